@@ -1,0 +1,173 @@
+"""A workload tied to one GPU: the single form that every model and the pipeline simulation take.
+
+`binding.py` makes it from a `Workload`, the memory behaviour and a `Gpu`; an abstract kernel file is
+turned into it directly. Times are ticks: 1/240 of an SM cycle, exact integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+TICKS_PER_CYCLE = 240
+"""λ and Λ are multiples of 1/240 cycle (design: the meaning of the simulation)."""
+
+
+def to_ticks(cycles: float) -> int:
+    """Round a time in cycles to whole ticks, halves up."""
+    return int(cycles * TICKS_PER_CYCLE + 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Subsystem:
+    """A pipeline of the machine. `scope` is ``partition`` (one in each) or ``sm`` (shared by all).
+
+    A subsystem with `upstream` true holds the warp's issue; one that is false (L2, DRAM) is visited by
+    a memory transaction after it issued, and queues there without holding the warp.
+    """
+
+    name: str
+    scope: str
+    upstream: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A visit of a memory transaction to a further subsystem: λ in ticks with all SMs active.
+
+    `tail_ticks` is λ when only the SMs of the partial last wave are active.
+    """
+
+    subsystem: int
+    lambda_ticks: int
+    tail_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundNode:
+    """An instruction with its costs on this GPU.
+
+    `instruction` is its index in the kernel (or in the abstract file), `subsystem` an index into
+    `BoundWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready. `sets` (or -1)
+    is the slot that becomes ready Λ = `latency_ticks` after issue plus what `levels` add by queueing;
+    `sets_read` (or -1) the one that becomes ready `read_ticks` after issue. The warp's next
+    instruction issues no earlier than `stall_ticks` after this one. A `barrier` node holds the warp
+    until every warp of its block has issued it, then Λ more. `async_result` marks a store: nothing
+    waits for it, and it is done when the last level has accepted it.
+    """
+
+    instruction: int
+    class_: str
+    subsystem: int
+    lambda_ticks: int
+    latency_ticks: int
+    stall_ticks: int = 0
+    waits: tuple[int, ...] = ()
+    sets: int = -1
+    sets_read: int = -1
+    read_ticks: int = 0
+    barrier: bool = False
+    async_result: bool = False
+    levels: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A loop that was kept: `body` is run `count` times."""
+
+    count: int
+    body: tuple[Item, ...]
+
+
+Item = int | Repeat
+"""A node index, or a loop over items."""
+
+
+@dataclass(frozen=True)
+class BoundPath:
+    """One distinct warp path: its nodes, and the order they run in with loops kept as loops.
+
+    `slots` is the number of dependence slots that the nodes use. A slot is like a register: a wait
+    refers to its latest writers, and several outstanding writers must all be done.
+    """
+
+    nodes: tuple[BoundNode, ...]
+    program: tuple[Item, ...]
+    slots: int
+
+    @property
+    def length(self) -> int:
+        """Dynamic warp instructions of one warp."""
+        return _length(self.program)
+
+    def expand(self) -> Iterator[int]:
+        """Node indices in the order in which a warp runs them, loops unrolled."""
+        return _expand(self.program)
+
+    def counts(self) -> list[int]:
+        """How often one warp runs each node, without unrolling."""
+        total = [0] * len(self.nodes)
+        _count(self.program, 1, total)
+        return total
+
+
+def _length(program: tuple[Item, ...]) -> int:
+    return sum(item.count * _length(item.body) if isinstance(item, Repeat) else 1 for item in program)
+
+
+def _expand(program: tuple[Item, ...]) -> Iterator[int]:
+    for item in program:
+        if isinstance(item, Repeat):
+            for _ in range(item.count):
+                yield from _expand(item.body)
+        else:
+            yield item
+
+
+def _count(program: tuple[Item, ...], times: int, total: list[int]) -> None:
+    for item in program:
+        if isinstance(item, Repeat):
+            _count(item.body, times * item.count, total)
+        else:
+            total[item] += times
+
+
+@dataclass(frozen=True, slots=True)
+class BlockType:
+    """A kind of thread block: the path of each of its warps, and how many blocks are of this kind."""
+
+    paths: tuple[int, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
+class BoundWorkload:
+    """Everything a model needs, hardware numbers included.
+
+    `partitions` valves of `issue_ticks` each (0: no valve); `policy` names the scheduler;
+    `in_order` says whether a warp issues in program order. `blocks` is the whole grid, `sm_count` the
+    SMs that share it, `blocks_per_sm` what fits on one SM at once in this launch (`max_blocks_per_sm`
+    the most that any occupancy may reach: warp slots over warps per block, and the block limit).
+    `launch_ticks` is Λ_launch. `clock_hz` turns cycles into seconds.
+    """
+
+    paths: tuple[BoundPath, ...]
+    block_types: tuple[BlockType, ...]
+    subsystems: tuple[Subsystem, ...]
+    partitions: int
+    issue_ticks: int
+    policy: str
+    in_order: bool
+    launch_ticks: int
+    blocks: int
+    warps_per_block: int
+    blocks_per_sm: int
+    max_blocks_per_sm: int
+    sm_count: int
+    clock_hz: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def warps_per_sm(self) -> int:
+        """Occupancy of this launch: concurrent warps per SM."""
+        return self.blocks_per_sm * self.warps_per_block

@@ -1,0 +1,138 @@
+"""One operand of nvdisasm's text, parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..kernel.operand import (
+    PT,
+    RZ,
+    URZ,
+    Address,
+    Constant,
+    Immediate,
+    Label,
+    Operand,
+    Predicate,
+    Register,
+    Special,
+)
+
+_REGISTER = re.compile(r"^([-~!]?)(\|?)(U?)R(\d+|Z)((?:\.[A-Z][A-Z0-9_]*)*)(\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
+_PREDICATE = re.compile(r"^([!~]?)(U?)P(\d+|T|R)((?:\.B\d)?)$")
+_CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
+_INTEGER = re.compile(r"^-?0x[0-9a-f]+$")
+_FLOAT = re.compile(r"^[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|INF|QNAN|SNAN)$")
+_NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*)$")
+_FLOAT_VALUES = {"INF": float("inf"), "QNAN": float("nan"), "SNAN": float("nan")}
+
+
+def _register(text: str) -> Register | None:
+    match = _REGISTER.match(text)
+    if match is None:
+        return None
+    sign, bar, uniform, number, suffix, _, suffix_after = match.groups()
+    names = [name for name in (suffix + suffix_after).split(".") if name and name != "reuse"]
+    index = (URZ if uniform else RZ) if number == "Z" else int(number)
+    return Register(index, bool(uniform), sign == "-", bool(bar), sign in ("~", "!"), ".".join(names))
+
+
+def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
+    """Parse one operand; `labels` gives byte offsets. Raises ValueError on text that is none."""
+    text = text.replace(".reuse", "")
+    if register := _register(text):
+        return register
+    if match := _PREDICATE.match(text):
+        number = {"T": PT, "R": -1}.get(match[3])
+        return Predicate(int(match[3]) if number is None else number, bool(match[2]), match[1] != "")
+    if match := _CONSTANT.match(text):
+        return _constant(match)
+    if _INTEGER.match(text):
+        return Immediate(int(text, 16), text)
+    if _FLOAT.match(text):
+        bare = text.lstrip("+-")
+        value = _FLOAT_VALUES.get(bare)
+        number_value = float(bare) if value is None else value
+        return Immediate(-number_value if text.startswith("-") else number_value, text)
+    if text.startswith(("[", "desc[", "gdesc[", "tmem[")):
+        return _address(text)
+    if "`(" in text or "@" in text:
+        name = text.replace("`", "").strip("()")
+        name = name.rsplit("(", 1)[-1].strip("() ")
+        return Label(name, labels.get(name, -1))
+    if _NAME.match(text):
+        return Special(text)
+    raise ValueError(f"operand {text}")
+
+
+def _constant(match: re.Match[str]) -> Constant:
+    sign, bar, bindless, bank, inner, _, suffix = match.groups()
+    bank_register = _register(bank) if bindless or bank.startswith("UR") else None
+    register, offset = None, 0
+    for part in re.split(r"\+(?!-)|\+(?=-)", inner):
+        if found := _register(part):
+            register = None if found.index == RZ else found
+        elif _INTEGER.match(part):
+            offset += int(part, 16)
+        elif "`(" not in part:
+            raise ValueError(f"constant offset {part}")
+    return Constant(
+        bank=0 if bank_register else int(bank, 16),
+        offset=offset,
+        register=register,
+        bank_register=bank_register,
+        negate=sign == "-",
+        absolute=bool(bar),
+        invert=sign == "~",
+        select=suffix.lstrip("."),
+    )
+
+
+_TERM = re.compile(r"^(U?)R(\d+|Z)((?:\.\w+)*)$")
+
+
+def _address(text: str) -> Address:
+    descriptor = None
+    if match := re.match(r"^(?:g?desc|tmem)\[(UR\w+)\](.*)$", text):
+        descriptor = _register(match[1])
+        text = match[2] or "[RZ]"
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        raise ValueError(f"address {text}")
+    base: Register | None = None
+    uniform: Register | None = None
+    wide = uniform_wide = unsigned32 = False
+    scale, offset, symbol = 1, 0, ""
+    for term in _terms(inner[1:-1]):
+        if match := _TERM.match(term):
+            suffixes = match[3].split(".")[1:]
+            if match[1]:
+                uniform = Register(URZ if match[2] == "Z" else int(match[2]), True)
+                uniform_wide = "64" in suffixes
+            else:
+                base = Register(RZ if match[2] == "Z" else int(match[2]))
+                wide = "64" in suffixes
+                unsigned32 = "U32" in suffixes
+                for suffix in suffixes:
+                    if suffix.startswith("X") and suffix[1:].isdigit():
+                        scale = int(suffix[1:])
+        elif _INTEGER.match(term):
+            offset += int(term, 16)
+        elif "`(" in term or "@" in term:
+            symbol = re.sub(r"^.*\(\(?|\)+$", "", term)
+        else:
+            raise ValueError(f"address term {term}")
+    return Address(base, wide, unsigned32, scale, uniform, uniform_wide, offset, descriptor, symbol)
+
+
+def _terms(text: str) -> list[str]:
+    """Split `R0.X4+UR5+-0x8` at the pluses that stand outside parentheses."""
+    terms, depth, start = [], 0, 0
+    for position, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == "+" and depth == 0:
+            terms.append(text[start:position].strip())
+            start = position + 1
+    terms.append(text[start:].strip())
+    return [t for t in terms if t]

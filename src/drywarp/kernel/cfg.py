@@ -1,0 +1,193 @@
+"""Control-flow graph of a kernel: basic blocks, dominators, natural loops.
+
+A basic block here ends after every instruction at which a warp may branch, be split, be merged or
+wait for others, so that the emulator can run a block in one go and the path of a warp is a list of
+blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .instruction import Instruction
+from .operand import Label
+
+_JUMPS = {"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "EXIT", "KILL"}
+_ENDS = _JUMPS | {"BSYNC", "WARPSYNC", "BAR", "BREAK", "YIELD", "ENDCOLLECTIVE", "NANOSLEEP"}
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """Instructions `start` to `end` (exclusive, indices), and the blocks that may follow."""
+
+    index: int
+    start: int
+    end: int
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: header block, all its blocks, and the index of the loop round it (or None)."""
+
+    header: int
+    blocks: frozenset[int]
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class ControlFlowGraph:
+    """Blocks in address order, block of each instruction, immediate dominators, loops inner first."""
+
+    blocks: tuple[BasicBlock, ...]
+    block_of: tuple[int, ...]
+    dominators: tuple[int, ...]
+    loops: tuple[Loop, ...]
+
+    def innermost_loop(self, block: int) -> Loop | None:
+        """The smallest loop that holds a block."""
+        return next((loop for loop in self.loops if block in loop.blocks), None)
+
+
+def jump_target(instruction: Instruction) -> int | None:
+    """Byte offset that a direct branch or call goes to; None for indirect ones and other opcodes."""
+    if instruction.opcode not in ("BRA", "JMP", "CALL"):
+        return None
+    labels = [o for o in instruction.operands if isinstance(o, Label)]
+    return labels[-1].target if labels and labels[-1].target >= 0 else None
+
+
+def ends_block(instruction: Instruction) -> bool:
+    """Whether a warp may branch, split, merge or wait at this instruction."""
+    return instruction.opcode in _ENDS
+
+
+def _successors(instructions: Sequence[Instruction], last: int, entries: Sequence[int]) -> list[int]:
+    """Instruction indices that may run after instruction `last`, the end of a block."""
+    instruction = instructions[last]
+    target = jump_target(instruction)
+    following = [last + 1] if last + 1 < len(instructions) else []
+    conditional = instruction.guard is not None or any(
+        not isinstance(o, Label) for o in instruction.operands if instruction.opcode == "BRA"
+    )
+    if instruction.opcode in ("EXIT", "KILL"):
+        return following if conditional else []
+    if instruction.opcode in ("RET", "BRX", "BRXU", "JMX", "JMXU"):
+        labels = [o.target // 16 for o in instruction.operands if isinstance(o, Label) and o.target >= 0]
+        known = labels if instruction.opcode != "RET" else []
+        return sorted({*known, *entries, *(following if conditional else [])})
+    if instruction.opcode == "CALL":
+        return sorted({*([target // 16] if target is not None else entries), *following})
+    if instruction.opcode in ("BRA", "JMP"):
+        here = [target // 16] if target is not None else list(entries)
+        return sorted({*here, *(following if conditional else [])})
+    return following
+
+
+def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[int] = ()) -> ControlFlowGraph:
+    """Build the graph; `indirect_targets` are byte offsets that computed branches may reach.
+
+    Unreachable blocks (code after the last EXIT) stay, without predecessors.
+    """
+    count = len(instructions)
+    starts = {0, *(t // 16 for t in indirect_targets if 0 <= t // 16 < count)}
+    for index, instruction in enumerate(instructions):
+        target = jump_target(instruction)
+        if target is not None and 0 <= target // 16 < count:
+            starts.add(target // 16)
+        for operand in instruction.operands:
+            if isinstance(operand, Label) and 0 <= operand.target // 16 < count:
+                starts.add(operand.target // 16)
+        if ends_block(instruction) and index + 1 < count:
+            starts.add(index + 1)
+    order = sorted(starts)
+    block_of = [0] * count
+    bounds = list(zip(order, [*order[1:], count], strict=True))
+    for number, (start, end) in enumerate(bounds):
+        block_of[start:end] = [number] * (end - start)
+    # A return may go to the instruction after any call; a computed branch to any stated target.
+    returns = [i + 1 for i, ins in enumerate(instructions[:-1]) if ins.opcode == "CALL"]
+    entries = sorted({*returns, *(t // 16 for t in indirect_targets if 0 <= t // 16 < count)})
+    blocks = tuple(
+        BasicBlock(n, s, e, tuple(sorted({block_of[i] for i in _successors(instructions, e - 1, entries)})))
+        for n, (s, e) in enumerate(bounds)
+    )
+    dominators = _dominators(blocks)
+    return ControlFlowGraph(blocks, tuple(block_of), dominators, _loops(blocks, dominators))
+
+
+def _predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in blocks]
+    for block in blocks:
+        for successor in block.successors:
+            before[successor].append(block.index)
+    return before
+
+
+def _dominators(blocks: Sequence[BasicBlock]) -> tuple[int, ...]:
+    """Immediate dominators by Cooper, Harvey and Kennedy's iteration; -1 where unreachable."""
+    order: list[int] = []
+    seen: set[int] = set()
+    stack: list[tuple[int, int]] = [(0, 0)]
+    seen.add(0)
+    while stack:
+        block, child = stack.pop()
+        if child < len(blocks[block].successors):
+            stack.append((block, child + 1))
+            successor = blocks[block].successors[child]
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, 0))
+        else:
+            order.append(block)
+    rank = {block: number for number, block in enumerate(order)}
+    idom = [-1] * len(blocks)
+    idom[0] = 0
+    before = _predecessors(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(order[:-1]):
+            known = [p for p in before[block] if idom[p] >= 0]
+            best = known[0]
+            for other in known[1:]:
+                a, b = best, other
+                while a != b:
+                    while rank[a] < rank[b]:
+                        a = idom[a]
+                    while rank[b] < rank[a]:
+                        b = idom[b]
+                best = a
+            if idom[block] != best:
+                idom[block], changed = best, True
+    return tuple(idom)
+
+
+def _dominates(idom: Sequence[int], above: int, below: int) -> bool:
+    while below not in (above, 0) and idom[below] >= 0:
+        below = idom[below]
+    return below == above
+
+
+def _loops(blocks: Sequence[BasicBlock], idom: Sequence[int]) -> tuple[Loop, ...]:
+    """Natural loops of the back edges, those with one header joined, smallest first."""
+    bodies: dict[int, set[int]] = {}
+    before = _predecessors(blocks)
+    for block in blocks:
+        for header in block.successors:
+            if idom[block.index] < 0 or not _dominates(idom, header, block.index):
+                continue
+            body = bodies.setdefault(header, {header})
+            stack = [block.index]
+            while stack:
+                member = stack.pop()
+                if member not in body:
+                    body.add(member)
+                    stack.extend(p for p in before[member] if idom[p] >= 0)
+    ordered = sorted(bodies.items(), key=lambda item: (len(item[1]), item[0]))
+    loops = []
+    for number, (header, body) in enumerate(ordered):
+        outer = (n for n in range(number + 1, len(ordered)) if body <= ordered[n][1])
+        loops.append(Loop(header, frozenset(body), next(outer, None)))
+    return tuple(loops)

@@ -1,0 +1,98 @@
+"""A kernel as machine code: the one form that every frontend delivers and every later room reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .instruction import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One kernel parameter. `offset` counts from the start of the parameters, `size` in bytes.
+
+    `name` and `type` come from the source and are empty where there is none (a bare cubin); `type` is
+    the C++ spelling without qualifiers, `pointer` says whether it is an address.
+    """
+
+    ordinal: int
+    offset: int
+    size: int
+    name: str = ""
+    type: str = ""
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one thread or thread block of the kernel takes, as the compiler allotted it.
+
+    `registers` per thread; `shared_bytes` static shared memory per block without the driver's
+    reserve (`shared_reserved` holds that where the machine code addresses around it); `local_bytes`
+    stack frame per thread; `spill_bytes` spill stores plus loads per thread, as the compiler reports
+    them, None where no compiler log exists; `max_threads` of `__launch_bounds__`, 0 if none.
+    """
+
+    registers: int
+    shared_bytes: int
+    shared_reserved: int = 0
+    local_bytes: int = 0
+    spill_bytes: int | None = None
+    barriers: int = 0
+    max_threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A 64-bit word in a constant bank that holds the address of a `__device__` variable.
+
+    `image_offset` counts from the start of the kernel's global image (`Kernel.global_image`).
+    """
+
+    bank: int
+    offset: int
+    image_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A named place: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``."""
+
+    space: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Machine code of one kernel with everything that running it needs.
+
+    `arch` as in ``sm_80``; `name` as a user writes it, `symbol` as the file spells it. `instructions`
+    are in address order, 16 bytes apart, padding after the last reachable one left out.
+    `constant_banks` maps bank number to initial bytes; bank 0 is made at launch, with the parameters
+    at `parameter_base`. `global_image` holds the module's `__device__` variables.
+    """
+
+    name: str
+    symbol: str
+    arch: str
+    instructions: tuple[Instruction, ...]
+    parameters: tuple[Parameter, ...]
+    parameter_base: int
+    resources: Resources
+    constant_banks: Mapping[int, bytes] = field(default_factory=dict)
+    global_image: bytes = b""
+    relocations: tuple[Relocation, ...] = ()
+    symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    source_file: str = ""
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """(major, minor) of `arch`."""
+        digits = "".join(c for c in self.arch.removeprefix("sm_") if c.isdigit())
+        return int(digits[:-1]), int(digits[-1])
+
+    def index_of(self, pc: int) -> int:
+        """Index in `instructions` of the instruction at byte offset `pc`."""
+        return pc // 16

@@ -1,0 +1,85 @@
+"""The one interface of all models, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..bound import BoundWorkload
+from ..errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A model's answer at one occupancy.
+
+    `warps_per_cycle` (WPC) is warps finished per cycle and SM; `cycles_per_run` (CPR) the time from ω
+    warps starting together until the last has ended, nothing replacing them (None where the model
+    has no such notion); `time_s` the kernel's time at this occupancy; `bound` what limits it: a
+    subsystem's name, ``issue`` or ``latency``.
+    """
+
+    occupancy_warps: int
+    warps_per_cycle: float
+    time_s: float
+    bound: str
+    cycles_per_run: float | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A model's answer for one workload: the curve, and this launch's own point.
+
+    `cycles` and `time_s` are those of the launch at its own occupancy. `limiter` names what limits
+    it, `utilization` maps subsystem to the fraction 0..1 of the time that it is busy, `headroom` maps
+    subsystem (and ``latency``) to the cycles that the kernel would take if that were the only limit.
+    """
+
+    model: str
+    cycles: float
+    time_s: float
+    limiter: str
+    curve: tuple[CurvePoint, ...]
+    utilization: dict[str, float] = field(default_factory=dict)
+    headroom: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Model(Protocol):
+    """What every model is: a name, one sentence, and `predict`."""
+
+    name: str
+    summary: str
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies` (warps per SM, whole blocks)."""
+        ...
+
+
+_REGISTRY: dict[str, Callable[[], Model]] = {}
+
+
+def register(name: str) -> Callable[[Callable[[], Model]], Callable[[], Model]]:
+    """Class decorator: makes a model known under `name`; plug-ins use it too."""
+
+    def add(factory: Callable[[], Model]) -> Callable[[], Model]:
+        if name in _REGISTRY:
+            raise ValueError(f"a model named {name} is registered already")
+        _REGISTRY[name] = factory
+        return factory
+
+    return add
+
+
+def model_names() -> tuple[str, ...]:
+    """Names of all registered models, in order of registration."""
+    return tuple(_REGISTRY)
+
+
+def get_model(name: str) -> Model:
+    """The model registered under `name`. Raises UsageError naming those that exist."""
+    try:
+        return _REGISTRY[name]()
+    except KeyError:
+        raise UsageError(f"unknown model {name!r}; known: {', '.join(_REGISTRY)}") from None
