@@ -1,0 +1,110 @@
+"""The parts of an ELF file that a CUBIN needs: sections, symbols, relocations. 64-bit little-endian."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ..errors import InputFileError
+
+NOBITS = 8
+_EM_CUDA = 190
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section; `data` is empty for NOBITS, whose `size` still counts."""
+
+    index: int
+    name: str
+    type: int
+    flags: int
+    info: int
+    link: int
+    size: int
+    align: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ElfSymbol:
+    """One symbol: value and size in bytes, index of its section, binding and type in `info`."""
+
+    name: str
+    info: int
+    section: int
+    value: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElfRelocation:
+    """One relocation entry of the section with index `section`; a REL entry has addend None."""
+
+    section: int
+    offset: int
+    type: int
+    symbol: int
+    addend: int | None
+
+
+@dataclass(frozen=True)
+class ElfFile:
+    """A parsed file."""
+
+    flags: int
+    sections: tuple[Section, ...]
+    symbols: tuple[ElfSymbol, ...]
+    relocations: tuple[ElfRelocation, ...]
+
+    def section(self, name: str) -> Section | None:
+        """The section of this name, or None."""
+        return next((s for s in self.sections if s.name == name), None)
+
+
+def _text(table: bytes, offset: int) -> str:
+    return table[offset : table.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def parse_elf(data: bytes, origin: str) -> ElfFile:
+    """Parse a CUBIN. Raises InputFileError naming `origin` for anything else or a truncated file."""
+    if data[:4] != b"\x7fELF":
+        raise InputFileError(f"{origin}: not an ELF file (expected a CUBIN)")
+    try:
+        return _parse(data, origin)
+    except (struct.error, IndexError, ValueError):
+        raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
+
+
+def _parse(data: bytes, origin: str) -> ElfFile:
+    if data[4] != 2 or data[5] != 1:
+        raise InputFileError(f"{origin}: expected a 64-bit little-endian ELF file")
+    machine = struct.unpack_from("<H", data, 18)[0]
+    if machine != _EM_CUDA:
+        raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({_EM_CUDA})")
+    offset = struct.unpack_from("<Q", data, 40)[0]
+    flags = struct.unpack_from("<I", data, 48)[0]
+    entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * entry_size) for i in range(count)]
+    names = data[headers[names_index][4] :][: headers[names_index][5]]
+    sections = []
+    for index, (name, type_, section_flags, _, start, size, link, info, align, _) in enumerate(headers):
+        body = b"" if type_ == NOBITS else data[start : start + size]
+        if type_ != NOBITS and len(body) < size:
+            raise ValueError("section beyond the end of the file")
+        sections.append(Section(index, _text(names, name), type_, section_flags, info, link, size, align, body))
+    symbols: list[ElfSymbol] = []
+    relocations: list[ElfRelocation] = []
+    for section in sections:
+        if section.type == 2:
+            strings = sections[section.link].data
+            for at in range(0, section.size, 24):
+                name, info, _, index, value, size = struct.unpack_from("<IBBHQQ", section.data, at)
+                symbols.append(ElfSymbol(_text(strings, name), info, index, value, size))
+        elif section.type in (4, 9):
+            step = 24 if section.type == 4 else 16
+            for at in range(0, section.size, step):
+                where, info = struct.unpack_from("<QQ", section.data, at)
+                addend = struct.unpack_from("<q", section.data, at + 16)[0] if step == 24 else None
+                relocations.append(ElfRelocation(section.info, where, info & 0xFFFFFFFF, info >> 32, addend))
+    return ElfFile(flags, tuple(sections), tuple(symbols), tuple(relocations))

@@ -1,0 +1,1 @@
+// Host side only: device code compiled by NVRTC needs nothing from here.

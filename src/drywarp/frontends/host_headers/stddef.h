@@ -1,0 +1,3 @@
+// Sizes and limits that device code of whole .cu files asks for.
+#pragma once
+#define NULL 0

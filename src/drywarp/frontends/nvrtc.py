@@ -1,0 +1,92 @@
+"""CUDA C++ to a CUBIN through NVRTC, called by ctypes: no driver, no nvcc, no C compiler."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..errors import CompileError, ToolError
+from .toolchain import toolkit_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A CUBIN with the compiler's log, and the symbol of each name expression."""
+
+    cubin: bytes
+    log: str
+    symbols: dict[str, str]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    folder = toolkit_folder() / "lib"
+    found = sorted(folder.glob("libnvrtc.so.*")) or sorted(folder.glob("libnvrtc*.so*"))
+    try:
+        return ctypes.CDLL(str(found[0]))
+    except (IndexError, OSError) as error:
+        raise ToolError(f"NVRTC cannot be loaded from {folder}: {error}") from None
+
+
+def _call(name: str, *arguments: object) -> int:
+    status: int = getattr(_library(), name)(*arguments)
+    return status
+
+
+def _checked(name: str, *arguments: object) -> None:
+    if status := _call(name, *arguments):
+        text = _library().nvrtcGetErrorString
+        text.restype = ctypes.c_char_p
+        raise ToolError(f"{name} failed: {text(status).decode()}")
+
+
+def _sized(size_of: str, get: str, program: ctypes.c_void_p) -> bytes:
+    size = ctypes.c_size_t()
+    _checked(size_of, program, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(size.value)
+    _checked(get, program, buffer)
+    return buffer.raw
+
+
+def install_headers(folder: Path) -> None:
+    """Write the headers that NVRTC bundles (fp16, cooperative_groups, cub, …) into `folder`."""
+    # Absent from NVRTC before 13.3; the toolchain's lower bound has it.
+    _checked("nvrtcInstallBundledHeaders", str(folder).encode(), 0, None)
+
+
+def compile_program(source: str, name: str, options: Sequence[str], expressions: Sequence[str] = ()) -> Compiled:
+    """Compile one program. `expressions` are kernel names, templates with their arguments included.
+
+    Raises CompileError whose text is the compiler's first error, with file and line.
+    """
+    program = ctypes.c_void_p()
+    _checked("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+    try:
+        for expression in expressions:
+            _checked("nvrtcAddNameExpression", program, expression.encode())
+        array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        status = _call("nvrtcCompileProgram", program, len(options), array)
+        log = _sized("nvrtcGetProgramLogSize", "nvrtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace")
+        if status:
+            raise CompileError(first_error(log), log)
+        symbols = {}
+        for expression in expressions:
+            lowered = ctypes.c_char_p()
+            _checked("nvrtcGetLoweredName", program, expression.encode(), ctypes.byref(lowered))
+            symbols[expression] = (lowered.value or b"").decode()
+        return Compiled(_sized("nvrtcGetCUBINSize", "nvrtcGetCUBIN", program), log, symbols)
+    finally:
+        _call("nvrtcDestroyProgram", ctypes.byref(program))
+
+
+def first_error(log: str) -> str:
+    """The first error of a compiler log in one line, and how many more there are."""
+    lines = [line.strip() for line in log.splitlines()]
+    errors = [line for line in lines if "error" in line and not line[0].isdigit()]
+    if not errors:
+        return next((line for line in lines if line), "the compiler failed without a message")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return errors[0] + more
