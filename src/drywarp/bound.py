@@ -23,12 +23,14 @@ class Subsystem:
     """A pipeline of the machine. `scope` is ``partition`` (one in each) or ``sm`` (shared by all).
 
     A subsystem with `upstream` true holds the warp's issue; one that is false (L2, DRAM) is visited by
-    a memory transaction after it issued, and queues there without holding the warp.
+    a memory transaction after it issued, and queues there without holding the warp. `outstanding` is
+    the most instructions that may be between issue and completion there at once (0: no limit).
     """
 
     name: str
     scope: str
     upstream: bool = True
+    outstanding: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ class BoundWorkload:
     `in_order` says whether a warp issues in program order. `blocks` is the whole grid, `sm_count` the
     SMs that share it, `blocks_per_sm` what fits on one SM at once in this launch (`max_blocks_per_sm`
     the most that any occupancy may reach: warp slots over warps per block, and the block limit).
-    `launch_ticks` is Λ_launch. `clock_hz` turns cycles into seconds.
+    `launch_ticks` is Λ_launch. `clock_hz` turns cycles into seconds. `runs` above 0 is for abstract
+    workloads: at every occupancy each SM runs that many times its concurrent warps (1: nothing
+    replaces them), and `blocks` does not count.
     """
 
     paths: tuple[BoundPath, ...]
@@ -166,6 +170,7 @@ class BoundWorkload:
     sm_count: int
     clock_hz: float
     notes: tuple[str, ...] = field(default=())
+    runs: int = 0
 
     @property
     def warps_per_sm(self) -> int:

@@ -1,0 +1,296 @@
+"""The one place that wires the parts: from a source to an answer.
+
+source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) -> models -> Analysis
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from . import __version__
+from .arguments import make_launch, parse_dim3
+from .binding import Binding, bind, class_totals
+from .bound import BoundWorkload
+from .emulator import Limits, emulate
+from .errors import EmulationLimitError, UsageError
+from .frontends.comment import LaunchComment, launch_comment
+from .frontends.cuda import INLINE_NAME, CudaOptions, compile_cuda, read_source
+from .frontends.toolchain import tool_versions
+from .hardware import Gpu, Occupancy, carveout, load_gpu, occupancy
+from .kernel.kernel import Kernel
+from .kernel.launch import Buffer, Dim3, Launch
+from .kernel.profile import Profile
+from .memory.behaviour import MemoryBehaviour, analyse_memory
+from .memory.geometry import MemoryGeometry
+from .models import get_model
+from .models.base import Prediction
+from .pipeline.policies import policy_named
+from .result import Analysis, MemoryResult, OccupancyResult, Timing
+from .workload import Workload, build_workload
+
+DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
+"""Models of an analysis; the first is the one that is believed."""
+
+MOST_CURVE_POINTS = 16
+"""Occupancies on a curve; where more are possible they are spread evenly."""
+
+WAVE_WARP_STEPS = 6_000_000
+"""Warp instructions that emulating one whole wave for its addresses may take (a few seconds)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an analysis takes besides the kernel, the GPU and the launch.
+
+    `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
+    samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
+    """
+
+    clock_mhz: float | None = None
+    scheduler: str | None = None
+    warm_l2: bool = False
+    blocks: int | str | Sequence[int] | None = None
+    occupancies: Sequence[int] | None = None
+    models: Sequence[str] = DEFAULT_MODELS
+    limits: Limits = field(default_factory=Limits)
+
+
+def analyze(
+    source: str | Path,
+    *,
+    gpu: str | Path | Gpu = "a100",
+    entry: str | None = None,
+    grid: int | Sequence[int] | str | None = None,
+    block: int | Sequence[int] | str | None = None,
+    args: Mapping[str, Any] | None = None,
+    shared: int | None = None,
+    constants: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str] | None = None,
+    includes: Sequence[str] = (),
+    std: str | None = None,
+    options: Options | None = None,
+    **settings: Any,
+) -> Analysis:
+    """Dry-run one kernel: predict its time, occupancy curve and limiter on a GPU that need not be there.
+
+    `source` is a path to a CUDA C++ file, or the source itself (any string with a line break or a
+    brace). What the file's launch comment says holds where an argument here is left out. `args` maps
+    parameter names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `settings` are
+    fields of `Options`. Raises DrywarpError, with one line that says what is wrong.
+    """
+    chosen = replace(options or Options(), **settings)
+    started = perf_counter()
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
+    if machine.abstract_only:
+        raise UsageError(f"GPU {machine.name} takes abstract workloads only, not CUDA kernels")
+    path = _as_path(source)
+    text = read_source(path) if path else str(source)
+    origin = str(path) if path else INLINE_NAME
+    comment = launch_comment(text, origin)
+    compile_options = CudaOptions({**comment.defines, **(defines or {})}, tuple(includes), std or comment.std)
+    kernel = compile_cuda(path or text, arch=machine.arch, entry=entry or comment.entry, options=compile_options)
+    launch = _launch(kernel, comment, grid, block, args, shared, constants)
+    compiled = perf_counter()
+    return _answer(kernel, launch, machine, chosen, compiled - started)
+
+
+def _as_path(source: str | Path) -> Path | None:
+    if isinstance(source, Path):
+        return source
+    return None if "\n" in source or "{" in source else Path(source)
+
+
+def _launch(
+    kernel: Kernel,
+    comment: LaunchComment,
+    grid: int | Sequence[int] | str | None,
+    block: int | Sequence[int] | str | None,
+    args: Mapping[str, Any] | None,
+    shared: int | None,
+    constants: Mapping[str, Any] | None,
+) -> Launch:
+    extents = {}
+    for what, given, said in (("grid", grid, comment.grid), ("block", block, comment.block)):
+        value = given if given is not None else said
+        if value is None:
+            raise UsageError(
+                f"{kernel.source_file}: no {what} given (expected --{what} X,Y,Z, or a launch comment in the file)"
+            )
+        text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
+        extents[what] = parse_dim3(text, what)
+    # A comment's arguments belong to the kernel that it names; another entry may take others.
+    names = {p.name for p in kernel.parameters}
+    said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    said_shared = int(comment.shared) if comment.shared and comment.shared.isdigit() else 0
+    return make_launch(
+        kernel,
+        extents["grid"],
+        extents["block"],
+        {**said_args, **(args or {})},
+        dynamic_shared=said_shared if shared is None else shared,
+        constants={**comment.constants, **(constants or {})},
+    )
+
+
+def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float) -> Analysis:
+    fits = _occupancy(kernel, launch, gpu)
+    policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
+    clock = options.clock_mhz or gpu.device.boost_clock_mhz
+    if clock <= 0:
+        raise UsageError(f"clock {clock} MHz: expected a positive number")
+    started = perf_counter()
+    profile = emulate(kernel, launch, blocks=options.blocks, limits=options.limits).profile
+    emulated = perf_counter()
+    geometry = _geometry(kernel, launch, gpu, fits)
+    workload = build_workload(profile)
+    behaviour = analyse_memory(
+        profile,
+        geometry,
+        warm_l2=options.warm_l2,
+        emulate_blocks=lambda part: _whole_blocks(kernel, launch, part, profile, options.limits),
+    )
+    judged = perf_counter()
+    bound = bind(workload, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
+    occupancies = _curve_occupancies(bound, options.occupancies)
+    predictions = {name: get_model(name).predict(bound, occupancies) for name in options.models}
+    timing = Timing(compile_s, emulated - started, judged - emulated, perf_counter() - judged)
+    return _assemble(kernel, launch, gpu, options, fits, profile, workload, behaviour, bound, predictions, timing)
+
+
+def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
+    if kernel.resources.max_threads and launch.threads_per_block > kernel.resources.max_threads:
+        raise UsageError(
+            f"{kernel.name}: {launch.threads_per_block} threads per block, "
+            f"its __launch_bounds__ allow {kernel.resources.max_threads}"
+        )
+    for axis, extent, most in zip("xyz", launch.grid, (2**31 - 1, 65535, 65535), strict=True):
+        if extent > most:
+            raise UsageError(f"{kernel.name}: grid extent {extent} in {axis}, the limit is {most}")
+    for axis, extent, most in zip("xyz", launch.block, (1024, 1024, 64), strict=True):
+        if extent > most:
+            raise UsageError(f"{kernel.name}: block extent {extent} in {axis}, the limit is {most}")
+    shared = kernel.resources.shared_bytes + launch.dynamic_shared
+    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block)
+
+
+def _geometry(kernel: Kernel, launch: Launch, gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+    memory, limits = gpu.memory, gpu.occupancy
+    shared = kernel.resources.shared_bytes + launch.dynamic_shared
+    per_block = shared + limits.shared_reserved_per_block
+    taken = carveout(limits, per_block * fits.blocks_per_sm)
+    return MemoryGeometry(
+        sector_bytes=memory.sector_bytes,
+        line_bytes=memory.line_bytes,
+        banks=memory.shared.banks,
+        bank_bytes=memory.shared.bank_bytes,
+        l1_bytes=limits.unified_bytes_per_sm - taken,
+        l2_bytes=memory.l2.bytes,
+        sm_count=gpu.device.sm_count,
+        blocks_per_sm=fits.blocks_per_sm,
+    )
+
+
+def _whole_blocks(kernel: Kernel, launch: Launch, part: range, seen: Profile, limits: Limits) -> Profile | None:
+    """Emulate whole blocks for their addresses; None where that would take too long."""
+    per_block = seen.steps / len(seen.blocks)
+    if per_block * len(part) > WAVE_WARP_STEPS:
+        return None
+    try:
+        return emulate(kernel, launch, blocks=list(part), limits=limits).profile
+    except EmulationLimitError:
+        return None
+
+
+def _curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
+    """Warps per SM in whole blocks; the launch's own occupancy is always among them."""
+    warps = bound.warps_per_block
+    if wanted is not None:
+        for occupancy_warps in wanted:
+            if occupancy_warps % warps or not 0 < occupancy_warps <= bound.max_blocks_per_sm * warps:
+                raise UsageError(
+                    f"occupancy {occupancy_warps}: expected a multiple of {warps} warps (one block) "
+                    f"up to {bound.max_blocks_per_sm * warps}"
+                )
+        return sorted({*wanted, bound.warps_per_sm})
+    most = bound.max_blocks_per_sm
+    count = min(most, MOST_CURVE_POINTS)
+    blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
+    return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
+
+
+def _assemble(
+    kernel: Kernel,
+    launch: Launch,
+    gpu: Gpu,
+    options: Options,
+    fits: Occupancy,
+    profile: Profile,
+    workload: Workload,
+    behaviour: MemoryBehaviour,
+    bound: BoundWorkload,
+    predictions: Mapping[str, Prediction],
+    timing: Timing,
+) -> Analysis:
+    executions = profile.executions().tolist()
+    wave = gpu.device.sm_count * fits.blocks_per_sm
+    model = options.models[0]
+    notes = [*profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
+    return Analysis(
+        kernel=kernel.name,
+        source_file=kernel.source_file,
+        arch=kernel.arch,
+        gpu=gpu.name,
+        gpu_title=gpu.title,
+        gpu_hash=gpu.file_hash,
+        clock_hz=bound.clock_hz,
+        l2_state="warm" if options.warm_l2 else "cold",
+        scheduler=bound.policy,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_shared=launch.dynamic_shared,
+        arguments=_argument_texts(kernel, launch),
+        resources=kernel.resources,
+        occupancy=OccupancyResult(
+            fits.warps_per_sm, fits.blocks_per_sm, fits.fraction, fits.limited_by, dict(fits.limits)
+        ),
+        warps_per_block=launch.warps_per_block,
+        waves=launch.blocks / wave,
+        warp_instructions=sum(executions),
+        by_class=class_totals(workload, executions),
+        memory=MemoryResult(
+            global_load_sectors=round(behaviour.global_load_sectors),
+            global_store_sectors=round(behaviour.global_store_sectors),
+            shared_wavefronts=round(behaviour.shared_wavefronts),
+            shared_conflict_degree=behaviour.shared_conflict_degree,
+            l1_hit_rate=behaviour.l1_hit_rate,
+            l2_hit_rate=behaviour.l2_hit_rate,
+            dram_bytes=round(behaviour.dram_bytes),
+            dram_read_bytes=round(behaviour.dram_read_bytes),
+            dram_write_bytes=round(behaviour.dram_write_bytes),
+            l2_method=behaviour.method,
+        ),
+        predictions=predictions,
+        model=model,
+        sampled_blocks=len(profile.blocks),
+        timing=timing,
+        versions={"drywarp": __version__, **tool_versions()},
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:
+    texts = {}
+    for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
+        if isinstance(value, Buffer):
+            text = f"{value.dtype}[{','.join(map(str, value.shape))}]:{value.fill}"
+        else:
+            text = value.text
+        texts[parameter.name or f"arg{parameter.ordinal}"] = text
+    return texts
+
+
+__all__ = ["DEFAULT_MODELS", "Dim3", "Options", "analyze"]

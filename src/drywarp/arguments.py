@@ -1,0 +1,226 @@
+"""Arguments as users write them, turned into a `Launch` that fits the kernel's signature.
+
+On the command line and in launch comments: `a=f32[1024,1024]:random`, `n=4096`, `x=@file.npy`,
+`v=1.0,2.0` for a vector type. From Python: NumPy arrays and scalars, or the same texts.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import InputFileError, UsageError
+from .kernel.kernel import Kernel, Parameter
+from .kernel.launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, array_buffer
+
+_BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](?::(.+))?$")
+_MOST_BYTES = 1 << 46
+"""No GPU's address space holds a larger buffer than this many bytes."""
+
+_SCALARS: dict[str, str] = {
+    "float": "<f", "double": "<d", "bool": "<?", "char": "<b", "signed char": "<b", "unsigned char": "<B",
+    "short": "<h", "unsigned short": "<H", "int": "<i", "signed": "<i", "unsigned": "<I", "unsigned int": "<I",
+    "long": "<q", "long int": "<q", "long long": "<q", "long long int": "<q", "ptrdiff_t": "<q", "ssize_t": "<q",
+    "unsigned long": "<Q", "unsigned long long": "<Q", "unsigned long long int": "<Q", "size_t": "<Q",
+    "int8_t": "<b", "int16_t": "<h", "int32_t": "<i", "int64_t": "<q", "uint8_t": "<B", "uint16_t": "<H",
+    "uint32_t": "<I", "uint64_t": "<Q", "uint": "<I", "half": "<e", "__half": "<e",
+}  # fmt: skip
+_VECTOR = re.compile(r"^(u?(?:char|short|int|long|longlong)|float|double)([1-4])$")
+_VECTOR_CODES = {"char": "b", "short": "h", "int": "i", "long": "q", "longlong": "q", "float": "f", "double": "d"}
+
+
+def parse_dim3(text: str, what: str) -> Dim3:
+    """`64`, `64,32` or `64,32,1` as three extents. Raises UsageError naming `what`."""
+    parts = text.split(",")
+    try:
+        numbers = [int(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise UsageError(f"{what} {text!r}: expected one to three positive integers, as in 64,32")
+    x, y, z = [*numbers, 1, 1][:3]
+    return x, y, z
+
+
+def make_launch(
+    kernel: Kernel,
+    grid: Dim3,
+    block: Dim3,
+    arguments: Mapping[str, Any],
+    *,
+    dynamic_shared: int = 0,
+    constants: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Launch:
+    """Bind `arguments` (by parameter name, or `argN`) to the kernel's parameters.
+
+    Raises UsageError for one that is unknown, missing or does not match its parameter.
+    """
+    known = {parameter_name(p): p for p in kernel.parameters}
+    for name in arguments:
+        if name not in known:
+            raise UsageError(f"{kernel.name}: no parameter named {name!r}; it takes: {signature(kernel)}")
+    missing = [name for name in known if name not in arguments]
+    if missing:
+        hint = f"{missing[0]}=f32[1024]" if known[missing[0]].pointer else f"{missing[0]}=1"
+        raise UsageError(f"{kernel.name}: no value for {', '.join(missing)}; give each, as in --arg {hint}")
+    if dynamic_shared < 0:
+        raise UsageError(f"dynamic shared memory {dynamic_shared}: expected a number of bytes, 0 or more")
+    values = tuple(_argument(kernel, parameter, arguments[name]) for name, parameter in known.items())
+    filled = {name: _constant(kernel, name, value) for name, value in (constants or {}).items()}
+    return Launch(grid, block, values, dynamic_shared, filled, seed)
+
+
+def parameter_name(parameter: Parameter) -> str:
+    """The name that a user gives a parameter by; `argN` where the source gives none."""
+    return parameter.name or f"arg{parameter.ordinal}"
+
+
+def signature(kernel: Kernel) -> str:
+    """The parameters as a user reads them: `float* a, int n`."""
+    return ", ".join(f"{_type_text(p)} {parameter_name(p)}" for p in kernel.parameters) or "none"
+
+
+def _type_text(parameter: Parameter) -> str:
+    base = parameter.type or f"{parameter.size}-byte"
+    return base + ("*" if parameter.pointer else "")
+
+
+def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
+    place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
+    buffer = _as_buffer(value, place)
+    is_pointer = parameter.pointer or (not parameter.type and parameter.size == 8 and buffer is not None)
+    if buffer is not None:
+        if not is_pointer:
+            raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
+        return buffer
+    if is_pointer and parameter.pointer:
+        raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[1024]:random or @file.npy")
+    return _scalar(parameter, value, place)
+
+
+def _constant(kernel: Kernel, name: str, value: Any) -> Buffer:
+    symbol = kernel.symbols.get(name)
+    held = [n for n, s in kernel.symbols.items() if s.space == "constant"]
+    if symbol is None or symbol.space != "constant":
+        raise UsageError(f"{kernel.name}: no __constant__ variable named {name!r}; it has: {', '.join(held) or 'none'}")
+    buffer = _as_buffer(value, f"constant {name}")
+    if buffer is None:
+        raise UsageError(f"constant {name}: got {value!r}, expected a buffer, as in f32[9]:ones or @file.npy")
+    if buffer.nbytes > symbol.size:
+        raise UsageError(f"constant {name}: {buffer.nbytes} bytes given, the variable holds {symbol.size}")
+    return buffer
+
+
+def _as_buffer(value: Any, place: str) -> Buffer | None:
+    """A buffer from an array, a `Buffer` or its text; None for anything that is not one."""
+    if isinstance(value, Buffer):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim:
+        try:
+            return array_buffer(value)
+        except TypeError as error:
+            raise UsageError(f"{place}: {error}; expected one of {', '.join(DTYPES)}") from None
+    if not isinstance(value, str):
+        return None
+    if value.startswith("@"):
+        return array_buffer(_load(value[1:], place))
+    match = _BUFFER.match(value.strip())
+    return _parsed_buffer(match, value, place) if match else None
+
+
+def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
+    dtype, extents, fill = match[1], match[2], match[3] or "zeros"
+    if dtype not in DTYPES:
+        raise UsageError(f"{place}: unknown type {dtype!r} in {text!r}; expected one of {', '.join(DTYPES)}")
+    try:
+        shape = tuple(int(extent) for extent in extents.split(","))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise UsageError(f"{place}: {text!r}: expected positive extents, as in {dtype}[1024,1024]")
+    if fill.startswith("@"):
+        array = _load(fill[1:], place)
+        buffer = array_buffer(array)
+        if buffer.dtype != dtype or buffer.count != Buffer(dtype, shape).count:
+            held = f"{buffer.dtype}[{','.join(map(str, buffer.shape))}]"
+            raise UsageError(f"{place}: {fill[1:]} holds {held}, expected {dtype}[{extents}]")
+        return Buffer(dtype, shape, "array", buffer.array)
+    if fill not in FILLS[:-1]:
+        raise UsageError(f"{place}: unknown fill {fill!r}; expected {', '.join(FILLS[:-1])} or @file.npy")
+    buffer = Buffer(dtype, shape, fill)
+    if buffer.nbytes > _MOST_BYTES:
+        raise UsageError(f"{place}: {buffer.nbytes} bytes are more than any GPU's address space")
+    return buffer
+
+
+def _load(name: str, place: str) -> np.ndarray[Any, np.dtype[Any]]:
+    try:
+        array: np.ndarray[Any, np.dtype[Any]] = np.load(Path(name), allow_pickle=False)
+        return array
+    except FileNotFoundError:
+        raise InputFileError(f"{place}: {name}: no such file (expected a NumPy .npy file)") from None
+    except (OSError, ValueError, EOFError):
+        raise InputFileError(f"{place}: {name}: not a NumPy .npy file") from None
+
+
+def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
+    name = parameter.type.split("::")[-1]
+    if match := _VECTOR.match(name):
+        code = _VECTOR_CODES[match[1].lstrip("u") or match[1]]
+        code = code.upper() if match[1].startswith("u") else code
+        return _vector(code, int(match[2]), value, place)
+    code = _SCALARS.get(name, "")
+    if not code or struct.calcsize(code) != parameter.size:
+        code = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}.get(parameter.size, "")
+        if not code:
+            raise UsageError(f"{place}: {parameter.size} bytes by value; drywarp passes numbers and vector types only")
+    number = _number(value, place)
+    if code[1] in "efd":
+        return Scalar(struct.pack(code, float(number)), str(value))
+    if not parameter.type and isinstance(number, float):
+        return Scalar(struct.pack("<f" if parameter.size == 4 else "<d", number), str(value))
+    if isinstance(number, float) and not number.is_integer():
+        raise UsageError(f"{place}: got {value}, expected a whole number")
+    try:
+        return Scalar(struct.pack(code, int(number)), str(value))
+    except struct.error:
+        raise UsageError(f"{place}: {value} does not fit into {parameter.size} bytes") from None
+
+
+def _vector(code: str, count: int, value: Any, place: str) -> Scalar:
+    parts = value.split(",") if isinstance(value, str) else list(np.atleast_1d(value))
+    if len(parts) != count:
+        raise UsageError(f"{place}: got {len(parts)} numbers, expected {count}, as in {','.join(['1'] * count)}")
+    numbers = [_number(part, place) for part in parts]
+    if code not in "fd":
+        numbers = [int(n) for n in numbers]
+    try:
+        return Scalar(struct.pack(f"<{count}{code}", *numbers), str(value))
+    except struct.error:
+        raise UsageError(f"{place}: {value} does not fit its type") from None
+
+
+def _number(value: Any, place: str) -> int | float:
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _number(value.item(), place)
+    text = str(value).strip()
+    if text in ("true", "false"):
+        return int(text == "true")
+    for convert in (lambda: int(text, 0), lambda: float(text.rstrip("fF") if "x" not in text else text)):
+        try:
+            return convert()
+        except ValueError:
+            continue
+    raise UsageError(f"{place}: got {text!r}, expected a number")

@@ -1,0 +1,180 @@
+"""A workload, its memory behaviour and a GPU, bound: every node gets its subsystem, λ and Λ.
+
+Context-independent classes take theirs from the GPU file (the analysis paper's mapper f, §3.1.3);
+memory instructions from how they behave (mapper g).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .bound import BoundNode, BoundPath, BoundWorkload, Level, Subsystem, to_ticks
+from .hardware import Gpu
+from .kernel.instruction import Instruction
+from .kernel.profile import SPACE_SHARED
+from .memory.behaviour import AccessBehaviour, MemoryBehaviour
+from .workload import SLOTS, Node, Path, Workload
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The choices of one binding: clock in MHz, scheduler policy, blocks per SM of this launch."""
+
+    clock_mhz: float
+    policy: str
+    blocks_per_sm: int
+
+
+def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding) -> BoundWorkload:
+    """Bind a workload to a GPU."""
+    launch = workload.launch
+    names = list(gpu.subsystems)
+    costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
+    limits, scheduler = gpu.occupancy, gpu.scheduler
+    warps = launch.warps_per_block
+    most = max(1, min(limits.max_warps_per_sm // warps, limits.max_blocks_per_sm))
+    return BoundWorkload(
+        paths=tuple(costs.path(path) for path in workload.paths),
+        block_types=workload.block_types,
+        subsystems=tuple(Subsystem(n, gpu.subsystems[n].scope, gpu.subsystems[n].upstream) for n in names),
+        partitions=scheduler.partitions,
+        issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
+        policy=binding.policy,
+        in_order=scheduler.in_order,
+        launch_ticks=to_ticks(gpu.device.block_launch_latency),
+        blocks=launch.blocks,
+        warps_per_block=warps,
+        blocks_per_sm=binding.blocks_per_sm,
+        max_blocks_per_sm=max(most, binding.blocks_per_sm),
+        sm_count=gpu.device.sm_count,
+        clock_hz=binding.clock_mhz * 1e6,
+    )
+
+
+class _Costs:
+    """Looks up what each node costs on one GPU."""
+
+    def __init__(
+        self, workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding, index: dict[str, int]
+    ) -> None:
+        self.instructions = workload.kernel.instructions
+        self.memory, self.gpu, self.index = memory, gpu, index
+        levels = gpu.memory
+        blocks = workload.launch.blocks
+        sms = gpu.device.sm_count
+        # SMs that work in the partial last wave; all of them where the grid divides evenly.
+        self.sms, self.tail_sms = sms, blocks % sms or sms
+        self.l1_latency = levels.l1.latency
+        self.l2_latency = gpu.cycles(levels.l2.latency_ns, binding.clock_mhz)
+        self.dram_latency = gpu.cycles(levels.dram.latency_ns, binding.clock_mhz)
+        self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
+        read, write = memory.dram_read_bytes, memory.dram_write_bytes
+        gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
+        self.dram_rate = gpu.bytes_per_cycle(gbs, binding.clock_mhz)
+
+    def path(self, path: Path) -> BoundPath:
+        return BoundPath(tuple(self.node(node) for node in path.nodes), path.program, SLOTS)
+
+    def node(self, node: Node) -> BoundNode:
+        instruction = self.instructions[node.instruction]
+        cost = self.gpu.classes[instruction.class_]
+        behaviour = self.memory.accesses.get(node.instruction)
+        lambda_, latency = cost.lambda_, cost.latency or 0.0
+        levels: tuple[Level, ...] = ()
+        if instruction.class_ == "tensor":
+            lambda_ = self._tensor(instruction, lambda_)
+        elif instruction.memory is not None:
+            lambda_, latency, levels = self._access(instruction, behaviour, cost.lambda_)
+        read = max(cost.read_latency or 0.0, lambda_)
+        return BoundNode(
+            instruction=node.instruction,
+            class_=instruction.class_,
+            subsystem=self.index[cost.subsystem],
+            lambda_ticks=to_ticks(lambda_),
+            latency_ticks=to_ticks(latency),
+            stall_ticks=to_ticks(node.stall),
+            waits=node.waits,
+            sets=node.sets,
+            sets_read=node.sets_read,
+            read_ticks=to_ticks(read),
+            barrier=instruction.opcode == "BAR" and "ARV" not in instruction.modifiers,
+            async_result=instruction.memory is not None and instruction.memory.kind in ("store", "reduction"),
+            levels=levels,
+        )
+
+    def _access(
+        self, instruction: Instruction, behaviour: AccessBehaviour | None, wavefront: float
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of a memory instruction.
+
+        λ is its wavefronts: for global and local memory 128 bytes or 4 tags each, whichever takes more.
+        Λ is the mean over where its sectors are found (the average memory access time, GPUPerf §3),
+        plus the λ of its own further wavefronts (analysis paper §6.3).
+        """
+        levels = self.gpu.memory
+        shared = instruction.memory is not None and instruction.memory.space == "shared"
+        if behaviour is None:
+            return wavefront, levels.shared.latency if shared else self.l1_latency, ()
+        if behaviour.space == SPACE_SHARED:
+            passes = max(1.0, behaviour.units)
+            return wavefront * passes, levels.shared.latency + (passes - 1) * wavefront, ()
+        sectors = behaviour.units
+        data = sectors * levels.sector_bytes / levels.l1.bytes_per_cycle
+        # The data path moves a little less than a line a cycle when measured; one line is one wavefront.
+        passes = max(1.0, min(data, sectors * levels.sector_bytes / levels.line_bytes))
+        passes = max(passes, behaviour.lines / levels.l1.tags_per_cycle)
+        miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
+        beyond = self.l2_latency * (1 - far) + self.dram_latency * far
+        latency = self.l1_latency * behaviour.l1_hit + beyond * miss + (passes - 1) * wavefront
+        to_l2 = sectors * miss * levels.sector_bytes
+        to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
+        visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
+        if to_dram:
+            visited.append(self._level("dram", to_dram, self.dram_rate))
+        return wavefront * passes, latency, tuple(visited)
+
+    def _level(self, name: str, moved: float, rate: float) -> Level:
+        """λ of one SM's transfer of `moved` bytes where all SMs share `rate` bytes a cycle."""
+        alone = moved / self.sm_intake
+        return Level(
+            self.index[name],
+            to_ticks(max(moved * self.sms / rate, alone)),
+            to_ticks(max(moved * self.tail_sms / rate, alone)),
+        )
+
+    def _tensor(self, instruction: Instruction, usual: float) -> float:
+        """λ of a matrix instruction from its shape and input type; the class's λ where unknown."""
+        shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
+        kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
+        if "TF32" in instruction.modifiers:
+            kind = "tf32"
+        return self.gpu.tensor_lambda(kind, *shape) if shape and kind in self.gpu.tensor else usual
+
+
+_SHAPES = {
+    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
+    "16832": (16, 8, 32), "8816": (8, 8, 16), "8832": (8, 8, 32), "16864": (16, 8, 64),
+}  # fmt: skip
+"""Shapes m, n, k as the machine code spells them."""
+
+
+def dram_bandwidth(read_gbs: float, copy_gbs: float, write_gbs: float, read: float, written: float) -> float:
+    """Achievable DRAM bandwidth in GB/s for a mixture of bytes read and written.
+
+    Between the measured rates of pure reading, copying (half and half) and pure writing, in a line.
+    """
+    if read + written <= 0:
+        return read_gbs
+    share = written / (read + written)
+    if share <= 0.5:
+        return read_gbs + (copy_gbs - read_gbs) * 2 * share
+    return copy_gbs + (write_gbs - copy_gbs) * (2 * share - 1)
+
+
+def class_totals(workload: Workload, executions: list[float]) -> dict[str, float]:
+    """Warp instructions of the whole grid by class, most first."""
+    totals: dict[str, float] = {}
+    for instruction, count in zip(workload.kernel.instructions, executions, strict=True):
+        if count:
+            totals[instruction.class_] = totals.get(instruction.class_, 0.0) + count
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))

@@ -1,0 +1,71 @@
+"""The command line: the verbs, and the one place where errors become exit statuses.
+
+Exit status 0: done; 1: a comparison or check failed; 2: wrong usage or bad input, with one line on
+standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from .. import __version__
+from ..errors import DrywarpError
+from . import analyze, gpus
+
+app = typer.Typer(
+    name="drywarp",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Dry-run a GPU kernel: its time, occupancy and limiter on a named GPU, with no GPU in hand.",
+)
+analyze.add_to(app)
+gpus.add_to(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"drywarp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit status."""
+    try:
+        status = app(arguments, standalone_mode=False, prog_name="drywarp")
+    except DrywarpError as error:
+        return _complain(str(error), error.exit_status)
+    except TyperException as error:
+        # Usage errors name the option in format_message alone.
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        return _complain(text, 2)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of a pipe went away: not our error, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"drywarp: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))

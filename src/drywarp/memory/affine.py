@@ -1,0 +1,85 @@
+"""Addresses as affine functions of the block index, where sampled blocks show that they are.
+
+If block (x, y, z) makes the same requests as a reference block, each shifted by cx·Δx + cy·Δy + cz·Δz
+bytes, then the requests of every block of the grid are known without running it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.profile import SPACE_GLOBAL, Profile
+from .requests import Ints
+
+
+@dataclass(frozen=True)
+class AffineBlocks:
+    """Requests of a reference block and how they move with the block index.
+
+    `rows` are the log rows of the reference block's global accesses, in issue order; `coefficients`
+    bytes per step of the block index in x, y, z, shape (rows, 3); `checked` on how many further
+    sampled blocks the fit was found exact; `share` the fraction of the grid that the agreeing
+    samples stand for.
+    """
+
+    reference: int
+    rows: npt.NDArray[np.intp]
+    coefficients: Ints
+    checked: int
+    share: float
+
+
+def global_rows(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
+    """Log rows of one sampled block's global accesses, by (order, warp): warps interleaved."""
+    log = profile.accesses
+    warps = profile.launch.warps_per_block
+    mine = (log.warp >= sample * warps) & (log.warp < (sample + 1) * warps) & (log.space == SPACE_GLOBAL)
+    rows = np.flatnonzero(mine)
+    return rows[np.lexsort((log.warp[rows], log.order[rows]))]
+
+
+def fit_affine(profile: Profile) -> AffineBlocks | None:
+    """Fit the largest group of sampled blocks that make the same requests; None where no fit is shown.
+
+    The fit must be exact to the byte on every block of the group, and the group must determine the
+    step in every dimension in which the grid extends and hold one block more than that takes, unless
+    every block of the grid was sampled.
+    """
+    log, launch = profile.accesses, profile.launch
+    warps = launch.warps_per_block
+    groups: dict[bytes, list[int]] = {}
+    rows = [global_rows(profile, sample) for sample in range(len(profile.blocks))]
+    for sample, mine in enumerate(rows):
+        key = np.stack(
+            [log.instruction[mine].astype(np.int64), log.pattern[mine], log.warp[mine] - sample * warps], axis=0
+        )
+        groups.setdefault(key.tobytes(), []).append(sample)
+    weight = {key: sum(profile.blocks[s].weight for s in members) for key, members in groups.items()}
+    best = max(groups, key=lambda key: (weight[key], -groups[key][0]))
+    members = groups[best]
+    reference = members[0]
+    origin = np.array(profile.blocks[reference].coordinates)
+    steps = np.array([profile.blocks[s].coordinates for s in members[1:]]).reshape(-1, 3) - origin
+    needed = [d for d in range(3) if launch.grid[d] > 1]
+    bases = np.stack([log.base[rows[s]] for s in members])
+    complete = len(members) == launch.blocks
+    rank = int(np.linalg.matrix_rank(steps)) if len(steps) else 0
+    if rank < len(needed) and not complete:
+        return None
+    moves = bases[1:] - bases[0]
+    if not len(rows[reference]):
+        coefficients = np.zeros((0, 3), np.int64)
+    elif len(steps):
+        solved = np.linalg.lstsq(steps.astype(float), moves.astype(float), rcond=None)[0]
+        coefficients = np.rint(solved).astype(np.int64).T
+    else:
+        coefficients = np.zeros((len(rows[reference]), 3), np.int64)
+    if len(steps) and not np.array_equal(steps @ coefficients.T, moves):
+        return None
+    checked = len(steps) - rank
+    if checked < 1 and not complete:
+        return None
+    return AffineBlocks(reference, rows[reference], coefficients, checked, weight[best] / launch.blocks)

@@ -1,0 +1,204 @@
+"""How each memory instruction of a kernel behaves on one GPU: the mapper g of the analysis paper (§3.1.3).
+
+`analyse_memory` is the one entry; another mapper with the same result may take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
+from .affine import AffineBlocks, fit_affine
+from .footprint import Footprint, affine_footprint, sampled_footprint
+from .geometry import MemoryGeometry
+from .stream import l1_hit_fractions
+from .table import RequestTable, request_table
+from .waves import WaveTotals, follow_waves
+
+EmulateBlocks = Callable[[range], "Profile | None"]
+"""Runs whole blocks for their addresses; None where that would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessBehaviour:
+    """Means over all executions of one memory instruction, those without an active lane included.
+
+    `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
+    lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
+    which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM.
+    """
+
+    executions: float
+    space: int
+    units: float
+    lines: float
+    l1_hit: float = 0.0
+    l2_hit: float = 0.0
+    dram_read: float = 0.0
+    dram_write: float = 0.0
+
+
+@dataclass(frozen=True)
+class MemoryBehaviour:
+    """Behaviour by instruction index, and totals over the whole grid.
+
+    Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
+    fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
+    come from: ``affine``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks).
+    """
+
+    accesses: Mapping[int, AccessBehaviour]
+    global_load_sectors: float
+    global_store_sectors: float
+    shared_wavefronts: float
+    shared_conflict_degree: float | None
+    l1_hit_rate: float | None
+    l2_hit_rate: float | None
+    dram_read_bytes: float
+    dram_write_bytes: float
+    method: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dram_bytes(self) -> float:
+        """Bytes between L2 and DRAM, both ways."""
+        return self.dram_read_bytes + self.dram_write_bytes
+
+
+def analyse_memory(
+    profile: Profile,
+    geometry: MemoryGeometry,
+    *,
+    warm_l2: bool = False,
+    emulate_blocks: EmulateBlocks | None = None,
+) -> MemoryBehaviour:
+    """Judge every access of a profile on a GPU with this geometry.
+
+    `emulate_blocks` is called only where addresses are not affine in the block index.
+    """
+    table = request_table(profile, geometry)
+    weights = np.array([sample.weight for sample in profile.blocks])
+    executions = profile.executions()
+    count = len(profile.kernel.instructions)
+    weight = weights[table.sample] if len(table.sample) else np.zeros(0)
+    units = np.bincount(table.instruction, table.units * weight, minlength=count)
+    lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
+    affine = fit_affine(profile)
+    l1_hit = l1_hit_fractions(profile, affine, geometry)
+    l1_hit = np.where(_local_instructions(table, count), _local_hit(profile, geometry), l1_hit)
+    totals, method = _dram(profile, affine, geometry, warm_l2, emulate_blocks)
+    to_l2 = units * (1 - l1_hit)
+    accesses: dict[int, AccessBehaviour] = {}
+    for index in np.unique(table.instruction).tolist():
+        spaces = table.space[table.instruction == index]
+        runs = float(executions[index])
+        fetched = totals.fetched.get(index, 0.0)
+        accesses[index] = AccessBehaviour(
+            executions=runs,
+            space=int(np.bincount(spaces).argmax()),
+            units=float(units[index]) / runs,
+            lines=float(lines[index]) / runs,
+            l1_hit=float(l1_hit[index]),
+            l2_hit=float(np.clip(1 - fetched / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
+            dram_read=fetched / runs,
+            dram_write=totals.written.get(index, 0.0) / runs,
+        )
+    return _summary(profile, geometry, table, weight, accesses, totals, method)
+
+
+def _local_instructions(table: RequestTable, count: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    local = np.zeros(count, bool)
+    local[table.instruction[table.space == SPACE_LOCAL]] = True
+    return local
+
+
+def _local_hit(profile: Profile, geometry: MemoryGeometry) -> float:
+    """Local memory of the resident threads against the L1: all hits while it fits, else that share."""
+    threads = geometry.blocks_per_sm * profile.launch.threads_per_block
+    footprint = threads * max(profile.kernel.resources.local_bytes, 1)
+    return min(1.0, geometry.l1_bytes / footprint)
+
+
+def _dram(
+    profile: Profile,
+    affine: AffineBlocks | None,
+    geometry: MemoryGeometry,
+    warm: bool,
+    emulate_blocks: EmulateBlocks | None,
+) -> tuple[WaveTotals, str]:
+    kinds = {i: ins.memory.kind for i, ins in enumerate(profile.kernel.instructions) if ins.memory}
+    reads = frozenset(i for i, kind in kinds.items() if kind != "store")
+    writes = frozenset(i for i, kind in kinds.items() if kind in ("store", "atomic", "reduction"))
+    blocks = profile.launch.blocks
+
+    def from_samples(part: range) -> Footprint | None:
+        run = emulate_blocks(part) if emulate_blocks else None
+        return sampled_footprint(run, range(len(run.blocks)), geometry) if run else None
+
+    if affine is not None:
+        fit = affine
+
+        def derived(part: range) -> Footprint | None:
+            return affine_footprint(profile, fit, part, geometry)
+
+        totals = follow_waves(derived, blocks, geometry, reads, writes, warm)
+        if totals is not None:
+            return totals, "affine"
+    totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm)
+    if totals is not None:
+        return totals, "emulated"
+    unshared = WaveTotals()
+    for number, sample in enumerate(profile.blocks):
+        for index, sectors in sampled_footprint(profile, [number], geometry).sectors.items():
+            for kept, wanted in ((unshared.fetched, reads), (unshared.written, writes)):
+                if index in wanted:
+                    kept[index] = kept.get(index, 0.0) + sample.weight * len(sectors)
+    return unshared, "unshared"
+
+
+def _summary(
+    profile: Profile,
+    geometry: MemoryGeometry,
+    table: RequestTable,
+    weight: np.ndarray[tuple[int], np.dtype[np.float64]],
+    accesses: Mapping[int, AccessBehaviour],
+    totals: WaveTotals,
+    method: str,
+) -> MemoryBehaviour:
+    kinds = [i.memory.kind if i.memory else "" for i in profile.kernel.instructions]
+
+    def sectors(*wanted: str) -> float:
+        return sum(
+            a.units * a.executions for i, a in accesses.items() if a.space == SPACE_GLOBAL and kinds[i] in wanted
+        )
+
+    shared = table.space == SPACE_SHARED
+    wavefronts = float((table.units * weight)[shared].sum())
+    ideal = float((table.ideal * weight)[shared].sum())
+    loads = sectors("load", "copy")
+    hits = sum(
+        a.units * a.executions * a.l1_hit
+        for i, a in accesses.items()
+        if a.space == SPACE_GLOBAL and kinds[i] in ("load", "copy")
+    )
+    at_l2 = sum(a.units * a.executions * (1 - a.l1_hit) for a in accesses.values() if a.space != SPACE_SHARED)
+    fetched = sum(totals.fetched.values())
+    notes: tuple[str, ...] = ()
+    if method == "unshared":
+        notes = ("L2 and DRAM figures are an upper bound: no data is taken to be shared between blocks",)
+    return MemoryBehaviour(
+        accesses=accesses,
+        global_load_sectors=loads,
+        global_store_sectors=sectors("store"),
+        shared_wavefronts=wavefronts,
+        shared_conflict_degree=wavefronts / ideal if ideal else None,
+        l1_hit_rate=hits / loads if loads else None,
+        l2_hit_rate=float(np.clip(1 - fetched / at_l2, 0, 1)) if at_l2 else None,
+        dram_read_bytes=fetched * geometry.sector_bytes,
+        dram_write_bytes=sum(totals.written.values()) * geometry.sector_bytes,
+        method=method,
+        notes=notes,
+    )

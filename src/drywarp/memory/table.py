@@ -1,0 +1,89 @@
+"""The access log with every request's cost beside it, one row per executed request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, AccessLog, Profile
+from .geometry import MemoryGeometry
+from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class RequestTable:
+    """Columns of shape (requests,): where each came from and what it costs.
+
+    `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts
+    (shared), `ideal` the least units for the same bytes, `lines` distinct cache lines.
+    """
+
+    instruction: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
+    space: npt.NDArray[np.int8]
+    units: npt.NDArray[np.int64]
+    ideal: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+
+
+def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
+    """Cost every logged request; equal patterns at equal alignment are costed once."""
+    log = profile.accesses
+    widths = np.array([i.memory.width if i.memory else 4 for i in profile.kernel.instructions], np.int64)
+    width = widths[log.instruction] if len(log) else np.zeros(0, np.int64)
+    # 128-byte alignment decides lines and sectors of global memory, and banks of shared memory.
+    align = log.base % (geometry.banks * geometry.bank_bytes)
+    key = np.stack([log.pattern.astype(np.int64), align, width, log.space.astype(np.int64)], axis=1)
+    unique, inverse = _unique_rows(key)
+    units, ideal, lines = (np.zeros(len(unique), np.int64) for _ in range(3))
+    for start in range(0, len(unique), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        units[part], ideal[part], lines[part] = _cost(unique[part], log, geometry)
+    sample = (log.warp // profile.launch.warps_per_block).astype(np.int32)
+    return RequestTable(log.instruction, sample, log.space, units[inverse], ideal[inverse], lines[inverse])
+
+
+def _unique_rows(key: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """Unique rows of small non-negative integers, by packing each row into one word."""
+    packed = ((key[:, 0] * 1024 + key[:, 1]) * 64 + key[:, 2]) * 4 + key[:, 3]
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    return key[first], inverse
+
+
+def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:
+    pattern, align, width, space = rows.T
+    active = lane_masks(log.masks[pattern])
+    addresses = align[:, None] + log.offsets[pattern]
+    units, ideal = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    lines = np.zeros(len(rows), np.int64)
+    for size in np.unique(width):
+        for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL):
+            at = np.flatnonzero((width == size) & (space == kind))
+            if not len(at):
+                continue
+            where, on = addresses[at], active[at]
+            if kind == SPACE_SHARED:
+                units[at], ideal[at] = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
+                continue
+            if kind == SPACE_LOCAL:
+                where = interleave_local(where)
+            units[at] = sectors_of(where, on, geometry.sector_bytes)
+            lines[at] = sectors_of(where, on, geometry.line_bytes)
+            ideal[at] = -(-on.sum(1) * int(size) // geometry.sector_bytes)
+    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines
+
+
+def interleave_local(offsets: Ints) -> Ints:
+    """Local memory as it lies in DRAM: the same word of a warp's 32 lanes is consecutive."""
+    lane = np.arange(32, dtype=np.int64)
+    return (offsets // 4) * 128 + lane * 4 + offsets % 4
+
+
+def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:
+    """Full addresses and activity of some logged requests, shape (rows, 32) each."""
+    pattern = log.pattern[rows]
+    return log.base[rows, None] + log.offsets[pattern], lane_masks(log.masks[pattern])

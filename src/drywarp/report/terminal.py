@@ -1,0 +1,138 @@
+"""The answer as text for a terminal: the time first, then why."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ..result import Analysis, limit_words
+from .units import bytes_text, count_text, percent_text, time_text
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """Write the whole answer to a console."""
+    console.print(render_analysis(analysis))
+
+
+def render_analysis(analysis: Analysis) -> Group:
+    """The answer as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
+    parts: list[RenderableType] = [
+        Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
+        Text(_header(analysis), style="dim"),
+        Text(""),
+        Text(analysis.verdict, style="bold"),
+        Text(""),
+        _facts(analysis),
+        Text(""),
+        Text("Occupancy curve", style="bold"),
+        _curve(analysis),
+        Text(""),
+        Text("Use of each part of the machine", style="bold"),
+        _utilisation(analysis),
+        Text(""),
+        Text(_assumptions(analysis), style="dim"),
+    ]
+    parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]
+    return Group(*parts)
+
+
+def _header(analysis: Analysis) -> str:
+    grid = ", ".join(map(str, analysis.grid))
+    block = ", ".join(map(str, analysis.block))
+    return f"{analysis.kernel} ({grid})x({block}), {analysis.source_file}, {analysis.arch}"
+
+
+def _table() -> Table:
+    return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _facts(analysis: Analysis) -> Table:
+    occupancy, resources, memory = analysis.occupancy, analysis.resources, analysis.memory
+    table = _table()
+    limits = ", ".join(f"{name.replace('_', ' ')} {blocks}" for name, blocks in occupancy.limits.items())
+    shared = resources.shared_bytes + analysis.dynamic_shared
+    spills = "spills not known" if resources.spill_bytes is None else f"{resources.spill_bytes} B spilled"
+    table.add_row(
+        "Occupancy",
+        f"{occupancy.warps_per_sm} warps per SM ({occupancy.fraction:.0%}), {occupancy.blocks_per_sm} blocks, "
+        f"limited by {occupancy.limited_by.replace('_', ' ')}",
+    )
+    table.add_row("", Text(f"blocks per SM that each would allow: {limits}", style="dim"))
+    table.add_row("Resources", f"{resources.registers} registers per thread, {bytes_text(shared)} shared, {spills}")
+    table.add_row("Waves", f"{analysis.waves:.2f} waves of blocks over the GPU")
+    top = sorted(analysis.by_class.items(), key=lambda item: -item[1])[:5]
+    mix = ", ".join(f"{escape(name)} {value / analysis.warp_instructions:.0%}" for name, value in top)
+    table.add_row("Instructions", f"{count_text(analysis.warp_instructions)} warp instructions: {mix}")
+    table.add_row(
+        "Memory",
+        f"{bytes_text(memory.dram_bytes)} DRAM, {count_text(memory.global_load_sectors)} sectors loaded, "
+        f"{count_text(memory.global_store_sectors)} stored",
+    )
+    degree = memory.shared_conflict_degree
+    conflicts = "no shared memory" if degree is None else f"bank conflict degree {degree:.2f}"
+    table.add_row(
+        "", f"hit rates: L1 {percent_text(memory.l1_hit_rate)}, L2 {percent_text(memory.l2_hit_rate)}; {conflicts}"
+    )
+    return table
+
+
+_BAR_CELLS = 32
+
+
+def _bar(fraction: float, cells: int = _BAR_CELLS) -> str:
+    eighths = round(max(0.0, min(1.0, fraction)) * cells * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _curve(analysis: Analysis) -> Table:
+    """Warps per cycle over occupancy, as bars, with the other models' values beside the believed one."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("warps/SM", justify="right")
+    table.add_column(f"warps per cycle, {analysis.model}", width=_BAR_CELLS, no_wrap=True)
+    table.add_column(analysis.model, justify="right")
+    others = [name for name in analysis.predictions if name != analysis.model]
+    for name in others:
+        table.add_column(name, justify="right")
+    table.add_column("time", justify="right")
+    by_model = {
+        name: {p.occupancy_warps: p for p in prediction.curve} for name, prediction in analysis.predictions.items()
+    }
+    points = analysis.prediction.curve
+    top = max((p.warps_per_cycle for p in points), default=0.0) or 1.0
+    for point in points:
+        here = point.occupancy_warps == analysis.occupancy.warps_per_sm
+        cells = [f"{'▸' if here else ' '}{point.occupancy_warps:4d}", _bar(point.warps_per_cycle / top)]
+        cells.append(f"{point.warps_per_cycle:.4g}")
+        for name in others:
+            other = by_model[name].get(point.occupancy_warps)
+            cells.append("" if other is None else f"{other.warps_per_cycle:.4g}")
+        table.add_row(*cells, time_text(point.time_s), style="bold" if here else None)
+    return table
+
+
+def _utilisation(analysis: Analysis) -> Table:
+    prediction = analysis.prediction
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("part")
+    table.add_column("in use", justify="right")
+    table.add_column("", width=_BAR_CELLS, no_wrap=True)
+    table.add_column("time if the only limit", justify="right")
+    for name, share in sorted(prediction.utilization.items(), key=lambda item: -item[1]):
+        if share < 0.0005 and name not in prediction.headroom:
+            continue
+        alone = prediction.headroom.get(name)
+        seconds = "" if alone is None else time_text(alone / analysis.clock_hz)
+        table.add_row(limit_words(name).removeprefix("the "), f"{share:.1%}", _bar(share), seconds)
+    return table
+
+
+def _assumptions(analysis: Analysis) -> str:
+    timing = analysis.timing
+    return (
+        f"GPU time without launch overhead, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
+        f"{analysis.scheduler.replace('_', ' ')} scheduling; {analysis.sampled_blocks} blocks emulated. "
+        f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to emulate, "
+        f"{timing.memory_s:.2f} for memory, {timing.simulate_s:.2f} to simulate."
+    )
