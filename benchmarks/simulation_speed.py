@@ -1,0 +1,127 @@
+"""How fast the Pipeline simulation runs: warp instructions per second on one core.
+
+    python benchmarks/simulation_speed.py
+
+The workload is the main loop of a tiled matrix multiplication: per turn two global loads, two shared
+stores, barriers, and 16 steps of two shared loads with four fused multiply-adds; 64 warps per SM.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+
+from drywarp.bound import (
+    TICKS_PER_CYCLE,
+    BlockType,
+    BoundNode,
+    BoundPath,
+    BoundWorkload,
+    Item,
+    Level,
+    Repeat,
+    Subsystem,
+)
+
+FMA, MEM, SHARED, BAR, L2, DRAM = range(6)
+SUBSYSTEMS = (
+    Subsystem("fma", "partition"),
+    Subsystem("lsu", "sm"),
+    Subsystem("shared", "sm"),
+    Subsystem("bar", "sm"),
+    Subsystem("l2", "sm", upstream=False),
+    Subsystem("dram", "sm", upstream=False),
+)
+COLD = """
+import os, sys, time
+start = time.perf_counter()
+import drywarp.models
+imported = time.perf_counter() - start
+assert "numba" not in sys.modules
+sys.path.insert(0, {folder!r})
+from simulation_speed import tiled_matmul
+start = time.perf_counter()
+drywarp.models.get_model("pipeline").predict(tiled_matmul(4, turns=1, blocks=1), ())
+print(imported, time.perf_counter() - start)
+"""
+
+
+def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int = 16) -> BoundWorkload:
+    """`turns` of the tile loop by blocks of 8 warps, 8 blocks per SM."""
+    cycle = TICKS_PER_CYCLE
+    rate = 4 // partitions  # one valve instead of four keeps the machine's throughput
+    levels = (Level(L2, 2 * cycle, 2 * cycle), Level(DRAM, 4 * cycle, 2 * cycle))
+    nodes: list[BoundNode] = []
+    program: list[Item] = []
+
+    def add(name: str, subsystem: int, cost: float, latency: int, **more: object) -> int:
+        ticks = int(cost * cycle)
+        nodes.append(BoundNode(len(nodes), name, subsystem, ticks, latency * cycle, cycle, **more))  # type: ignore[arg-type]
+        return len(nodes) - 1
+
+    program += [
+        add("global_load", MEM, 4, 400, sets=0, levels=levels),
+        add("global_load", MEM, 4, 400, sets=1, levels=levels),
+        add("shared_store", SHARED, 2, 20, waits=(0,)),
+        add("shared_store", SHARED, 2, 20, waits=(1,)),
+        add("barrier", BAR, 1, 20, barrier=True),
+    ]
+    step: list[Item] = [
+        add("shared_load", SHARED, 1, 23, sets=2),
+        add("shared_load", SHARED, 1, 23, sets=3),
+        *(add("fp32", FMA, 1 / rate, 4, waits=(2, 3, 4 + k), sets=4 + k) for k in range(4)),
+    ]
+    program += [Repeat(steps, tuple(step)), add("barrier", BAR, 1, 20, barrier=True)]
+    path = BoundPath(tuple(nodes), (Repeat(turns, tuple(program)),), 8)
+    return BoundWorkload(
+        paths=(path,),
+        block_types=(BlockType((0,) * 8, 1.0),),
+        subsystems=SUBSYSTEMS,
+        partitions=partitions,
+        issue_ticks=cycle // rate,
+        policy="greedy_then_oldest",
+        in_order=True,
+        launch_ticks=200 * cycle,
+        blocks=blocks,
+        warps_per_block=8,
+        blocks_per_sm=8,
+        max_blocks_per_sm=8,
+        sm_count=1,
+        clock_hz=1.4e9,
+    )
+
+
+def main() -> None:
+    """Print speed, cold compile time and warm start."""
+    from drywarp.pipeline.blocks import Share
+    from drywarp.pipeline.simulate import run_share
+
+    for partitions in (4, 1):
+        for policy in ("greedy_then_oldest", "loose_round_robin"):
+            workload = tiled_matmul(partitions)
+            object.__setattr__(workload, "policy", policy)
+            run_share(workload, Share(1, 1, 1))
+            start = time.perf_counter()
+            result = run_share(workload, Share(8, 24, 24))
+            seconds = time.perf_counter() - start
+            print(
+                f"p={partitions} {policy:20} {result.issued / seconds / 1e6:6.1f} million warp instructions/s"
+                f"  ({result.issued} in {seconds:.2f} s; {result.issued / result.cycles:.2f} IPC)"
+            )
+    with tempfile.TemporaryDirectory() as cache:
+        for label in ("cold (compiles)", "warm cache"):
+            code = COLD.format(folder=str(__file__).rsplit("/", 1)[0])
+            out = subprocess.run(
+                [sys.executable, "-c", f"import os; os.environ['NUMBA_CACHE_DIR'] = {cache!r}\n{code}"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            imported, first = map(float, out.stdout.split())
+            print(f"{label}: import {imported:.2f} s, first prediction {first:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What must hold between the values of a GPU file, beyond each one's own range."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .gpu import ClassCost, Device, Memory, Scheduler, Subsystem
+from .schema import ErrorAt
+from .toml_file import did_you_mean
+from .vocabulary import CLASS_NAMES, MEMORY_CLASSES, TENSOR_TYPES
+
+
+def check_compilation(compute_capability: str, arch: str, error: ErrorAt) -> None:
+    """Both or neither: a GPU that takes machine code says which it takes."""
+    if compute_capability and not re.fullmatch(r"\d+\.\d", compute_capability):
+        raise error("compute_capability", f'expected a text such as "8.0", got {compute_capability!r}')
+    if arch and not re.fullmatch(r"sm_\d+a?", arch):
+        raise error("arch", f'expected a text such as "sm_80", got {arch!r}')
+    if bool(compute_capability) != bool(arch):
+        given, missing = ("arch", "compute_capability") if arch else ("compute_capability", "arch")
+        raise error(missing, f"missing; expected beside {given}")
+
+
+def check_classes(
+    classes: Mapping[str, ClassCost], subsystems: Mapping[str, Subsystem], abstract: bool, error: ErrorAt
+) -> None:
+    """Each class runs on a subsystem of this GPU; a GPU for machine code knows every class and no other."""
+    for name, cost in classes.items():
+        if not abstract and name not in CLASS_NAMES:
+            raise error(f"classes.{name}", "unknown instruction class" + did_you_mean(name, CLASS_NAMES))
+        if cost.subsystem not in subsystems:
+            hint = did_you_mean(cost.subsystem, subsystems)
+            raise error(f"classes.{name}.subsystem", f"{cost.subsystem!r} is not in [subsystems]{hint}")
+        if cost.latency is None and (abstract or name not in MEMORY_CLASSES):
+            raise error(f"classes.{name}.latency", "missing; expected a value in cycles")
+    if not abstract and (missing := sorted(CLASS_NAMES - classes.keys())):
+        raise error(f"classes.{missing[0]}", "missing; expected subsystem, lambda and latency")
+    if abstract and not classes:
+        raise error("classes", "missing; expected at least one instruction class")
+
+
+def check_issue_limit(
+    classes: Mapping[str, ClassCost], subsystems: Mapping[str, Subsystem], scheduler: Scheduler, error: ErrorAt
+) -> None:
+    """No class runs faster than its instructions can be issued."""
+    if scheduler.issue_per_cycle is None:
+        return
+    for name, cost in classes.items():
+        whole = subsystems[cost.subsystem].scope == "sm"
+        rate = scheduler.issue_per_cycle * (scheduler.partitions if whole else 1)
+        if cost.lambda_ * rate < 1:
+            owner = "an SM" if whole else "a partition"
+            raise error(
+                f"classes.{name}.lambda",
+                f"expected at least {1 / rate:g} cycles, the issue limit of {owner}, got {cost.lambda_:g}",
+            )
+
+
+def check_tensor(tensor: Mapping[str, float], error: ErrorAt) -> None:
+    """Only known input types."""
+    for name in tensor:
+        if name not in TENSOR_TYPES:
+            raise error(f"tensor.{name}", "unknown input type" + did_you_mean(name, TENSOR_TYPES))
+
+
+def check_device(device: Device, error: ErrorAt) -> None:
+    """Clocks in order."""
+    if device.boost_clock_mhz < device.base_clock_mhz:
+        raise error(
+            "device.boost_clock_mhz",
+            f"expected at least base_clock_mhz = {device.base_clock_mhz:g}, got {device.boost_clock_mhz:g}",
+        )
+
+
+def check_memory(memory: Memory, error: ErrorAt) -> None:
+    """Nothing is faster than its peak, the far half not nearer than the near one, lines made of sectors."""
+    for name in ("read_gbs", "write_gbs", "copy_gbs"):
+        if (reached := getattr(memory.dram, name)) > memory.dram.peak_gbs:
+            raise error(f"memory.dram.{name}", f"expected at most peak_gbs = {memory.dram.peak_gbs:g}, got {reached:g}")
+    if memory.l2.far_latency_ns < memory.l2.near_latency_ns:
+        raise error("memory.l2.far_latency_ns", f"expected at least near_latency_ns = {memory.l2.near_latency_ns:g}")
+    if memory.line_bytes % memory.sector_bytes:
+        raise error("memory.line_bytes", f"expected a multiple of sector_bytes = {memory.sector_bytes}")

@@ -1,0 +1,169 @@
+"""How many thread blocks fit on one SM, and what stops the next one.
+
+The rules are those of NVIDIA's cuda_occupancy.h for compute capability 8.0 and 9.0, in our own words:
+registers are allocated warp by warp, each warp in its partition's share of the register file; shared
+memory in units, the driver's reserve per block included. Not modelled: the limit by named barriers
+(64 an SM) and thread-block clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from ..errors import UsageError
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, extra={"unit": "bytes"})]
+Registers = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "registers"})]
+
+RESOURCES = ("warps", "registers", "shared_memory", "blocks")
+"""What can limit the blocks per SM; ties are reported in this order, which is cuda_occupancy.h's."""
+
+
+class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[occupancy]` of a GPU file: what an SM has, and in which units it is dealt out.
+
+    `carveout_bytes` are the sizes that shared memory can take out of `unified_bytes_per_sm`, ascending;
+    L1 has the rest.
+    """
+
+    warp_size: Count
+    max_warps_per_sm: Count
+    max_threads_per_sm: Count
+    max_blocks_per_sm: Count
+    max_threads_per_block: Count
+    registers_per_sm: Registers
+    max_registers_per_block: Registers
+    max_registers_per_thread: Registers
+    register_allocation_unit: Registers
+    warp_allocation_granularity: Count
+    unified_bytes_per_sm: Bytes
+    shared_bytes_per_sm: Bytes
+    shared_bytes_per_block_default: Bytes
+    shared_bytes_per_block_optin: Bytes
+    shared_allocation_unit: Annotated[int, msgspec.Meta(ge=1, extra={"unit": "bytes"})]
+    shared_reserved_per_block: Bytes
+    carveout_bytes: Annotated[tuple[Bytes, ...], msgspec.Meta(min_length=1, extra={"unit": "bytes"})]
+
+    def inconsistency(self) -> tuple[str, str] | None:
+        """The first key whose value cannot be true beside the others, and what was expected of it."""
+        if self.max_threads_per_sm != self.max_warps_per_sm * self.warp_size:
+            return "max_threads_per_sm", f"max_warps_per_sm · warp_size = {self.max_warps_per_sm * self.warp_size}"
+        if any(a >= b for a, b in pairwise(self.carveout_bytes)):
+            return "carveout_bytes", "sizes in ascending order"
+        if self.carveout_bytes[-1] != self.shared_bytes_per_sm:
+            return "carveout_bytes", f"shared_bytes_per_sm = {self.shared_bytes_per_sm} as the largest size"
+        if self.shared_bytes_per_sm > self.unified_bytes_per_sm:
+            return "shared_bytes_per_sm", f"at most unified_bytes_per_sm = {self.unified_bytes_per_sm}"
+        if self.shared_bytes_per_block_optin + self.shared_reserved_per_block > self.shared_bytes_per_sm:
+            most = self.shared_bytes_per_sm - self.shared_reserved_per_block
+            return "shared_bytes_per_block_optin", f"at most {most}, which leaves room for the reserve"
+        if self.max_registers_per_block > self.registers_per_sm:
+            return "max_registers_per_block", f"at most registers_per_sm = {self.registers_per_sm}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The concurrent blocks and warps of a launch on one SM.
+
+    `fraction` is warps over warp slots, 0..1. `limits` holds, per resource of `RESOURCES`, the blocks
+    that it alone would allow (None: it does not limit); `limiting` all resources that allow the
+    fewest, in that order, and `limited_by` the first of them. `carveout_bytes` is the shared memory
+    that the driver sets aside for the resident blocks, `l1_bytes` what is left to L1.
+    """
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    fraction: float
+    limited_by: str
+    limiting: tuple[str, ...]
+    limits: dict[str, int | None]
+    registers_per_block: int
+    shared_bytes_per_block: int
+    carveout_bytes: int
+    l1_bytes: int
+
+
+def occupancy(
+    limits: OccupancyLimits, registers_per_thread: int, shared_bytes: int, threads_per_block: int
+) -> Occupancy:
+    """Blocks and warps that run at once on one SM.
+
+    `shared_bytes` is static plus dynamic shared memory of a block, without the driver's reserve; a
+    kernel that asks for more than the default is taken to have opted in. Raises `UsageError` for a
+    launch that the GPU refuses.
+    """
+    warps = _warps(limits, threads_per_block)
+    per_warp = _registers_per_warp(limits, registers_per_thread, warps)
+    shared = _allocated_shared(limits, shared_bytes)
+    warps_by_registers = limits.registers_per_sm // limits.warp_allocation_granularity // per_warp
+    by_resource: dict[str, int | None] = {
+        "warps": limits.max_warps_per_sm // warps,
+        "registers": warps_by_registers * limits.warp_allocation_granularity // warps,
+        "shared_memory": blocks_by_shared(limits, shared_bytes),
+        "blocks": limits.max_blocks_per_sm,
+    }
+    blocks = min(count for count in by_resource.values() if count is not None)
+    limiting = tuple(name for name in RESOURCES if by_resource[name] == blocks)
+    carved = carveout(limits, blocks * shared)
+    return Occupancy(
+        blocks_per_sm=blocks,
+        warps_per_sm=blocks * warps,
+        fraction=blocks * warps / limits.max_warps_per_sm,
+        limited_by=limiting[0],
+        limiting=limiting,
+        limits=by_resource,
+        registers_per_block=per_warp * warps,
+        shared_bytes_per_block=shared,
+        carveout_bytes=carved,
+        l1_bytes=limits.unified_bytes_per_sm - carved,
+    )
+
+
+def blocks_by_shared(limits: OccupancyLimits, shared_bytes: int) -> int | None:
+    """Blocks per SM that shared memory alone allows; None where a block allocates none of it."""
+    allocated = _allocated_shared(limits, shared_bytes)
+    return limits.shared_bytes_per_sm // allocated if allocated else None
+
+
+def carveout(limits: OccupancyLimits, needed_bytes: int) -> int:
+    """The smallest shared memory configuration, in bytes, that holds what the resident blocks need."""
+    return next(size for size in limits.carveout_bytes if size >= needed_bytes)
+
+
+def _warps(limits: OccupancyLimits, threads: int) -> int:
+    if not 1 <= threads <= limits.max_threads_per_block:
+        raise UsageError(f"{threads} threads per block: this GPU takes 1 to {limits.max_threads_per_block}")
+    return -(-threads // limits.warp_size)
+
+
+def _registers_per_warp(limits: OccupancyLimits, registers: int, warps: int) -> int:
+    if not 1 <= registers <= limits.max_registers_per_thread:
+        raise UsageError(f"{registers} registers per thread: this GPU takes 1 to {limits.max_registers_per_thread}")
+    per_warp = _round_up(registers * limits.warp_size, limits.register_allocation_unit)
+    # The launch check counts as if every partition got as many warps as the fullest one.
+    checked = per_warp * _round_up(warps, limits.warp_allocation_granularity)
+    if checked > limits.max_registers_per_block:
+        raise UsageError(
+            f"{registers} registers per thread and {warps} warps take {checked} registers per block: "
+            f"this GPU has {limits.max_registers_per_block}"
+        )
+    return per_warp
+
+
+def _allocated_shared(limits: OccupancyLimits, shared_bytes: int) -> int:
+    if not 0 <= shared_bytes <= limits.shared_bytes_per_block_optin:
+        raise UsageError(
+            f"{shared_bytes} bytes of shared memory per block: "
+            f"this GPU takes 0 to {limits.shared_bytes_per_block_optin}"
+        )
+    return _round_up(shared_bytes + limits.shared_reserved_per_block, limits.shared_allocation_unit)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

@@ -1,0 +1,110 @@
+"""One GPU file as text: where it lies, its keys with the lines they stand on, and its errors."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputFileError, UsageError
+
+DATA = Path(__file__).parent / "data"
+_TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A parsed file. `name` is what other files inherit it by: ``a100``, ``arch/ga100``, a user's path."""
+
+    name: str
+    path: Path
+    content: dict[str, Any]
+    lines: dict[str, int] = field(repr=False)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it describes a product, not an architecture that products share."""
+        return not self.name.startswith("arch/")
+
+    def error(self, key: str, problem: str) -> InputFileError:
+        """An error at a dotted key, on the line of the key or else of the nearest table round it."""
+        at = key
+        while at and at not in self.lines:
+            at = at.rpartition(".")[0]
+        place = f"{self.path}:{self.lines[at]}" if at else str(self.path)
+        return InputFileError(f"{place}: {key}: {problem}")
+
+
+def gpu_names() -> list[str]:
+    """Names of the packaged GPUs, those of the papers last."""
+    names = (path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.rglob("*.toml"))
+    return sorted((name for name in names if not name.startswith("arch/")), key=lambda name: ("/" in name, name))
+
+
+def find(name_or_path: str) -> tuple[str, Path]:
+    """Name and path of a GPU: a packaged one, or a file of the user's whose path ends in ``.toml``."""
+    if name_or_path.endswith(".toml"):
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise UsageError(f"GPU file {name_or_path} does not exist")
+        return path.stem, path
+    names = gpu_names()
+    if name_or_path in names:
+        return name_or_path, DATA / f"{name_or_path}.toml"
+    nearest = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
+    raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {', '.join(nearest)}; or a path ending in .toml")
+
+
+def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:
+    """Name and path of what a file inherits: a packaged GPU or architecture, or a .toml file beside it."""
+    if name.endswith(".toml"):
+        path = child.path.parent / name
+        if path.is_file():
+            return f"arch/{path.stem}" if path.resolve().parent.name == "arch" else path.stem, path
+        raise child.error("inherits", f"expected an existing file, got {name!r}")
+    path = DATA / f"{name}.toml"
+    if path.is_file() and path.resolve().is_relative_to(DATA.resolve()):
+        return name, path
+    architectures = (p.relative_to(DATA).with_suffix("").as_posix() for p in (DATA / "arch").glob("*.toml"))
+    raise child.error("inherits", f"unknown GPU {name!r}" + did_you_mean(name, [*gpu_names(), *architectures]))
+
+
+def read(name: str, path: Path) -> TomlFile:
+    """Parse a file; what is not TOML is an `InputFileError` with its line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}: expected UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        problem, _, place = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        where = line[1] if line else str(text.count("\n") + 1)
+        raise InputFileError(f"{path}:{where}: not TOML: {problem}") from error
+    return TomlFile(name, path, content, _lines(text))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` where something known is near, else nothing."""
+    nearest = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Line of each dotted key; written for the plain style of GPU files, not for all of TOML."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _TABLE.match(line):
+            table = header[1].strip()
+            lines.setdefault(table, number)
+        elif key := _KEY.match(line):
+            lines.setdefault(f"{table}.{key[1]}" if table else key[1], number)
+    return lines

@@ -1,0 +1,210 @@
+"""The packaged GPU files: complete, consistent, and true to their sources."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+
+from drywarp.errors import UsageError
+from drywarp.hardware import Gpu, gpu_names, load_gpu
+from drywarp.hardware.fact import KINDS
+from drywarp.hardware.toml_file import DATA
+from drywarp.hardware.vocabulary import CLASS_NAMES, MEMORY_CLASSES
+from drywarp.kernel import classes as kernel_classes
+
+MACHINE_GPUS = [name for name in gpu_names() if not name.startswith("papers/")]
+
+
+@pytest.fixture(scope="module")
+def a100() -> Gpu:
+    return load_gpu("a100")
+
+
+@pytest.fixture(scope="module")
+def h100() -> Gpu:
+    return load_gpu("h100")
+
+
+def test_names_are_found_by_looking_in_the_folder() -> None:
+    assert gpu_names() == ["a100", "h100", "papers/example"]
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_every_file_loads_and_every_number_has_a_source(name: str) -> None:
+    gpu = load_gpu(name)
+    facts = dict(gpu.facts())
+    assert gpu.name == name
+    assert gpu.title
+    for key, fact in facts.items():
+        assert fact.source in gpu.sources, key
+        assert fact.kind in KINDS, key
+        assert fact.note or fact.kind not in ("proxy", "assumed", "inherited"), key
+        if isinstance(fact.value, float):
+            assert math.isfinite(fact.value), key
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_every_source_of_a_file_is_used_by_some_gpu(name: str) -> None:
+    used = {fact.source for other in gpu_names() for _, fact in load_gpu(other).facts()}
+    used |= {"forum_pipes"}  # named in comments: it says which pipe, not how fast
+    assert set(load_gpu(name).sources) <= used
+
+
+@pytest.mark.parametrize("name", MACHINE_GPUS)
+def test_every_class_is_covered(name: str) -> None:
+    gpu = load_gpu(name)
+    assert set(gpu.classes) == CLASS_NAMES
+    for class_, cost in gpu.classes.items():
+        assert (cost.latency is None) == (class_ in MEMORY_CLASSES), class_
+        assert float(gpu.fact(f"classes.{class_}.lambda").value) == cost.lambda_  # type: ignore[arg-type]
+
+
+def test_the_vocabulary_is_the_kernels() -> None:
+    assert set(kernel_classes.CLASSES) == CLASS_NAMES
+    assert kernel_classes.MEMORY_CLASSES == MEMORY_CLASSES
+
+
+@pytest.mark.parametrize("name", MACHINE_GPUS)
+def test_no_class_beats_the_issue_limit(name: str) -> None:
+    gpu = load_gpu(name)
+    assert gpu.scheduler.issue_per_cycle == 1
+    for class_, cost in gpu.classes.items():
+        sm_wide = gpu.subsystems[cost.subsystem].scope == "sm"
+        assert cost.lambda_ >= (1 / gpu.scheduler.partitions if sm_wide else 1), class_
+
+
+@pytest.mark.parametrize("name", MACHINE_GPUS)
+def test_architecture_values_are_written_once(name: str) -> None:
+    """A product's file states only what belongs to the product."""
+    stated = {key.partition(".")[0] for key, fact in load_gpu(name).facts() if fact.file == name}
+    assert stated <= {"device", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("class_", "a100_results", "h100_results"),
+    [  # CUDA guide: results per clock and SM for 8.0 and 9.0; fp16 packed: halved by hand from 256
+        ("fp32", 64, 128),
+        ("fp16", 128, 128),
+        ("fp64", 32, 64),
+        ("int", 64, 64),
+        ("imad", 64, 64),
+        ("shift", 64, 64),
+        ("fp32_compare", 64, 64),
+        ("sfu", 16, 16),
+        ("convert", 16, 16),
+        ("shuffle", 32, 32),
+    ],
+)
+def test_throughputs_of_the_guide(a100: Gpu, h100: Gpu, class_: str, a100_results: int, h100_results: int) -> None:
+    for gpu, results in ((a100, a100_results), (h100, h100_results)):
+        cost = gpu.classes[class_]
+        copies = 4 if gpu.subsystems[cost.subsystem].scope == "partition" else 1
+        assert copies * 32 / cost.lambda_ == results
+
+
+def test_a100_pcie(a100: Gpu) -> None:
+    assert (a100.compute_capability, a100.arch, a100.abstract_only) == ("8.0", "sm_80", False)
+    assert (a100.device.sm_count, a100.device.base_clock_mhz, a100.device.boost_clock_mhz) == (108, 765, 1410)
+    memory = a100.memory
+    assert (memory.dram.peak_gbs, memory.dram.read_gbs) == (1555, 1407.2)
+    assert memory.l2.bytes == 40 * 2**20
+    assert a100.cycles(memory.l2.near_latency_ns) == pytest.approx(205.7, abs=0.1)
+    assert a100.cycles(memory.l2.far_latency_ns) == pytest.approx(402.2, abs=0.1)
+    assert a100.cycles(memory.dram.latency_ns) == pytest.approx(566, abs=0.1)
+    assert a100.cycles(memory.dram.latency_ns, clock_mhz=705) == pytest.approx(283, abs=0.1)
+    assert a100.bytes_per_cycle(5380) == pytest.approx(memory.l2.bytes_per_cycle, rel=1e-3)
+    assert (memory.l1.latency, memory.shared.latency) == (33, 23)
+    assert a100.classes["fp16"].subsystem == "fp16"
+    assert a100.scheduler.policy == "greedy_then_oldest"
+    assert a100.scheduler.in_order
+
+
+def test_h100_sxm5(h100: Gpu) -> None:
+    assert (h100.compute_capability, h100.arch) == ("9.0", "sm_90")
+    assert (h100.device.sm_count, h100.device.base_clock_mhz, h100.device.boost_clock_mhz) == (132, 1590, 1980)
+    memory = h100.memory
+    assert memory.dram.peak_gbs == 3350
+    assert memory.dram.read_gbs == pytest.approx(3350 * 1942 / 2039, rel=1e-3)
+    assert memory.dram.write_gbs == pytest.approx(3350 * 2016 / 2039, rel=1e-3)
+    assert memory.dram.copy_gbs == pytest.approx(3350 * 1704 / 2039, rel=1e-3)
+    assert memory.l2.bytes == 50 * 2**20
+    assert h100.bytes_per_cycle(9900) == pytest.approx(memory.l2.bytes_per_cycle)
+    assert h100.cycles(memory.l2.near_latency_ns) == pytest.approx(280.4, abs=0.1)
+    assert h100.cycles(memory.l2.far_latency_ns) == pytest.approx(503.4, abs=0.1)
+    assert h100.cycles(memory.dram.latency_ns) == pytest.approx(685.4, abs=0.1)
+    assert h100.classes["fp16"].subsystem == "fma"
+
+
+def test_occupancy_limits(a100: Gpu, h100: Gpu) -> None:
+    for gpu, unified, shared in ((a100, 192, 164), (h100, 256, 228)):
+        limits = gpu.occupancy
+        assert limits.unified_bytes_per_sm == unified * 1024
+        assert limits.shared_bytes_per_sm == shared * 1024
+        assert limits.shared_bytes_per_block_optin == (shared - 1) * 1024
+        assert limits.carveout_bytes[-1] == shared * 1024
+        assert (limits.max_warps_per_sm, limits.max_blocks_per_sm, limits.registers_per_sm) == (64, 32, 65536)
+
+
+def test_tensor_rates(a100: Gpu, h100: Gpu) -> None:
+    assert a100.tensor_lambda("fp16", 16, 8, 16) == 8 == a100.classes["tensor"].lambda_
+    assert h100.tensor_lambda("fp16", 16, 8, 16) == 4 == h100.classes["tensor"].lambda_
+    assert a100.tensor_lambda("tf32", 16, 8, 8) == 8
+    assert a100.tensor_lambda("fp64", 8, 8, 4) == 16
+    # Peak of the datasheet: 312 and 989.4 (at 1830 MHz) TFLOPS of fp16.
+    assert 2 * a100.tensor["fp16"] * 4 * 108 * 1.41e-3 == pytest.approx(312, rel=1e-3)
+    assert 2 * h100.tensor["fp16"] * 4 * 132 * 1.83e-3 == pytest.approx(989.4, rel=1e-3)
+    with pytest.raises(UsageError, match="GPU a100 has no tensor rate for fp8: it knows fp16, bf16, tf32, fp64, int8"):
+        a100.tensor_lambda("fp8", 16, 8, 32)
+
+
+def test_the_papers_example() -> None:
+    gpu = load_gpu("papers/example")
+    assert gpu.abstract_only
+    assert (gpu.scheduler.partitions, gpu.scheduler.issue_per_cycle) == (1, None)
+    assert (gpu.scheduler.policy, gpu.scheduler.in_order) == ("loose_round_robin", False)
+    costs = {name: (cost.subsystem, cost.lambda_, cost.latency) for name, cost in gpu.classes.items()}
+    assert costs == {"comp": ("comp", 1, 4), "mem": ("mem", 2, 6)}
+    with pytest.raises(UsageError) as error:
+        gpu.device  # noqa: B018
+    assert str(error.value) == "GPU papers/example takes abstract workloads only: it has no [device]"
+
+
+def test_a_gpu_travels_between_processes_and_into_json(a100: Gpu) -> None:
+    assert pickle.loads(pickle.dumps(a100)) == a100
+    plain = a100.to_dict()
+    assert plain["facts"]["classes.fp32.lambda"] == {
+        "value": 2,
+        "unit": "cycles",
+        "source": "guide",
+        "kind": "documented",
+        "note": "64 results/clk/SM",
+        "file": "arch/ga100",
+    }
+    assert plain["facts"]["occupancy.carveout_bytes"]["value"][:2] == [0, 8192]
+    assert plain["classes"]["fp32"] == "fma"
+
+
+def test_units_are_known(a100: Gpu) -> None:
+    units = {key: fact.unit for key, fact in a100.facts()}
+    assert units["memory.l2.near_latency_ns"] == "ns"
+    assert units["classes.shared_load.read_latency"] == "cycles"
+    assert units["device.sm_count"] == ""
+    assert units["tensor.fp16"] == "FMA/cycle"
+    assert units["occupancy.carveout_bytes"] == "bytes"
+    assert str(a100.fact("memory.dram.read_gbs")) == "1407.2 GB/s"
+
+
+def test_facts_stand_section_by_section(a100: Gpu) -> None:
+    sections = [key.partition(".")[0] for key, _ in a100.facts()]
+    assert list(dict.fromkeys(sections)) == ["device", "memory", "occupancy", "scheduler", "classes", "tensor"]
+    assert sections == sorted(sections, key=list(dict.fromkeys(sections)).index)
+
+
+def test_the_format_description_names_every_fixed_key(a100: Gpu) -> None:
+    readme = (DATA / "README.md").read_text()
+    for key, _ in a100.facts():
+        section, _, name = key.partition(".")
+        if section in ("device", "memory", "scheduler"):
+            assert name.rpartition(".")[2] in readme, key

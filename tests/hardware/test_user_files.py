@@ -1,0 +1,224 @@
+"""Files of the user's: inheritance, and one clear line for everything that can be wrong with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drywarp.errors import InputFileError, UsageError
+from drywarp.hardware import Gpu, load_gpu
+from drywarp.hardware.check import check_classes
+
+HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
+SOURCES = '[sources]\nmine = "own benchmark"\n'
+FROM = 'source = "mine", kind = "measured"'
+
+ABSTRACT = f"""format = 1
+title = "Toy"
+{SOURCES}[scheduler]
+partitions = {{ value = 1, {FROM} }}
+policy = {{ value = "oldest_first", {FROM} }}
+in_order = {{ value = true, {FROM} }}
+[subsystems]
+pipe = {{ scope = "sm" }}
+[classes.op]
+subsystem = "pipe"
+lambda = {{ value = 1.5, {FROM} }}
+latency = {{ value = 4, {FROM} }}
+"""
+
+
+def write(folder: Path, text: str, name: str = "mine.toml") -> str:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def load(folder: Path, body: str) -> Gpu:
+    return load_gpu(write(folder, HEAD + SOURCES + body))
+
+
+def test_a_file_may_change_a_packaged_gpu(tmp_path: Path) -> None:
+    gpu = load(tmp_path, f"[memory.dram]\nread_gbs = {{ value = 1450, {FROM} }}\n")
+    assert (gpu.name, gpu.title, gpu.arch) == ("mine", "Mine", "sm_80")
+    assert gpu.memory.dram.read_gbs == 1450
+    assert gpu.memory.dram.peak_gbs == 1555
+    own, taken, chip = (gpu.fact(k) for k in ("memory.dram.read_gbs", "memory.dram.peak_gbs", "memory.l1.latency"))
+    assert (own.kind, own.file) == ("measured", "mine")
+    assert (taken.kind, taken.file, taken.note) == ("inherited", "a100", "a100: datasheet")
+    assert (chip.kind, chip.file) == ("measured", "arch/ga100")
+
+
+def test_inheriting_twice_names_the_first_who_said_it(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + SOURCES + f"[device]\nsm_count = {{ value = 54, {FROM} }}\n", "half.toml")
+    gpu = load_gpu(write(tmp_path, 'format = 1\ntitle = "Quarter"\ninherits = "half.toml"\n'))
+    assert gpu.device.sm_count == 54
+    assert gpu.title == "Quarter"
+    assert gpu.fact("device.sm_count").note == "half: measured"
+    assert gpu.fact("device.base_clock_mhz").note == "a100: datasheet"
+
+
+def test_an_architecture_of_ones_own_is_not_a_gpu(tmp_path: Path) -> None:
+    write(tmp_path, ABSTRACT, "arch/toy.toml")
+    gpu = load_gpu(write(tmp_path, 'format = 1\ntitle = "Toy 1"\ninherits = "arch/toy.toml"\n'))
+    assert gpu.fact("classes.op.lambda").kind == "measured"
+
+
+def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
+    text = HEAD + SOURCES + f"[device]\nsm_count = {{ value = 54, {FROM} }}\n"
+    here, there = load_gpu(write(tmp_path, text)), load_gpu(write(tmp_path, text, "other.toml"))
+    assert here.file_hash == there.file_hash
+    changed = load_gpu(write(tmp_path, text.replace("54", "55")))
+    assert changed.file_hash != here.file_hash
+    assert len(here.file_hash) == 64
+
+
+def test_an_abstract_gpu_needs_little(tmp_path: Path) -> None:
+    gpu = load_gpu(write(tmp_path, ABSTRACT))
+    assert gpu.abstract_only
+    assert gpu.classes["op"].lambda_ == 1.5
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UsageError) as error:
+        load_gpu("a10")
+    assert str(error.value) == "unknown GPU 'a10'; nearest: a100, h100; or a path ending in .toml"
+    with pytest.raises(UsageError, match="unknown GPU 'xyz'; nearest: a100, h100, papers/example; or a path"):
+        load_gpu("xyz")
+    with pytest.raises(UsageError, match=r"GPU file nowhere/x\.toml does not exist"):
+        load_gpu("nowhere/x.toml")
+    with pytest.raises(UsageError, match="unknown GPU 'arch/base'"):
+        load_gpu("arch/base")
+
+
+# Body after the sources, the line that the error must name, and the rest of the message.
+BAD: list[tuple[str, str, str]] = [
+    (f"[device]\nsm_count = {{ value = -1, {FROM} }}", "7", "device.sm_count: expected a whole number >= 1, got -1"),
+    (f"[classes.fp32]\nlambda = {{ value = 0, {FROM} }}", "7", "classes.fp32.lambda: expected a number > 0, got 0"),
+    (f"[classes.fp32]\nlambda = {{ value = -2.5, {FROM} }}", "7",
+     "classes.fp32.lambda: expected a number > 0, got -2.5"),
+    (f"[device]\nsm_cuont = {{ value = 1, {FROM} }}", "7", "device.sm_cuont: unknown key; did you mean sm_count?"),
+    (f"[memory.l2]\nbytez = {{ value = 1, {FROM} }}", "7", "memory.l2.bytez: unknown key; did you mean bytes?"),
+    (f"[devices]\nsm_count = {{ value = 1, {FROM} }}", "6", "devices: unknown key; did you mean device?"),
+    (f"[classes.fp32]\nlamda = {{ value = 1, {FROM} }}", "7", "classes.fp32.lamda: unknown key; did you mean lambda?"),
+    ("[device]\nsm_count = 80", "7",
+     'device.sm_count: expected { value = 80, source = "…", kind = "…" }, because every number carries its source'),
+    (f'[device]\nsm_count = {{ value = "many", {FROM} }}', "7", "device.sm_count: expected a whole number, got 'many'"),
+    (f'[classes.int]\nread_latency = {{ value = "x", {FROM} }}', "7",
+     "classes.int.read_latency: expected a number, got 'x'"),
+    (f"[device]\nsm_count = {{ value = 1.5, {FROM} }}", "7", "device.sm_count: expected a whole number, got 1.5"),
+    (f"[device]\nsm_count = {{ value = true, {FROM} }}", "7", "device.sm_count: expected a whole number, got true"),
+    (f"[device.sm_count]\nx = {{ value = 1, {FROM} }}", "6", "device.sm_count: expected a whole number, got a table"),
+    (f"[memory.dram]\nread_gbs = {{ value = inf, {FROM} }}", "7",
+     "memory.dram.read_gbs: expected a finite number, got inf"),
+    ('[classes.fp32]\nsubsystem = "fmaa"', "7",
+     "classes.fp32.subsystem: 'fmaa' is not in [subsystems]; did you mean fma?"),
+    (f'[classes.fp23]\nsubsystem = "fma"\nlambda = {{ value = 2, {FROM} }}\nlatency = {{ value = 4, {FROM} }}', "6",
+     "classes.fp23: unknown instruction class; did you mean fp32?"),
+    ('[classes]\nfp32 = "fma"', "7", "classes.fp32: expected a table, got 'fma'"),
+    ('[subsystems]\nfma = { scope = "gpu" }', "7", "subsystems.fma.scope: expected one of partition, sm, got 'gpu'"),
+    ('[device]\nsm_count = { value = 9, source = "mime", kind = "measured" }', "7",
+     "device.sm_count.source: 'mime' is not in [sources]; did you mean mine?"),
+    ('[device]\nsm_count = { value = 9, source = "mine", kind = "guess" }', "7",
+     "device.sm_count.kind: expected one of assumed, datasheet, derived, documented, inherited, measured, proxy,"
+     " got 'guess'"),
+    ('[device]\nsm_count = { value = 9, source = "mine" }', "7", "device.sm_count.kind: missing; expected a value"),
+    (f"[device]\nsm_count = {{ vlaue = 9, {FROM} }}", "7", "device.sm_count.vlaue: unknown key; did you mean value?"),
+    ('[device]\nsm_count = { value = 9, source = "mine", kind = "proxy" }', "7",
+     "device.sm_count.note: missing; expected a word on why, because kind is 'proxy'"),
+    (f"[classes.fp32]\nlambda = {{ value = 0.5, {FROM} }}", "7",
+     "classes.fp32.lambda: expected at least 1 cycles, the issue limit of a partition, got 0.5"),
+    (f"[classes.shuffle]\nlambda = {{ value = 0.2, {FROM} }}", "7",
+     "classes.shuffle.lambda: expected at least 0.25 cycles, the issue limit of an SM, got 0.2"),
+    (f'[scheduler]\npolicy = {{ value = "fair", {FROM} }}', "7",
+     "scheduler.policy: expected one of greedy_then_oldest, greedy_then_youngest, loose_round_robin, oldest_first,"
+     " got 'fair'"),
+    (f"[memory.dram]\nread_gbs = {{ value = 9000, {FROM} }}", "7",
+     "memory.dram.read_gbs: expected at most peak_gbs = 1555, got 9000"),
+    (f"[memory.l2]\nfar_latency_ns = {{ value = 9, {FROM} }}", "7",
+     "memory.l2.far_latency_ns: expected at least near_latency_ns = 145.9"),
+    (f"[memory]\nline_bytes = {{ value = 100, {FROM} }}", "7",
+     "memory.line_bytes: expected a multiple of sector_bytes = 32"),
+    (f"[device]\nboost_clock_mhz = {{ value = 10, {FROM} }}", "7",
+     "device.boost_clock_mhz: expected at least base_clock_mhz = 765, got 10"),
+    (f"[occupancy]\ncarveout_bytes = {{ value = [8192, 0], {FROM} }}", "7",
+     "occupancy.carveout_bytes: expected sizes in ascending order"),
+    (f"[occupancy]\ncarveout_bytes = {{ value = [], {FROM} }}", "7",
+     "occupancy.carveout_bytes: expected a list of length >= 1, got []"),
+    (f"[occupancy]\nmax_warps_per_sm = {{ value = 32, {FROM} }}", "",
+     "occupancy.max_threads_per_sm: expected max_warps_per_sm · warp_size = 1024"),
+    (f"[tensor]\nfp4 = {{ value = 9, {FROM} }}", "7", "tensor.fp4: unknown input type; did you mean fp64?"),
+    ("[device", "6", "not TOML: Expected ']' at the end of a table declaration"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "line", "message"), BAD)
+def test_one_line_says_what_is_wrong(tmp_path: Path, body: str, line: str, message: str) -> None:
+    path = write(tmp_path, HEAD + SOURCES + body + "\n")
+    with pytest.raises(InputFileError) as error:
+        load_gpu(path)
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(f": {message}")
+    if line:
+        assert text == f"{path}:{line}: {message}"
+
+
+BAD_FILES: list[tuple[str, str]] = [
+    ("", ": format: expected format = 1"),
+    ("format = 2\ntitle = 'x'\n", ":1: format: expected format = 1"),
+    ("format = 1\n", ": title: missing; expected the GPU's full name"),
+    ("format = 1\ntitle = 7\n", ":2: title: expected text, got 7"),
+    ("format = 1\ntitle = 'x'\n", ": scheduler: missing; expected a table"),
+    ("format = 1\ntitle = 'x'\ninherits = 'a101'\n", ":3: inherits: unknown GPU 'a101'; did you mean a100?"),
+    ("format = 1\ntitle = 'x'\ninherits = 'no.toml'\n", ":3: inherits: expected an existing file, got 'no.toml'"),
+    ("format = 1\ntitle = 'x'\ninherits = 'mine.toml'\n", ":3: inherits: goes round in a circle: mine -> mine"),
+    ("format = 1\ntitle = 'x'\ninherits = 3\n", ":3: inherits: expected the name of a GPU or architecture, got 3"),
+    (HEAD + "sources = 3\n", ":4: sources: expected a table, got 3"),
+    (HEAD + "device = 3\n", ":4: device: expected a table, got 3"),
+    (HEAD + "[sources]\nguide = 'another'\n", ":5: sources.guide: an inherited file uses this key for another source"),
+    (HEAD + "[sources]\nmine = 3\n", ":5: sources.mine: expected text that names the source, got 3"),
+    (HEAD + "arch = 'ampere'\n", ":4: arch: expected a text such as \"sm_80\", got 'ampere'"),
+    (HEAD + "compute_capability = '8'\n", ":4: compute_capability: expected a text such as \"8.0\", got '8'"),
+    (ABSTRACT.replace("[sources]", 'arch = "sm_80"\n[sources]'), ": compute_capability: missing; expected beside arch"),
+    (ABSTRACT.replace("[sources]", 'arch = "sm_80"\ncompute_capability = "8.0"\n[sources]'),
+     ": device: missing; expected a table"),
+    (ABSTRACT.replace("latency", "read_latency"), ":11: classes.op.latency: missing; expected a value in cycles"),
+    (ABSTRACT.replace('subsystem = "pipe"\n', ""), ":11: classes.op.subsystem: missing; expected a value"),
+    (ABSTRACT.replace(f"partitions = {{ value = 1, {FROM} }}\n", ""),
+     ":5: scheduler.partitions: missing; expected a value"),
+    (ABSTRACT + f"[device]\nsm_count = {{ value = 1, {FROM} }}\n",
+     ":15: device.base_clock_mhz: missing; expected a value in MHz"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES)
+def test_a_file_that_lacks_something(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InputFileError) as error:
+        load_gpu(path)
+    assert str(error.value) == path + message
+
+
+def test_a_circle_of_two(tmp_path: Path) -> None:
+    write(tmp_path, "format = 1\ntitle = 'b'\ninherits = 'a.toml'\n", "b.toml")
+    path = write(tmp_path, "format = 1\ntitle = 'a'\ninherits = 'b.toml'\n", "a.toml")
+    with pytest.raises(InputFileError, match=r"b\.toml:3: inherits: goes round in a circle: a -> b -> a"):
+        load_gpu(path)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"title = '\xff'")
+    with pytest.raises(InputFileError) as error:
+        load_gpu(str(path))
+    assert str(error.value) == f"{path}: expected UTF-8 text"
+
+
+def test_a_missing_class_is_named() -> None:
+    a100 = load_gpu("a100")
+    classes = {name: cost for name, cost in a100.classes.items() if name != "vote"}
+    with pytest.raises(InputFileError, match=r"^classes\.vote: missing; expected subsystem, lambda and latency$"):
+        check_classes(classes, a100.subsystems, False, lambda key, problem: InputFileError(f"{key}: {problem}"))
