@@ -20,7 +20,7 @@ from .errors import EmulationLimitError, UsageError
 from .frontends.comment import LaunchComment, launch_comment
 from .frontends.cuda import INLINE_NAME, CudaOptions, compile_cuda, read_source
 from .frontends.toolchain import tool_versions
-from .hardware import Gpu, Occupancy, carveout, load_gpu, occupancy
+from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
 from .kernel.launch import Buffer, Dim3, Launch
 from .kernel.profile import Profile
@@ -145,7 +145,7 @@ def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_
     started = perf_counter()
     profile = emulate(kernel, launch, blocks=options.blocks, limits=options.limits).profile
     emulated = perf_counter()
-    geometry = _geometry(kernel, launch, gpu, fits)
+    geometry = _geometry(gpu, fits)
     workload = build_workload(profile)
     behaviour = analyse_memory(
         profile,
@@ -167,27 +167,19 @@ def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
             f"{kernel.name}: {launch.threads_per_block} threads per block, "
             f"its __launch_bounds__ allow {kernel.resources.max_threads}"
         )
-    for axis, extent, most in zip("xyz", launch.grid, (2**31 - 1, 65535, 65535), strict=True):
-        if extent > most:
-            raise UsageError(f"{kernel.name}: grid extent {extent} in {axis}, the limit is {most}")
-    for axis, extent, most in zip("xyz", launch.block, (1024, 1024, 64), strict=True):
-        if extent > most:
-            raise UsageError(f"{kernel.name}: block extent {extent} in {axis}, the limit is {most}")
+    check_extents(gpu.occupancy, launch.grid, launch.block)
     shared = kernel.resources.shared_bytes + launch.dynamic_shared
     return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block)
 
 
-def _geometry(kernel: Kernel, launch: Launch, gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
-    memory, limits = gpu.memory, gpu.occupancy
-    shared = kernel.resources.shared_bytes + launch.dynamic_shared
-    per_block = shared + limits.shared_reserved_per_block
-    taken = carveout(limits, per_block * fits.blocks_per_sm)
+def _geometry(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+    memory = gpu.memory
     return MemoryGeometry(
         sector_bytes=memory.sector_bytes,
         line_bytes=memory.line_bytes,
         banks=memory.shared.banks,
         bank_bytes=memory.shared.bank_bytes,
-        l1_bytes=limits.unified_bytes_per_sm - taken,
+        l1_bytes=fits.l1_bytes,
         l2_bytes=memory.l2.bytes,
         sm_count=gpu.device.sm_count,
         blocks_per_sm=fits.blocks_per_sm,

@@ -23,13 +23,12 @@ _MOST_BYTES = 1 << 46
 """No GPU's address space holds a larger buffer than this many bytes."""
 
 _SCALARS: dict[str, str] = {
-    "float": "<f", "double": "<d", "bool": "<?", "char": "<b", "signed char": "<b", "unsigned char": "<B",
-    "short": "<h", "unsigned short": "<H", "int": "<i", "signed": "<i", "unsigned": "<I", "unsigned int": "<I",
-    "long": "<q", "long int": "<q", "long long": "<q", "long long int": "<q", "ptrdiff_t": "<q", "ssize_t": "<q",
-    "unsigned long": "<Q", "unsigned long long": "<Q", "unsigned long long int": "<Q", "size_t": "<Q",
-    "int8_t": "<b", "int16_t": "<h", "int32_t": "<i", "int64_t": "<q", "uint8_t": "<B", "uint16_t": "<H",
-    "uint32_t": "<I", "uint64_t": "<Q", "uint": "<I", "half": "<e", "__half": "<e",
+    "bool": "<?", "half": "<e", "__half": "<e", "ptrdiff_t": "<q", "ssize_t": "<q", "size_t": "<Q", "uint": "<I",
+    "int8_t": "<b", "int16_t": "<h", "int32_t": "<i", "int64_t": "<q",
+    "uint8_t": "<B", "uint16_t": "<H", "uint32_t": "<I", "uint64_t": "<Q",
 }  # fmt: skip
+_WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double"}
+_BFLOAT = {"__nv_bfloat16", "nv_bfloat16"}
 _VECTOR = re.compile(r"^(u?(?:char|short|int|long|longlong)|float|double)([1-4])$")
 _VECTOR_CODES = {"char": "b", "short": "h", "int": "i", "long": "q", "longlong": "q", "float": "f", "double": "d"}
 
@@ -94,12 +93,13 @@ def _type_text(parameter: Parameter) -> str:
 def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
     buffer = _as_buffer(value, place)
-    is_pointer = parameter.pointer or (not parameter.type and parameter.size == 8 and buffer is not None)
     if buffer is not None:
-        if not is_pointer:
+        # Eight bytes of a type that we do not know may well be an address.
+        known = _code(parameter.type.split("::")[-1]) or _VECTOR.match(parameter.type)
+        if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
         return buffer
-    if is_pointer and parameter.pointer:
+    if parameter.pointer:
         raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[1024]:random or @file.npy")
     return _scalar(parameter, value, place)
 
@@ -122,16 +122,20 @@ def _as_buffer(value: Any, place: str) -> Buffer | None:
     if isinstance(value, Buffer):
         return value
     if isinstance(value, np.ndarray) and value.ndim:
-        try:
-            return array_buffer(value)
-        except TypeError as error:
-            raise UsageError(f"{place}: {error}; expected one of {', '.join(DTYPES)}") from None
+        return _held(value, place)
     if not isinstance(value, str):
         return None
     if value.startswith("@"):
-        return array_buffer(_load(value[1:], place))
+        return _held(_load(value[1:], place), place)
     match = _BUFFER.match(value.strip())
     return _parsed_buffer(match, value, place) if match else None
+
+
+def _held(array: np.ndarray[Any, np.dtype[Any]], place: str) -> Buffer:
+    try:
+        return array_buffer(array)
+    except TypeError as error:
+        raise UsageError(f"{place}: {error}; expected one of {', '.join(DTYPES)}") from None
 
 
 def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
@@ -145,8 +149,7 @@ def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
     if not shape or min(shape) < 1:
         raise UsageError(f"{place}: {text!r}: expected positive extents, as in {dtype}[1024,1024]")
     if fill.startswith("@"):
-        array = _load(fill[1:], place)
-        buffer = array_buffer(array)
+        buffer = _held(_load(fill[1:], place), place)
         if buffer.dtype != dtype or buffer.count != Buffer(dtype, shape).count:
             held = f"{buffer.dtype}[{','.join(map(str, buffer.shape))}]"
             raise UsageError(f"{place}: {fill[1:]} holds {held}, expected {dtype}[{extents}]")
@@ -161,12 +164,14 @@ def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
 
 def _load(name: str, place: str) -> np.ndarray[Any, np.dtype[Any]]:
     try:
-        array: np.ndarray[Any, np.dtype[Any]] = np.load(Path(name), allow_pickle=False)
-        return array
+        array: object = np.load(Path(name), allow_pickle=False)
     except FileNotFoundError:
         raise InputFileError(f"{place}: {name}: no such file (expected a NumPy .npy file)") from None
     except (OSError, ValueError, EOFError):
         raise InputFileError(f"{place}: {name}: not a NumPy .npy file") from None
+    if not isinstance(array, np.ndarray):
+        raise InputFileError(f"{place}: {name}: holds several arrays; expected a NumPy .npy file")
+    return array
 
 
 def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
@@ -175,22 +180,27 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
         code = _VECTOR_CODES[match[1].lstrip("u") or match[1]]
         code = code.upper() if match[1].startswith("u") else code
         return _vector(code, int(match[2]), value, place)
-    code = _SCALARS.get(name, "")
+    number = _number(value, place)
+    if name in _BFLOAT and parameter.size == 2:
+        return Scalar(_bfloat(number, value, place), str(value))
+    code = _code(name)
     if not code or struct.calcsize(code) != parameter.size:
-        code = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}.get(parameter.size, "")
+        # A type that is not known to us, such as an enumeration: the number says what it is.
+        whole = isinstance(number, int)
+        code = ({1: "<b", 2: "<h", 4: "<i", 8: "<q"} if whole else {2: "<e", 4: "<f", 8: "<d"}).get(parameter.size, "")
         if not code:
             raise UsageError(f"{place}: {parameter.size} bytes by value; drywarp passes numbers and vector types only")
-    number = _number(value, place)
-    if code[1] in "efd":
-        return Scalar(struct.pack(code, float(number)), str(value))
-    if not parameter.type and isinstance(number, float):
-        return Scalar(struct.pack("<f" if parameter.size == 4 else "<d", number), str(value))
-    if isinstance(number, float) and not number.is_integer():
-        raise UsageError(f"{place}: got {value}, expected a whole number")
-    try:
-        return Scalar(struct.pack(code, int(number)), str(value))
-    except struct.error:
-        raise UsageError(f"{place}: {value} does not fit into {parameter.size} bytes") from None
+    return Scalar(_packed(code, [number], value, place), str(value))
+
+
+def _code(name: str) -> str:
+    """The `struct` code of a C++ type, its words in any order; empty for one that is not a number."""
+    words = name.split()
+    if not words or not _WORDS.issuperset(words):
+        return _SCALARS.get(name, "")
+    letters = {"double": "d", "float": "f", "char": "b", "short": "h", "long": "q"}
+    letter = next((letters[word] for word in letters if word in words), "i")
+    return "<" + (letter.upper() if "unsigned" in words else letter)
 
 
 def _vector(code: str, count: int, value: Any, place: str) -> Scalar:
@@ -198,12 +208,26 @@ def _vector(code: str, count: int, value: Any, place: str) -> Scalar:
     if len(parts) != count:
         raise UsageError(f"{place}: got {len(parts)} numbers, expected {count}, as in {','.join(['1'] * count)}")
     numbers = [_number(part, place) for part in parts]
-    if code not in "fd":
+    return Scalar(_packed(f"<{count}{code}", numbers, value, place), str(value))
+
+
+def _packed(code: str, numbers: list[int | float], value: Any, place: str) -> bytes:
+    if code[-1] not in "efd":
+        if any(isinstance(n, float) and not n.is_integer() for n in numbers):
+            raise UsageError(f"{place}: got {value}, expected a whole number")
         numbers = [int(n) for n in numbers]
     try:
-        return Scalar(struct.pack(f"<{count}{code}", *numbers), str(value))
-    except struct.error:
-        raise UsageError(f"{place}: {value} does not fit its type") from None
+        return struct.pack(code, *numbers)
+    except (struct.error, OverflowError):
+        raise UsageError(f"{place}: {value} does not fit into {struct.calcsize(code)} bytes") from None
+
+
+def _bfloat(number: int | float, value: Any, place: str) -> bytes:
+    """The upper half of a float, rounded to nearest even; NaN and infinity as they are."""
+    bits = int.from_bytes(_packed("<f", [number], value, place), "little")
+    if bits & 0x7F800000 != 0x7F800000:
+        bits += 0x7FFF + (bits >> 16 & 1)
+    return (bits >> 16).to_bytes(2, "little")
 
 
 def _number(value: Any, place: str) -> int | float:
@@ -218,9 +242,9 @@ def _number(value: Any, place: str) -> int | float:
     text = str(value).strip()
     if text in ("true", "false"):
         return int(text == "true")
-    for convert in (lambda: int(text, 0), lambda: float(text.rstrip("fF") if "x" not in text else text)):
+    for convert, spelt in ((lambda s: int(s, 0), text), (float, text), (float, text.removesuffix("f"))):
         try:
-            return convert()
+            return convert(spelt)
         except ValueError:
             continue
     raise UsageError(f"{place}: got {text!r}, expected a number")

@@ -18,14 +18,14 @@ SCHEMA_VERSION = 1
 class OccupancyResult:
     """Theoretical occupancy: warps and blocks per SM, fraction of the warp slots, what limits it.
 
-    `limits` maps each resource to the blocks per SM that it alone would allow.
+    `limits` maps each resource to the blocks per SM that it alone would allow (None: any number).
     """
 
     warps_per_sm: int
     blocks_per_sm: int
     fraction: float
     limited_by: str
-    limits: Mapping[str, int]
+    limits: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ mask waits for. Fixed latencies are the stall counts. Both are exact for the mac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -96,13 +97,15 @@ def node_of(instructions: Sequence[Instruction], index: int) -> Node:
 
 
 def _counted_wait(instruction: Instruction) -> tuple[int, ...]:
-    """Slots that a `DEPBAR.LE SBn, count` waits for: all of it for count 0, else nothing.
+    """Slots that a `DEPBAR.LE SB0, count, {4,3}` waits for: SB0 where the count is 0, and the set in braces.
 
     A count above 0 lets that many stay outstanding; taking it as no wait is the optimistic bound.
     """
     counts = [o.value for o in instruction.operands if isinstance(o, Immediate)]
-    boards = [int(o.name[2:]) for o in instruction.operands if isinstance(o, Special) and o.name.startswith("SB")]
-    return (*boards, ASYNC_SLOT) if counts == [0] else ()
+    names = [o.name for o in instruction.operands if isinstance(o, Special)]
+    whole = [int(board) for name in names if name.startswith("{") for board in re.findall(r"\d", name)]
+    counted = [int(name[2:]) for name in names if name.startswith("SB")] if counts == [0] else []
+    return (*whole, *counted, *([ASYNC_SLOT] if counted else []))
 
 
 def _path(

@@ -1,0 +1,7 @@
+"""Functional emulation of machine code: what every warp of some sampled blocks does, and to which addresses."""
+
+from .content import buffer_content
+from .limits import Limits
+from .run import Emulation, emulate
+
+__all__ = ["Emulation", "Limits", "buffer_content", "emulate"]

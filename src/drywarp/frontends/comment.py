@@ -54,11 +54,15 @@ def _take(comment: LaunchComment, words: list[str], place: str) -> None:
             option, value = "-D", words[at][2:]
         if option not in _SINGLE and option not in _REPEATED:
             raise InputFileError(f"{place}: launch comment: unknown option {option!r}; expected {known}")
-        if not value:
+        if not value and not words[at].endswith("="):
             at += 1
             if at >= len(words):
                 raise InputFileError(f"{place}: launch comment: {option} needs a value")
             value = words[at]
+        if not value:
+            raise InputFileError(f"{place}: launch comment: {option} needs a value")
+        if option == "--shared" and not value.isdecimal():
+            raise InputFileError(f"{place}: launch comment: --shared {value!r}: expected a number of bytes")
         if option in _SINGLE:
             setattr(comment, _SINGLE[option], value)
         else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..errors import InputFileError
 from ..kernel.kernel import Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, parse_elf
-from .sass import parse_listing
+from .sass import Listing, parse_listing
 
 # Attributes of .nv.info: their numbers as they stand in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO, _REGCOUNT = 0x05, 0x0A, 0x11, 0x12, 0x17, 0x2F
@@ -37,9 +38,19 @@ def _attributes(data: bytes) -> Iterator[_Attribute]:
 
 
 def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = "") -> dict[str, Kernel]:
-    """All kernels of a CUBIN by symbol. `listing` is nvdisasm's text of it, `log` the compiler's."""
+    """All kernels of a CUBIN by symbol. `listing` is nvdisasm's text of it, `log` the compiler's.
+
+    Raises InputFileError naming `origin` for a file that is damaged or not a CUBIN.
+    """
     elf = parse_elf(cubin, origin)
     listings = parse_listing(listing, origin)
+    try:
+        return _kernels(elf, listings, arch, origin, log)
+    except (struct.error, IndexError):
+        raise InputFileError(f"{origin}: damaged CUBIN (its attributes do not fit its sections)") from None
+
+
+def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: str, log: str) -> dict[str, Kernel]:
     image, image_offsets = _global_image(elf)
     relocations = tuple(_bank_relocations(elf, image_offsets))
     kernels = {}

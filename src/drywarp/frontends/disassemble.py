@@ -19,7 +19,7 @@ def disassemble(cubin: bytes, origin: str) -> str:
         file.write(cubin)
     try:
         result = subprocess.run(
-            [tool, "-hex", "-c", "-g", file.name], capture_output=True, text=True, check=False, errors="replace"
+            [tool, "-hex", "-c", "-gi", file.name], capture_output=True, text=True, check=False, errors="replace"
         )
     except OSError as error:
         raise ToolError(f"nvdisasm cannot be run from {tool}: {error}") from None

@@ -1,12 +1,16 @@
-"""Machine code as nvdisasm prints it (`-hex -c -g`), parsed into instructions.
+"""Machine code as nvdisasm prints it (`-hex -c -gi`), parsed into instructions.
 
-A listing looks like this, the second line holding the upper half of the 128-bit encoding:
+A listing looks like this, the last line holding the upper half of the 128-bit encoding:
 
     .section .text.saxpy,"ax",@progbits
     .L_x_1:
+        //## File "/tmp/saxpy.cu", line 4 inlined at "/tmp/saxpy.cu", line 8
         //## File "/tmp/saxpy.cu", line 8
         /*0190*/  @!P0 BRA `(.L_x_0) ;        /* 0x000003c000008947 */
                                               /* 0x000fea0003800000 */
+
+An instruction of an inlined function belongs to the line where its work is written (line 4 above), as
+in Nsight Compute's source view; only where that is a header of the toolkit, to the line that called it.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ _FILE = re.compile(r'\s*//## File "([^"]*)", line (\d+)( inlined at)?')
 _CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _GUARD = re.compile(r"@(!?)(U?)P(\d|T)\s+")
+_TOOLKIT = re.compile(r"/drywarp-headers/|/host_headers/|/cuda[^/]*/(?:targets/[^/]+/)?include/|/nvidia/cu\d+/include/")
+_SELF = re.compile(r"BRA `\(([^()]+)\)$")
 _TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
 
 
@@ -58,42 +64,42 @@ def parse_listing(text: str, origin: str = "<machine code>") -> dict[str, Listin
     raws: dict[str, list[_Raw]] = {}
     current = ""
     source: SourceLine | None = None
-    inlined = False
+    places: list[SourceLine] = []
     for number, line in enumerate(text.splitlines(), 1):
         if match := _CODE.match(line):
             if not current:
                 raise InputFileError(f"{origin}:{number}: machine code outside a .text section")
             raws[current].append(_Raw(int(match[1], 16), match[2], int(match[3], 16), 0, source))
-            inlined = False
         elif match := _UPPER.match(line):
             raws[current][-1].high = int(match[1], 16)
         elif match := _FILE.match(line):
-            # An inlined place is printed innermost first; the outermost follows and is the user's.
-            if not inlined:
-                source = SourceLine(match[1], int(match[2]))
-            inlined = bool(match[3])
+            # The places of one instruction are printed innermost first, all but the last "inlined at".
+            places.append(SourceLine(match[1], int(match[2])))
+            if not match[3]:
+                source = next((p for p in places if not _TOOLKIT.search(p.file)), places[-1])
+                places = []
         elif match := _SECTION.match(line):
             current = match[1]
             listings[current] = Listing(current)
             raws[current] = []
-            source = None
+            source, places = None, []
         elif _OTHER_SECTION.match(line):
             current = ""
         elif current and (match := _LABEL.match(line)):
             # A label precedes its instruction; source comments may stand between.
             listings[current].labels[match[1]] = (raws[current][-1].pc + 16) if raws[current] else 0
     for name, listing in listings.items():
-        body = _without_padding(raws[name])
+        body = _without_padding(raws[name], listing.labels)
         listing.instructions = tuple(_instruction(raw, listing.labels, origin) for raw in body)
     return listings
 
 
-def _without_padding(raws: list[_Raw]) -> list[_Raw]:
+def _without_padding(raws: list[_Raw], labels: dict[str, int]) -> list[_Raw]:
     """Drop the `BRA self` and the NOPs that fill a section up to its alignment."""
     end = len(raws)
     while end and raws[end - 1].text == "NOP":
         end -= 1
-    if end and end < len(raws) and raws[end - 1].text.startswith("BRA"):
+    if end > 1 and (match := _SELF.match(raws[end - 1].text)) and labels.get(match[1]) == raws[end - 1].pc:
         end -= 1
     return raws[:end]
 

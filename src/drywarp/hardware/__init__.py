@@ -3,7 +3,7 @@
 from .fact import Fact
 from .gpu import ClassCost, Device, DramLevel, Gpu, L1Level, L2Level, Memory, Scheduler, SharedLevel, Subsystem
 from .load import gpu_names, load_gpu
-from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, occupancy
+from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, check_extents, occupancy
 
 __all__ = [
     "ClassCost",
@@ -21,6 +21,7 @@ __all__ = [
     "Subsystem",
     "blocks_by_shared",
     "carveout",
+    "check_extents",
     "gpu_names",
     "load_gpu",
     "occupancy",

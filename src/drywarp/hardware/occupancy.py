@@ -20,6 +20,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, extra={"unit": "bytes"})]
 Registers = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "registers"})]
 
+Extents = Annotated[tuple[Count, ...], msgspec.Meta(min_length=3, max_length=3)]
+
 RESOURCES = ("warps", "registers", "shared_memory", "blocks")
 """What can limit the blocks per SM; ties are reported in this order, which is cuda_occupancy.h's."""
 
@@ -28,7 +30,7 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Section `[occupancy]` of a GPU file: what an SM has, and in which units it is dealt out.
 
     `carveout_bytes` are the sizes that shared memory can take out of `unified_bytes_per_sm`, ascending;
-    L1 has the rest.
+    L1 has the rest. `max_block_extent` and `max_grid_extent` bound x, y and z of a launch.
     """
 
     warp_size: Count
@@ -36,6 +38,8 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_threads_per_sm: Count
     max_blocks_per_sm: Count
     max_threads_per_block: Count
+    max_block_extent: Extents
+    max_grid_extent: Extents
     registers_per_sm: Registers
     max_registers_per_block: Registers
     max_registers_per_thread: Registers
@@ -123,6 +127,14 @@ def occupancy(
         carveout_bytes=carved,
         l1_bytes=limits.unified_bytes_per_sm - carved,
     )
+
+
+def check_extents(limits: OccupancyLimits, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+    """Raise `UsageError` where a grid or block is longer in one dimension than the GPU takes."""
+    for what, extents, most in (("grid", grid, limits.max_grid_extent), ("block", block, limits.max_block_extent)):
+        for axis, extent, limit in zip("xyz", extents, most, strict=True):
+            if extent > limit:
+                raise UsageError(f"{what} extent {extent} in {axis} is beyond the limit of {limit}")
 
 
 def blocks_by_shared(limits: OccupancyLimits, shared_bytes: int) -> int | None:

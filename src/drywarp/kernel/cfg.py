@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .instruction import Instruction
-from .operand import Label
+from .operand import Label, Register
 
 _JUMPS = {"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "EXIT", "KILL"}
 _ENDS = _JUMPS | {"BSYNC", "WARPSYNC", "BAR", "BREAK", "YIELD", "ENDCOLLECTIVE", "NANOSLEEP"}
@@ -54,6 +54,8 @@ def jump_target(instruction: Instruction) -> int | None:
     """Byte offset that a direct branch or call goes to; None for indirect ones and other opcodes."""
     if instruction.opcode not in ("BRA", "JMP", "CALL"):
         return None
+    if instruction.opcode != "BRA" and any(isinstance(o, Register) for o in instruction.operands):
+        return None  # `CALL.REL R8 (kernel)`: the register says where to, the label what it is relative to
     labels = [o for o in instruction.operands if isinstance(o, Label)]
     return labels[-1].target if labels and labels[-1].target >= 0 else None
 

@@ -99,4 +99,6 @@ class Profile:
         counts = np.zeros(len(self.kernel.instructions))
         for index, block in enumerate(self.cfg.blocks):
             counts[block.start : block.end] = total[index]
-        return counts
+        # Weights are fractions where a sample stands for many blocks; whole counts should read so.
+        whole = np.rint(counts)
+        return np.where(np.isclose(counts, whole, rtol=1e-9, atol=0), whole, counts)

@@ -15,6 +15,13 @@ from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
 
 
+_MOST_DEPARTURE = 0.25
+"""How far the grid's requests may depart, as a fraction, from what the reference block would make of them.
+
+Blocks at a border do a little less; where work itself differs between blocks, one of them stands for none.
+"""
+
+
 @dataclass(frozen=True)
 class AffineBlocks:
     """Requests of a reference block and how they move with the block index.
@@ -46,7 +53,8 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
 
     The fit must be exact to the byte on every block of the group, and the group must determine the
     step in every dimension in which the grid extends and hold one block more than that takes, unless
-    every block of the grid was sampled.
+    every block of the grid was sampled; and all blocks together must make about as many requests as if
+    each were of the group.
     """
     log, launch = profile.accesses, profile.launch
     warps = launch.warps_per_block
@@ -61,6 +69,10 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
     best = max(groups, key=lambda key: (weight[key], -groups[key][0]))
     members = groups[best]
     reference = members[0]
+    requests = sum(sample.weight * len(mine) for sample, mine in zip(profile.blocks, rows, strict=True))
+    alike = len(rows[reference]) * launch.blocks
+    if abs(requests - alike) > _MOST_DEPARTURE * alike:
+        return None
     origin = np.array(profile.blocks[reference].coordinates)
     steps = np.array([profile.blocks[s].coordinates for s in members[1:]]).reshape(-1, 3) - origin
     needed = [d for d in range(3) if launch.grid[d] > 1]

@@ -16,7 +16,7 @@ from .footprint import Footprint, affine_footprint, sampled_footprint
 from .geometry import MemoryGeometry
 from .stream import l1_hit_fractions
 from .table import RequestTable, request_table
-from .waves import WaveTotals, follow_waves
+from .waves import WaveTotals, follow_waves, traffic_of
 
 EmulateBlocks = Callable[[range], "Profile | None"]
 """Runs whole blocks for their addresses; None where that would take too long."""
@@ -134,7 +134,11 @@ def _dram(
     writes = frozenset(i for i, kind in kinds.items() if kind in ("store", "atomic", "reduction"))
     blocks = profile.launch.blocks
 
+    sampled = {sample.linear: number for number, sample in enumerate(profile.blocks)}
+
     def from_samples(part: range) -> Footprint | None:
+        if all(block in sampled for block in part):
+            return sampled_footprint(profile, [sampled[block] for block in part], geometry)
         run = emulate_blocks(part) if emulate_blocks else None
         return sampled_footprint(run, range(len(run.blocks)), geometry) if run else None
 
@@ -152,10 +156,11 @@ def _dram(
         return totals, "emulated"
     unshared = WaveTotals()
     for number, sample in enumerate(profile.blocks):
-        for index, sectors in sampled_footprint(profile, [number], geometry).sectors.items():
-            for kept, wanted in ((unshared.fetched, reads), (unshared.written, writes)):
-                if index in wanted:
-                    kept[index] = kept.get(index, 0.0) + sample.weight * len(sectors)
+        footprint = sampled_footprint(profile, [number], geometry)
+        counts = traffic_of(footprint, np.zeros(0, np.int64), reads, writes)
+        for kept, found in zip((unshared.fetched, unshared.written), counts, strict=True):
+            for index, sectors in found.items():
+                kept[index] = kept.get(index, 0.0) + sample.weight * sectors
     return unshared, "unshared"
 
 

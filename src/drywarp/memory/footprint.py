@@ -11,24 +11,23 @@ import numpy.typing as npt
 from ..kernel.profile import Profile
 from .affine import AffineBlocks, global_rows
 from .geometry import MemoryGeometry
-from .requests import Ints
+from .intervals import EMPTY, Runs, from_points, intersection, merged, union
 from .stream import split_lines
 from .table import active_lanes
 
-MOST_SECTORS = 60_000_000
-"""Sector numbers that the footprint of one wave may take before it is given up as too large."""
+MOST_RUNS = 20_000_000
+"""Runs of sectors that the footprint of one wave may take before it is given up as too large."""
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Distinct sectors (sorted numbers) by instruction index, in program order."""
+    """Distinct sectors, as runs of sector numbers, by instruction index, in program order."""
 
-    sectors: Mapping[int, Ints]
+    sectors: Mapping[int, Runs]
 
-    def union(self) -> Ints:
-        """All distinct sectors, sorted."""
-        parts = list(self.sectors.values())
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+    def union(self) -> Runs:
+        """All distinct sectors."""
+        return union(EMPTY, *self.sectors.values())
 
 
 def sampled_footprint(profile: Profile, samples: Sequence[int], geometry: MemoryGeometry) -> Footprint:
@@ -42,15 +41,15 @@ def sampled_footprint(profile: Profile, samples: Sequence[int], geometry: Memory
     return Footprint(found)
 
 
-def _distinct(profile: Profile, rows: npt.NDArray[np.intp], geometry: MemoryGeometry, shift: int = 0) -> Ints:
+def _distinct(profile: Profile, rows: npt.NDArray[np.intp], geometry: MemoryGeometry, shift: int = 0) -> Runs:
     parts = []
     for start in range(0, len(rows), 1 << 15):
         addresses, active = active_lanes(profile.accesses, rows[start : start + (1 << 15)])
         _, line, mask = split_lines(addresses + shift, active, geometry)
         per_line = geometry.line_bytes // geometry.sector_bytes
         which, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
-        parts.append(np.unique(line[which] * per_line + bit))
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+        parts.append(from_points(line[which] * per_line + bit))
+    return union(EMPTY, *parts)
 
 
 def affine_footprint(
@@ -66,7 +65,7 @@ def affine_footprint(
     coordinates = np.array([profile.launch.coordinates(b) for b in blocks])
     steps = coordinates - np.array(profile.blocks[affine.reference].coordinates)
     instruction = profile.accesses.instruction[affine.rows]
-    parts: dict[int, list[Ints]] = {}
+    parts: dict[int, list[Runs]] = {}
     held = 0
     unique, group = np.unique(
         np.column_stack([instruction.astype(np.int64), affine.coefficients]), axis=0, return_inverse=True
@@ -79,22 +78,14 @@ def affine_footprint(
             whole = shifts[shifts % sector == residue] // sector
             base = _distinct(profile, rows, geometry, int(residue))
             held += len(base) * len(whole)
-            if held > MOST_SECTORS:
+            if held > MOST_RUNS:
                 return None
-            parts.setdefault(int(index), []).append(np.unique((base[:, None] + whole[None, :]).ravel()))
+            parts.setdefault(int(index), []).append(merged((base[None] + whole[:, None, None]).reshape(-1, 2)))
     allowed = _allocated(profile, sector)
-    return Footprint({i: _inside(np.unique(np.concatenate(p)), allowed) for i, p in sorted(parts.items())})
+    return Footprint({i: intersection(union(*p), allowed) for i, p in sorted(parts.items())})
 
 
-def _allocated(profile: Profile, sector: int) -> Ints:
-    """First and last sector of every buffer, shape (buffers, 2), sorted."""
-    spans = sorted((a // sector, (a + max(n, 1) - 1) // sector) for a, n in profile.allocations.values())
-    return np.array(spans, np.int64).reshape(-1, 2)
-
-
-def _inside(sectors: Ints, spans: Ints) -> Ints:
-    if not len(spans):
-        return sectors
-    at = np.searchsorted(spans[:, 0], sectors, side="right") - 1
-    inside: Ints = sectors[(at >= 0) & (sectors <= spans[np.maximum(at, 0), 1])]
-    return inside
+def _allocated(profile: Profile, sector: int) -> Runs:
+    """The sectors of all buffers."""
+    spans = [(a // sector, (a + max(n, 1) - 1) // sector + 1) for a, n in profile.allocations.values()]
+    return merged(np.array(spans, np.int64).reshape(-1, 2))

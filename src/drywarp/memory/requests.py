@@ -80,7 +80,9 @@ def _group_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
     words = words.reshape(rows, lanes * words_per_lane)
     on = np.repeat(active, words_per_lane, axis=1)
     # Distinct words in order, then the longest run of one bank when sorted by (bank, word).
-    key = np.where(on, (words % banks) * (1 << 40) + words // banks, -1)
+    # Offsets may lie below the first lane's: rows of banks count from the lowest.
+    row = words // banks
+    key = np.where(on, (words % banks) * (1 << 40) + row - row.min(initial=0), -1)
     key.sort(axis=1)
     fresh = np.ones_like(key, dtype=bool)
     fresh[:, 1:] = key[:, 1:] != key[:, :-1]

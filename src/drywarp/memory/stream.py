@@ -24,7 +24,7 @@ def l1_hit_fractions(
 
     The blocks that share an SM in the first wave run interleaved, one request of each warp in turn.
     Where their requests are affine in the block index they are derived from the reference block, else
-    sampled blocks stand for them. Stores write through and bring nothing in; atomics bypass the L1.
+    sampled blocks stand for them; where there are fewer of those they get their share of the L1. Stores write through and bring nothing in; atomics bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))
@@ -32,7 +32,7 @@ def l1_hit_fractions(
         [bool(i.memory and i.memory.kind in ("load", "copy") and _cached(i.modifiers)) for i in instructions]
     )
     bypass = np.array([bool(i.memory and i.memory.kind in ("atomic", "reduction")) for i in instructions])
-    rows, shift, order = _resident_rows(profile, affine, geometry)
+    rows, shift, order, share = _resident_rows(profile, affine, geometry)
     keep = ~bypass[profile.accesses.instruction[rows]]
     rows, shift, order = rows[keep], shift[keep], order[keep]
     turn = np.argsort(order, kind="stable")[:_MOST_REQUESTS]
@@ -45,7 +45,7 @@ def l1_hit_fractions(
     dense = np.unique(line, return_inverse=True)[1]
     from .lru import sector_hits  # here, because Numba costs start-up time that many runs can spare
 
-    capacity = geometry.l1_bytes // geometry.line_bytes
+    capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
     is_load = loads[instruction]
     hits = sector_hits(dense.astype(np.int64), mask, is_load, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
@@ -62,10 +62,14 @@ def _cached(modifiers: Sequence[str]) -> bool:
 
 def _resident_rows(
     profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry
-) -> tuple[npt.NDArray[np.intp], Ints, Ints]:
-    """Log rows of the blocks on one SM, the bytes that each is shifted by, and its turn."""
+) -> tuple[npt.NDArray[np.intp], Ints, Ints, float]:
+    """Log rows of the blocks on one SM, the bytes that each is shifted by, its turn, and the share of the SM's blocks.
+
+    A sampled block never stands for two: the second would find all its data in the L1.
+    """
     launch, log = profile.launch, profile.accesses
-    here = range(0, launch.blocks, geometry.sm_count)[: geometry.blocks_per_sm]
+    resident = range(0, launch.blocks, geometry.sm_count)[: geometry.blocks_per_sm]
+    here = resident if affine is not None else resident[: len(profile.blocks)]
     rows_of, shifts, orders = [], [], []
     for position, linear in enumerate(here):
         if affine is not None:
@@ -74,7 +78,7 @@ def _resident_rows(
             step = np.array(launch.coordinates(linear)) - np.array(origin)
             shift = affine.coefficients @ step
         else:
-            rows = global_rows(profile, position % len(profile.blocks))
+            rows = global_rows(profile, position)
             shift = np.zeros(len(rows), np.int64)
         rows_of.append(rows)
         shifts.append(shift)
@@ -82,8 +86,9 @@ def _resident_rows(
         if sum(len(r) for r in rows_of) > 4 * _MOST_REQUESTS:
             break
     if not rows_of:
-        return np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(rows_of), np.concatenate(shifts), np.concatenate(orders)
+        return np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0, np.int64), 1.0
+    share = len(rows_of) / len(resident)
+    return np.concatenate(rows_of), np.concatenate(shifts), np.concatenate(orders), share
 
 
 def split_lines(addresses: Ints, active: Bools, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:

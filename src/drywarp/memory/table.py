@@ -70,17 +70,22 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
                 units[at], ideal[at] = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
                 continue
             if kind == SPACE_LOCAL:
-                where = interleave_local(where)
+                where, on = interleave_local(where, on, int(size))
             units[at] = sectors_of(where, on, geometry.sector_bytes)
             lines[at] = sectors_of(where, on, geometry.line_bytes)
-            ideal[at] = -(-on.sum(1) * int(size) // geometry.sector_bytes)
+            ideal[at] = -(-active[at].sum(1) * int(size) // geometry.sector_bytes)
     return units, np.minimum(ideal, units) if len(ideal) else ideal, lines
 
 
-def interleave_local(offsets: Ints) -> Ints:
-    """Local memory as it lies in DRAM: the same word of a warp's 32 lanes is consecutive."""
-    lane = np.arange(32, dtype=np.int64)
-    return (offsets // 4) * 128 + lane * 4 + offsets % 4
+def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
+    """Local memory as it lies in DRAM: the same word of a warp's 32 lanes is consecutive.
+
+    Each lane's access becomes one address per word of it; both results have shape (n, 32 · words).
+    """
+    words = max(1, width // 4)
+    lane = np.arange(32, dtype=np.int64)[:, None] * 4
+    placed = (offsets[:, :, None] // 4 + np.arange(words)) * 128 + lane + offsets[:, :, None] % 4
+    return placed.reshape(len(offsets), 32 * words), np.repeat(active, words, axis=1)
 
 
 def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from .footprint import Footprint
 from .geometry import MemoryGeometry
-from .requests import Ints
+from .intervals import EMPTY, Runs, count, difference, last, union
 
 WAVES_FOLLOWED = 6
 """Waves that are worked out one by one; later ones do as the last of them."""
@@ -43,7 +41,7 @@ def follow_waves(
     size = geometry.wave_blocks
     waves = -(-blocks // size)
     followed = [range(w * size, min(blocks, (w + 1) * size)) for w in range(min(waves, WAVES_FOLLOWED))]
-    recent: list[Ints] = []
+    recent: list[Runs] = []
     if warm:
         left = [footprint_of(part) for part in _left_behind(blocks, size, waves)]
         recent = _within([f.union() for f in left if f is not None], capacity)
@@ -52,26 +50,36 @@ def follow_waves(
         footprint = footprint_of(part)
         if footprint is None:
             break
-        present = np.unique(np.concatenate(recent)) if recent else np.zeros(0, np.int64)
-        fetched, written = {}, {}
-        for index, sectors in footprint.sectors.items():
-            new = np.setdiff1d(sectors, present, assume_unique=True)
-            if index in writes:
-                written[index] = len(sectors)
-            if index in reads:
-                fetched[index] = len(new)
-            present = np.union1d(present, new)
-        done.append((len(part), fetched, written))
+        present = union(EMPTY, *recent)
+        done.append((len(part), *traffic_of(footprint, present, reads, writes)))
         recent = _within([*recent, footprint.union()], capacity)
     return _totals(done, blocks) if done else None
+
+
+def traffic_of(
+    footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Sectors that each instruction fetches, where `present` are in the L2 before, and those it writes first."""
+    dirty = EMPTY
+    fetched, written = {}, {}
+    for index, sectors in footprint.sectors.items():
+        new = difference(sectors, present)
+        if index in writes:
+            fresh = difference(sectors, dirty)
+            written[index] = count(fresh)
+            dirty = union(dirty, fresh)
+        if index in reads:
+            fetched[index] = count(new)
+        present = union(present, new)
+    return fetched, written
 
 
 def _totals(done: list[tuple[int, dict[int, int], dict[int, int]]], blocks: int) -> WaveTotals:
     """Add up the waves; the last that was followed stands for the blocks of all after it."""
     totals = WaveTotals()
-    rest = blocks - sum(count for count, _, _ in done)
-    for number, (count, fetched, written) in enumerate(done):
-        times = (count + rest) / count if number == len(done) - 1 else 1.0
+    rest = blocks - sum(size for size, _, _ in done)
+    for number, (size, fetched, written) in enumerate(done):
+        times = (size + rest) / size if number == len(done) - 1 else 1.0
         for index, sectors in fetched.items():
             totals.fetched[index] = totals.fetched.get(index, 0.0) + times * sectors
         for index, sectors in written.items():
@@ -85,15 +93,16 @@ def _left_behind(blocks: int, size: int, waves: int) -> list[range]:
     return [range(w * size, min(blocks, (w + 1) * size)) for w in range(first, waves)]
 
 
-def _within(recent: list[Ints], capacity: int) -> list[Ints]:
+def _within(recent: list[Runs], capacity: int) -> list[Runs]:
     """The most recent waves whose sectors together fit the L2; of the oldest only what still fits."""
-    kept: list[Ints] = []
-    held = np.zeros(0, np.int64)
+    kept: list[Runs] = []
+    held = EMPTY
     for sectors in reversed(recent):
-        new = np.setdiff1d(sectors, held, assume_unique=True)
-        room = capacity - len(held)
+        room = capacity - count(held)
         if room <= 0:
             break
-        kept.append(sectors if len(new) <= room else new[-room:])
-        held = np.union1d(held, new[-room:] if len(new) > room else new)
+        new = difference(sectors, held)
+        fits = count(new) <= room
+        kept.append(sectors if fits else last(new, room))
+        held = union(held, kept[-1])
     return kept[::-1]

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..result import Analysis, limit_words
+from ..result import Analysis
 from .units import bytes_text, count_text, percent_text, time_text
 
 
@@ -29,7 +29,7 @@ def render_analysis(analysis: Analysis) -> Group:
         Text("Occupancy curve", style="bold"),
         _curve(analysis),
         Text(""),
-        Text("Use of each part of the machine", style="bold"),
+        Text.assemble(("Use of each part of the machine", "bold"), ", and the time if it were the only limit"),
         _utilisation(analysis),
         Text(""),
         Text(_assumptions(analysis), style="dim"),
@@ -51,7 +51,9 @@ def _table() -> Table:
 def _facts(analysis: Analysis) -> Table:
     occupancy, resources, memory = analysis.occupancy, analysis.resources, analysis.memory
     table = _table()
-    limits = ", ".join(f"{name.replace('_', ' ')} {blocks}" for name, blocks in occupancy.limits.items())
+    limits = ", ".join(
+        f"{name.replace('_', ' ')} {'any' if blocks is None else blocks}" for name, blocks in occupancy.limits.items()
+    )
     shared = resources.shared_bytes + analysis.dynamic_shared
     spills = "spills not known" if resources.spill_bytes is None else f"{resources.spill_bytes} B spilled"
     table.add_row(
@@ -78,7 +80,7 @@ def _facts(analysis: Analysis) -> Table:
     return table
 
 
-_BAR_CELLS = 32
+_BAR_CELLS, _CURVE_CELLS = 32, 28
 
 
 def _bar(fraction: float, cells: int = _BAR_CELLS) -> str:
@@ -89,13 +91,13 @@ def _bar(fraction: float, cells: int = _BAR_CELLS) -> str:
 def _curve(analysis: Analysis) -> Table:
     """Warps per cycle over occupancy, as bars, with the other models' values beside the believed one."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("warps/SM", justify="right")
-    table.add_column(f"warps per cycle, {analysis.model}", width=_BAR_CELLS, no_wrap=True)
-    table.add_column(analysis.model, justify="right")
+    table.add_column("warps/SM", justify="right", no_wrap=True)
+    table.add_column("warps per cycle", width=_CURVE_CELLS, no_wrap=True)
+    table.add_column(analysis.model, justify="right", no_wrap=True)
     others = [name for name in analysis.predictions if name != analysis.model]
     for name in others:
-        table.add_column(name, justify="right")
-    table.add_column("time", justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
     by_model = {
         name: {p.occupancy_warps: p for p in prediction.curve} for name, prediction in analysis.predictions.items()
     }
@@ -103,7 +105,7 @@ def _curve(analysis: Analysis) -> Table:
     top = max((p.warps_per_cycle for p in points), default=0.0) or 1.0
     for point in points:
         here = point.occupancy_warps == analysis.occupancy.warps_per_sm
-        cells = [f"{'▸' if here else ' '}{point.occupancy_warps:4d}", _bar(point.warps_per_cycle / top)]
+        cells = [f"{'▸' if here else ' '}{point.occupancy_warps:4d}", _bar(point.warps_per_cycle / top, _CURVE_CELLS)]
         cells.append(f"{point.warps_per_cycle:.4g}")
         for name in others:
             other = by_model[name].get(point.occupancy_warps)
@@ -112,19 +114,22 @@ def _curve(analysis: Analysis) -> Table:
     return table
 
 
+_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2"}
+
+
 def _utilisation(analysis: Analysis) -> Table:
     prediction = analysis.prediction
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("part")
-    table.add_column("in use", justify="right")
+    table.add_column("part", no_wrap=True)
+    table.add_column("in use", justify="right", no_wrap=True)
     table.add_column("", width=_BAR_CELLS, no_wrap=True)
-    table.add_column("time if the only limit", justify="right")
+    table.add_column("alone", justify="right", no_wrap=True)
     for name, share in sorted(prediction.utilization.items(), key=lambda item: -item[1]):
-        if share < 0.0005 and name not in prediction.headroom:
-            continue
         alone = prediction.headroom.get(name)
+        if share < 0.0005 and not alone:
+            continue
         seconds = "" if alone is None else time_text(alone / analysis.clock_hz)
-        table.add_row(limit_words(name).removeprefix("the "), f"{share:.1%}", _bar(share), seconds)
+        table.add_row(_PARTS.get(name, name), f"{share:.1%}", _bar(share), seconds)
     return table
 
 

@@ -1,0 +1,101 @@
+"""Constant banks as a launch sees them: bank 0 with launch state and parameters, and the module's own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EmulationError, UsageError
+from ..kernel.kernel import Kernel
+from ..kernel.launch import Launch, Scalar
+from .content import buffer_content
+from .memory import DeviceMemory
+
+BANK_BYTES = 1 << 16
+SHARED_WINDOW = 0x7E0100000000
+"""Generic address of shared memory byte 0. Its low half is zero: from sm_90 on code reads only the high half."""
+LOCAL_WINDOW = 0x7E0200000000
+"""Generic address of local memory byte 0."""
+WINDOW_BYTES = 1 << 24
+_USER_CONSTANT_BANK = 3
+
+
+class ConstantBanks:
+    """The banks by number, each 64 KiB and zero where nothing was put."""
+
+    def __init__(self, banks: Mapping[int, npt.NDArray[np.uint8]]) -> None:
+        self._banks = dict(banks)
+
+    def bank(self, number: int) -> npt.NDArray[np.uint8]:
+        """Bytes of a bank, shape (65536,). Raises EmulationError if the kernel has no such bank."""
+        if number not in self._banks:
+            raise EmulationError(f"constant bank {number} is not part of this kernel")
+        return self._banks[number]
+
+    def word(self, number: int, offset: int) -> int:
+        """The 32-bit word at a byte offset."""
+        return int(self.bank(number)[offset : offset + 4].view(np.uint32)[0])
+
+
+def build_banks(kernel: Kernel, launch: Launch, memory: DeviceMemory, stack_bytes: int) -> ConstantBanks:
+    """Lay out all banks for a launch. `memory` must hold its buffers, in the order of the arguments.
+
+    Raises UsageError where arguments do not fit the parameters, or a constant is unknown or too large.
+    """
+    banks = {0: np.zeros(BANK_BYTES, np.uint8), _USER_CONSTANT_BANK: np.zeros(BANK_BYTES, np.uint8)}
+    for number, data in kernel.constant_banks.items():
+        banks[number] = np.zeros(BANK_BYTES, np.uint8)
+        banks[number][: len(data)] = np.frombuffer(data[:BANK_BYTES], np.uint8)
+    _launch_state(banks[0], kernel, launch, stack_bytes)
+    _parameters(banks[0], kernel, launch, memory)
+    for relocation in kernel.relocations:
+        if relocation.bank in banks:
+            _put(banks[relocation.bank], relocation.offset, "<Q", memory.image.start + relocation.image_offset)
+    for ordinal, (name, buffer) in enumerate(launch.constants.items()):
+        symbol = kernel.symbols.get(name)
+        if symbol is None or symbol.space != "constant":
+            known = sorted(n for n, s in kernel.symbols.items() if s.space == "constant")
+            raise UsageError(
+                f"constant {name}: no such __constant__ in {kernel.name} (it has {', '.join(known) or 'none'})"
+            )
+        if buffer.nbytes > symbol.size > 0:
+            raise UsageError(f"constant {name}: {buffer.nbytes} bytes given, the variable holds {symbol.size}")
+        data_bytes = np.ascontiguousarray(buffer_content(buffer, ordinal, launch.seed)).reshape(-1).view(np.uint8)
+        banks[_USER_CONSTANT_BANK][symbol.offset : symbol.offset + len(data_bytes)] = data_bytes
+    return ConstantBanks(banks)
+
+
+def _put(bank: npt.NDArray[np.uint8], offset: int, form: str, *values: int) -> None:
+    data = struct.pack(form, *values)
+    bank[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+
+def _launch_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, stack_bytes: int) -> None:
+    """Block and grid dimensions, stack pointer and windows, where each architecture has them."""
+    if kernel.compute_capability >= (10, 0):
+        block_at, grid_at, stack_at, local_at = 0x360, 0x370, 0x37C, 0x2F8
+    else:
+        block_at, grid_at, stack_at, local_at = 0x0, 0xC, 0x28, 0x20
+        _put(bank, 0x18, "<Q", SHARED_WINDOW)
+    _put(bank, block_at, "<3I", *launch.block)
+    _put(bank, grid_at, "<3I", *launch.grid)
+    _put(bank, stack_at, "<I", stack_bytes)
+    _put(bank, local_at, "<Q", LOCAL_WINDOW)
+
+
+def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, memory: DeviceMemory) -> None:
+    if len(launch.arguments) != len(kernel.parameters):
+        raise UsageError(
+            f"{kernel.name} takes {len(kernel.parameters)} arguments, the launch gives {len(launch.arguments)}"
+        )
+    regions = iter(memory.regions)
+    for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
+        data = argument.data if isinstance(argument, Scalar) else struct.pack("<Q", next(regions).start)
+        if len(data) > parameter.size:
+            name = parameter.name or f"arg{parameter.ordinal}"
+            raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")
+        at = kernel.parameter_base + parameter.offset
+        bank[at : at + len(data)] = np.frombuffer(data, np.uint8)

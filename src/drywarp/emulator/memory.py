@@ -1,0 +1,145 @@
+"""Device memory: buffers at fixed addresses in one lazily backed arena.
+
+All buffers and the module's `__device__` variables lie in one anonymous mapping that the operating
+system backs only where it is touched, so an address becomes an array index by one subtraction.
+Between buffers stay gaps that belong to nobody: an access there is an error.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.launch import Buffer
+from .content import CHUNK_BYTES, fill_chunk, numpy_dtype
+
+ARENA_START = 0x7F0000000000
+"""Address of the first buffer: where allocations lie on a 64-bit Linux host."""
+_GAP = 1 << 16
+_ALIGNMENT = 512
+_CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
+_MAP_NORESERVE = 0x4000
+
+
+@dataclass
+class Region:
+    """An allocation: `start` address and `size` in bytes; `pending` marks chunks not filled yet."""
+
+    name: str
+    start: int
+    size: int
+    buffer: Buffer | None = None
+    ordinal: int = 0
+    pending: npt.NDArray[np.bool_] | None = None
+    base: np.uint64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base = np.uint64(self.start)
+
+
+class DeviceMemory:
+    """The device's address space: typed views of one arena, and the regions in it.
+
+    `views` maps an access width in bytes (1, 2, 4, 8, 16) to the arena as elements of that width.
+    """
+
+    def __init__(self, buffers: list[tuple[str, int, Buffer]], image: bytes, seed: int) -> None:
+        self.regions: list[Region] = []
+        self._seed = seed
+        at = ARENA_START
+        for name, ordinal, buffer in buffers:
+            self.regions.append(Region(name, at, buffer.nbytes, buffer, ordinal, _pending(buffer)))
+            at = _aligned(at + buffer.nbytes + _GAP)
+        self.image = Region("__device__ variables", at, len(image))
+        if image:
+            self.regions.append(self.image)
+            at = _aligned(at + len(image) + _GAP)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
+        self._arena = np.frombuffer(mmap.mmap(-1, at - ARENA_START, flags=flags), np.uint8)
+        self.views: dict[int, npt.NDArray[Any]] = {
+            1: self._arena,
+            2: self._arena.view(np.uint16),
+            4: self._arena.view(np.uint32),
+            8: self._arena.view(np.uint64),
+            # NumPy has no 16-byte integer; a complex number is moved about just as well.
+            16: self._arena.view(np.complex128),
+        }
+        self._starts = np.array([region.start for region in self.regions], np.uint64)
+        self._sizes = np.array([region.size for region in self.regions], np.uint64)
+        if image:
+            self.bytes_of(self.image)[...] = np.frombuffer(image, np.uint8)
+
+    def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
+        """The bytes of a region, as a view."""
+        offset = region.start - ARENA_START
+        return self._arena[offset : offset + region.size]
+
+    def content(self, region: Region) -> npt.NDArray[Any]:
+        """The present content of a buffer, filled where no thread has touched it, as a view."""
+        assert region.buffer is not None
+        if region.pending is not None:
+            self._fill(region, np.flatnonzero(region.pending))
+        return self.bytes_of(region).view(numpy_dtype(region.buffer.dtype)).reshape(region.buffer.shape)
+
+    def prepare(self, region: Region, offsets: npt.NDArray[np.uint64]) -> None:
+        """Fill the chunks that an access at these byte offsets is the first to touch."""
+        if region.pending is None:
+            return
+        chunks = (offsets >> _CHUNK_SHIFT).view(np.int64)
+        missing = region.pending.take(chunks)
+        if missing.any():
+            self._fill(region, np.unique(chunks[missing]))
+
+    def region_of(self, addresses: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.int64]:
+        """Index of the region that holds each access of `width` bytes, -1 where there is none."""
+        if not self.regions:
+            return np.full(addresses.shape, -1)
+        found = np.searchsorted(self._starts, addresses, side="right") - 1
+        offset = addresses - self._starts[np.maximum(found, 0)]
+        inside = (found >= 0) & (offset + np.uint64(width) <= self._sizes[np.maximum(found, 0)])
+        return np.where(inside, found, -1)
+
+    def describe(self, address: int, width: int) -> str:
+        """Where an address lies relative to the nearest buffer, for an error message."""
+        if not self.regions:
+            return "the launch has no buffers"
+
+        def distance(region: Region) -> int:
+            return max(region.start - address, address + width - region.start - region.size, 0)
+
+        region = min(self.regions, key=distance)
+        size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
+        kind = region.buffer.dtype if region.buffer else "bytes"
+        offset = address - region.start
+        extent = f"{region.name} of {region.size} bytes"
+        if offset < 0:
+            return f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
+        beyond = offset - region.size
+        if beyond < 0:
+            return f"at byte {offset} of {extent}"
+        return f"{beyond} bytes ({beyond // size} elements of {kind}) beyond the end of {extent}"
+
+    def _fill(self, region: Region, chunks: npt.NDArray[np.int64]) -> None:
+        assert region.pending is not None
+        assert region.buffer is not None
+        memory = self.bytes_of(region)
+        for chunk in chunks:
+            fill_chunk(memory, region.buffer, region.ordinal, self._seed, int(chunk))
+        region.pending[chunks] = False
+        if not region.pending.any():
+            region.pending = None
+
+
+def _pending(buffer: Buffer) -> npt.NDArray[np.bool_] | None:
+    """Chunks to be filled before use; None for zeros, which fresh memory holds already."""
+    if buffer.fill == "zeros" or buffer.nbytes == 0:
+        return None
+    return np.ones(-(-buffer.nbytes // CHUNK_BYTES), np.bool_)
+
+
+def _aligned(address: int) -> int:
+    return -(-address // _ALIGNMENT) * _ALIGNMENT

@@ -1,0 +1,234 @@
+"""The loop that runs a wave: pick a PC, run its basic block for every warp that stands there.
+
+The lowest PC goes first, so that groups of lanes and warps that fell behind catch up with those
+ahead and all run on together. Where code may wait for other threads, the group that has waited
+longest goes first instead, or a thread that holds a lock further down would never get to release it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EmulationError, EmulationLimitError
+from .control import MOVED
+from .decode import place
+from .frame import Frame, FrameCache
+from .groups import EMPTY, FAR, RUN, WAITS_FOR, Groups
+from .limits import Limits
+from .machine import U32, Machine
+from .program import DecodedBlock, Program
+from .recorder import Recorder
+
+_CHECK_EVERY = 64
+_ROTATE_EVERY = 512
+"""Steps after which the group that has waited longest runs, wherever it stands."""
+
+
+class Budget:
+    """What is left of the limits, over all waves of a launch."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.lane_steps = 0
+        self.warp_steps = 0
+        self._start = time.monotonic()
+
+    def exceeded(self) -> str | None:
+        """The limit that was passed, in words."""
+        if self.lane_steps > self.limits.lane_steps:
+            return f"{self.limits.lane_steps:,} lane steps"
+        if time.monotonic() - self._start > self.limits.seconds:
+            return f"{self.limits.seconds:g} s"
+        return None
+
+
+class Scheduler:
+    """Runs one wave to its end.
+
+    `warps` and `slots` say which group of which warps the current batch is; `others_wait` whether
+    any group waits somewhere.
+    """
+
+    def __init__(self, machine: Machine, program: Program, recorder: Recorder, budget: Budget) -> None:
+        self.machine = machine
+        self.program = program
+        self.recorder = recorder
+        self.budget = budget
+        self.groups = Groups(machine)
+        self.frames = FrameCache(machine)
+        self.warps: npt.NDArray[np.int64] = self.groups.every
+        self.slots: npt.NDArray[np.int64] = np.zeros(machine.warps, np.int64)
+        self.others_wait = False
+        self._next_other = int(FAR)
+        self._step = 0
+        self._whole: dict[int, tuple[int, bool]] = {}
+
+    def run(self) -> None:
+        """Run until every lane has exited. Raises EmulationError on a deadlock or a faulty access."""
+        with np.errstate(all="ignore"):
+            while True:
+                pc = self._choose()
+                if pc < 0:
+                    return
+                self._run_batch(pc)
+
+    def _choose(self) -> int:
+        """Form the next batch; returns its PC, or -1 when all lanes have exited."""
+        groups = self.groups
+        runnable = groups.state == RUN
+        places = np.where(runnable, groups.pc, FAR)
+        pc = int(places.min())
+        if pc == FAR:
+            if (groups.state == EMPTY).all():
+                return -1
+            raise EmulationError(self._deadlock())
+        if self._step % _ROTATE_EVERY == _ROTATE_EVERY - 1 or self.program.block_at(pc).spins:
+            stamps = np.where(runnable, groups.stamp, FAR)
+            pc = int(groups.pc.reshape(-1)[stamps.argmin()])
+        here = places == pc
+        if len(here) == 1:
+            present = here[0]
+            self.slots = np.zeros(int(np.count_nonzero(present)), np.int64)
+        else:
+            present = here.any(axis=0)
+            self.slots = here.argmax(axis=0)[present]
+        self.warps = np.flatnonzero(present)
+        active = np.zeros(self.machine.warps, np.uint32)
+        active[self.warps] = groups.mask[self.slots, self.warps]
+        self._frame = self.frames.frame(active, groups.live_version)
+        self._active = active
+        places[self.slots, self.warps] = FAR
+        self._next_other = int(places.min())
+        self.others_wait = bool((groups.state > RUN).any())
+        return pc
+
+    def refresh(self) -> None:
+        """Look again at where the other groups stand, after some of them were let go."""
+        groups = self.groups
+        places = np.where(groups.state == RUN, groups.pc, FAR)
+        places[self.slots, self.warps] = FAR
+        self._next_other = int(places.min())
+        self.others_wait = bool((groups.state > RUN).any())
+
+    def _run_batch(self, pc: int) -> None:
+        """Run blocks while the batch stays together and nobody else is at or before its PC."""
+        frame, budget, record = self._frame, self.budget, self.recorder.block
+        members = len(self.warps)
+        while True:
+            block = self.program.block_at(pc)
+            self._step += 1
+            budget.warp_steps += block.length * members
+            budget.lane_steps += block.length * frame.total
+            self.machine.clock += block.length
+            record(block.index, frame)
+            if self._step % _CHECK_EVERY == 0 and (limit := budget.exceeded()):
+                raise EmulationLimitError(self._limit_reached(limit, block))
+            if frame.gathered:
+                pc = self._run_gathered(block, frame)
+            else:
+                for step in block.steps:
+                    step(frame)
+                pc = block.finish(self, frame)
+            if pc == MOVED:
+                return
+            if pc >= self._next_other or (
+                self._next_other < FAR and (self._step % _ROTATE_EVERY == 0 or self.program.block_at(pc).spins)
+            ):
+                self.groups.pc[self.slots, self.warps] = pc
+                self.groups.stamp[self.slots, self.warps] = self._step
+                return
+
+    def _run_gathered(self, block: DecodedBlock, frame: Frame) -> int:
+        block.gather(frame)
+        for step in block.steps:
+            step(frame)
+        pc = block.finish(self, frame)
+        block.scatter(frame)
+        return pc
+
+    # What finishes call ---------------------------------------------------------------------------
+
+    def split(self, taken: U32, target: int, fall: int, keep_taken: bool = True) -> None:
+        """Send the `taken` lanes, a word per warp of the batch, to `target` and the others to `fall`.
+
+        With `keep_taken` false the taken lanes vanish.
+        """
+        warps, slots = self.warps, self.slots
+        active = self._active[warps]
+        rest = active & ~taken
+        if not keep_taken:
+            self.groups.set(warps, slots, fall, rest)
+            self.groups.stamp[slots, warps] = self._step
+            return
+        stays = rest != 0
+        self.groups.set(warps, slots, np.where(stays, fall, target), np.where(stays, rest, taken))
+        self.groups.stamp[slots, warps] = self._step
+        both = stays & (taken != 0)
+        if both.any():
+            self.groups.add(warps[both], target, taken[both])
+
+    def scatter(self, parts: list[tuple[int, U32]]) -> None:
+        """Send lanes, a word per warp of the batch, to several PCs; every lane is in one part."""
+        warps, slots = self.warps, self.slots
+        self.groups.set(warps, slots, 0, np.zeros(len(warps), np.uint32))
+        for pc, words in parts:
+            some = words != 0
+            self.groups.add(warps[some], pc, words[some])
+
+    def park(self, words: U32, pc: int, state: int, argument: Any) -> None:
+        """Let lanes, a word per warp of the batch, wait and go on at `pc`; the other lanes go on there at once."""
+        warps, slots = self.warps, self.slots
+        rest = self._active[warps] & ~words
+        self.groups.set(warps, slots, pc, words, state, argument)
+        self.groups.stamp[slots, warps] = self._step
+        some = rest != 0
+        if some.any():
+            self.groups.add(warps[some], pc, rest[some])
+
+    def whole_blocks(self, frame: Frame) -> bool:
+        """Whether the batch holds every live lane of every block that it has warps of."""
+        key, version = id(frame), self.groups.live_version
+        known = self._whole.get(key)
+        if known is None or known[0] != version:
+            per_block = self.machine.warps_per_block
+            missing = (self.machine.live & ~self._active).reshape(-1, per_block).any(axis=1)
+            present = self._active.reshape(-1, per_block).any(axis=1)
+            known = self._whole[key] = (version, not (missing & present).any())
+        return known[1]
+
+    # Messages -------------------------------------------------------------------------------------
+
+    def _limit_reached(self, limit: str, block: DecodedBlock) -> str:
+        program, kernel = self.program, self.machine.kernel
+        here = program.instructions[block.start // 16]
+        loop = program.cfg.innermost_loop(block.index)
+        if loop is None:
+            return f"{place(kernel, here)}: emulation stopped after {limit}, outside any loop"
+        body = [i for b in loop.blocks for i in program.instructions[_span(program, b)]]
+        lines = sorted({i.source.line for i in body if i.source})
+        header = program.instructions[program.cfg.blocks[loop.header].start]
+        source = header.source or next((i.source for i in body if i.source), None)
+        span = f"lines {lines[0]}-{lines[-1]} of {source.file}" if source and lines else "no source lines known"
+        return (
+            f"{place(kernel, here)}: emulation stopped after {limit} in the loop that starts at"
+            f" {header.pc:#06x} ({span}); raise the limits, sample fewer blocks or shrink the problem"
+        )
+
+    def _deadlock(self) -> str:
+        groups, program = self.groups, self.program
+        reasons = []
+        for state, reason in WAITS_FOR.items():
+            for pc in np.unique(groups.pc[groups.state == state]).tolist()[:3]:
+                waits = (groups.state == state) & (groups.pc == pc)
+                where = program.instructions[pc // 16 - 1]
+                source = f" ({where.source})" if where.source else ""
+                reasons.append(f"{int(waits.any(axis=0).sum())} warps wait at {where.pc:#06x}{source} {reason}")
+        return f"{self.machine.kernel.name}: deadlock, no warp can run: {'; '.join(reasons)}"
+
+
+def _span(program: Program, block: int) -> slice:
+    return slice(program.cfg.blocks[block].start, program.cfg.blocks[block].end)

@@ -1,0 +1,117 @@
+"""Special registers, moves between the general and the uniform registers, and opcodes without effect."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import UnsupportedInstructionError
+from ..kernel.instruction import Instruction
+from ..kernel.operand import Label, Predicate, Special
+from .bits import LANES
+from .constants import SHARED_WINDOW
+from .decode import Decoder, Step, opcode
+from .frame import Frame
+from .operands import ZERO, Fetch, constant
+
+_CLOCKS = ("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI")
+_ZERO_REGISTERS = ("SRZ", "SR_CgaCtaId", "SR_VIRTUALSMID", "SR_SMID", "SR_NSMID", "SR_VIRTCFG", "SR_CTXADDR")
+_PER_THREAD = ("TID", "LANEID", "LTMASK", "LEMASK", "EQMASK", "GTMASK", "GEMASK", "CTAID", "VIRTID")
+
+
+def _special(d: Decoder, i: Instruction) -> Fetch:
+    operand = i.operands[1]
+    if not isinstance(operand, Special):
+        raise UnsupportedInstructionError(f"special register {operand}")
+    name = operand.name
+    if name in _ZERO_REGISTERS:
+        # No clusters are modelled: a block is block 0 of its cluster, and runs on SM 0.
+        return constant(ZERO)
+    if name == "SR_SWINHI":
+        return constant(np.uint32(SHARED_WINDOW >> 32))
+    if name == "SR_CgaSize":
+        return constant(np.uint32(1))
+    if name in _CLOCKS:
+        return _clock(name)
+    if name.removeprefix("SR_").split(".")[0] in _PER_THREAD:
+        return lambda f: f.machine.special[name][f.index]
+    raise UnsupportedInstructionError(f"special register {name}")
+
+
+def _clock(name: str) -> Fetch:
+    """Clocks count emulated steps: they rise, and nothing more can be said of them."""
+
+    def read(f: Frame) -> object:
+        f.machine.notes.add("the kernel reads a clock, whose values are not those of a GPU")
+        return np.uint32(f.machine.clock >> 32 if name.endswith("HI") else f.machine.clock & 0xFFFFFFFF)
+
+    return read
+
+
+@opcode("S2R S2UR")
+def _read_special(d: Decoder, i: Instruction) -> Step:
+    put, source = d.put(i.operands[0]), _special(d, i)
+    return lambda f: put(f, source(f))
+
+
+@opcode("CS2R CS2UR", "32")
+def _read_counter(d: Decoder, i: Instruction) -> Step:
+    """Without .32 two registers are written: `CS2R R4, SRZ` is the idiom that clears a pair."""
+    source = _special(d, i)
+    puts = [d.put(i.operands[0])]
+    if "32" not in i.modifiers:
+        puts.append(d.put(i.operands[0], 1))
+
+    def read(f: Frame) -> None:
+        value = source(f)
+        puts[0](f, value)
+        for put in puts[1:]:
+            put(f, ZERO)
+
+    return read
+
+
+@opcode("R2UR", "OR FILL BROADCAST")
+def _to_uniform(d: Decoder, i: Instruction) -> Step:
+    """The value of the first executing lane; compilers use it on values that are the same in all."""
+    operands = [o for o in i.operands if not isinstance(o, Predicate)]
+    put, source = d.put(operands[0]), d.word(operands[1])
+    any_of = "OR" in i.modifiers
+
+    def move(f: Frame) -> None:
+        value = np.broadcast_to(source(f), (f.rows, LANES))
+        if any_of:
+            put(f, np.bitwise_or.reduce(np.where(f.lanes(), value, ZERO), axis=1)[:, None])
+        elif f.exec is None:
+            put(f, value[:, :1])
+        else:
+            put(f, value[np.arange(f.rows), f.leader()][:, None])
+
+    return move
+
+
+@opcode("UP2UR")
+def _uniform_predicates(d: Decoder, i: Instruction) -> Step:
+    raise UnsupportedInstructionError("moves of uniform predicates")
+
+
+@opcode("LEPC")
+def _program_counter(d: Decoder, i: Instruction) -> Step:
+    """Code addresses are offsets in the kernel's section."""
+    labels = [o.target for o in i.operands if isinstance(o, Label)]
+    put, high = d.put(i.operands[0]), d.put(i.operands[0], 1)
+    value = np.uint32(labels[0] if labels and labels[0] >= 0 else i.pc)
+
+    def read(f: Frame) -> None:
+        put(f, value)
+        high(f, ZERO)
+
+    return read
+
+
+@opcode(
+    "NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL NANOSLEEP PREEXIT ACQBULK"
+    " WARPGROUPSET PMTRIG USETMAXREG UVIRTCOUNT",
+    None,
+)
+def _no_effect(d: Decoder, i: Instruction) -> Step:
+    return lambda f: None

@@ -1,0 +1,82 @@
+"""Sets of integers as sorted, disjoint, half-open runs: int64 arrays of shape (runs, 2).
+
+The footprint of a regular kernel is a few long runs, however many sectors they hold; that of an
+irregular one falls apart into single sectors, and costs what a sorted array of them would.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Runs = npt.NDArray[np.int64]
+
+EMPTY: Runs = np.zeros((0, 2), np.int64)
+
+
+def from_points(points: npt.NDArray[np.int64]) -> Runs:
+    """The set of some integers, in any order, repeated or not."""
+    if not len(points):
+        return EMPTY
+    ordered = np.sort(points)
+    cut = np.flatnonzero(ordered[1:] > ordered[:-1] + 1) + 1
+    starts = ordered[np.r_[0, cut]]
+    ends = ordered[np.r_[cut - 1, len(ordered) - 1]] + 1
+    return np.stack([starts, ends], axis=1)
+
+
+def merged(runs: Runs) -> Runs:
+    """Runs in any order, overlapping or not, as a set."""
+    if len(runs) < 2:
+        return runs
+    ordered = runs[np.argsort(runs[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(ordered[:, 1])
+    cut = np.flatnonzero(ordered[1:, 0] > reach[:-1]) + 1
+    return np.stack([ordered[np.r_[0, cut], 0], reach[np.r_[cut - 1, len(ordered) - 1]]], axis=1)
+
+
+def union(*sets: Runs) -> Runs:
+    """All members of any of the sets."""
+    return merged(np.concatenate(sets)) if sets else EMPTY
+
+
+def difference(left: Runs, right: Runs) -> Runs:
+    """Members of `left` that are not in `right`."""
+    return _segments(left, right, wanted=False)
+
+
+def intersection(left: Runs, right: Runs) -> Runs:
+    """Members of both."""
+    return _segments(left, right, wanted=True)
+
+
+def count(runs: Runs) -> int:
+    """Number of members."""
+    return int((runs[:, 1] - runs[:, 0]).sum())
+
+
+def last(runs: Runs, members: int) -> Runs:
+    """The `members` largest members, or all where there are fewer."""
+    lengths = runs[:, 1] - runs[:, 0]
+    above = np.cumsum(lengths[::-1])[::-1]
+    kept: Runs = runs[above - lengths < members].copy()
+    if len(kept):
+        excess = max(0, count(kept) - members)
+        kept[0, 0] += excess
+    return kept
+
+
+def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:
+    """The parts of `left` that lie in `right` (`wanted`) or outside it."""
+    if not len(left) or not len(right):
+        return EMPTY if wanted or not len(left) else left
+    edges = np.unique(np.concatenate([left.ravel(), right.ravel()]))
+    pieces = np.stack([edges[:-1], edges[1:]], axis=1)
+    kept = pieces[_inside(pieces[:, 0], left) & (_inside(pieces[:, 0], right) == wanted)]
+    return merged(kept)
+
+
+def _inside(points: npt.NDArray[np.int64], runs: Runs) -> npt.NDArray[np.bool_]:
+    at = np.searchsorted(runs[:, 0], points, side="right") - 1
+    inside: npt.NDArray[np.bool_] = (at >= 0) & (points < runs[np.maximum(at, 0), 1])
+    return inside

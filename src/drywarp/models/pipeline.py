@@ -1,0 +1,84 @@
+"""The Pipeline model: the simulation behind the interface of the models.
+
+Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs and
+extracting the underlying Pipeline model", §3, and Cornelis and Lemeire, "The pipeline performance
+model", §III. One SM runs its share of the grid, ceil(blocks / SMs), with so many blocks at once;
+its time is that of the kernel. Units: cycles of one SM.
+
+The limiter is the subsystem (``issue``: the issue limit) with the highest utilisation where that is
+at least 80 %, else ``latency``. `headroom` holds the roofline's time of each subsystem and, as
+``latency``, Volkov's latency bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from ..pipeline.blocks import Share, share_of
+from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
+from ..pipeline.result import SimulationResult
+from .base import CurvePoint, Prediction, register
+from .throughput import ISSUE, demand, resident_blocks, share_cycles
+from .volkov import latency_bound, latency_cycles
+
+SATURATED = 0.8
+"""Utilisation from which on a subsystem counts as what limits the kernel."""
+
+
+def utilization(workload: BoundWorkload, result: SimulationResult) -> dict[str, float]:
+    """The fraction of the simulated time that each subsystem is busy."""
+    total = max(1, result.total_ticks)
+    busy = {s.name: min(1.0, ticks / total) for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
+    if workload.issue_ticks:
+        busy[ISSUE] = min(1.0, result.issue_busy_ticks / total)
+    return busy
+
+
+def limiter(busy: dict[str, float]) -> str:
+    """The busiest subsystem if it is saturated, else ``latency``."""
+    busiest = max(busy, key=lambda name: busy[name], default="latency")
+    return busiest if busy.get(busiest, 0.0) >= SATURATED else "latency"
+
+
+@register("pipeline")
+class Pipeline:
+    """Simulates the launch, and each occupancy of the curve within a smaller budget."""
+
+    name = "pipeline"
+    summary = "simulates every warp instruction of one SM's share (Lemeire, Cornelis, Konstantinidis)"
+
+    def __init__(self, launch_budget: int = LAUNCH_BUDGET, curve_budget: int = CURVE_BUDGET) -> None:
+        self.launch_budget = launch_budget
+        self.curve_budget = curve_budget
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        share = share_of(workload, workload.blocks_per_sm)
+        result = simulate(workload, share, self.launch_budget)
+        points = []
+        for occupancy in occupancies:
+            at = share_of(workload, resident_blocks(workload, occupancy))
+            here = result if at == share else simulate(workload, at, self.curve_budget)
+            points.append(self._point(workload, at, here, occupancy))
+        headroom = share_cycles(workload, demand(workload), share)
+        headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
+        busy = utilization(workload, result)
+        return Prediction(
+            model=self.name,
+            cycles=result.cycles,
+            time_s=result.cycles / workload.clock_hz,
+            limiter=limiter(busy),
+            curve=tuple(points),
+            utilization=busy,
+            headroom=headroom,
+            notes=("extrapolated from a part of the share",) if result.extrapolated else (),
+        )
+
+    def _point(self, workload: BoundWorkload, share: Share, result: SimulationResult, occupancy: int) -> CurvePoint:
+        cycles = result.total_ticks / TICKS_PER_CYCLE
+        wpc = share.blocks * workload.warps_per_block / cycles if cycles else float("inf")
+        # CPR: a run is ω warps that nothing replaces; other runs do not tell it.
+        run = cycles / workload.runs if workload.runs else cycles if share.blocks == share.resident else None
+        bound = limiter(utilization(workload, result))
+        return CurvePoint(occupancy, wpc, cycles / workload.clock_hz, bound, run)

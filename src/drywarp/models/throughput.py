@@ -1,0 +1,110 @@
+"""Sums per subsystem: what one warp, or one SM's share of the grid, asks of each.
+
+Shared by the models that bound a kernel's rate by its busiest subsystem. Units are SM cycles. A
+subsystem that each of p partitions has counts 1/p: the warps are dealt to the partitions evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload
+from ..pipeline.blocks import Share
+
+ISSUE = "issue"
+"""The name that the issue limit goes by among the subsystems."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Cycles that one mean warp keeps each subsystem of an SM busy, Σλ; with ``issue`` the valve.
+
+    `tail` is the same while only the SMs of the partial last wave are active.
+    """
+
+    cycles: dict[str, float]
+    tail: dict[str, float]
+    instructions: float
+
+    @property
+    def bound(self) -> str:
+        """The subsystem that asks most, the first of equals."""
+        return max(self.cycles, key=lambda name: self.cycles[name], default=ISSUE)
+
+    @property
+    def warps_per_cycle(self) -> float:
+        """The roof: WPC that the busiest subsystem allows (infinite where nothing costs)."""
+        longest = max(self.cycles.values(), default=0.0)
+        return 1.0 / longest if longest > 0 else float("inf")
+
+
+def path_weights(workload: BoundWorkload) -> list[float]:
+    """Mean number of warps that follow each path, per warp of the grid; the sum is 1."""
+    total = sum(kind.weight for kind in workload.block_types)
+    weights = [0.0] * len(workload.paths)
+    for kind in workload.block_types:
+        for path in kind.paths:
+            weights[path] += kind.weight / total / len(kind.paths)
+    return weights
+
+
+def node_counts(path: BoundPath) -> list[tuple[BoundNode, int]]:
+    """Each node of the path with how often one warp runs it."""
+    return [(node, count) for node, count in zip(path.nodes, path.counts(), strict=True) if count]
+
+
+def demand(workload: BoundWorkload) -> Demand:
+    """Σλ per subsystem and warp: Volkov's throughput CPIs added up (§3.6, Table 3.4)."""
+    size = len(workload.subsystems)
+    busy, tail, held = [0.0] * size, [0.0] * size, [0.0] * size
+    instructions = 0.0
+    for path, weight in zip(workload.paths, path_weights(workload), strict=True):
+        if weight == 0.0:
+            continue
+        for node, count in node_counts(path):
+            times = weight * count
+            instructions += times
+            busy[node.subsystem] += times * node.lambda_ticks
+            tail[node.subsystem] += times * node.lambda_ticks
+            held[node.subsystem] += times * max(node.latency_ticks, node.lambda_ticks)
+            for level in node.levels:
+                busy[level.subsystem] += times * level.lambda_ticks
+                tail[level.subsystem] += times * level.tail_ticks
+    issue = instructions * workload.issue_ticks
+    return Demand(_per_sm(workload, busy, held, issue), _per_sm(workload, tail, held, issue), instructions)
+
+
+def _per_sm(workload: BoundWorkload, busy: Sequence[float], held: Sequence[float], issue: float) -> dict[str, float]:
+    cycles: dict[str, float] = {}
+    for subsystem, ticks, places in zip(workload.subsystems, busy, held, strict=True):
+        instances = workload.partitions if subsystem.scope == "partition" else 1
+        if subsystem.outstanding:  # Little's law: each instruction holds one of the places for Λ
+            ticks = max(ticks, places / subsystem.outstanding)
+        cycles[subsystem.name] = ticks / instances / TICKS_PER_CYCLE
+    if workload.issue_ticks:
+        cycles[ISSUE] = issue / workload.partitions / TICKS_PER_CYCLE
+    return cycles
+
+
+def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[str, float]:
+    """Cycles that each subsystem is busy with one SM's share of the grid.
+
+    The full part runs while all SMs are active; what is left over belongs to the partial last wave.
+    """
+    full = share.full * workload.warps_per_block
+    rest = (share.blocks - share.full) * workload.warps_per_block
+    return {name: full * cost + rest * needs.tail[name] for name, cost in needs.cycles.items()}
+
+
+def resident_blocks(workload: BoundWorkload, occupancy_warps: int) -> int:
+    """Blocks per SM at an occupancy in warps. Raises UsageError unless these are whole blocks."""
+    from ..errors import UsageError
+
+    blocks, rest = divmod(occupancy_warps, workload.warps_per_block)
+    if blocks < 1 or rest:
+        raise UsageError(
+            f"an occupancy of {occupancy_warps} warps is not a whole number of blocks of"
+            f" {workload.warps_per_block} warps"
+        )
+    return blocks

@@ -1,0 +1,109 @@
+"""Volkov's model: an occupancy roofline from a latency bound and a throughput bound.
+
+Volkov, "Understanding latency hiding on GPUs" (2016), §3.5-3.8, and Lemeire, Cornelis and
+Konstantinidis, "Analysis of the analytical performance models for GPUs", §2.2, Eqs. 2 and 3:
+
+    WPC = min(ω / Λ_app, WPC_roof)
+
+Λ_app, in cycles, is the time that a warp takes alone: each warp is scheduled on a machine of its own
+(no issue limit, no queueing at memory levels; barriers still join the warps of a block), rounded up
+to the longest warp of its block, averaged over the blocks, plus the time to replace a block (§3.7).
+As in Eq. 2 a warp's own instructions keep their λ between each other where one subsystem takes both:
+it is the latency that Volkov calls ILP latency. Left out: all interference between warps, the
+gradual saturation of §6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..bound import TICKS_PER_CYCLE, BlockType, BoundNode, BoundWorkload, Level
+from ..pipeline.blocks import Share, share_of
+from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
+from .base import CurvePoint, Prediction, register
+from .roofline import utilization_at
+from .throughput import demand, resident_blocks, share_cycles
+
+
+def wpc_volkov(occupancy: float, latency_app: float, roof: float) -> float:
+    """WPC^volkov = min(WPC^roof, ω / Λ_app), Eq. 3."""
+    return min(roof, occupancy / latency_app) if latency_app > 0 else roof
+
+
+def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float:
+    """Λ_app in cycles, the replacement of the block included."""
+    total = sum(kind.weight for kind in workload.block_types)
+    mean = sum(kind.weight / total * _block_latency(workload, kind, budget) for kind in workload.block_types)
+    return (mean + workload.launch_ticks) / TICKS_PER_CYCLE
+
+
+def _block_latency(workload: BoundWorkload, kind: BlockType, budget: int) -> int:
+    """Ticks until the last warp of a block ends, each warp having a partition and all subsystems to itself.
+
+    Warps on the same path then do the same at the same time: one of each path stands for all.
+    """
+    paths = tuple(dict.fromkeys(kind.paths))
+    alone = replace(
+        workload,
+        paths=tuple(
+            replace(path, nodes=tuple(_without_queues(node) for node in path.nodes)) for path in workload.paths
+        ),
+        block_types=(BlockType(paths, 1.0),),
+        subsystems=tuple(replace(subsystem, scope="partition") for subsystem in workload.subsystems),
+        partitions=len(paths),
+        warps_per_block=len(paths),
+        issue_ticks=0,
+        launch_ticks=0,
+    )
+    return simulate(alone, Share(1, 1, 1), budget).total_ticks
+
+
+def _without_queues(node: BoundNode) -> BoundNode:
+    return replace(node, levels=tuple(Level(level.subsystem, 0, 0) for level in node.levels))
+
+
+def latency_cycles(workload: BoundWorkload, share: Share, latency_app: float) -> float:
+    """Cycles of a share if latency were the only limit: whole waves of Λ_app, the last not replaced."""
+    waves = -(-share.blocks // share.resident)
+    return waves * latency_app - workload.launch_ticks / TICKS_PER_CYCLE
+
+
+@register("volkov")
+class Volkov:
+    """Latency bound at low, throughput bound at high occupancy.
+
+    The time of the grid is the longer of two: the throughput bound of the largest share (as in the
+    Roofline), and as many waves of Λ_app as that share needs; never less than one wave.
+    """
+
+    name = "volkov"
+    summary = "occupancy roofline: latency of a lone warp or the busiest subsystem (Volkov 2016)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        needs = demand(workload)
+        latency_app = latency_bound(workload)
+        points = []
+        for occupancy in occupancies:
+            share = share_of(workload, resident_blocks(workload, occupancy))
+            wpc = wpc_volkov(occupancy, latency_app, needs.warps_per_cycle)
+            bound = "latency" if wpc < needs.warps_per_cycle else needs.bound
+            cycles = max(latency_cycles(workload, share, latency_app), *share_cycles(workload, needs, share).values())
+            points.append(CurvePoint(occupancy, wpc, cycles / workload.clock_hz, bound, occupancy / wpc))
+        share = share_of(workload, workload.blocks_per_sm)
+        headroom = share_cycles(workload, needs, share)
+        headroom["latency"] = latency_cycles(workload, share, latency_app)
+        limiter = max(headroom, key=lambda name: headroom[name])
+        cycles = headroom[limiter]
+        warps = share.blocks * workload.warps_per_block
+        return Prediction(
+            model=self.name,
+            cycles=cycles,
+            time_s=cycles / workload.clock_hz,
+            limiter=limiter,
+            curve=tuple(points),
+            utilization=utilization_at(needs, warps / cycles if cycles else 0.0),
+            headroom=headroom,
+            notes=(f"Λ_app {latency_app:.6g} cycles",),
+        )

@@ -1,0 +1,104 @@
+"""Large runs within a budget: simulate less of the same, and continue the line.
+
+Once its warps are in step, a run goes on at a constant rate; so two shorter runs tell a longer one.
+Shorter means fewer whole waves of blocks with the same remainder and tail; where a single wave is
+too much, fewer turns of the loops. The line is drawn through the number of warp instructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..bound import BoundWorkload, Item, Repeat
+from .blocks import Share, type_order
+from .result import SimulationResult
+from .simulate import instructions_per_block, run_share
+
+LAUNCH_BUDGET = 12_000_000
+"""Warp instructions that a launch's own point may simulate: about a second."""
+
+CURVE_BUDGET = 1_000_000
+"""The same for each further point of a curve."""
+
+FEWEST_TURNS = 6
+"""Turns that a shortened loop keeps at least: its first ones fill the pipelines."""
+
+
+def simulate(
+    workload: BoundWorkload, share: Share, budget: int = LAUNCH_BUDGET, profile: bool = False
+) -> SimulationResult:
+    """Simulate `share`, exactly where it takes no more than `budget` warp instructions.
+
+    With `profile` it is always exact.
+    """
+    total = instructions(workload, share.blocks)
+    if profile or total <= budget:
+        return run_share(workload, share, profile)
+    wave = instructions(workload, share.resident)
+    waves = budget // max(1, 3 * wave)
+    rest = share.blocks % share.resident
+    if waves >= 1 and share.blocks - rest > 2 * waves * share.resident:
+        few = run_share(workload, share.shortened(waves * share.resident + rest))
+        more = run_share(workload, share.shortened(2 * waves * share.resident + rest))
+        return _continue(few, more, total, share.blocks)
+    # A wave alone is too long: shorten its loops, and simulate either length within half the budget.
+    cost = min(total, 3 * wave + instructions(workload, rest))
+    scale = budget / 3 / cost
+    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
+    lengths = instructions(short, share.blocks), instructions(longer, share.blocks)
+    if not lengths[0] < lengths[1] < total:
+        return _waves(workload, share, total)
+    few = simulate(short, share, max(budget // 2, 3 * instructions(short, share.resident)))
+    more = simulate(longer, share, max(budget, 3 * instructions(longer, share.resident)))
+    return _continue(few, more, total, share.blocks)
+
+
+def instructions(workload: BoundWorkload, blocks: int) -> int:
+    """Dynamic warp instructions of `blocks` blocks."""
+    each = instructions_per_block(workload)
+    if len(each) == 1:
+        return each[0] * blocks
+    return sum(each[kind] for kind in type_order([kind.weight for kind in workload.block_types], blocks).tolist())
+
+
+def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:
+    """The workload with its loops' turns scaled down, outer loops first, to no fewer than `fewest`."""
+    paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
+    return replace(workload, paths=paths)
+
+
+def _shorten(program: tuple[Item, ...], scale: float, fewest: int) -> tuple[Item, ...]:
+    return tuple(_shorten_loop(item, scale, fewest) if isinstance(item, Repeat) else item for item in program)
+
+
+def _shorten_loop(loop: Repeat, scale: float, fewest: int) -> Repeat:
+    count = min(loop.count, max(fewest, round(loop.count * scale)))
+    inside = min(1.0, scale * loop.count / max(1, count))
+    return Repeat(count, _shorten(loop.body, inside, fewest) if inside < 1.0 else loop.body)
+
+
+def _waves(workload: BoundWorkload, share: Share, total: int) -> SimulationResult:
+    """Nothing to shorten in a wave: one and two waves, whatever they cost; or all of it if no more."""
+    rest = share.blocks % share.resident
+    if share.blocks - rest <= 2 * share.resident:
+        return run_share(workload, share)
+    few = run_share(workload, share.shortened(share.resident + rest))
+    more = run_share(workload, share.shortened(2 * share.resident + rest))
+    return _continue(few, more, total, share.blocks)
+
+
+def _continue(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:
+    span, ahead = more.issued - few.issued, total - more.issued
+
+    def line(first: float, second: float) -> float:
+        return second + (second - first) * ahead / span
+
+    return SimulationResult(
+        total_ticks=more.total_ticks + ((more.total_ticks - few.total_ticks) * ahead + span // 2) // span,
+        issued=total,
+        blocks=blocks,
+        busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
+        issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
+        warp_ends=more.warp_ends,
+        extrapolated=True,
+    )

@@ -1,0 +1,324 @@
+"""The compiled event loop for warps that issue in program order.
+
+Per warp it keeps the tick from which the next instruction is ready as far as its own warp goes;
+what else can hold it back (its subsystem, its partition's valve) is looked up when a partition
+looks for its next issue. Each partition's next issue is cached. Its tick is always a lower bound,
+because everything that happens only delays it, except for warps that come back from a barrier or
+start: these lower it at once. `stale` marks those that must be looked up again before use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from .program import (
+    ASYNC,
+    BARRIER,
+    BUSY_REASON,
+    DEPENDENT_REASON,
+    LAMBDA,
+    LATENCY,
+    LEVEL_FROM,
+    LEVEL_PER_PARTITION,
+    LEVEL_RESOURCE,
+    LEVEL_TO,
+    LOOP_COUNT,
+    LOOP_DEPTH,
+    LOOP_OUTER,
+    LOOP_START,
+    PER_PARTITION,
+    READ_TICKS,
+    RESOURCE,
+    SETS,
+    SETS_READ,
+    STALL,
+    WAIT_FROM,
+    WAIT_TO,
+)
+from .steps import NEVER, PRIORITY_BITS, admit, rank_by_launch, visit_levels
+
+# Columns of the warp table. AFTER is the tick that the next instruction has to wait for, for REASON;
+# WAITING the barrier node that the warp stands at, else -1.
+PLACE, END, DONE, NODE, REASON, BLOCK, POSITION, RECORD, AFTER, WAITING = range(10)
+# Columns of the block-slot table.
+ALIVE, ARRIVED, LAST_ARRIVAL, ENDS, ROOM, SEQUENCE = range(6)
+# Columns of the partition table.
+NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY = range(6)
+PRIORITY = (1 << PRIORITY_BITS) - 1
+# Reason codes that this loop itself gives.
+SELECTED, NOT_SELECTED, WAIT, AT_BARRIER = 0, 1, 5, 8
+
+
+@njit(inline="always")
+def _arm(
+    w: int, partitions: int, warps: Any, nodes: Any, waits: Any, positions: Any,
+    slot_ready: Any, slot_reason: Any, ready: Any, resource: Any, parts: Any,
+) -> None:  # fmt: skip
+    """Make the warp's next instruction a candidate: not before AFTER, nor before its slots are ready."""
+    tick = warps[w, AFTER]
+    reason = warps[w, REASON]
+    node = positions[warps[w, PLACE], 0]
+    for k in range(nodes[node, WAIT_FROM], nodes[node, WAIT_TO]):
+        slot = waits[k]
+        if slot_ready[w, slot] > tick:
+            tick = slot_ready[w, slot]
+            reason = slot_reason[w, slot]
+    q = w % partitions
+    warps[w, NODE] = node
+    warps[w, REASON] = reason
+    ready[q, w // partitions] = tick
+    resource[q, w // partitions] = nodes[node, RESOURCE] + (q if nodes[node, PER_PARTITION] != 0 else 0)
+    tick = max(tick, parts[q, VALVE])
+    if tick <= parts[q, NEXT]:
+        parts[q, NEXT] = tick
+        parts[q, STALE] = 1
+
+
+@njit(inline="always")
+def _look(
+    q: int, partitions: int, rotates: bool, ready: Any, resource: Any, rank: Any, at_rank: Any,
+    free: Any, parts: Any,
+) -> None:  # fmt: skip
+    """Find the partition's next issue: the earliest tick, and among the warps feasible then the policy's pick.
+
+    Tick and priority make one number, so that the search is a minimum without branches.
+    """
+    floor = parts[q, VALVE]
+    last = parts[q, LAST]
+    parts[q, STALE] = 0
+    favourite = parts[q, GREEDY]
+    favoured = NEVER
+    if favourite >= 0:
+        j = favourite // partitions
+        favoured = max(ready[q, j], free[resource[q, j]], floor)
+        if favoured == floor:
+            # No issue before the valve opens: there is no better.
+            parts[q, NEXT] = floor
+            parts[q, CANDIDATE] = favourite
+            return
+    row = ready[q]
+    resources = resource[q]
+    width = len(row)
+    best = NEVER << PRIORITY_BITS
+    if rotates:
+        start = last // partitions + 1 if last >= 0 else 0
+        for j in range(width):
+            tick = max(row[j], free[resources[j]], floor)
+            distance = j - start
+            distance = distance + width if distance < 0 else distance
+            best = min(best, (tick << PRIORITY_BITS) | distance)
+        w = start + (best & PRIORITY)
+        w = (w - width if w >= width else w) * partitions + q
+    else:
+        ranks = rank[q]
+        for j in range(width):
+            tick = max(row[j], free[resources[j]], floor)
+            best = min(best, (tick << PRIORITY_BITS) | ranks[j])
+        w = at_rank[best & PRIORITY]
+    tick = best >> PRIORITY_BITS
+    if favoured == tick:
+        w = favourite
+    parts[q, NEXT] = tick
+    parts[q, CANDIDATE] = w if tick < NEVER else -1
+
+
+@njit(cache=True, nogil=True)
+def run_in_order(
+    partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
+    nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, path_from: Any, block_paths: Any,
+    block_types: Any, warps: Any, ready: Any, resource: Any,
+    rank: Any, at_rank: Any, age: Any, counters: Any, todo: Any,
+    slot_ready: Any, slot_reason: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
+    pending: Any, pending_from: Any, warp_ends: Any, table: Any,
+) -> int:  # fmt: skip
+    """Run all blocks of the share; fills `warp_ends`, `busy` and `table` (no rows: not recorded).
+
+    Returns the number of instructions issued.
+    """
+    issued = 0
+    next_block = 0
+    full_left = full
+    full_end = 0
+    record = len(table) > 0
+    next_room = 0  # every block slot has room at the start
+    left = 0  # warps in `todo`
+    while True:
+        tick = NEVER
+        for q in range(partitions):
+            tick = min(tick, parts[q, NEXT])
+        if next_room <= tick:
+            if next_room == NEVER:
+                break
+            b = 0
+            while slots[b, ROOM] != next_room:
+                b += 1
+            slots[b, ROOM] = NEVER
+            start = next_room
+            next_room = NEVER
+            for other in range(len(slots)):
+                next_room = min(next_room, slots[other, ROOM])
+            if next_block < len(block_types):
+                slots[b, SEQUENCE] = next_block
+                slots[b, ENDS] = start
+                slots[b, ALIVE] = per_block
+                slots[b, ARRIVED] = 0
+                for i in range(per_block):
+                    w = b * per_block + i
+                    path = block_paths[block_types[next_block], i]
+                    warps[w, PLACE] = path_from[path]
+                    warps[w, END] = path_from[path + 1]
+                    warps[w, DONE] = start
+                    warps[w, BLOCK] = next_block
+                    warps[w, POSITION] = 0
+                    warps[w, AFTER] = start
+                    warps[w, REASON] = SELECTED
+                    warps[w, WAITING] = -1
+                    age[w] = next_block * per_block + i
+                    if parts[w % partitions, GREEDY] == w:
+                        parts[w % partitions, GREEDY] = -1
+                    for slot in range(slot_ready.shape[1]):
+                        slot_ready[w, slot] = 0
+                    todo[i] = w
+                left = per_block
+                if order != 0:
+                    rank_by_launch(slots, SEQUENCE, per_block, partitions, order < 0, rank, at_rank)
+                next_block += 1
+        else:
+            chosen = -1
+            for q in range(partitions):
+                if parts[q, NEXT] == tick:
+                    if parts[q, STALE] != 0:
+                        _look(q, partitions, order == 0, ready, resource, rank, at_rank, free, parts)
+                        if parts[q, NEXT] != tick:
+                            continue
+                    if chosen < 0 or parts[q, CANDIDATE] < parts[chosen, CANDIDATE]:
+                        chosen = q
+            if chosen < 0:
+                continue  # the bounds were too low: look again
+            q = chosen
+            w = parts[q, CANDIDATE]
+            b = w // per_block
+            node = warps[w, NODE]
+            own = resource[q, w // partitions]
+            reason = warps[w, REASON]
+            bound = ready[q, w // partitions]
+            if free[own] > bound:
+                bound = free[own]
+                reason = nodes[node, BUSY_REASON]
+            if tick > bound:
+                reason = NOT_SELECTED
+            # What the instruction takes up.
+            tail = full_left == 0 and tick >= full_end
+            start = visit_levels(
+                levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed
+            )
+            if nodes[node, ASYNC] == 0:
+                completion = start + nodes[node, LATENCY]
+            elif nodes[node, LEVEL_FROM] == nodes[node, LEVEL_TO]:
+                completion = tick + nodes[node, LAMBDA]
+            else:
+                completion = start
+            free[own] = tick + nodes[node, LAMBDA]
+            busy[own] += nodes[node, LAMBDA]
+            if pending_from[own] != pending_from[own + 1]:
+                free[own] = admit(own, free[own], completion, pending, pending_from)
+            # Other partitions look again where their next issue needs what was taken.
+            if nodes[node, PER_PARTITION] == 0 or nodes[node, LEVEL_FROM] != nodes[node, LEVEL_TO]:
+                changed[own] = 1
+                for other in range(partitions):
+                    v = parts[other, CANDIDATE]
+                    if v >= 0 and changed[resource[other, v // partitions]] != 0:
+                        parts[other, STALE] = 1
+                changed[own] = 0
+                for level in range(nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO]):
+                    changed[levels[level, LEVEL_RESOURCE] + (q if levels[level, LEVEL_PER_PARTITION] != 0 else 0)] = 0
+            parts[q, VALVE] = tick + issue_ticks
+            parts[q, LAST] = w
+            parts[q, GREEDY] = w if greedy else -1
+            parts[q, NEXT] = parts[q, VALVE]
+            parts[q, STALE] = 1
+            ready[q, w // partitions] = NEVER
+            if record:
+                row = table[issued]
+                row[0], row[1], row[2], row[3] = w, warps[w, BLOCK], node, warps[w, POSITION]
+                row[4], row[5], row[6] = tick, completion, reason
+            warps[w, RECORD] = issued
+            warps[w, POSITION] += 1
+            issued += 1
+            # The results, and the warp's next place.
+            slot = nodes[node, SETS_READ]
+            if slot >= 0 and tick + nodes[node, READ_TICKS] > slot_ready[w, slot]:
+                slot_ready[w, slot] = tick + nodes[node, READ_TICKS]
+                slot_reason[w, slot] = nodes[node, DEPENDENT_REASON]
+            place = warps[w, PLACE]
+            loop = positions[place, 1]
+            place += 1
+            while loop >= 0:
+                depth = loops[loop, LOOP_DEPTH]
+                counters[w, depth] += 1
+                if counters[w, depth] < loops[loop, LOOP_COUNT]:
+                    place = loops[loop, LOOP_START]
+                    break
+                counters[w, depth] = 0
+                loop = loops[loop, LOOP_OUTER]
+            warps[w, PLACE] = place
+            warps[w, AFTER] = tick + nodes[node, STALL]
+            warps[w, REASON] = WAIT
+            if nodes[node, BARRIER] != 0:
+                slots[b, ARRIVED] += 1
+                slots[b, LAST_ARRIVAL] = tick
+                warps[w, DONE] = max(warps[w, DONE], tick)
+                warps[w, WAITING] = node
+            else:
+                slot = nodes[node, SETS]
+                if slot >= 0 and completion > slot_ready[w, slot]:
+                    slot_ready[w, slot] = completion
+                    slot_reason[w, slot] = nodes[node, DEPENDENT_REASON]
+                warps[w, DONE] = max(warps[w, DONE], completion, tick)
+                todo[0] = w
+                left = 1
+        # Warps of block slot b that go on or end; the end of one may open a barrier for others.
+        while True:
+            while left > 0:
+                left -= 1
+                w = todo[left]
+                if warps[w, PLACE] < warps[w, END]:
+                    _arm(w, partitions, warps, nodes, waits, positions, slot_ready, slot_reason, ready, resource, parts)
+                else:
+                    warp_ends[age[w]] = warps[w, DONE]
+                    slots[b, ALIVE] -= 1
+                    slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
+            if slots[b, ARRIVED] == 0 or slots[b, ARRIVED] < slots[b, ALIVE]:
+                break
+            # All have arrived or ended: the barrier opens.
+            opens = max(slots[b, LAST_ARRIVAL], slots[b, ENDS])
+            slots[b, ARRIVED] = 0
+            for i in range(per_block):
+                w = b * per_block + i
+                node = warps[w, WAITING]
+                if node < 0:
+                    continue
+                warps[w, WAITING] = -1
+                resume = opens + nodes[node, LATENCY]
+                slot = nodes[node, SETS]
+                if slot >= 0 and resume > slot_ready[w, slot]:
+                    slot_ready[w, slot] = resume
+                    slot_reason[w, slot] = AT_BARRIER
+                warps[w, DONE] = max(warps[w, DONE], resume)
+                if record:
+                    table[warps[w, RECORD], 5] = resume
+                if resume >= warps[w, AFTER]:
+                    warps[w, AFTER] = resume
+                    warps[w, REASON] = AT_BARRIER
+                todo[left] = w
+                left += 1
+        if slots[b, ALIVE] == 0 and slots[b, SEQUENCE] >= 0:
+            if slots[b, SEQUENCE] < full:
+                full_left -= 1
+                full_end = max(full_end, slots[b, ENDS])
+            slots[b, SEQUENCE] = -1
+            slots[b, ROOM] = slots[b, ENDS] + launch_ticks
+            next_room = min(next_room, slots[b, ROOM])
+    return issued

@@ -1,0 +1,80 @@
+"""Random small workloads: everything the simulation knows, in small ticks."""
+
+from __future__ import annotations
+
+import random
+
+from drywarp.bound import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Level, Repeat, Subsystem
+from drywarp.pipeline import POLICIES
+
+
+def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
+    r = random.Random(seed)
+    issuing = r.randint(1, 3)
+    with_levels = r.randint(0, 2)
+    subsystems = tuple(
+        Subsystem(f"s{i}", r.choice(("sm", "partition")), outstanding=r.choice((0, 0, 0, 1, 2, 3)))
+        for i in range(issuing)
+    ) + tuple(Subsystem(f"l{i}", r.choice(("sm", "sm", "partition")), False) for i in range(with_levels))
+    per_block = r.randint(1, 4)
+    barriers = r.random() < 0.4
+    paths = tuple(random_path(r, issuing, with_levels, barriers) for _ in range(r.randint(1, 3)))
+    kinds = tuple(
+        BlockType(tuple(r.randrange(len(paths)) for _ in range(per_block)), r.choice((1.0, 2.0, 0.5)))
+        for _ in range(r.randint(1, 2))
+    )
+    return BoundWorkload(
+        paths=paths,
+        block_types=kinds,
+        subsystems=subsystems,
+        partitions=r.randint(1, 3),
+        issue_ticks=r.choice((0, 1, 1, 2)),
+        policy=r.choice(tuple(POLICIES)),
+        in_order=in_order,
+        launch_ticks=r.choice((0, 3, 10)),
+        blocks=r.randint(1, 12),
+        warps_per_block=per_block,
+        blocks_per_sm=r.randint(1, 3),
+        max_blocks_per_sm=4,
+        sm_count=r.randint(1, 3),
+        clock_hz=1e9,
+    )
+
+
+def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool) -> BoundPath:
+    slots = r.randint(1, 4)
+    nodes = []
+    for index in range(r.randint(1, 6)):
+        barrier = barriers and r.random() < 0.3
+        levels = tuple(
+            Level(issuing + r.randrange(with_levels), r.randint(0, 5), r.randint(0, 4))
+            for _ in range(r.choice((0, 1, 2)) if with_levels and not barrier else 0)
+        )
+        nodes.append(
+            BoundNode(
+                instruction=index,
+                class_=r.choice(("fp32", "global_load", "shared_load")),
+                subsystem=r.randrange(issuing),
+                lambda_ticks=r.randint(0, 4),
+                latency_ticks=r.randint(0, 9),
+                stall_ticks=r.choice((0, 0, 1, 3)),
+                waits=tuple(r.sample(range(slots), r.randint(0, slots))),
+                sets=r.randint(-1, slots - 1),
+                sets_read=r.choice((-1, -1, r.randrange(slots))),
+                read_ticks=r.randint(0, 6),
+                barrier=barrier,
+                async_result=not barrier and r.random() < 0.2,
+                levels=levels,
+            )
+        )
+    return BoundPath(tuple(nodes), random_program(r, len(nodes), 0), slots)
+
+
+def random_program(r: random.Random, nodes: int, depth: int) -> tuple[Item, ...]:
+    items: list[Item] = []
+    for _ in range(r.randint(0 if depth else 1, 4 - depth)):
+        if depth < 2 and r.random() < 0.3:
+            items.append(Repeat(r.randint(0, 3), random_program(r, nodes, depth + 1)))
+        else:
+            items.append(r.randrange(nodes))
+    return tuple(items)

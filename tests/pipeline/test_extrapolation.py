@@ -1,0 +1,56 @@
+"""Large runs from small ones."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pipeline_kernels import chain, workload
+
+from drywarp.bound import Repeat
+from drywarp.pipeline import Share, simulate
+from drywarp.pipeline.extrapolate import instructions, shorten
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from simulation_speed import tiled_matmul
+
+
+def test_small_runs_are_exact() -> None:
+    result = simulate(workload(chain(10, 240, 960)), Share(2, 5, 5), budget=50)
+    assert not result.extrapolated
+    # Two start 1 cycle apart, each successor where its predecessor ended: ends at 40, 41, 80, 81, 120.
+    assert result.cycles == 120
+
+
+def test_many_blocks_continue_the_line_of_few() -> None:
+    work = workload(chain(10, 240, 960))
+    exact = simulate(work, Share(2, 1001, 1001))
+    result = simulate(work, Share(2, 1001, 1001), budget=100)
+    assert result.extrapolated
+    assert (result.issued, result.blocks) == (exact.issued, 1001)
+    assert result.total_ticks == pytest.approx(exact.total_ticks, rel=2e-3)
+    assert result.busy_ticks == pytest.approx(exact.busy_ticks)
+
+
+@pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
+@pytest.mark.parametrize("blocks", [8, 20, 60])
+def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:
+    work = replace(tiled_matmul(4, turns=200), policy=policy)
+    share = Share(8, blocks, blocks)
+    exact = simulate(work, share, budget=10**9)
+    result = simulate(work, share, budget=1_000_000)
+    assert result.extrapolated
+    assert not exact.extrapolated
+    assert result.issued == exact.issued
+    assert result.total_ticks == pytest.approx(exact.total_ticks, rel=0.04)
+
+
+def test_shortening_scales_outer_loops_first_and_keeps_short_ones() -> None:
+    work = workload(chain(1, 1, 1))
+    nested = replace(work, paths=(replace(work.paths[0], program=(Repeat(100, (0, Repeat(3, (0,)))), 0)),))
+    assert shorten(nested, 0.1).paths[0].program == (Repeat(10, (0, Repeat(3, (0,)))), 0)
+    deep = replace(work, paths=(replace(work.paths[0], program=(Repeat(4, (Repeat(1000, (0,)),)),)),))
+    assert shorten(deep, 0.1).paths[0].program == (Repeat(4, (Repeat(100, (0,)),)),)
+    assert instructions(shorten(deep, 0.1), 3) == 1200

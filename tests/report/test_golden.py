@@ -1,0 +1,82 @@
+"""Whole answers, as text and JSON, against the files in `golden`.
+
+`pytest tests/report --regenerate` rewrites them. What differs from run to run (versions, our own time)
+is set to fixed values first; numbers are compared as they print.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+import drywarp
+from drywarp.report import terminal
+from drywarp.report.gpus import gpu_dict, render_gpu
+from drywarp.report.json_text import json_text
+from drywarp.result import Timing
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).parent / "golden"
+SCHEMA = Path(terminal.__file__).parent / "schema" / "analyze.schema.json"
+CASES = [("tiled_matmul", "a100"), ("tiled_matmul", "h100"), ("saxpy", "a100"), ("collatz", "h100")]
+
+
+@cache
+def answer(example: str, gpu: str) -> drywarp.Analysis:
+    result = drywarp.analyze(ROOT / "examples" / f"{example}.cu", gpu=gpu)
+    return replace(
+        result, timing=Timing(0.0, 0.0, 0.0, 0.0), versions={"drywarp": "0"}, source_file=f"examples/{example}.cu"
+    )
+
+
+def compare(name: str, text: str, regenerate: bool) -> None:
+    path = GOLDEN / name
+    if regenerate:
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_terminal_report(example: str, gpu: str, request: pytest.FixtureRequest) -> None:
+    out = io.StringIO()
+    terminal.print_analysis(answer(example, gpu), Console(file=out, width=80, highlight=False))
+    compare(f"{example}-{gpu}.txt", out.getvalue(), request.config.getoption("--regenerate"))
+
+
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_json_report(example: str, gpu: str, request: pytest.FixtureRequest) -> None:
+    text = json_text({**answer(example, gpu).to_dict(), "gpu_hash": "0"})
+    compare(f"{example}-{gpu}.json", text, request.config.getoption("--regenerate"))
+
+
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_json_follows_its_schema(example: str, gpu: str) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(json_text(answer(example, gpu).to_dict())), schema)
+
+
+def test_markup_in_names_stays_text() -> None:
+    out = io.StringIO()
+    named = replace(answer("saxpy", "a100"), kernel="f<[red]x[/red]>", source_file="[bold]a.cu", gpu_title="[link]G")
+    terminal.print_analysis(named, Console(file=out, width=120))
+    assert "f<[red]x[/red]>" in out.getvalue()
+    assert "[bold]a.cu" in out.getvalue()
+    assert "[link]G" in out.getvalue()
+
+
+@pytest.mark.parametrize("name", drywarp.gpu_names())
+def test_every_number_of_a_gpu_is_shown_with_its_source(name: str) -> None:
+    gpu = drywarp.load_gpu(name)
+    text = render_gpu(gpu).plain
+    for key, fact in gpu.facts():
+        assert any(line.startswith(key + " ") and line.endswith(fact.source) for line in text.splitlines())
+    assert set(gpu_dict(gpu)["facts"]) == {key for key, _ in gpu.facts()}
