@@ -47,6 +47,13 @@ def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) ->
     assert result.total_ticks == pytest.approx(exact.total_ticks, rel=0.04)
 
 
+def test_a_single_block_per_sm_takes_as_long_as_the_slowest_type() -> None:
+    work = workload(chain(1, 240, 960))
+    kinds = tuple(replace(work.block_types[0], paths=(path,), weight=weight) for path, weight in ((0, 9.0), (1, 1.0)))
+    work = replace(work, paths=(work.paths[0], chain(30, 240, 960)), block_types=kinds)
+    assert simulate(work, Share(4, 1, 0)).cycles == 120
+
+
 def test_shortening_scales_outer_loops_first_and_keeps_short_ones() -> None:
     work = workload(chain(1, 1, 1))
     nested = replace(work, paths=(replace(work.paths[0], program=(Repeat(100, (0, Repeat(3, (0,)))), 0)),))

@@ -32,9 +32,13 @@ def cache_folder() -> Path:
     return Path(override) if override else Path(platformdirs.user_cache_dir("drywarp"))
 
 
+_FORMAT = b"2"
+"""Changes whenever an entry holds something else than before for the same parts."""
+
+
 def key_of(*parts: str | bytes) -> str:
     """SHA-256 over the parts, each with its length so that no two lists collide."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_FORMAT)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import InputFileError, UsageError
+from ..errors import CompileError, InputFileError, UsageError
 from ..kernel.kernel import Kernel, Parameter
 from . import cache
 from .cubin import kernels_of
 from .disassemble import disassemble
-from .nvrtc import compile_program, install_headers
-from .source import KernelDeclaration, find_kernels, includes
+from .headers import header_folder
+from .nvrtc import compile_program
+from .source import (
+    Declared,
+    KernelDeclaration,
+    find_kernels,
+    includes,
+    resolve,
+    template_arguments,
+    type_names,
+)
 from .toolchain import tool_versions
 
 HOST_HEADERS = Path(__file__).parent / "host_headers"
@@ -58,7 +68,7 @@ def read_source(path: Path) -> str:
 
 def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origin: str) -> KernelDeclaration:
     """The kernel that is meant. Raises UsageError naming those that the file holds."""
-    names = ", ".join(d.name + ("<…>" if d.template else "") for d in declared)
+    names = ", ".join(d.qualified + ("<…>" if d.template else "") for d in declared)
     if not declared:
         raise UsageError(f"{origin}: no __global__ function found (expected a CUDA kernel)")
     if entry is None:
@@ -67,13 +77,15 @@ def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origi
         if declared[0].template:
             raise UsageError(f"{origin}: {declared[0].name} is a template, name its arguments: --entry '{names}'")
         return declared[0]
-    plain = entry.split("<")[0].strip().split("::")[-1]
-    for candidate in declared:
-        if candidate.name == plain:
-            if candidate.template and "<" not in entry:
-                raise UsageError(f"{origin}: {plain} is a template, name its arguments: --entry '{plain}<…>'")
-            return candidate
-    raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {names}")
+    plain = entry.split("<")[0].strip().removeprefix("::")
+    meant = [d for d in declared if d.qualified == plain] or [d for d in declared if d.name == plain]
+    if len(meant) > 1:
+        raise UsageError(f"{origin}: several kernels named {plain!r}: {', '.join(d.qualified for d in meant)}")
+    if not meant:
+        raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {names}")
+    if meant[0].template and "<" not in entry:
+        raise UsageError(f"{origin}: {plain} is a template, name its arguments: --entry '{plain}<…>'")
+    return meant[0]
 
 
 def compile_cuda(
@@ -92,70 +104,98 @@ def compile_cuda(
     options = options or CudaOptions(defines=defines)
     text = read_source(source) if isinstance(source, Path) else source
     origin = str(source) if isinstance(source, Path) else INLINE_NAME
-    declared = find_kernels(text)
-    declaration = choose_entry(declared, entry, origin) if declared or entry is None else None
-    expression = entry or (declaration.name if declaration else "")
-    folders = [str(source.parent)] if isinstance(source, Path) else []
-    compiled = _compile(text, origin, arch, expression, options, folders)
+    folder = source.parent if isinstance(source, Path) else None
+    bodies = _included_bodies(text, folder, [Path(i) for i in options.includes])
+    declaration = _declaration(text, bodies, entry, origin)
+    expression = entry or ""
+    if declaration:
+        expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
+    compiled = _compile(text, origin, arch, expression, options, folder, bodies)
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression, expression)
     if symbol not in kernels:
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {', '.join(kernels) or 'none'}")
-    kernel = replace(kernels[symbol], name=expression, source_file=origin)
-    return replace(kernel, parameters=_named(kernel.parameters, declaration)) if declaration else kernel
+    kernel = replace(kernels[symbol], name=entry or expression, source_file=origin)
+    if declaration is None:
+        return kernel
+    names: dict[str, str] = {}
+    for body in (*bodies, text):
+        names.update(type_names(body))
+    names.update({name: value for name, value in (options.defines or {}).items() if value})
+    names.update(template_arguments(declaration, expression))
+    parameters = [resolve(parameter, names) for parameter in declaration.parameters]
+    return replace(kernel, parameters=_named(kernel.parameters, parameters))
 
 
-def _named(parameters: Sequence[Parameter], declaration: KernelDeclaration) -> tuple[Parameter, ...]:
-    if len(parameters) != len(declaration.parameters):
+def _declaration(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
+    """The kernel's declaration in the file or in what it includes; None where only a macro may make it."""
+    declared = find_kernels(text)
+    plain = entry.split("<")[0].strip().split("::")[-1] if entry else None
+    if not any(plain in (None, d.name) for d in declared):
+        declared += tuple(kernel for body in bodies for kernel in find_kernels(body))
+    if plain and not any(plain == d.name for d in declared) and re.search(rf"\b{re.escape(plain)}\b", text):
+        return None
+    return choose_entry(declared, entry, origin)
+
+
+def _named(parameters: Sequence[Parameter], declarations: Sequence[Declared]) -> tuple[Parameter, ...]:
+    if len(parameters) != len(declarations):
         return tuple(parameters)
     return tuple(
         replace(parameter, name=declared.name, type=declared.type, pointer=declared.pointer)
-        for parameter, declared in zip(parameters, declaration.parameters, strict=True)
+        for parameter, declared in zip(parameters, declarations, strict=True)
     )
 
 
 def _compile(
-    text: str, origin: str, arch: str, expression: str, options: CudaOptions, folders: Sequence[str]
+    text: str,
+    origin: str,
+    arch: str,
+    expression: str,
+    options: CudaOptions,
+    folder: Path | None,
+    bodies: Sequence[str],
 ) -> cache.Entry:
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
-    search = [*folders, *options.includes]
-    bodies = _included_bodies(text, search)
     key = cache.key_of(text, origin, expression, *flags, *bodies, *sorted(tool_versions().values()))
     if (entry := cache.load(key)) is not None:
         return entry
-    flags += [f"-I{folder}" for folder in folders]
+    if folder:
+        flags.append(f"-I{folder}")
     if includes(text):
-        headers = _header_folder()
-        flags += [f"-I{folder}" for folder in (headers, headers / "cccl", HOST_HEADERS)]
-    compiled = compile_program(text, origin, flags, [expression])
+        headers = header_folder()
+        flags += [f"-I{place}" for place in (headers, headers / "cccl", HOST_HEADERS)]
+    try:
+        compiled = compile_program(text, origin, flags, [expression])
+    except CompileError as error:
+        # The compiler reports a bad name expression in a file of its own making.
+        if str(error).startswith("__nv_name_map"):
+            reason = str(error).partition("error: ")[2]
+            raise CompileError(f"{origin}: kernel {expression!r}: {reason}", error.log) from None
+        raise
     entry = cache.Entry(compiled.cubin, disassemble(compiled.cubin, origin), compiled.log, compiled.symbols)
     cache.store(key, entry)
     return entry
 
 
-def _included_bodies(text: str, folders: Sequence[str]) -> list[str]:
-    """Texts of all the user's files that are included, directly or not; they belong to the cache key."""
+def _included_bodies(text: str, folder: Path | None, search: Sequence[Path]) -> list[str]:
+    """Texts of all the user's files that are included, directly or not; they belong to the cache key.
+
+    A name in quotes is looked for beside the file that includes it first, as the compiler does.
+    """
+    places = [*([folder] if folder else []), *search]
     bodies: list[str] = []
     seen: set[Path] = set()
-    pending = [text]
+    pending = [(text, folder)]
     while pending:
-        for name, _ in includes(pending.pop()):
-            for folder in folders:
-                path = Path(folder) / name
-                if path.is_file() and path not in seen:
-                    seen.add(path)
-                    bodies.append(path.read_text(encoding="utf-8", errors="replace"))
-                    pending.append(bodies[-1])
+        body, beside = pending.pop()
+        for name, quoted in includes(body):
+            for place in [*([beside] if beside and quoted else []), *places]:
+                path = place / name
+                if path.is_file():
+                    if path.resolve() not in seen:
+                        seen.add(path.resolve())
+                        bodies.append(path.read_text(encoding="utf-8", errors="replace"))
+                        pending.append((bodies[-1], path.parent))
                     break
     return bodies
-
-
-def _header_folder() -> Path:
-    """The compiler's bundled headers, unpacked once per version of it."""
-    folder = cache.cache_folder() / "headers" / tool_versions()["nvrtc"]
-    marker = folder / ".complete"
-    if not marker.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        install_headers(folder)
-        marker.touch()
-    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +11,9 @@ from pathlib import Path
 
 from ..errors import CompileError, ToolError
 from .toolchain import toolkit_folder
+
+_ERROR = re.compile(r"\berror\b\s*(#[\w-]+\s*)?:|^ptxas (error|fatal)|^nvrtc: error")
+"""How an error looks in a log; a warning or a quoted source line may hold the word too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ def compile_program(source: str, name: str, options: Sequence[str], expressions:
         status = _call("nvrtcCompileProgram", program, len(options), array)
         log = _sized("nvrtcGetProgramLogSize", "nvrtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace")
         if status:
-            raise CompileError(first_error(log), log)
+            message = first_error(log)
+            raise CompileError(f"{name}: {message}" if message.startswith("ptxas") else message, log)
         symbols = {}
         for expression in expressions:
             lowered = ctypes.c_char_p()
@@ -84,8 +89,8 @@ def compile_program(source: str, name: str, options: Sequence[str], expressions:
 
 def first_error(log: str) -> str:
     """The first error of a compiler log in one line, and how many more there are."""
-    lines = [line.strip() for line in log.splitlines()]
-    errors = [line for line in lines if "error" in line and not line[0].isdigit()]
+    lines = [line.strip(" \t\r\0") for line in log.splitlines()]
+    errors = [line for line in lines if _ERROR.search(line)]
     if not errors:
         return next((line for line in lines if line), "the compiler failed without a message")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

@@ -24,7 +24,7 @@ _PREDICATE = re.compile(r"^([!~]?)(U?)P(\d+|T|R)((?:\.B\d)?)$")
 _CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
 _INTEGER = re.compile(r"^-?0x[0-9a-f]+$")
 _FLOAT = re.compile(r"^[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|INF|QNAN|SNAN)$")
-_NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*)$")
+_NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
 _FLOAT_VALUES = {"INF": float("inf"), "QNAN": float("nan"), "SNAN": float("nan")}
 
 
@@ -58,8 +58,7 @@ def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
     if text.startswith(("[", "desc[", "gdesc[", "tmem[")):
         return _address(text)
     if "`(" in text or "@" in text:
-        name = text.replace("`", "").strip("()")
-        name = name.rsplit("(", 1)[-1].strip("() ")
+        name = text.rpartition("(")[2].strip("`()[] ")
         return Label(name, labels.get(name, -1))
     if _NAME.match(text):
         return Special(text)
@@ -120,7 +119,8 @@ def _address(text: str) -> Address:
         elif _INTEGER.match(term):
             offset += int(term, 16)
         elif "`(" in term or "@" in term:
-            symbol = re.sub(r"^.*\(\(?|\)+$", "", term)
+            symbol, _, addend = term.rpartition("(")[2].strip("`() ").partition(" + ")
+            offset += int(addend, 16) if addend else 0
         else:
             raise ValueError(f"address term {term}")
     return Address(base, wide, unsigned32, scale, uniform, uniform_wide, offset, descriptor, symbol)

@@ -7,7 +7,8 @@ arguments by name.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 _BLANKED = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]{0,16})\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S
@@ -26,12 +27,27 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class KernelDeclaration:
-    """A `__global__` function in the text. `line` counts from 1."""
+    """A `__global__` function in the text. `line` counts from 1.
+
+    `scope` are the namespaces round it (`a::b`, unnamed ones left out); `template_parameters` its
+    template parameters with their defaults (``""`` where there is none), None for a plain function.
+    """
 
     name: str
     parameters: tuple[Declared, ...]
-    template: bool
     line: int
+    scope: str = ""
+    template_parameters: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def template(self) -> bool:
+        """Whether it takes template arguments."""
+        return self.template_parameters is not None
+
+    @property
+    def qualified(self) -> str:
+        """The name with its namespaces."""
+        return f"{self.scope}::{self.name}" if self.scope else self.name
 
 
 def blank_comments(text: str) -> str:
@@ -54,29 +70,103 @@ def _closing(text: str, start: int, opening: str, closing: str) -> int:
     return len(text)
 
 
+def blank_directives(clean: str) -> str:
+    """Text without comments, with preprocessor directives blanked out too, every line where it was."""
+    return re.sub(r"^[ \t]*#(?:.*\\\r?\n)*.*$", lambda m: re.sub(r"[^\n]", " ", m[0]), clean, flags=re.M)
+
+
+_ATTRIBUTE = re.compile(
+    r"[\s\w]*?\b(?:__launch_bounds__|__cluster_dims__|__block_size__|__maxnreg__|__attribute__|alignas)\s*\("
+)
+_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>\s*(?:extern|static|inline|\s)*$")
+
+
 def find_kernels(text: str) -> tuple[KernelDeclaration, ...]:
-    """All `__global__` function definitions and declarations, each name once, definitions first."""
-    clean = re.sub(r"^[ \t]*#.*?(?<!\\)$", lambda m: " " * len(m[0]), blank_comments(text), flags=re.M | re.S)
+    """All `__global__` function definitions and declarations, each name once.
+
+    Where a kernel is declared and defined, the definition counts.
+    """
+    clean = blank_directives(blank_comments(text))
     found: dict[str, KernelDeclaration] = {}
     for match in re.finditer(r"\b__global__\b", clean):
         at = match.end()
-        while bounds := re.match(r"[\s\w]*?\b(__launch_bounds__|__cluster_dims__|__maxnreg__)\s*\(", clean[at:]):
-            at += _closing(clean[at:], bounds.end() - 1, "(", ")") + 1
-        header = re.match(r"[^;{}()]*?([A-Za-z_]\w*)\s*\(", clean[at:])
+        while bounds := _ATTRIBUTE.match(clean, at):
+            at = _closing(clean, bounds.end() - 1, "(", ")") + 1
+        header = re.compile(r"[^;{}()]*?([A-Za-z_]\w*)\s*\(").match(clean, at)
         if not header:
             continue
-        opening = at + header.end() - 1
+        opening = header.end() - 1
         closing = _closing(clean, opening, "(", ")")
-        name = header[1]
         before = clean[: match.start()]
-        template = re.search(r"\btemplate\s*<[^;{}]*>\s*(?:extern|static|inline|\s)*$", before) is not None
-        line = before.count("\n") + 1
-        parameters = tuple(_parameters(clean[opening + 1 : closing]))
-        declaration = KernelDeclaration(name, parameters, template, line)
+        template = _TEMPLATE.search(before)
+        declaration = KernelDeclaration(
+            name=header[1],
+            parameters=tuple(_parameters(clean[opening + 1 : closing])),
+            line=before.count("\n") + 1,
+            scope=_scope(before),
+            template_parameters=tuple(map(_template_parameter, _split_top(template[1]))) if template else None,
+        )
         is_definition = clean[closing + 1 :].lstrip()[:1] == "{"
-        if is_definition or name not in found:
-            found[name] = declaration
+        if is_definition or declaration.qualified not in found:
+            found[declaration.qualified] = declaration
     return tuple(found.values())
+
+
+def _scope(before: str) -> str:
+    """The namespaces that are open at the end of a text."""
+    stack: list[str] = []
+    for match in re.finditer(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]", before):
+        if match[0] != "}":
+            stack.append(match[1] or "")
+        elif stack:
+            stack.pop()
+    return "::".join(name for name in stack if name)
+
+
+def _template_parameter(text: str) -> tuple[str, str]:
+    head, _, default = text.partition("=")
+    name = re.search(r"([A-Za-z_]\w*)\s*$", head)
+    return (name[1] if name else "", default.strip())
+
+
+_TYPEDEF = re.compile(r"\btypedef\s+([^;{}()\[\]]+?)([\s*])([A-Za-z_]\w*)\s*;")
+_USING = re.compile(r"\busing\s+([A-Za-z_]\w*)\s*=\s*([^;{}]+);")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)[ \t]+([A-Za-z_][\w \t:*]*?)[ \t]*$", re.M)
+
+
+def type_names(text: str) -> dict[str, str]:
+    """Other names of types that the text introduces: typedef, using, and macros that may stand for one."""
+    clean = blank_comments(text)
+    names: dict[str, str] = dict(_MACRO.findall(clean))
+    clean = blank_directives(clean)
+    names.update({name: meaning.strip() for name, meaning in _USING.findall(clean)})
+    names.update({name: f"{meaning}{mark}".strip() for meaning, mark, name in _TYPEDEF.findall(clean)})
+    return names
+
+
+def template_arguments(declaration: KernelDeclaration, entry: str) -> dict[str, str]:
+    """What each template parameter stands for in a name expression such as ``sgemm<128, float>``."""
+    inner = entry.partition("<")[2].rpartition(">")[0]
+    given = _split_top(inner)
+    parameters = declaration.template_parameters or ()
+    return {
+        name: given[number] if number < len(given) else default
+        for number, (name, default) in enumerate(parameters)
+        if name and (number < len(given) or default)
+    }
+
+
+def resolve(declared: Declared, names: Mapping[str, str]) -> Declared:
+    """The parameter with every name of `names` in its type replaced by what it stands for."""
+    text = declared.type
+    for _ in range(4):  # a name may stand for a name; one that stands for itself must end too
+        text = re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), text)
+    pointer = declared.pointer or "*" in text
+    return replace(declared, type=_plain_type(text), pointer=pointer)
+
+
+def _plain_type(text: str) -> str:
+    return " ".join(_QUALIFIERS.sub(" ", text).replace("*", " ").replace("&", " ").split())
 
 
 def _split_top(text: str) -> list[str]:
@@ -90,7 +180,10 @@ def _split_top(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-_QUALIFIERS = re.compile(r"\b(const|volatile|restrict|__restrict__|__restrict|struct|__grid_constant__|register)\b")
+_QUALIFIERS = re.compile(
+    r"\b(const|volatile|restrict|__restrict__|__restrict|struct|enum|typename|__grid_constant__|register)\b"
+)
+_TYPE_WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double", "bool", "half"}
 
 
 def _parameters(text: str) -> list[Declared]:
@@ -103,6 +196,7 @@ def _parameters(text: str) -> list[Declared]:
         part = re.sub(r"(\[[^\]]*\]\s*)+$", "", part)
         match = re.match(r"^(.*?)([A-Za-z_]\w*)\s*$", part, re.S)
         pointer = "*" in part or "&" in part or array is not None
-        type_text, name = (match[1], match[2]) if match and match[1].strip() else (part, "")
-        found.append(Declared(name, " ".join(type_text.replace("*", " ").replace("&", " ").split()), pointer))
+        named = match is not None and match[1].strip() and match[2] not in _TYPE_WORDS
+        type_text, name = (match[1], match[2]) if match and named else (part, "")
+        found.append(Declared(name, _plain_type(type_text), pointer))
     return found

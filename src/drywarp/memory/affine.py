@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
 
-
 _MOST_DEPARTURE = 0.25
 """How far the grid's requests may depart, as a fraction, from what the reference block would make of them.
 

@@ -199,11 +199,16 @@ def _summary(
         global_load_sectors=loads,
         global_store_sectors=sectors("store"),
         shared_wavefronts=wavefronts,
-        shared_conflict_degree=wavefronts / ideal if ideal else None,
-        l1_hit_rate=hits / loads if loads else None,
-        l2_hit_rate=float(np.clip(1 - fetched / at_l2, 0, 1)) if at_l2 else None,
+        shared_conflict_degree=_rate(wavefronts, ideal),
+        l1_hit_rate=_rate(hits, loads),
+        l2_hit_rate=_rate(max(0.0, at_l2 - fetched), at_l2),
         dram_read_bytes=fetched * geometry.sector_bytes,
         dram_write_bytes=sum(totals.written.values()) * geometry.sector_bytes,
         method=method,
         notes=notes,
     )
+
+
+def _rate(part: float, whole: float) -> float | None:
+    """A quotient without the dust that fractional sample weights leave; None of nothing."""
+    return round(part / whole, 12) if whole else None

@@ -24,7 +24,8 @@ def l1_hit_fractions(
 
     The blocks that share an SM in the first wave run interleaved, one request of each warp in turn.
     Where their requests are affine in the block index they are derived from the reference block, else
-    sampled blocks stand for them; where there are fewer of those they get their share of the L1. Stores write through and bring nothing in; atomics bypass the L1.
+    sampled blocks stand for them; where there are fewer of those they get their share of the L1. Stores
+    write through and bring nothing in; atomics bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))

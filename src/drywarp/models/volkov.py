@@ -34,16 +34,28 @@ def wpc_volkov(occupancy: float, latency_app: float, roof: float) -> float:
 def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float:
     """Λ_app in cycles, the replacement of the block included."""
     total = sum(kind.weight for kind in workload.block_types)
-    mean = sum(kind.weight / total * _block_latency(workload, kind, budget) for kind in workload.block_types)
+    # Without barriers a warp does not notice the others of its block: each path is scheduled once.
+    joined = any(node.barrier for path in workload.paths for node in path.nodes)
+    known: dict[tuple[int, ...], int] = {}
+
+    def lone(paths: tuple[int, ...]) -> int:
+        if paths not in known:
+            known[paths] = _lone_ticks(workload, paths, budget)
+        return known[paths]
+
+    mean = 0.0
+    for kind in workload.block_types:
+        paths = tuple(sorted(set(kind.paths)))
+        longest = lone(paths) if joined else max(lone((path,)) for path in paths)
+        mean += kind.weight / total * longest
     return (mean + workload.launch_ticks) / TICKS_PER_CYCLE
 
 
-def _block_latency(workload: BoundWorkload, kind: BlockType, budget: int) -> int:
-    """Ticks until the last warp of a block ends, each warp having a partition and all subsystems to itself.
+def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
+    """Ticks until the last of a block's warps ends, each having a partition and all subsystems to itself.
 
     Warps on the same path then do the same at the same time: one of each path stands for all.
     """
-    paths = tuple(dict.fromkeys(kind.paths))
     alone = replace(
         workload,
         paths=tuple(

@@ -11,34 +11,47 @@ from typing import Any
 
 from numba import njit
 
-from .program import (
+from .columns import (
+    ALIVE,
+    ARRIVED,
     ASYNC,
+    AT_BARRIER,
     BARRIER,
     BUSY_REASON,
+    CANDIDATE,
     DEPENDENT_REASON,
+    ENDS,
+    GREEDY,
     LAMBDA,
+    LAST,
+    LAST_ARRIVAL,
     LATENCY,
     LEVEL_FROM,
     LEVEL_PER_PARTITION,
     LEVEL_RESOURCE,
     LEVEL_TO,
+    NEVER,
+    NEXT,
+    NOT_SELECTED,
     PER_PARTITION,
+    PICKED,
     READ_TICKS,
     RESOURCE,
+    ROOM,
+    SELECTED,
+    SEQUENCE,
+    STALE,
     STALL,
+    VALVE,
+    WAIT,
 )
-from .steps import NEVER, admit, rank_by_launch, visit_levels
+from .steps import admit, rank_by_launch, visit_levels
 
 # Columns of the warp table: where its graph begins, nodes not issued yet, candidates in its list, the
 # tick that the last issue's stall count ends at, the barrier that it stands at (else -1); and of the
 # node that last issued or opened what to tell its consumers: when each need is met (NEVER: not now).
 # EARLIEST is a lower bound on when a candidate of the list is ready.
 FIRST, LEFT, DONE, BLOCK, COUNT, GAP, WAITING, RECORD, TOLD, RESULT_AT, READ_AT, ISSUED_AT, WHY, EARLIEST = range(14)
-# Columns of the block-slot table.
-ALIVE, ARRIVED, LAST_ARRIVAL, ENDS, ROOM, SEQUENCE = range(6)
-# Columns of the partition table.
-NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED = range(7)
-SELECTED, NOT_SELECTED, WAIT, AT_BARRIER = 0, 1, 5, 8
 
 
 @njit(inline="always")
@@ -184,7 +197,7 @@ def run_dataflow(
                     todo[i] = w
                 left = per_block
                 if order != 0:
-                    rank_by_launch(slots, SEQUENCE, per_block, partitions, order < 0, rank, at_rank)
+                    rank_by_launch(slots, per_block, partitions, order < 0, rank, at_rank)
                 next_block += 1
         else:
             chosen = -1

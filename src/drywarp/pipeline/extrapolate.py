@@ -20,6 +20,12 @@ LAUNCH_BUDGET = 12_000_000
 CURVE_BUDGET = 1_000_000
 """The same for each further point of a curve."""
 
+DATAFLOW_BUDGET = 2_000_000
+"""The most of either where warps issue out of order: their graphs are unrolled."""
+
+MOST_KINDS = 8
+"""Most types of blocks that are tried where each SM has a single block."""
+
 FEWEST_TURNS = 6
 """Turns that a shortened loop keeps at least: its first ones fill the pipelines."""
 
@@ -29,8 +35,16 @@ def simulate(
 ) -> SimulationResult:
     """Simulate `share`, exactly where it takes no more than `budget` warp instructions.
 
-    With `profile` it is always exact.
+    With `profile` it is always exact. Where every SM has a single block, the time is that of the
+    slowest type of block: of several types the longest programs are tried.
     """
+    if share.blocks == 1 and len(workload.block_types) > 1:
+        each = instructions_per_block(workload)
+        kinds = sorted((k for k in range(len(each)) if workload.block_types[k].weight > 0), key=lambda k: -each[k])
+        lone = (replace(workload, block_types=(workload.block_types[k],)) for k in kinds[:MOST_KINDS])
+        return max((simulate(one, share, budget, profile) for one in lone), key=lambda result: result.total_ticks)
+    if not workload.in_order:
+        budget = min(budget, DATAFLOW_BUDGET)
     total = instructions(workload, share.blocks)
     if profile or total <= budget:
         return run_share(workload, share, profile)
@@ -58,7 +72,10 @@ def instructions(workload: BoundWorkload, blocks: int) -> int:
     each = instructions_per_block(workload)
     if len(each) == 1:
         return each[0] * blocks
-    return sum(each[kind] for kind in type_order([kind.weight for kind in workload.block_types], blocks).tolist())
+    weights = [kind.weight for kind in workload.block_types]
+    if blocks > 100_000:  # the order of the types tells no more than their proportion then
+        return round(blocks * sum(w * n for w, n in zip(weights, each, strict=True)) / sum(weights))
+    return sum(each[kind] for kind in type_order(weights, blocks).tolist())
 
 
 def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:

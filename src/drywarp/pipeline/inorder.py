@@ -13,12 +13,20 @@ from typing import Any
 
 from numba import njit
 
-from .program import (
+from .columns import (
+    ALIVE,
+    ARRIVED,
     ASYNC,
+    AT_BARRIER,
     BARRIER,
     BUSY_REASON,
+    CANDIDATE,
     DEPENDENT_REASON,
+    ENDS,
+    GREEDY,
     LAMBDA,
+    LAST,
+    LAST_ARRIVAL,
     LATENCY,
     LEVEL_FROM,
     LEVEL_PER_PARTITION,
@@ -28,27 +36,32 @@ from .program import (
     LOOP_DEPTH,
     LOOP_OUTER,
     LOOP_START,
+    NEVER,
+    NEXT,
+    NOT_SELECTED,
     PER_PARTITION,
+    PRIORITY_BITS,
     READ_TICKS,
     RESOURCE,
+    ROOM,
+    SELECTED,
+    SEQUENCE,
     SETS,
     SETS_READ,
+    STALE,
     STALL,
+    VALVE,
+    WAIT,
     WAIT_FROM,
     WAIT_TO,
 )
-from .steps import NEVER, PRIORITY_BITS, admit, rank_by_launch, visit_levels
+from .steps import admit, rank_by_launch, visit_levels
 
 # Columns of the warp table. AFTER is the tick that the next instruction has to wait for, for REASON;
 # WAITING the barrier node that the warp stands at, else -1.
 PLACE, END, DONE, NODE, REASON, BLOCK, POSITION, RECORD, AFTER, WAITING = range(10)
-# Columns of the block-slot table.
-ALIVE, ARRIVED, LAST_ARRIVAL, ENDS, ROOM, SEQUENCE = range(6)
-# Columns of the partition table.
-NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY = range(6)
+
 PRIORITY = (1 << PRIORITY_BITS) - 1
-# Reason codes that this loop itself gives.
-SELECTED, NOT_SELECTED, WAIT, AT_BARRIER = 0, 1, 5, 8
 
 
 @njit(inline="always")
@@ -183,7 +196,7 @@ def run_in_order(
                     todo[i] = w
                 left = per_block
                 if order != 0:
-                    rank_by_launch(slots, SEQUENCE, per_block, partitions, order < 0, rank, at_rank)
+                    rank_by_launch(slots, per_block, partitions, order < 0, rank, at_rank)
                 next_block += 1
         else:
             chosen = -1

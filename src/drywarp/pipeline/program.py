@@ -14,19 +14,10 @@ import numpy as np
 
 from ..bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat
 from ..errors import UsageError
+from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
 from .result import REASONS, Ticks
 
-# Columns of the node table.
-RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)
-READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASON, BUSY_REASON = range(8, 16)
-NODE_COLUMNS = 16
-
-# Columns of the loop-end table.
-LOOP_START, LOOP_COUNT, LOOP_DEPTH, LOOP_OUTER = range(4)
-
-# Columns of the level table.
-LEVEL_RESOURCE, LEVEL_LAMBDA, LEVEL_TAIL, LEVEL_PER_PARTITION = range(4)
-
+# Beginnings of class names: what goes through the memory input/output queue, and what through the L1 cache.
 _SHORT = ("shared", "sfu", "convert", "shuffle", "reduce", "special_register", "constant_load", "bit", "vote")
 _LONG = ("global", "local", "texture", "async_copy", "mem")
 
@@ -74,9 +65,9 @@ def flatten(workload: BoundWorkload) -> Tables:
     return Tables(
         nodes=_table(rows, NODE_COLUMNS),
         waits=np.array(waits, dtype=np.int64),
-        levels=_table(levels, 4),
+        levels=_table(levels, LEVEL_COLUMNS),
         positions=_table(places, 2),
-        loops=_table(loops, 4),
+        loops=_table(loops, LOOP_COLUMNS),
         path_from=np.array(path_from, dtype=np.int64),
         block_paths=_table(block_paths, workload.warps_per_block),
         depth=depth,
@@ -134,9 +125,11 @@ def _dependent_reason(node: BoundNode) -> str:
 
 def _busy_reason(node: BoundNode) -> str:
     """What Nsight Compute calls waiting for this node's subsystem to be free."""
+    if node.class_ == "texture":
+        return "tex_throttle"
     if node.class_.startswith(_LONG):
         return "lg_throttle"
-    return "mio_throttle" if node.class_.startswith(("shared", "shuffle", "constant_load")) else "math_pipe_throttle"
+    return "mio_throttle" if node.class_.startswith(_SHORT) else "math_pipe_throttle"
 
 
 def _place(program: Sequence[Item], first: int, places: list[list[int]], loops: list[list[int]], depth: int) -> int:

@@ -22,10 +22,12 @@ REASONS = (
     "short_scoreboard",
     "barrier",
     "drain",
+    "tex_throttle",
 )
 """Why an instruction issued no earlier, by code; the names are Nsight Compute's stall reasons.
 
 ``selected`` stands where nothing held the instruction back: the first of a warp, at its launch.
+``drain`` is no instruction's: it is the time from a warp's last issue to its end.
 """
 
 PROFILE_COLUMNS = ("warp", "block", "node", "position", "issue", "completion", "reason")

@@ -13,15 +13,23 @@ import numpy as np
 from ..bound import BoundWorkload
 from ..errors import UsageError
 from .blocks import Share, type_order
+from .columns import (
+    CANDIDATE,
+    GREEDY,
+    LAST,
+    NEVER,
+    NEXT,
+    PARTITION_COLUMNS,
+    PRIORITY_BITS,
+    SEQUENCE,
+    SLOT_COLUMNS,
+)
 from .policies import Policy, policy_named
 from .program import Tables, flatten
 from .result import PROFILE_COLUMNS, ExecutionProfile, SimulationResult, Ticks
 
 LARGEST_PROFILE = 20_000_000
 """Most warp instructions that an execution profile is kept for."""
-
-NEVER = 1 << 50
-_MOST_WARPS = 1 << 12
 
 
 def instructions_per_block(workload: BoundWorkload) -> list[int]:
@@ -84,13 +92,13 @@ class State:
         resources = len(workload.subsystems) * workload.partitions
         limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
         warps = min(share.resident, share.blocks) * workload.warps_per_block
-        if warps > _MOST_WARPS:
-            raise UsageError(f"{warps} concurrent warps on one SM; the most is {_MOST_WARPS}")
-        slots = np.zeros((min(share.resident, share.blocks), 6), dtype=np.int64)
-        slots[:, 5] = -1
-        parts = np.zeros((workload.partitions, 7), dtype=np.int64)
-        parts[:, 0] = NEVER
-        parts[:, 1] = parts[:, 4:] = -1
+        if warps > (1 << PRIORITY_BITS):
+            raise UsageError(f"{warps} concurrent warps on one SM; the most is {(1 << PRIORITY_BITS)}")
+        slots = np.zeros((min(share.resident, share.blocks), SLOT_COLUMNS), dtype=np.int64)
+        slots[:, SEQUENCE] = -1
+        parts = np.zeros((workload.partitions, PARTITION_COLUMNS), dtype=np.int64)
+        parts[:, NEXT] = NEVER
+        parts[:, [CANDIDATE, LAST, GREEDY]] = -1
         return cls(
             free=np.zeros(resources, dtype=np.int64),
             busy=np.zeros(resources, dtype=np.int64),

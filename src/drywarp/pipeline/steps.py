@@ -10,19 +10,11 @@ from typing import Any
 
 from numba import njit
 
-from .program import LEVEL_LAMBDA, LEVEL_PER_PARTITION, LEVEL_RESOURCE, LEVEL_TAIL
-
-NEVER = 1 << 50
-"""A tick that does not come: 10¹² cycles. Shifted by PRIORITY_BITS it still fits into 64 bits."""
-
-PRIORITY_BITS = 12
-"""Bits for the priority of a warp within its partition."""
+from .columns import LEVEL_LAMBDA, LEVEL_PER_PARTITION, LEVEL_RESOURCE, LEVEL_TAIL, SEQUENCE
 
 
 @njit(inline="always")
-def rank_by_launch(
-    slots: Any, sequence: int, per_block: int, partitions: int, youngest: bool, rank: Any, at_rank: Any
-) -> None:
+def rank_by_launch(slots: Any, per_block: int, partitions: int, youngest: bool, rank: Any, at_rank: Any) -> None:
     """Number all concurrent warps by launch, from 0; `at_rank` is the inverse of `rank`.
 
     `rank` has a row per partition; block slots that are empty may get any numbers.
@@ -30,8 +22,8 @@ def rank_by_launch(
     for b in range(len(slots)):
         older = 0
         for other in range(len(slots)):
-            if slots[other, sequence] < slots[b, sequence] or (
-                slots[other, sequence] == slots[b, sequence] and other < b
+            if slots[other, SEQUENCE] < slots[b, SEQUENCE] or (
+                slots[other, SEQUENCE] == slots[b, SEQUENCE] and other < b
             ):
                 older += 1
         for i in range(per_block):

@@ -125,9 +125,9 @@ def _utilisation(analysis: Analysis) -> Table:
     table.add_column("", width=_BAR_CELLS, no_wrap=True)
     table.add_column("alone", justify="right", no_wrap=True)
     for name, share in sorted(prediction.utilization.items(), key=lambda item: -item[1]):
-        alone = prediction.headroom.get(name)
-        if share < 0.0005 and not alone:
+        if share < 0.0005:
             continue
+        alone = prediction.headroom.get(name)
         seconds = "" if alone is None else time_text(alone / analysis.clock_hz)
         table.add_row(_PARTS.get(name, name), f"{share:.1%}", _bar(share), seconds)
     return table
