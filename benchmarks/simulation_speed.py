@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from drywarp.bound import (
     TICKS_PER_CYCLE,
@@ -100,8 +102,7 @@ def main() -> None:
 
     for partitions in (4, 1):
         for policy in ("greedy_then_oldest", "loose_round_robin"):
-            workload = tiled_matmul(partitions)
-            object.__setattr__(workload, "policy", policy)
+            workload = replace(tiled_matmul(partitions), policy=policy)
             run_share(workload, Share(1, 1, 1))
             start = time.perf_counter()
             result = run_share(workload, Share(8, 24, 24))
@@ -112,7 +113,7 @@ def main() -> None:
             )
     with tempfile.TemporaryDirectory() as cache:
         for label in ("cold (compiles)", "warm cache"):
-            code = COLD.format(folder=str(__file__).rsplit("/", 1)[0])
+            code = COLD.format(folder=str(Path(__file__).parent))
             out = subprocess.run(
                 [sys.executable, "-c", f"import os; os.environ['NUMBA_CACHE_DIR'] = {cache!r}\n{code}"],
                 capture_output=True,

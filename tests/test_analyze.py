@@ -109,8 +109,11 @@ def test_a_user_s_own_gpu_file(tmp_path: Path) -> None:
         'format = 1\ntitle = "Half an A100"\ninherits = "a100"\n[sources]\nme = "made up for a test"\n'
         '[device]\nsm_count = { value = 54, source = "me", kind = "assumed", note = "half" }\n'
     )
-    whole, half = scale(n=1 << 22), drywarp.analyze(
-        SCALE, gpu=path, grid=1 << 14, block=256, args={"data": "f32[4194304]", "factor": 2.0, "n": 1 << 22}
+    whole, half = (
+        scale(n=1 << 22),
+        drywarp.analyze(
+            SCALE, gpu=path, grid=1 << 14, block=256, args={"data": "f32[4194304]", "factor": 2.0, "n": 1 << 22}
+        ),
     )
     assert half.waves == 2 * whole.waves
     assert half.gpu_hash != whole.gpu_hash

@@ -54,7 +54,11 @@ def complaint(result: subprocess.CompletedProcess[str]) -> str:
         (SYNTAX, "--grid 1 --block 32 --arg a=f32[32]", ["kernel.cu(3)", "undefined_name"]),
         (TWO, "--grid 1 --block 32 --arg a=i32[32]", ["several kernels", "first", "second"]),
         (TWO, "--entry third --grid 1 --block 32 --arg a=i32[32]", ["third", "first", "second"]),
-        (OUT_OF_BOUNDS, "--grid 2 --block 32 --arg a=f32[40]", ["kernel.cu:3", "store", "beyond the end of a of 160 bytes"]),
+        (
+            OUT_OF_BOUNDS,
+            "--grid 2 --block 32 --arg a=f32[40]",
+            ["kernel.cu:3", "store", "beyond the end of a of 160 bytes"],
+        ),
         (OUT_OF_BOUNDS, "--grid 2 --block 32", ["no value for a"]),
         (OUT_OF_BOUNDS, "--grid 2 --block 32 --arg a=3", ["argument a", "expected a buffer"]),
         (OUT_OF_BOUNDS, "--grid 2 --block 32 --arg a=f33[64]", ["f33", "expected one of"]),

@@ -88,6 +88,7 @@ class Reference:
                 if self.free_at[slot] <= tick and self.next_block < self.share.blocks:
                     self._launch(slot, tick)
                     changed = True
+                    break  # a block without instructions makes room again at once
 
     def _launch(self, slot: int, tick: int) -> None:
         del self.free_at[slot]

@@ -35,16 +35,16 @@ def test_many_blocks_continue_the_line_of_few() -> None:
 
 
 @pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
-@pytest.mark.parametrize("blocks", [8, 20, 60])
+@pytest.mark.parametrize("blocks", [8, 20, 40])
 def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:
-    work = replace(tiled_matmul(4, turns=200), policy=policy)
+    work = replace(tiled_matmul(4, turns=600), policy=policy)
     share = Share(8, blocks, blocks)
     exact = simulate(work, share, budget=10**9)
-    result = simulate(work, share, budget=1_000_000)
+    result = simulate(work, share, budget=3_000_000)
     assert result.extrapolated
     assert not exact.extrapolated
     assert result.issued == exact.issued
-    assert result.total_ticks == pytest.approx(exact.total_ticks, rel=0.04)
+    assert result.total_ticks == pytest.approx(exact.total_ticks, rel=0.02)
 
 
 def test_a_single_block_per_sm_takes_as_long_as_the_slowest_type() -> None:
@@ -56,8 +56,8 @@ def test_a_single_block_per_sm_takes_as_long_as_the_slowest_type() -> None:
 
 def test_shortening_scales_outer_loops_first_and_keeps_short_ones() -> None:
     work = workload(chain(1, 1, 1))
-    nested = replace(work, paths=(replace(work.paths[0], program=(Repeat(100, (0, Repeat(3, (0,)))), 0)),))
-    assert shorten(nested, 0.1).paths[0].program == (Repeat(10, (0, Repeat(3, (0,)))), 0)
+    nested = replace(work, paths=(replace(work.paths[0], program=(Repeat(200, (0, Repeat(3, (0,)))), 0)),))
+    assert shorten(nested, 0.1).paths[0].program == (Repeat(20, (0, Repeat(3, (0,)))), 0)
     deep = replace(work, paths=(replace(work.paths[0], program=(Repeat(4, (Repeat(1000, (0,)),)),)),))
     assert shorten(deep, 0.1).paths[0].program == (Repeat(4, (Repeat(100, (0,)),)),)
     assert instructions(shorten(deep, 0.1), 3) == 1200

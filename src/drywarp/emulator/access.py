@@ -42,12 +42,16 @@ class Site:
         self._room = np.uint64(0)
         self.memory_view: npt.NDArray[Any] = d.memory.views[width]
 
-    def global_index(self, f: Frame, addresses: Value) -> Index:
-        """Indices into the arena's view of this width, of 64-bit addresses; recorded as global."""
+    def global_index(self, f: Frame, addresses: Value, unused: Value | None = None) -> Index:
+        """Indices into the arena's view of this width, of 64-bit addresses; recorded as global.
+
+        `unused` bytes at the end of each lane's element may lie outside the buffer.
+        """
         addresses = np.broadcast_to(addresses, (f.rows, LANES))
+        index: Index
         region = self._region
         lanes = f.exec
-        if region is not None:
+        if region is not None and unused is None:
             # One unsigned maximum checks both ends: an address below the region wraps round.
             offsets = addresses - region.base
             if lanes is not None:
@@ -60,16 +64,18 @@ class Site:
                 self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
                 offsets += region.base - _ARENA
                 offsets >>= self._shift
-                return offsets.view(np.int64)
-        return self._search(f, addresses)
+                index = offsets.view(np.int64)
+                return index
+        return self._search(f, addresses, unused)
 
-    def _search(self, f: Frame, addresses: npt.NDArray[np.uint64]) -> Index:
+    def _search(self, f: Frame, addresses: npt.NDArray[np.uint64], unused: Value | None) -> Index:
         """The general case: find the region of every lane, and remember it if it is one."""
         memory = self._memory
         lanes = f.lanes()
         if (addresses & np.uint64(self._low_bits))[lanes].any():
             self._misaligned(f, addresses, SPACE_GLOBAL)
-        found = memory.region_of(addresses, self.width)
+        size = np.uint64(self.width)
+        found = memory.region_of(addresses, size if unused is None else size - unused)
         outside = lanes & (found < 0)
         if outside.any():
             self._outside(f, addresses, outside, SPACE_GLOBAL)
@@ -87,7 +93,7 @@ class Site:
     def shared_index(self, f: Frame, addresses: Value) -> Index:
         """Indices into the shared memory's view of this width, of 32-bit addresses within the block."""
         addresses = np.broadcast_to(addresses, (f.rows, LANES))
-        offsets = addresses.astype(np.int64)
+        offsets: Index = addresses.astype(np.int64)
         if f.exec is not None:
             offsets *= f.exec
         if offsets.max() > f.machine.shared_bytes - self.width:

@@ -99,7 +99,7 @@ def _running_sums(memory: Flat, places: Flat, order: Flat, starts: Flat, a: Flat
     found = memory[places] + before
     last = np.append(starts[1:], len(places)) - 1
     memory[places[last]] = found[last] + values[last]
-    old = np.empty_like(found)
+    old: Flat = np.empty_like(found)
     old[order] = found
     return old
 
@@ -130,6 +130,8 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
         return _packed(d, i, destination, address_op, data)
     values = [word_sources(d, o, kind.itemsize) for o in data]
     update = _UPDATES["ADD" if name == "POPC" else name]
+    # A compiler's loop round a failed attempt gets to know only whether it succeeded.
+    attempts = "CAST" in names
     loses = destination is None or (isinstance(destination, Register) and destination.index == RZ)
     runner = _Runner(d, i, kind, update, name, loses)
     space, addresses = address_for(d, i, address_op)
@@ -144,10 +146,13 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
 
         def access(found: str, local: Value) -> None:
             old = runner(f, found, local, first, second)
+            success = old == first
+            if attempts:
+                old = success.astype(kind)
             if puts:
                 scatter_words(f, puts, old.view(np.uint64 if kind.itemsize == 8 else np.uint32), None)
             if put_success is not None:
-                put_success(f, old == first if name == "CAS" else np.bool_(True))
+                put_success(f, success if name == "CAS" else np.bool_(True))
 
         where = np.array(np.broadcast_to(addresses(f), (f.rows, LANES)))
         if space == "generic":

@@ -327,12 +327,14 @@ def _converge(d: Decoder, i: Instruction, fall: int) -> Finish:
         words = _words(f, lanes)
         groups, machine, warps = s.groups, f.machine, s.warps
         groups.yielded[warps] &= ~words
+        barrier = machine.barriers[number]
         if lanes is None:
-            barrier = machine.barriers[number]
             missing = barrier[warps] & machine.live[warps] & ~groups.yielded[warps] & ~words
             if not missing.any() and not s.others_wait:
                 barrier[warps] &= ~(words | groups.yielded[warps])
                 return fall
+        # Lanes that the barrier has let go before (see YIELD) need not wait.
+        words = np.where((words & barrier[warps]) != ZERO, words, ZERO)
         s.park(words, fall, AT_CONVERGENCE, number)
         groups.release(warps)
         return MOVED
@@ -340,7 +342,7 @@ def _converge(d: Decoder, i: Instruction, fall: int) -> Finish:
     return converge
 
 
-@_finish("BREAK")
+@_finish("BREAK", "RELIABLE")
 def _leave_convergence(d: Decoder, i: Instruction, fall: int) -> Finish:
     number = _barrier_number(i)
     condition = _condition(d, i, next((o for o in i.operands if isinstance(o, Predicate)), None))
@@ -358,15 +360,14 @@ def _leave_convergence(d: Decoder, i: Instruction, fall: int) -> Finish:
 
 @_finish("WARPSYNC", "ALL COLLECTIVE EXCLUSIVE")
 def _synchronise_warp(d: Decoder, i: Instruction, fall: int) -> Finish:
-    if i.guard is not None:
-        raise UnsupportedInstructionError("a guarded warp synchronisation")
+    condition = _condition(d, i)
     operand = next((o for o in i.operands if isinstance(o, Register | Immediate)), None)
     mask = (lambda f: ~ZERO) if operand is None else d.word(operand)
 
     def synchronise(s: Scheduler, f: Frame) -> int:
         wanted = _member_values(f, mask(f))
-        words = _words(f, None)
-        missing = wanted & f.machine.live[s.warps] & ~words
+        words = _words(f, condition(f))
+        missing = np.where(words != ZERO, wanted & f.machine.live[s.warps] & ~words, ZERO)
         if not missing.any():
             return fall
         s.park(words, fall, AT_WARPSYNC, wanted.astype(np.int64))
@@ -404,31 +405,30 @@ def _yield(d: Decoder, i: Instruction, fall: int) -> Finish:
 
 @_finish("BAR", "SYNC ARV RED DEFER_BLOCKING POPC AND OR SYNCALL")
 def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
-    if i.guard is not None:
-        raise UnsupportedInstructionError("a guarded block barrier")
+    condition = _condition(d, i)
     numbers = [o for o in i.operands if not isinstance(o, Predicate)]
     arrive_only, reduces = "ARV" in i.modifiers, "RED" in i.modifiers
     kind = next((n for n in i.modifiers if n in ("POPC", "AND", "OR")), "") if reduces else ""
     vote = d.predicate(i.operands[-1]) if reduces else None
     known = [d.known(o) for o in numbers]
     fetches = [d.word(o) for o in numbers]
-    simple = known == [0] and not arrive_only and not reduces
+    simple = known == [0] and not arrive_only and not reduces and i.guard is None
 
     def arrive(s: Scheduler, f: Frame) -> int:
         groups, warps = s.groups, s.warps
         if simple and s.whole_blocks(f) and not groups.arrived[0].any():
             return fall
-        words = _words(f, None)
+        words = _words(f, condition(f))
         number = _member_values(f, fetches[0](f)).astype(np.int64) & 15 if fetches else np.zeros(len(warps), np.int64)
         threads = _member_values(f, fetches[1](f)).astype(np.int64) if len(fetches) > 1 else np.int64(0)
         for used in np.unique(number).tolist():
             groups.reduction[used] = kind
         if vote is not None:
             given = np.broadcast_to(vote(f), (f.rows, LANES)) & f.lanes()
-            groups.votes[number, warps] |= _words(f, given)
+            groups.votes[number, warps] |= _words(f, given) & words
         if arrive_only:
             groups.arrived[number, warps] |= words
-            s.park(words, fall, RUN, 0)
+            s.park(_words(f, None), fall, RUN, 0)
         else:
             s.park(words, fall, AT_BARRIER, number | threads << 8)
         groups.release_barriers(warps)

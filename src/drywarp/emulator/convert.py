@@ -46,41 +46,32 @@ def _selected(d: Decoder, operand: Operand, bits: int, signed: bool) -> Fetch:
     return fetch
 
 
-def integer_to_double(value: Value, unsigned: bool) -> Value:
-    """64-bit integers as doubles, inexact ones rounded to odd so that a later rounding is exact."""
-    result = np.asarray(value.view(np.uint64) if unsigned else value).astype(np.float64)
-    if unsigned:
-        # 2^64 itself is not an unsigned word; every double above 2^53 is an integer.
-        top = result >= 2.0**64
-        whole = np.where(top, np.uint64(0), result.astype(np.uint64))
-        over = top | (whole > value.view(np.uint64))
-        exact = ~top & (whole == value.view(np.uint64))
-    else:
-        top = result >= 2.0**63
-        whole = np.where(top, np.int64(0), result.astype(np.int64))
-        # Compare magnitudes, so that "over" means away from zero.
-        over = top | np.where(value >= 0, whole > value, whole < value)
-        exact = ~top & (whole == value)
-    bits = result.view(np.uint64)
-    bits = np.where(over & ~exact, bits - np.uint64(1), bits)
-    return np.where(exact, bits, bits | np.uint64(1)).view(np.float64)
+def _nearest_double(value: Value, unsigned: bool) -> tuple[Value, Value, Value]:
+    """64-bit integers to the nearest doubles, with whether each lies above or below its integer."""
+    integer: Value = value.view(np.uint64) if unsigned else value
+    nearest = np.asarray(integer).astype(np.float64)
+    # The range's end itself does not fit back; every large double is an integer.
+    end = 2.0**64 if unsigned else 2.0**63
+    beyond = nearest >= end
+    back = np.where(beyond, 0.0, nearest).astype(integer.dtype)
+    return nearest, beyond | (back > integer), ~beyond & (back < integer)
 
 
-def _round_double(exact: Value, value: Value, unsigned: bool, rounding: str) -> Value:
-    """64-bit integers to doubles in a rounding mode; `exact` is rounded to odd, one bit short."""
-    nearest = np.asarray(value.view(np.uint64) if unsigned else value).astype(np.float64)
+def integer_to_double(value: Value, unsigned: bool, rounding: str = "RN") -> Value:
+    """64-bit integers to doubles in a rounding mode, or to odd (`ODD`) for a later rounding."""
+    nearest, above, below = _nearest_double(value, unsigned)
     if rounding == "RN":
         return nearest
-    odd = (exact != nearest) | ((exact.view(np.uint64) & np.uint64(1)) == 1)
-    below, above = np.where(odd, exact, nearest), nearest
-    over, under = above > below, above < below
-    if rounding == "RM" or rounding == "RZ":
-        toward = over if rounding == "RM" else over & (below > 0)
-        nearest = np.where(toward, np.nextafter(nearest, -np.inf), nearest)
-    if rounding == "RP" or rounding == "RZ":
-        toward = under if rounding == "RP" else under & (below < 0)
-        nearest = np.where(toward, np.nextafter(nearest, np.inf), nearest)
-    return nearest
+    lower = np.where(above, np.nextafter(nearest, -np.inf), nearest)
+    upper = np.where(below, np.nextafter(nearest, np.inf), nearest)
+    if rounding == "RM":
+        return lower
+    if rounding == "RP":
+        return upper
+    toward_zero = np.where(nearest > 0, lower, upper)
+    if rounding == "RZ":
+        return toward_zero
+    return (toward_zero.view(np.uint64) | (above | below).astype(np.uint64)).view(np.float64)
 
 
 def put_float(d: Decoder, destination: Operand, kind: str) -> Put:
@@ -112,18 +103,12 @@ def _integer_to_float(d: Decoder, i: Instruction) -> Step:
         put = d.put(i.operands[0])
         if bits < 64:
             return lambda f: put(f, narrow(load(f).astype(np.float64), rounding).view(np.uint32))
-        return lambda f: put(f, narrow(integer_to_double(load(f), not signed), rounding).view(np.uint32))
+        return lambda f: put(f, narrow(integer_to_double(load(f), not signed, "ODD"), rounding).view(np.uint32))
     store = put_float(d, i.operands[0], to)
     if bits < 64:
         return lambda f: store(f, load(f).astype(np.float64))
-    if to != "F64":
-        return lambda f: store(f, integer_to_double(load(f), not signed))
-
-    def to_double(f: Frame) -> None:
-        value = load(f)
-        store(f, _round_double(integer_to_double(value, not signed), value, not signed, rounding))
-
-    return to_double
+    how = rounding if to == "F64" else "ODD"
+    return lambda f: store(f, integer_to_double(load(f), not signed, how))
 
 
 def float_source(d: Decoder, operand: Operand, kind: str, flush: bool) -> Fetch:

@@ -88,13 +88,13 @@ def _fused(d: Decoder, i: Instruction) -> Step:
 def minimum(a: Value, b: Value, quiet: bool) -> Value:
     """Smaller of two floats, -0 below +0; one NaN is ignored if `quiet`, else it wins."""
     result = np.fmin(a, b) if quiet else np.minimum(a, b)
-    return np.where((a == b) & np.signbit(b), b, result)
+    return np.where(a == b, np.where(np.signbit(a), a, b), result)
 
 
 def maximum(a: Value, b: Value, quiet: bool) -> Value:
     """Larger of two floats, +0 above -0; one NaN is ignored if `quiet`, else it wins."""
     result = np.fmax(a, b) if quiet else np.maximum(a, b)
-    return np.where((a == b) & ~np.signbit(b), b, result)
+    return np.where(a == b, np.where(np.signbit(a), b, a), result)
 
 
 def choice(d: Decoder, operand: Predicate, quiet: bool) -> Callable[[Frame, Value, Value], Value]:
@@ -218,7 +218,7 @@ _SPECIAL: dict[str, Callable[[Value], Value]] = {
     "COS": lambda x: np.cos(2.0 * np.pi * (x - np.rint(x))),
     "TANH": np.tanh,
 }
-_UPPER = {"RCP64H": lambda x: 1.0 / x, "RSQ64H": lambda x: 1.0 / np.sqrt(x)}
+_UPPER: dict[str, Callable[[Value], Value]] = {"RCP64H": lambda x: 1.0 / x, "RSQ64H": lambda x: 1.0 / np.sqrt(x)}
 
 
 @opcode("MUFU", "RCP RSQ SQRT LG2 EX2 SIN COS TANH RCP64H RSQ64H FTZ")

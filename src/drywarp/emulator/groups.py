@@ -101,15 +101,31 @@ class Groups:
             if not some.any():
                 continue
             here, waits = warps[some], waits[:, some]
+            # A group whose lanes are not in the barrier waits for an outer use of it, whose lanes a
+            # called function has put away and will bring back.
+            waits &= (self.mask[:, here] & barriers[number, here]) != 0
             waiting = np.bitwise_or.reduce(np.where(waits, self.mask[:, here], np.uint32(0)), axis=0)
             needed = barriers[number, here] & live[here] & ~self.yielded[here]
-            ready = (needed & ~waiting) == 0
+            ready = ((needed & ~waiting) == 0) & (waiting != 0)
             if not ready.any():
                 continue
             here, waits, waiting = here[ready], waits[:, ready], waiting[ready]
             # Lanes that were not waited for must not be waited for later either.
             barriers[number, here] &= ~(waiting | self.yielded[here])
             self._merge(here, waits)
+
+    def break_convergence(self) -> bool:
+        """Let the lowest groups that wait at convergence barriers go on alone; False if there are none.
+
+        A way out where lanes wait for each other in a circle, as calls in divergent code can make
+        them do. Warps with lanes at a block barrier are left alone: what they wait for is real.
+        """
+        waits = (self.state == AT_CONVERGENCE) & ~(self.state == AT_BARRIER).any(axis=0)
+        if not waits.any():
+            return False
+        places = np.where(waits, self.pc, FAR)
+        self.state[places == places.min()] = RUN
+        return True
 
     def _release_warpsync(self, warps: Index) -> None:
         live = self.machine.live

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
-from ..kernel.operand import PT, Constant, Operand, Predicate, Register
+from ..kernel.operand import PT, RZ, Constant, Operand, Predicate, Register
 from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .operands import ZERO, Fetch, Put, Value, constant
@@ -69,9 +69,12 @@ def _carry_term(d: Decoder, operand: Operand, extended: bool) -> Fetch:
     return lambda f: wide(~fetch(f)) + ONE64
 
 
-@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X")
+@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X 64")
 def _add(d: Decoder, i: Instruction) -> Step:
     outs, sources, ins = split_predicates(i.operands[1:])
+    if "64" in i.modifiers:
+        put_pair, left, right = d.put_pair(i.operands[0]), d.pair(sources[0]), d.pair(sources[1])
+        return lambda f: put_pair(f, left(f) + right(f))
     put = d.put(i.operands[0])
     extended = "X" in i.modifiers
     carries_out = [o for o in outs if isinstance(o, Predicate) and o.index != PT]
@@ -105,10 +108,8 @@ def _add(d: Decoder, i: Instruction) -> Step:
 @opcode("IMAD UIMAD", "MOV U32 SHL IADD X WIDE HI")
 def _multiply_add(d: Decoder, i: Instruction) -> Step:
     names = i.modifiers
-    if "WIDE" in names:
+    if "WIDE" in names or "HI" in names:
         return _multiply_wide(d, i)
-    if "HI" in names:
-        return _multiply_high(d, i)
     outs, (a_op, b_op, c_op), ins = split_predicates(i.operands[1:])
     if outs:
         raise UnsupportedInstructionError("carry-out of a 32-bit multiply-add")
@@ -142,17 +143,22 @@ def _product(d: Decoder, a_op: Operand, b_op: Operand, unsigned: bool) -> Fetch:
 
 
 def _multiply_wide(d: Decoder, i: Instruction) -> Step:
+    """The 64-bit sum of a product and a register pair; .HI keeps its upper half.
+
+    The addend of .HI is a pair too: the division idiom puts zero in its lower half.
+    """
     outs, (a_op, b_op, c_op), ins = split_predicates(i.operands[1:])
-    product = _product(d, a_op, b_op, "U32" in i.modifiers)
-    addend = d.pair(c_op)
+    product, addend = _product(d, a_op, b_op, "U32" in i.modifiers), d.pair(c_op)
     if "X" in i.modifiers and _negated(c_op):
-        plain = d.raw(c_op), d.raw(c_op, 1)
-        raise UnsupportedInstructionError(f"negated addend {plain}")
+        raise UnsupportedInstructionError("a negated addend with a carry")
     put = d.put_pair(i.operands[0])
-    carry = d.predicate(ins[0]) if "X" in i.modifiers else None
+    if "HI" in i.modifiers:
+        put_word = d.put(i.operands[0])
+        put = lambda f, value: put_word(f, (value >> THIRTY_TWO).astype(np.uint32))  # noqa: E731
+    carry = d.predicate(ins[0]) if ins else None
     put_carry = d.put_predicate(outs[0]) if outs else None
     if carry is None and put_carry is None:
-        if d.known(c_op) == 0 and isinstance(c_op, Register):
+        if isinstance(c_op, Register) and c_op.index == RZ and not c_op.invert:
             return lambda f: put(f, product(f))
         return lambda f: put(f, product(f) + addend(f))
 
@@ -169,17 +175,6 @@ def _multiply_wide(d: Decoder, i: Instruction) -> Step:
             put_carry(f, over)
 
     return multiply
-
-
-def _multiply_high(d: Decoder, i: Instruction) -> Step:
-    outs, (a_op, b_op, c_op), ins = split_predicates(i.operands[1:])
-    if outs or ins:
-        raise UnsupportedInstructionError("carry of IMAD.HI")
-    product = _product(d, a_op, b_op, "U32" in i.modifiers)
-    # The addend is a 64-bit pair: the division idiom puts zero in its lower half.
-    addend = d.pair(c_op)
-    put = d.put(i.operands[0])
-    return lambda f: put(f, ((product(f) + addend(f)) >> THIRTY_TWO).astype(np.uint32))
 
 
 @opcode("LEA ULEA", "HI X SX32")
@@ -241,7 +236,8 @@ def _choice(d: Decoder, operand: Operand, unsigned: bool) -> Callable[[Frame, Va
 
     def select(f: Frame, a: Value, b: Value) -> Value:
         a, b = a.view(kind), b.view(kind)
-        return np.where(test(f), np.minimum(a, b), np.maximum(a, b)).view(np.uint32)
+        chosen: Value = np.where(test(f), np.minimum(a, b), np.maximum(a, b))
+        return chosen.view(np.uint32)
 
     return select
 
@@ -374,8 +370,10 @@ def _absolute_difference(d: Decoder, i: Instruction) -> Step:
 
 @opcode("VABSDIFF4", "U8 S8 ACC")
 def _absolute_differences_of_bytes(d: Decoder, i: Instruction) -> Step:
-    if "ACC" not in i.modifiers:
-        raise UnsupportedInstructionError("the form that does not accumulate")
+    """Differences of the four bytes, in their places or, with .ACC, all added up."""
+    accumulate = "ACC" in i.modifiers
+    if not accumulate and d.known(i.operands[3]) != 0:
+        raise UnsupportedInstructionError("an addend without .ACC")
     kind = "U8" if "U8" in i.modifiers else "S8"
     put = d.put(i.operands[0])
     a, b, c = (d.word(o) for o in i.operands[1:4])
@@ -383,7 +381,8 @@ def _absolute_differences_of_bytes(d: Decoder, i: Instruction) -> Step:
     def run(f: Frame) -> None:
         x, y, total = a(f), b(f), c(f)
         for k in range(4):
-            total = total + np.abs(_part(x, kind, k) - _part(y, kind, k)).view(np.uint32)
+            difference: Value = np.abs(_part(x, kind, k) - _part(y, kind, k))
+            total = total + (difference.view(np.uint32) << np.uint32(0 if accumulate else 8 * k))
         put(f, total)
 
     return run

@@ -94,13 +94,13 @@ class DeviceMemory:
         if missing.any():
             self._fill(region, np.unique(chunks[missing]))
 
-    def region_of(self, addresses: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.int64]:
-        """Index of the region that holds each access of `width` bytes, -1 where there is none."""
+    def region_of(self, addresses: npt.NDArray[np.uint64], width: Any) -> npt.NDArray[np.int64]:
+        """Index of the region that holds each access of `width` bytes (uint64), -1 where there is none."""
         if not self.regions:
             return np.full(addresses.shape, -1)
         found = np.searchsorted(self._starts, addresses, side="right") - 1
         offset = addresses - self._starts[np.maximum(found, 0)]
-        inside = (found >= 0) & (offset + np.uint64(width) <= self._sizes[np.maximum(found, 0)])
+        inside = (found >= 0) & (offset + width <= self._sizes[np.maximum(found, 0)])
         return np.where(inside, found, -1)
 
     def describe(self, address: int, width: int) -> str:

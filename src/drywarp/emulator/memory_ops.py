@@ -264,24 +264,38 @@ def _store(d: Decoder, i: Instruction) -> Step:
 
 @opcode("LDGSTS", HINTS + WIDTHS + " ZFILL")
 def _copy(d: Decoder, i: Instruction) -> Step:
-    """Global to shared memory, done at once; lanes whose source predicate is false store zeros."""
+    """Global to shared memory, done at once; lanes whose source predicate is false store zeros.
+
+    With .ZFILL the low bits of the source address are the bytes to leave out at the element's end.
+    """
     memory_operands = [o for o in i.operands if isinstance(o, Address)]
     predicates = [o for o in i.operands if isinstance(o, Predicate)]
     width = width_of(i)
     to_site, from_site = Site(d, i, "copy to shared memory", width), Site(d, i, "copy from global memory", width)
     to, source = address32(d, memory_operands[0]), address64(d, memory_operands[1])
     valid = d.predicate(predicates[-1]) if predicates else None
+    partial = "ZFILL" in i.modifiers
+
+    def fetch(f: Frame) -> Value:
+        if not partial:
+            return load_from(f, from_site, "global", source(f))
+        where = np.broadcast_to(source(f), (f.rows, LANES))
+        unused = where & np.uint64(width - 1)
+        values = from_site.memory_view.take(from_site.global_index(f, where - unused, unused))
+        data = values.view(np.uint8).reshape(*values.shape, width)
+        data[np.arange(width, dtype=np.uint64) >= np.uint64(width) - unused[..., None]] = 0
+        return values
 
     def copy(f: Frame) -> None:
         if valid is None:
-            values = load_from(f, from_site, "global", source(f))
+            values = fetch(f)
         else:
             good = np.broadcast_to(valid(f), (f.rows, LANES)) & f.lanes()
             values = np.zeros((f.rows, LANES), from_site.memory_view.dtype)
             if good.any():
                 saved = f.narrow(good)
                 try:
-                    values = np.where(good, load_from(f, from_site, "global", source(f)), values)
+                    values = np.where(good, fetch(f), values)
                 finally:
                     f.restore(saved)
         store_to(f, to_site, "shared", to(f), values)

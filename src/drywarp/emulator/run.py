@@ -26,6 +26,7 @@ from .scheduler import Budget, Scheduler
 
 _WAVE_WARPS = 512
 """Warps that are emulated side by side: enough to fill NumPy's calls, few enough for the caches."""
+_STACK_LIMIT = 1 << 20
 _STACK_MARGIN = 4096
 """Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
 DEFAULT_LIMITS = Limits()
@@ -71,7 +72,7 @@ def emulate(
     samples = sample_blocks(launch.grid, blocks)
     buffers = _buffers(kernel, launch)
     memory = DeviceMemory(buffers, kernel.global_image, launch.seed)
-    local_bytes = -(-(kernel.resources.local_bytes + _STACK_MARGIN) // 16) * 16
+    local_bytes = _local_bytes(kernel)
     banks = build_banks(kernel, launch, memory, local_bytes)
     recorder = Recorder()
     cfg = build_cfg(kernel.instructions, _indirect_targets(kernel))
@@ -106,6 +107,12 @@ def emulate(
         notes=tuple(sorted(notes)),
     )
     return Emulation(profile, banks, memory, tuple(name for name, _, _ in buffers))
+
+
+def _local_bytes(kernel: Kernel) -> int:
+    """Local memory per thread. A compiler that cannot bound a recursion states a size without meaning."""
+    frame = kernel.resources.local_bytes
+    return -(-((frame if frame < _STACK_LIMIT else 0) + _STACK_MARGIN) // 16) * 16
 
 
 def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:

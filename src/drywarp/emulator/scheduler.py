@@ -27,6 +27,8 @@ _CHECK_EVERY = 64
 _ROTATE_EVERY = 512
 """Steps after which the group that has waited longest runs, wherever it stands."""
 
+_CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
+
 
 class Budget:
     """What is left of the limits, over all waves of a launch."""
@@ -85,6 +87,9 @@ class Scheduler:
         if pc == FAR:
             if (groups.state == EMPTY).all():
                 return -1
+            if groups.break_convergence():
+                self.machine.notes.add(_CIRCLE)
+                return self._choose()
             raise EmulationError(self._deadlock())
         if self._step % _ROTATE_EVERY == _ROTATE_EVERY - 1 or self.program.block_at(pc).spins:
             stamps = np.where(runnable, groups.stamp, FAR)

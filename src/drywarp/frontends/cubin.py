@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from ..errors import InputFileError
 from ..kernel.kernel import Kernel, Parameter, Relocation, Resources, Symbol
-from .elf import ElfFile, parse_elf
+from .elf import ElfFile, Section, parse_elf
 from .sass import Listing, parse_listing
 
 # Attributes of .nv.info: their numbers as they stand in CUBINs of CUDA 11 to 13.
-_MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO, _REGCOUNT = 0x05, 0x0A, 0x11, 0x12, 0x17, 0x2F
+_MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
+_REGCOUNT, _NUM_BARRIERS = 0x2F, 0x4C
 _RESERVED_SHARED = 1024
 """Bytes at the start of shared memory that sm_90 and later keep for the system in a section's size."""
 
@@ -46,7 +47,7 @@ def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = ""
     listings = parse_listing(listing, origin)
     try:
         return _kernels(elf, listings, arch, origin, log)
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, OverflowError):
         raise InputFileError(f"{origin}: damaged CUBIN (its attributes do not fit its sections)") from None
 
 
@@ -56,8 +57,8 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
     kernels = {}
     for symbol in elf.symbols:
         is_function, is_entry = symbol.info & 15 == 2, elf.section(f".nv.info.{symbol.name}") is not None
-        code = listings.get(symbol.name)
-        if not (is_function and is_entry and code and code.instructions):
+        code, text = listings.get(symbol.name), elf.section(f".text.{symbol.name}")
+        if not (is_function and is_entry and text and code and code.instructions):
             continue
         name = symbol.name
         parameters, base = _parameters(elf, name)
@@ -72,7 +73,7 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             instructions=code.instructions,
             parameters=parameters,
             parameter_base=base,
-            resources=_resources(elf, name, arch, log),
+            resources=_resources(elf, name, text, arch, log),
             constant_banks=_constant_banks(elf, name),
             global_image=image,
             relocations=relocations,
@@ -95,9 +96,7 @@ def plain_name(symbol: str) -> str:
     return "::".join(names)
 
 
-def _resources(elf: ElfFile, name: str, arch: str, log: str) -> Resources:
-    text = elf.section(f".text.{name}")
-    assert text is not None
+def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> Resources:
     shared = elf.section(f".nv.shared.{name}")
     shared_size = shared.size if shared else 0
     major = int("".join(c for c in arch.removeprefix("sm_") if c.isdigit())[:-1])
@@ -105,10 +104,14 @@ def _resources(elf: ElfFile, name: str, arch: str, log: str) -> Resources:
     if reserved and shared_size < reserved:
         reserved = 0 if shared is None else min(reserved, shared_size)
     max_threads = 0
+    # CUBINs of CUDA 11 have the number of barriers in the section's flags, later ones an attribute.
+    barriers = (text.flags >> 20) & 0x7F
     for attribute in _attributes(_payload(elf, f".nv.info.{name}")):
         if attribute.id == _MAX_THREADS and len(attribute.payload) >= 12:
             x, y, z = struct.unpack_from("<III", attribute.payload)
             max_threads = x * y * z
+        elif attribute.id == _NUM_BARRIERS:
+            barriers = attribute.payload[0]
     return Resources(
         registers=_per_kernel(elf, name, _REGCOUNT) or (text.info >> 24) & 0xFF,
         shared_bytes=shared_size - reserved,
@@ -116,7 +119,7 @@ def _resources(elf: ElfFile, name: str, arch: str, log: str) -> Resources:
         # The whole call tree's stack where the compiler knows it, else the frame of the kernel alone.
         local_bytes=_per_kernel(elf, name, _FRAME_SIZE, _MIN_STACK),
         spill_bytes=_spills(log, name),
-        barriers=(text.flags >> 20) & 0x7F,
+        barriers=barriers,
         max_threads=max_threads,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -173,7 +174,9 @@ def _compile(
             reason = str(error).partition("error: ")[2]
             raise CompileError(f"{origin}: kernel {expression!r}: {reason}", error.log) from None
         raise
-    entry = cache.Entry(compiled.cubin, disassemble(compiled.cubin, origin), compiled.log, compiled.symbols)
+    # The compiler writes absolute places; the user's own file keeps the user's spelling.
+    listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols)
     cache.store(key, entry)
     return entry
 

@@ -9,6 +9,9 @@ from ..errors import InputFileError
 
 NOBITS = 8
 _EM_CUDA = 190
+_MOST_ZEROS = 1 << 30
+"""Bytes that a section without data (zeroed `__device__` variables) may have."""
+_MOST_ALIGNMENT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def parse_elf(data: bytes, origin: str) -> ElfFile:
         raise InputFileError(f"{origin}: not an ELF file (expected a CUBIN)")
     try:
         return _parse(data, origin)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError):
         raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
 
 
@@ -84,7 +87,10 @@ def _parse(data: bytes, origin: str) -> ElfFile:
         raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({_EM_CUDA})")
     offset = struct.unpack_from("<Q", data, 40)[0]
     flags = struct.unpack_from("<I", data, 48)[0]
+    segments, segment_size, segment_count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
     entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)
+    if segments + segment_size * segment_count > len(data):
+        raise ValueError("segment headers beyond the end of the file")
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * entry_size) for i in range(count)]
     names = data[headers[names_index][4] :][: headers[names_index][5]]
     sections = []
@@ -92,6 +98,10 @@ def _parse(data: bytes, origin: str) -> ElfFile:
         body = b"" if type_ == NOBITS else data[start : start + size]
         if type_ != NOBITS and len(body) < size:
             raise ValueError("section beyond the end of the file")
+        if type_ == NOBITS and size > _MOST_ZEROS:
+            raise InputFileError(f"{origin}: {_text(names, name)} of {size} bytes; expected {_MOST_ZEROS} at most")
+        if align > _MOST_ALIGNMENT:
+            raise ValueError("alignment beyond reason")
         sections.append(Section(index, _text(names, name), type_, section_flags, info, link, size, align, body))
     symbols: list[ElfSymbol] = []
     relocations: list[ElfRelocation] = []

@@ -34,7 +34,7 @@ _UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _GUARD = re.compile(r"@(!?)(U?)P(\d|T)\s+")
 _TOOLKIT = re.compile(r"/drywarp-headers/|/host_headers/|/cuda[^/]*/(?:targets/[^/]+/)?include/|/nvidia/cu\d+/include/")
 _SELF = re.compile(r"BRA `\(([^()]+)\)$")
-_TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
+_NOTE = re.compile(r'\(\*"(\w+)([^"]*)"\*\)')
 
 
 @dataclass
@@ -71,6 +71,8 @@ def parse_listing(text: str, origin: str = "<machine code>") -> dict[str, Listin
                 raise InputFileError(f"{origin}:{number}: machine code outside a .text section")
             raws[current].append(_Raw(int(match[1], 16), match[2], int(match[3], 16), 0, source))
         elif match := _UPPER.match(line):
+            if not current or not raws[current]:
+                raise InputFileError(f"{origin}:{number}: upper half of an encoding without its instruction")
             raws[current][-1].high = int(match[1], 16)
         elif match := _FILE.match(line):
             # The places of one instruction are printed innermost first, all but the last "inlined at".
@@ -126,14 +128,15 @@ def _instruction(raw: _Raw, labels: dict[str, int], origin: str) -> Instruction:
         guard = Predicate(7 if match[3] == "T" else int(match[3]), bool(match[2]), bool(match[1]))
         text = text[match.end() :]
     targets: list[str] = []
-    if match := _TARGETS.search(text):
-        targets = [t for t in match[1].split(",") if t]
+    if match := _NOTE.search(text):
+        if match[1] == "BRANCH_TARGETS":
+            targets = [t for t in match[2].strip().split(",") if t]
         text = text[: match.start()]
     text = re.sub(r"\?\w+.*$|&\w+=\S+", "", text).strip()
     mnemonic, _, rest = text.partition(" ")
     opcode, *modifiers = mnemonic.split(".")
-    # `CALL.REL.NOINC R8 `(kernel)` and RET print no comma between register and label.
-    rest = re.sub(r"(?<=\w) `\(", ", `(", rest)
+    # `CALL.REL.NOINC R8 `(kernel)`, RET and `BRX R4 -0x9c0` print no comma behind the register.
+    rest = re.sub(r"^(U?R\w+) +(?=\S)", r"\1, ", rest)
     try:
         operands = [parse_operand(part, labels) for part in split_operands(rest)]
     except ValueError as error:

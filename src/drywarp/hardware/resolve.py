@@ -39,9 +39,9 @@ class Resolved:
 
 def resolve(name: str, path: Path) -> Resolved:
     """Read a file and its ancestors and merge them, the nearest last."""
-    chain = _chain(read(name, path))
-    resolved = Resolved(chain[0])
-    for file in reversed(chain):
+    requested = read(name, path)
+    resolved = Resolved(requested)
+    for file in _ancestry(requested, ()):
         _merge(resolved, file)
     for key, fact in resolved.facts.items():
         owner = resolved.owners[key]
@@ -50,19 +50,26 @@ def resolve(name: str, path: Path) -> Resolved:
     return resolved
 
 
-def _chain(file: TomlFile) -> list[TomlFile]:
-    """The file, what it inherits from, and so on."""
-    chain = [file]
-    while (name := chain[-1].content.get("inherits")) is not None:
+def _ancestry(file: TomlFile, heirs: tuple[TomlFile, ...]) -> list[TomlFile]:
+    """What a file inherits from, the farthest first, and the file itself at the end; each file once."""
+    files: list[TomlFile] = []
+    for name in _parents(file):
+        parent, path = find_parent(file, name)
+        if any(path.samefile(heir.path) for heir in (*heirs, file)):
+            circle = " -> ".join([*(heir.name for heir in (*heirs, file)), parent])
+            raise file.error("inherits", f"goes round in a circle: {circle}")
+        known = {other.path for other in files}
+        files += [f for f in _ancestry(read(parent, path), (*heirs, file)) if f.path not in known]
+    return [*files, file]
+
+
+def _parents(file: TomlFile) -> list[str]:
+    given = file.content.get("inherits", [])
+    names = given if isinstance(given, list) else [given]
+    for name in names:
         if not isinstance(name, str):
-            raise chain[-1].error("inherits", f"expected the name of a GPU or architecture, got {name!r}")
-        parent, path = find_parent(chain[-1], name)
-        if any(path.samefile(file.path) for file in chain):
-            raise chain[-1].error(
-                "inherits", f"goes round in a circle: {' -> '.join([*(f.name for f in chain), parent])}"
-            )
-        chain.append(read(parent, path))
-    return chain
+            raise file.error("inherits", f"expected the name of a GPU or architecture, got {name!r}")
+    return names
 
 
 def _merge(resolved: Resolved, file: TomlFile) -> None:
@@ -86,7 +93,7 @@ def _merge_header(resolved: Resolved, file: TomlFile) -> None:
             raise file.error(key, "unknown key" + did_you_mean(key, known))
         if key == "sources":
             _merge_sources(resolved, file, value)
-        elif key in HEADER and key != "format":
+        elif key in HEADER and key not in ("format", "inherits"):
             if not isinstance(value, str):
                 raise file.error(key, f"expected text, got {value!r}")
             resolved.header[key] = value

@@ -13,6 +13,8 @@ from typing import Any
 from ..errors import InputFileError, UsageError
 
 DATA = Path(__file__).parent / "data"
+_SHARED = ("arch/", "cc/")
+"""Folders of what several GPUs have in common: nothing there can be run on."""
 _TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
@@ -29,7 +31,7 @@ class TomlFile:
     @property
     def is_gpu(self) -> bool:
         """Whether it describes a product, not an architecture that products share."""
-        return not self.name.startswith("arch/")
+        return not self.name.startswith(_SHARED)
 
     def error(self, key: str, problem: str) -> InputFileError:
         """An error at a dotted key, on the line of the key or else of the nearest table round it."""
@@ -41,9 +43,18 @@ class TomlFile:
 
 
 def gpu_names() -> list[str]:
-    """Names of the packaged GPUs, those of the papers last."""
-    names = (path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.rglob("*.toml"))
-    return sorted((name for name in names if not name.startswith("arch/")), key=lambda name: ("/" in name, name))
+    """Names of the packaged GPUs in alphabetical order, those of the papers last."""
+    return sorted((n for n in _names(DATA) if not n.startswith(_SHARED)), key=lambda name: ("/" in name, name))
+
+
+def capabilities() -> list[str]:
+    """The compute capabilities whose occupancy limits are packaged, oldest first."""
+    names = (name.removeprefix("cc/") for name in _names(DATA / "cc"))
+    return sorted((n for n in names if n[0].isdigit()), key=lambda n: tuple(map(int, n.split("."))))
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.relative_to(DATA).as_posix().removesuffix(".toml") for path in folder.rglob("*.toml")]
 
 
 def find(name_or_path: str) -> tuple[str, Path]:
@@ -70,8 +81,7 @@ def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:
     path = DATA / f"{name}.toml"
     if path.is_file() and path.resolve().is_relative_to(DATA.resolve()):
         return name, path
-    architectures = (p.relative_to(DATA).with_suffix("").as_posix() for p in (DATA / "arch").glob("*.toml"))
-    raise child.error("inherits", f"unknown GPU {name!r}" + did_you_mean(name, [*gpu_names(), *architectures]))
+    raise child.error("inherits", f"unknown GPU {name!r}" + did_you_mean(name, _names(DATA)))
 
 
 def read(name: str, path: Path) -> TomlFile:

@@ -65,30 +65,37 @@ def ends_block(instruction: Instruction) -> bool:
     return instruction.opcode in _ENDS
 
 
-def _successors(instructions: Sequence[Instruction], last: int, entries: Sequence[int]) -> list[int]:
-    """Instruction indices that may run after instruction `last`, the end of a block."""
+def _successors(
+    instructions: Sequence[Instruction], last: int, returns: Sequence[int], targets: Sequence[int]
+) -> list[int]:
+    """Instruction indices that may run after instruction `last`, the end of a block.
+
+    `returns` is where a return may go, `targets` where a computed branch or call without labels may.
+    """
     instruction = instructions[last]
+    opcode = instruction.opcode
     target = jump_target(instruction)
     following = [last + 1] if last + 1 < len(instructions) else []
     conditional = instruction.guard is not None or any(
-        not isinstance(o, Label) for o in instruction.operands if instruction.opcode == "BRA"
+        not isinstance(o, Label) for o in instruction.operands if opcode == "BRA"
     )
-    if instruction.opcode in ("EXIT", "KILL"):
+    if opcode in ("EXIT", "KILL"):
         return following if conditional else []
-    if instruction.opcode in ("RET", "BRX", "BRXU", "JMX", "JMXU"):
+    if opcode == "RET":
+        return sorted({*returns, *(following if conditional else [])})
+    if opcode in ("BRX", "BRXU", "JMX", "JMXU"):
         labels = [o.target // 16 for o in instruction.operands if isinstance(o, Label) and o.target >= 0]
-        known = labels if instruction.opcode != "RET" else []
-        return sorted({*known, *entries, *(following if conditional else [])})
-    if instruction.opcode == "CALL":
-        return sorted({*([target // 16] if target is not None else entries), *following})
-    if instruction.opcode in ("BRA", "JMP"):
-        here = [target // 16] if target is not None else list(entries)
-        return sorted({*here, *(following if conditional else [])})
+        return sorted({*(labels or targets), *(following if conditional else [])})
+    if opcode in ("BRA", "JMP", "CALL"):
+        here = [target // 16] if target is not None else list(targets)
+        return sorted({*here, *(following if conditional or opcode == "CALL" else [])})
     return following
 
 
 def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[int] = ()) -> ControlFlowGraph:
-    """Build the graph; `indirect_targets` are byte offsets that computed branches may reach.
+    """Build the graph; `indirect_targets` are byte offsets that computed branches and calls may reach.
+
+    The kernel's own entry among them counts for nothing: no kernel calls itself.
 
     Unreachable blocks (code after the last EXIT) stay, without predecessors.
     """
@@ -110,9 +117,9 @@ def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[in
         block_of[start:end] = [number] * (end - start)
     # A return may go to the instruction after any call; a computed branch to any stated target.
     returns = [i + 1 for i, ins in enumerate(instructions[:-1]) if ins.opcode == "CALL"]
-    entries = sorted({*returns, *(t // 16 for t in indirect_targets if 0 <= t // 16 < count)})
+    targets = sorted({t // 16 for t in indirect_targets if 0 < t // 16 < count})
     blocks = tuple(
-        BasicBlock(n, s, e, tuple(sorted({block_of[i] for i in _successors(instructions, e - 1, entries)})))
+        BasicBlock(n, s, e, tuple(sorted({block_of[i] for i in _successors(instructions, e - 1, returns, targets)})))
         for n, (s, e) in enumerate(bounds)
     )
     dominators = _dominators(blocks)

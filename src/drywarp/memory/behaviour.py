@@ -14,6 +14,7 @@ from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import AffineBlocks, fit_affine
 from .footprint import Footprint, affine_footprint, sampled_footprint
 from .geometry import MemoryGeometry
+from .intervals import EMPTY
 from .stream import l1_hit_fractions
 from .table import RequestTable, request_table
 from .waves import WaveTotals, follow_waves, traffic_of
@@ -133,7 +134,6 @@ def _dram(
     reads = frozenset(i for i, kind in kinds.items() if kind != "store")
     writes = frozenset(i for i, kind in kinds.items() if kind in ("store", "atomic", "reduction"))
     blocks = profile.launch.blocks
-
     sampled = {sample.linear: number for number, sample in enumerate(profile.blocks)}
 
     def from_samples(part: range) -> Footprint | None:
@@ -157,7 +157,7 @@ def _dram(
     unshared = WaveTotals()
     for number, sample in enumerate(profile.blocks):
         footprint = sampled_footprint(profile, [number], geometry)
-        counts = traffic_of(footprint, np.zeros(0, np.int64), reads, writes)
+        counts = traffic_of(footprint, EMPTY, reads, writes)
         for kept, found in zip((unshared.fetched, unshared.written), counts, strict=True):
             for index, sectors in found.items():
                 kept[index] = kept.get(index, 0.0) + sample.weight * sectors

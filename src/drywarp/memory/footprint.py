@@ -62,7 +62,9 @@ def affine_footprint(
     block that does less than the reference) are left out. None where it would take too much memory.
     """
     sector = geometry.sector_bytes
-    coordinates = np.array([profile.launch.coordinates(b) for b in blocks])
+    x, y, _ = profile.launch.grid
+    linear = np.arange(blocks.start, blocks.stop)
+    coordinates = np.stack([linear % x, linear // x % y, linear // (x * y)], axis=1)
     steps = coordinates - np.array(profile.blocks[affine.reference].coordinates)
     instruction = profile.accesses.instruction[affine.rows]
     parts: dict[int, list[Runs]] = {}

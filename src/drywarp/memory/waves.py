@@ -43,8 +43,7 @@ def follow_waves(
     followed = [range(w * size, min(blocks, (w + 1) * size)) for w in range(min(waves, WAVES_FOLLOWED))]
     recent: list[Runs] = []
     if warm:
-        left = [footprint_of(part) for part in _left_behind(blocks, size, waves)]
-        recent = _within([f.union() for f in left if f is not None], capacity)
+        recent = _left_behind(footprint_of, blocks, size, capacity)
     done: list[tuple[int, dict[int, int], dict[int, int]]] = []
     for part in followed:
         footprint = footprint_of(part)
@@ -87,10 +86,25 @@ def _totals(done: list[tuple[int, dict[int, int], dict[int, int]]], blocks: int)
     return totals
 
 
-def _left_behind(blocks: int, size: int, waves: int) -> list[range]:
-    """The last waves of an earlier run, which are what a warm L2 still holds."""
-    first = max(0, waves - WAVES_FOLLOWED)
-    return [range(w * size, min(blocks, (w + 1) * size)) for w in range(first, waves)]
+def _left_behind(
+    footprint_of: Callable[[range], Footprint | None], blocks: int, size: int, capacity: int
+) -> list[Runs]:
+    """What an earlier run left in the L2: from its last wave back, until the L2 is full.
+
+    After some waves one by one, ever longer parts of the grid are taken as one.
+    """
+    recent: list[Runs] = []
+    end, taken = blocks, 0
+    while end > 0 and count(union(EMPTY, *recent)) < capacity:
+        # Waves start at multiples of their size.
+        waves = 1 if taken < WAVES_FOLLOWED else taken
+        start = max(0, ((end - 1) // size + 1 - waves) * size)
+        footprint = footprint_of(range(start, end))
+        if footprint is None:
+            break
+        recent.insert(0, footprint.union())
+        end, taken = start, taken + waves
+    return _within(recent, capacity)
 
 
 def _within(recent: list[Runs], capacity: int) -> list[Runs]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload
+from ..errors import UsageError
 from ..pipeline.blocks import Share
 
 ISSUE = "issue"
@@ -42,6 +43,8 @@ class Demand:
 def path_weights(workload: BoundWorkload) -> list[float]:
     """Mean number of warps that follow each path, per warp of the grid; the sum is 1."""
     total = sum(kind.weight for kind in workload.block_types)
+    if total <= 0:
+        raise UsageError("the weights of the block types must add up to more than zero")
     weights = [0.0] * len(workload.paths)
     for kind in workload.block_types:
         for path in kind.paths:
@@ -99,8 +102,6 @@ def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[s
 
 def resident_blocks(workload: BoundWorkload, occupancy_warps: int) -> int:
     """Blocks per SM at an occupancy in warps. Raises UsageError unless these are whole blocks."""
-    from ..errors import UsageError
-
     blocks, rest = divmod(occupancy_warps, workload.warps_per_block)
     if blocks < 1 or rest:
         raise UsageError(

@@ -133,7 +133,7 @@ def _look(
     parts[q, STALE] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def run_dataflow(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
     nodes: Any, levels: Any, graph: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,

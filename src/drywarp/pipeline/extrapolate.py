@@ -1,8 +1,10 @@
 """Large runs within a budget: simulate less of the same, and continue the line.
 
-Once its warps are in step, a run goes on at a constant rate; so two shorter runs tell a longer one.
-Shorter means fewer whole waves of blocks with the same remainder and tail; where a single wave is
-too much, fewer turns of the loops. The line is drawn through the number of warp instructions.
+A long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the same blocks
+with fewer turns of the loops tell that with all. It is the blocks that need many to show their rate
+(they drift apart, and the last ones leave the SM half empty), so fewer blocks are only taken where
+the loops are too short to shorten: whole waves, with the same remainder and tail. The line is
+drawn through the number of warp instructions.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from .simulate import instructions_per_block, run_share
 LAUNCH_BUDGET = 12_000_000
 """Warp instructions that a launch's own point may simulate: about a second."""
 
-CURVE_BUDGET = 1_000_000
+CURVE_BUDGET = 3_000_000
 """The same for each further point of a curve."""
 
 DATAFLOW_BUDGET = 2_000_000
@@ -26,8 +28,11 @@ DATAFLOW_BUDGET = 2_000_000
 MOST_KINDS = 8
 """Most types of blocks that are tried where each SM has a single block."""
 
-FEWEST_TURNS = 6
+FEWEST_TURNS = 16
 """Turns that a shortened loop keeps at least: its first ones fill the pipelines."""
+
+LEAST_SPAN = 0.3
+"""Two lengths tell a slope if their difference is at least this part of the longer one."""
 
 
 def simulate(
@@ -48,22 +53,24 @@ def simulate(
     total = instructions(workload, share.blocks)
     if profile or total <= budget:
         return run_share(workload, share, profile)
-    wave = instructions(workload, share.resident)
-    waves = budget // max(1, 3 * wave)
-    rest = share.blocks % share.resident
-    if waves >= 1 and share.blocks - rest > 2 * waves * share.resident:
-        few = run_share(workload, share.shortened(waves * share.resident + rest))
-        more = run_share(workload, share.shortened(2 * waves * share.resident + rest))
-        return _continue(few, more, total, share.blocks)
-    # A wave alone is too long: shorten its loops, and simulate either length within half the budget.
-    cost = min(total, 3 * wave + instructions(workload, rest))
-    scale = budget / 3 / cost
+    scale = budget / 3 / total
     short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
-    lengths = instructions(short, share.blocks), instructions(longer, share.blocks)
-    if not lengths[0] < lengths[1] < total:
-        return _waves(workload, share, total)
-    few = simulate(short, share, max(budget // 2, 3 * instructions(short, share.resident)))
-    more = simulate(longer, share, max(budget, 3 * instructions(longer, share.resident)))
+    first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
+    if second < total and second - first >= LEAST_SPAN * second:
+        few, more = _fewer_blocks(short, share, budget // 3), _fewer_blocks(longer, share, 2 * budget // 3)
+        return _continue(few, more, total, share.blocks)
+    return _fewer_blocks(workload, share, budget)
+
+
+def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int) -> SimulationResult:
+    """So many waves and twice as many, within the budget but at least one; all of it where that is no more."""
+    total = instructions(workload, share.blocks)
+    rest = share.blocks % share.resident
+    waves = max(1, budget // max(1, 3 * instructions(workload, share.resident)))
+    if total <= 1.5 * budget or share.blocks - rest <= 2 * waves * share.resident:
+        return run_share(workload, share)
+    few = run_share(workload, share.shortened(waves * share.resident + rest))
+    more = run_share(workload, share.shortened(2 * waves * share.resident + rest))
     return _continue(few, more, total, share.blocks)
 
 
@@ -92,16 +99,6 @@ def _shorten_loop(loop: Repeat, scale: float, fewest: int) -> Repeat:
     count = min(loop.count, max(fewest, round(loop.count * scale)))
     inside = min(1.0, scale * loop.count / max(1, count))
     return Repeat(count, _shorten(loop.body, inside, fewest) if inside < 1.0 else loop.body)
-
-
-def _waves(workload: BoundWorkload, share: Share, total: int) -> SimulationResult:
-    """Nothing to shorten in a wave: one and two waves, whatever they cost; or all of it if no more."""
-    rest = share.blocks % share.resident
-    if share.blocks - rest <= 2 * share.resident:
-        return run_share(workload, share)
-    few = run_share(workload, share.shortened(share.resident + rest))
-    more = run_share(workload, share.shortened(2 * share.resident + rest))
-    return _continue(few, more, total, share.blocks)
 
 
 def _continue(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:

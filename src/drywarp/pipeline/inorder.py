@@ -137,7 +137,7 @@ def _look(
     parts[q, CANDIDATE] = w if tick < NEVER else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def run_in_order(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
     nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, path_from: Any, block_paths: Any,

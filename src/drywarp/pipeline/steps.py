@@ -1,7 +1,8 @@
-"""Compiled steps that the in-order and the dataflow loop share.
+"""Compiled steps that the in-order and the dataflow loop share, inlined into both.
 
-Numba stores compiled code by the file of the outer function only: after a change here touch
-`inorder.py` and `dataflow_loop.py`, else the old machine code is used on.
+Numba notices a change only in the file of the loop itself: after a change here or in `columns.py`,
+touch `inorder.py` and `dataflow_loop.py`, else the stored machine code is used on. (An installation
+writes all files anew.)
 """
 
 from __future__ import annotations

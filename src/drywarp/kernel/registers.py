@@ -1,0 +1,162 @@
+"""Which registers and predicates an instruction reads and writes.
+
+Widths are never in the text: they follow from the opcode. A place is a pair (file, index), the files
+being ``R``, ``UR``, ``P`` and ``UP``; zero registers and true predicates are no places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .instruction import Instruction
+from .operand import PT, RZ, Address, Constant, Operand, Predicate, Register, Special
+
+Place = tuple[str, int]
+PREDICATES = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Accessed:
+    """Places that an instruction reads and writes. A guarded instruction may leave its writes undone."""
+
+    reads: frozenset[Place]
+    writes: frozenset[Place]
+
+
+_NO_RESULT = frozenset(
+    "STG STS STL ST RED REDG REDS BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BAR BSSY BSYNC BREAK WARPSYNC NOP"
+    " DEPBAR LDGDEPBAR MEMBAR ERRBAR CCTL NANOSLEEP YIELD LDGSTS FENCE CGAERRBAR SUST ENDCOLLECTIVE BPT PREEXIT".split()
+)
+_SET_PREDICATES = {"ISETP": 2, "FSETP": 2, "DSETP": 2, "HSETP2": 2, "PLOP3": 2, "PSETP": 2, "UISETP": 2, "UPLOP3": 2,
+                   "UPSETP": 2, "UFSETP": 2, "FCHK": 1, "R2P": 0}  # fmt: skip
+_DOUBLE = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
+
+
+def accessed(instruction: Instruction) -> Accessed:
+    """The places that one instruction reads and writes."""
+    results, sources = _split(instruction)
+    writes: set[Place] = set()
+    reads: set[Place] = set()
+    for operand in results:
+        writes.update(_places(operand, _result_width(instruction)))
+    for position, operand in enumerate(sources):
+        reads.update(_places(operand, _source_width(instruction, operand, position)))
+    if instruction.opcode == "R2P":
+        writes.update(("P", n) for n in range(PREDICATES))
+    if instruction.guard is not None:
+        reads.update(_places(instruction.guard, 1))
+    return Accessed(frozenset(reads), frozenset(writes))
+
+
+def _split(instruction: Instruction) -> tuple[list[Operand], list[Operand]]:
+    """Operands that receive results, and those that are read."""
+    operands = list(instruction.operands)
+    opcode = instruction.opcode
+    if opcode in _NO_RESULT:
+        return [], operands
+    if opcode in _SET_PREDICATES:
+        count = _SET_PREDICATES[opcode]
+        return operands[:count], operands[count:]
+    at = 0
+    while at < len(operands) and isinstance(operands[at], Predicate):
+        at += 1
+    if at == len(operands):
+        return operands[:1], operands[1:]
+    if isinstance(operands[at], Register):
+        at += 1
+    # Carry-outs stand between the result and the sources; a source predicate comes last.
+    while at + 1 < len(operands) and isinstance(operands[at], Predicate) and _is_carry_out(opcode, operands, at):
+        at += 1
+    return operands[:at], operands[at:]
+
+
+def _is_carry_out(opcode: str, operands: list[Operand], at: int) -> bool:
+    predicate = operands[at]
+    if isinstance(predicate, Predicate) and predicate.index < 0:
+        return False
+    if opcode in ("VOTE", "VOTEU"):
+        return isinstance(operands[at + 1], Predicate)
+    return not all(isinstance(o, Predicate) for o in operands[at:])
+
+
+def _result_width(instruction: Instruction) -> int:
+    """Consecutive registers that a result takes."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if instruction.memory is not None and instruction.memory.kind in ("load", "atomic"):
+        if opcode == "LDSM":
+            return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
+        return max(1, instruction.memory.width // 4)
+    if opcode in _DOUBLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
+        return 2
+    if opcode in ("LDC", "ULDC", "LDCU", "MOV", "IADD", "IMNMX", "SEL", "UMOV"):
+        return 4 if "128" in modifiers else 2 if {"64", "S64", "U64"} & set(modifiers) else 1
+    if opcode == "CS2R":
+        return 1 if "32" in modifiers else 2
+    if opcode in ("F2F", "I2F", "F2I", "FRND"):
+        # The result type is named first, but for integers: F2I.S64.F64, I2F.F64.S32.
+        wide = ("F64",) if opcode in ("F2F", "I2F", "FRND") else ("S64", "U64")
+        return 2 if modifiers[:1] and modifiers[0] in wide else 1
+    return _tensor_widths(instruction)[0] if instruction.class_ == "tensor" else 1
+
+
+def _source_width(instruction: Instruction, operand: Operand, position: int) -> int:
+    """Consecutive registers that a source takes; `position` counts the sources."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if isinstance(operand, Register) and operand.uniform:
+        wide = {"64", "S64", "U64"} & set(modifiers)
+        return 2 if opcode in _DOUBLE or wide or (position == 2 and modifiers[:1] in (("WIDE",), ("HI",))) else 1
+    if instruction.memory is not None and instruction.memory.kind != "load":
+        return max(1, instruction.memory.width // 4)
+    if opcode in _DOUBLE:
+        return 2
+    if opcode in ("IMAD", "UIMAD") and position == 2 and modifiers[:1] in (("WIDE",), ("HI",)):
+        return 2
+    if opcode in ("F2F", "F2I", "I2F", "FRND"):
+        wide_source = {"F2F": ("F64",), "F2I": ("F64",), "I2F": ("S64", "U64"), "FRND": ("F64",)}[opcode]
+        named = modifiers if opcode in ("FRND", "F2I") else modifiers[1:]
+        return 2 if any(m in wide_source for m in named) else 1
+    if opcode in ("IADD", "IMNMX", "SEL", "MOV", "ISETP") and {"64", "S64", "U64"} & set(modifiers):
+        return 2
+    if instruction.class_ == "tensor":
+        return _tensor_widths(instruction)[1 + min(position, 2)]
+    return 1
+
+
+def _tensor_widths(instruction: Instruction) -> tuple[int, int, int, int]:
+    """Registers of D, A, B and C of a matrix instruction."""
+    modifiers = set(instruction.modifiers)
+    if instruction.opcode == "DMMA":
+        return 4, 2, 2, 4
+    if instruction.opcode == "IMMA":
+        return (2, 1, 1, 2) if {"8816", "8832"} & modifiers else (4, 2 if "16816" in modifiers else 4, 1, 4)
+    accumulator = 4 if "F32" in modifiers else 2
+    if "16816" in modifiers:
+        return accumulator, 4, 2, accumulator
+    if "1684" in modifiers:
+        return accumulator, 2, 1, accumulator
+    return (accumulator, 4, 2, accumulator) if "TF32" in modifiers else (accumulator, 2, 1, accumulator)
+
+
+def _places(operand: Operand, width: int) -> Iterator[Place]:
+    if isinstance(operand, Register):
+        if operand.index != RZ:
+            name = "UR" if operand.uniform else "R"
+            yield from ((name, operand.index + k) for k in range(width))
+    elif isinstance(operand, Predicate):
+        if operand.index < 0:
+            yield from (("P", n) for n in range(PREDICATES))
+        elif operand.index != PT:
+            yield ("UP" if operand.uniform else "P", operand.index)
+    elif isinstance(operand, Address):
+        for register, wide in ((operand.base, operand.base_wide), (operand.uniform, operand.uniform_wide)):
+            if register is not None:
+                yield from _places(register, 2 if wide else 1)
+        if operand.descriptor is not None:
+            yield from _places(operand.descriptor, 2)
+    elif isinstance(operand, Constant):
+        for register in (operand.register, operand.bank_register):
+            if register is not None:
+                yield from _places(register, 1)
+    elif isinstance(operand, Special) and operand.name == "PR":
+        yield from (("P", n) for n in range(PREDICATES))

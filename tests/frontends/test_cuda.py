@@ -1,0 +1,369 @@
+"""CUDA C++ becomes a kernel: options, the choice of the kernel, errors in one line, and the cache."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
+from drywarp.frontends import cache, cuda, headers
+from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.frontends.nvrtc import first_error
+from drywarp.kernel.kernel import Kernel
+from drywarp.kernel.operand import Immediate
+
+SCALE = "__global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }"
+TWO = SCALE + "\n__global__ void fill(int* x, int n) { x[threadIdx.x] = n; }"
+STORE = "__global__ void store(int* x) { x[0] = VALUE; }"
+TEMPLATE = "template <typename T, int N> __global__ void add(T* x, T a) { x[threadIdx.x + N] += a; }"
+
+
+def stored(kernel: Kernel) -> int | float:
+    """The constant that kernel `store` stores."""
+    return next(
+        o.value for i in kernel.instructions if "MOV" in i.full_opcode for o in i.operands if isinstance(o, Immediate)
+    )
+
+
+# Options --------------------------------------------------------------------------------------------------------
+
+
+def test_defines_with_and_without_a_value() -> None:
+    text = "#ifdef ON\n" + STORE + "\n#endif"
+    kernel = compile_cuda(text, arch="sm_80", options=CudaOptions(defines={"ON": "", "VALUE": "77"}))
+    assert stored(kernel) == 77
+
+
+def test_include_folders_and_the_files_own(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "far.cuh").write_text("#define FAR 4\n")
+    (tmp_path / "near.cuh").write_text("#define NEAR 3\n")
+    source = tmp_path / "k.cu"
+    source.write_text('#include "near.cuh"\n#include <far.cuh>\n#define VALUE (NEAR * 10 + FAR)\n' + STORE)
+    kernel = compile_cuda(source, arch="sm_80", options=CudaOptions(includes=(str(tmp_path / "far"),)))
+    assert stored(kernel) == 34
+    assert kernel.source_file == str(source)
+
+
+def test_the_standard_decides_what_compiles() -> None:
+    text = "template <typename T> concept Any = true;\n" + SCALE
+    assert compile_cuda(text, arch="sm_80", options=CudaOptions(std="c++20")).name == "scale"
+    with pytest.raises(CompileError, match=r"^kernel\.cu\(1\): error: "):
+        compile_cuda(text, arch="sm_80", options=CudaOptions(std="c++14"))
+
+
+def test_lines_of_a_file_carry_the_users_spelling_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k.cu").write_text(SCALE)
+    monkeypatch.chdir(tmp_path)
+    kernel = compile_cuda(Path("k.cu"), arch="sm_80")
+    assert {i.source.file for i in kernel.instructions if i.source} == {"k.cu"}
+
+
+# The choice of the kernel ---------------------------------------------------------------------------------------
+
+
+def test_one_kernel_needs_no_name() -> None:
+    kernel = compile_cuda(SCALE, arch="sm_80")
+    assert (kernel.name, kernel.symbol) == ("scale", "_Z5scalePff")
+    assert [(p.name, p.type, p.pointer) for p in kernel.parameters] == [("x", "float", True), ("a", "float", False)]
+
+
+def test_several_kernels_are_told_apart_by_name() -> None:
+    kernel = compile_cuda(TWO, arch="sm_80", entry="fill")
+    assert kernel.name == "fill"
+    assert [p.name for p in kernel.parameters] == ["x", "n"]
+
+
+def test_a_template_is_named_with_its_arguments_and_its_types_are_filled_in() -> None:
+    kernel = compile_cuda(TEMPLATE, arch="sm_80", entry="add<double, 3>")
+    assert kernel.name == "add<double, 3>"
+    assert [(p.name, p.type, p.pointer, p.size) for p in kernel.parameters] == [
+        ("x", "double", True, 8),
+        ("a", "double", False, 8),
+    ]
+
+
+@pytest.mark.parametrize("entry", [None, "k", "a::b::k"])
+def test_a_kernel_in_a_namespace(entry: str | None) -> None:
+    kernel = compile_cuda(
+        "namespace a { namespace b { __global__ void k(float* x) { *x = 1; } } }", arch="sm_80", entry=entry
+    )
+    assert kernel.symbol == "_ZN1a1b1kEPf"
+    assert kernel.parameters[0].name == "x"
+
+
+def test_a_kernel_with_c_linkage() -> None:
+    assert compile_cuda('extern "C" ' + SCALE, arch="sm_80").symbol == "scale"
+
+
+def test_a_kernel_in_an_included_file(tmp_path: Path) -> None:
+    (tmp_path / "kernels.cuh").write_text(SCALE)
+    source = tmp_path / "k.cu"
+    source.write_text('#include "kernels.cuh"\n')
+    assert [p.name for p in compile_cuda(source, arch="sm_80").parameters] == ["x", "a"]
+
+
+def test_a_kernel_that_a_macro_makes_can_be_named() -> None:
+    text = "#define KERNEL(name) __global__ void name\nKERNEL(hidden)(float* x) { *x = 1; }"
+    kernel = compile_cuda(text, arch="sm_80", entry="hidden")
+    assert (kernel.name, kernel.parameters[0].size, kernel.parameters[0].name) == ("hidden", 8, "")
+
+
+def test_other_names_of_types_are_resolved() -> None:
+    text = "#define REAL float\ntypedef REAL real;\nusing Vec = real*;\n__global__ void k(Vec x, real a) { *x = a; }"
+    kernel = compile_cuda(text, arch="sm_80")
+    assert [(p.type, p.pointer) for p in kernel.parameters] == [("float", True), ("float", False)]
+    wide = compile_cuda(
+        text.replace("#define REAL float\n", ""), arch="sm_80", options=CudaOptions(defines={"REAL": "double"})
+    )
+    assert wide.parameters[1].type == "double"
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "message"),
+    [
+        ("int x;", None, "kernel.cu: no __global__ function found (expected a CUDA kernel)"),
+        (TWO, None, "kernel.cu: several kernels, name one with --entry: scale, fill"),
+        (TWO, "fil", "kernel.cu: no kernel named 'fil'; it holds: scale, fill"),
+        (TEMPLATE, None, "kernel.cu: add is a template, name its arguments: --entry 'add<…>'"),
+        (TEMPLATE, "add", "kernel.cu: add is a template, name its arguments: --entry 'add<…>'"),
+        (
+            f"namespace a {{ {SCALE} }} namespace b {{ {SCALE} }}",
+            "scale",
+            "kernel.cu: several kernels named 'scale': a::scale, b::scale",
+        ),
+    ],
+)
+def test_a_kernel_that_cannot_be_told(text: str, entry: str | None, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        compile_cuda(text, arch="sm_80", entry=entry)
+    assert str(raised.value) == message
+
+
+# Errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "message"),
+    [
+        ("\n__global__ void k(int* x) { *x = y; }", None, 'kernel.cu(2): error: identifier "y" is undefined'),
+        (
+            "__global__ void k(int* x) { *x = y + z; }",
+            None,
+            'kernel.cu(1): error: identifier "y" is undefined (and 1 more)',
+        ),
+        (
+            '#include "nothing.h"\n__global__ void k() {}',
+            None,
+            'kernel.cu(1): catastrophic error: cannot open source file "nothing.h"',
+        ),
+        # A warning that holds the word does not pass for the error.
+        (
+            "__global__ void k(int* x) { int error; *x = 1; }\n__global__ void m() { f(); }",
+            "k",
+            'kernel.cu(2): error: identifier "f" is undefined',
+        ),
+        (TEMPLATE, "add<Nothing, 3>", "kernel.cu: kernel 'add<Nothing, 3>': identifier \"Nothing\" is undefined"),
+        (
+            "__global__ void k(float* x) { __shared__ float a[20000]; a[threadIdx.x] = *x; *x = a[3]; }",
+            None,
+            "kernel.cu: ptxas error   : Entry function '_Z1kPf' uses too much shared data (0x13880 bytes, 0xc000 max)",
+        ),
+    ],
+)
+def test_the_compilers_first_error_is_one_line(text: str, entry: str | None, message: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        compile_cuda(text, arch="sm_80", entry=entry)
+    assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
+    assert raised.value.log
+
+
+def test_a_log_without_an_error() -> None:
+    assert first_error("\n \nsomething odd\n") == "something odd"
+    assert first_error("") == "the compiler failed without a message"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file (expected CUDA C++ source)"),
+        (b"\xff\xfe\x00", "not text (expected CUDA C++ source)"),
+        ("folder", "is a folder (expected CUDA C++ source)"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, content: bytes | str | None, message: str) -> None:
+    path = tmp_path / "k.cu"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        path.mkdir()
+    with pytest.raises(InputFileError) as raised:
+        compile_cuda(path, arch="sm_80")
+    assert str(raised.value) == f"{path}: {message}"
+
+
+# The cache ------------------------------------------------------------------------------------------------------
+
+
+class Compiler:
+    """Stands before the real compiler and counts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runs = 0
+        self.allowed = True
+        self._real = cuda.compile_program
+        monkeypatch.setattr(cuda, "compile_program", self._run)
+
+    def _run(self, *arguments: Any) -> Any:
+        assert self.allowed, "the compiler was called"
+        self.runs += 1
+        return self._real(*arguments)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of its own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def compiler(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    return Compiler(monkeypatch)
+
+
+def test_the_second_time_nothing_is_compiled(compiler: Compiler) -> None:
+    first = compile_cuda(SCALE, arch="sm_80")
+    compiler.allowed = False
+    assert compile_cuda(SCALE, arch="sm_80") == first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": SCALE + " "},
+        {"arch": "sm_90"},
+        {"defines": {"A": "1"}},
+        {"options": CudaOptions(max_registers=32)},
+        {"options": CudaOptions(std="c++14")},
+    ],
+)
+def test_whatever_matters_is_part_of_the_key(compiler: Compiler, change: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"source": SCALE, "arch": "sm_80"}
+    compile_cuda(**usual)
+    compile_cuda(**{**usual, **change})
+    assert compiler.runs == 2
+
+
+def test_a_changed_include_is_compiled_again_even_one_that_an_include_includes(
+    compiler: Compiler, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.cuh").write_text('#include "b.cuh"\n')
+    inner = tmp_path / "sub" / "b.cuh"
+    source = tmp_path / "k.cu"
+    source.write_text('#include "sub/a.cuh"\n' + STORE)
+    for value in (11, 12):
+        inner.write_text(f"#define VALUE {value}\n")
+        assert stored(compile_cuda(source, arch="sm_80")) == value
+    assert compiler.runs == 2
+
+
+def entry_file(folder: Path) -> Path:
+    (path,) = (folder / "kernels").rglob("*.msgpack")
+    return path
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 40, b"half"])
+def test_a_damaged_entry_is_compiled_again_and_replaced(compiler: Compiler, fresh: Path, damage: bytes) -> None:
+    first = compile_cuda(SCALE, arch="sm_80")
+    path = entry_file(fresh)
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2] if damage == b"half" else damage)
+    assert compile_cuda(SCALE, arch="sm_80") == first
+    assert compiler.runs == 2
+    assert cache.load(path.parent.name + path.stem) is not None
+
+
+def test_nothing_is_left_beside_an_entry(compiler: Compiler, fresh: Path) -> None:
+    compile_cuda(SCALE, arch="sm_80")
+    assert list(entry_file(fresh).parent.iterdir()) == [entry_file(fresh)]
+
+
+def test_a_failed_compilation_is_not_kept(compiler: Compiler) -> None:
+    for _ in range(2):
+        with pytest.raises(CompileError):
+            compile_cuda("__global__ void k() { f(); }", arch="sm_80")
+    assert compiler.runs == 2
+
+
+def test_without_a_writable_cache_it_works_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    text = "#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = __hadd(*x, *x); }"
+    assert compile_cuda(text, arch="sm_80").name == "k"
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_keys_tell_parts_apart() -> None:
+    assert cache.key_of("ab", "c") != cache.key_of("a", "bc")
+    assert cache.key_of("a") != cache.key_of("a", "")
+    assert cache.key_of("a") == cache.key_of(b"a")
+
+
+# The bundled headers --------------------------------------------------------------------------------------------
+
+
+def install_slowly(folder: Path) -> None:
+    """In place of the real thing: two files, and time for others to come between."""
+    (folder / "first.h").write_text("1")
+    threading.Event().wait(0.02)
+    (folder / "last.h").write_text("2")
+
+
+def test_headers_appear_whole_and_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "install_headers", install_slowly)
+    seen: list[set[str]] = []
+
+    def use() -> None:
+        folder = headers.header_folder()
+        seen.append({path.name for path in folder.iterdir()})
+
+    threads = [threading.Thread(target=use) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [{"first.h", "last.h"}] * 6
+    assert len(list((fresh / "drywarp-headers").iterdir())) == 1  # nothing half done is left beside it
+
+
+def test_an_interrupted_installation_leaves_nothing(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "first.h").write_text("1")
+        raise DrywarpError("no space")
+
+    monkeypatch.setattr(headers, "install_headers", fail)
+    with pytest.raises(DrywarpError):
+        headers.header_folder()
+    assert list((fresh / "drywarp-headers").iterdir()) == []
+    monkeypatch.setattr(headers, "install_headers", install_slowly)
+    assert {path.name for path in headers.header_folder().iterdir()} == {"first.h", "last.h"}
+
+
+def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(headers, "install_headers", install_slowly)
+    headers._temporary.cache_clear()
+    folder = headers.header_folder()
+    assert {path.name for path in folder.iterdir()} == {"first.h", "last.h"}
+    assert headers.header_folder() == folder
+    headers._temporary.cache_clear()

@@ -1,0 +1,50 @@
+"""Sets as runs behave like Python's sets."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drywarp.memory.intervals import Runs, count, difference, from_points, intersection, last, merged, union
+
+points = st.lists(st.integers(-20, 40), max_size=30)
+
+
+def runs_of(members: list[int] | set[int]) -> Runs:
+    return from_points(np.array(sorted(members), np.int64))
+
+
+def members(runs: Runs) -> set[int]:
+    """The members; also checks that the runs are sorted, not empty, and do not touch."""
+    assert runs.shape == (len(runs), 2)
+    assert (runs[:, 0] < runs[:, 1]).all()
+    assert (runs[1:, 0] > runs[:-1, 1]).all()
+    return {n for start, end in runs.tolist() for n in range(start, end)}
+
+
+@given(points)
+def test_points_in_any_order(values: list[int]) -> None:
+    runs = from_points(np.array(values, np.int64))
+    assert members(runs) == set(values)
+    assert count(runs) == len(set(values))
+
+
+@given(points, points)
+def test_operations(left: list[int], right: list[int]) -> None:
+    a, b = runs_of(left), runs_of(right)
+    assert members(union(a, b)) == set(left) | set(right)
+    assert members(difference(a, b)) == set(left) - set(right)
+    assert members(intersection(a, b)) == set(left) & set(right)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=12))
+def test_overlapping_runs_merge(pairs: list[tuple[int, int]]) -> None:
+    runs = np.array([(start, start + length) for start, length in pairs], np.int64).reshape(-1, 2)
+    assert members(merged(runs)) == {n for start, length in pairs for n in range(start, start + length)}
+
+
+@given(points, st.integers(0, 40))
+def test_the_largest_members(values: list[int], wanted: int) -> None:
+    kept = members(last(runs_of(values), wanted))
+    assert kept == set(sorted(set(values))[len(set(values)) - min(wanted, len(set(values))) :])
