@@ -16,6 +16,7 @@ from .arguments import make_launch, parse_dim3
 from .binding import Binding, bind, class_totals
 from .bound import BoundWorkload
 from .emulator import Limits, emulate
+from .emulator.sampling import Blocks
 from .errors import EmulationLimitError, UsageError
 from .frontends.comment import LaunchComment, launch_comment
 from .frontends.cuda import INLINE_NAME, CudaOptions, compile_cuda, read_source
@@ -53,7 +54,7 @@ class Options:
     clock_mhz: float | None = None
     scheduler: str | None = None
     warm_l2: bool = False
-    blocks: int | str | Sequence[int] | None = None
+    blocks: Blocks = None
     occupancies: Sequence[int] | None = None
     models: Sequence[str] = DEFAULT_MODELS
     limits: Limits = field(default_factory=Limits)

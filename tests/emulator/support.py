@@ -12,7 +12,6 @@ from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch import Buffer, Dim3, Launch, Scalar, array_buffer
 
-
 ARCHES = ("sm_80", "sm_90")
 
 

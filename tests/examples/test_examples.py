@@ -1,4 +1,4 @@
-"""Every example, run whole on emulated machine code of both architectures, against NumPy."""
+"""Every example, run whole on emulated machine code of all architectures, against NumPy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,21 @@ from .references import EXAMPLES, Example
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
+def _name(example: Example) -> str:
+    return "-".join([example.file, *example.defines.values()])
+
+
 def _ulps(left: np.ndarray, right: np.ndarray) -> int:
     """Largest distance in units in the last place; both are finite and of one sign here."""
-    return int(np.abs(left.view(np.int32).astype(np.int64) - right.view(np.int32)).max())
+    bits = np.dtype(f"i{left.itemsize}")
+    return int(np.abs(left.view(bits).astype(np.int64) - right.view(bits)).max())
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.file + "".join(f"-{v}" for v in e.defines.values()))
+ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
 def test_example_computes_what_numpy_does(example: Example, arch: str) -> None:
     kernel = compile_cuda(FOLDER / example.file, arch=arch, options=CudaOptions(example.defines))
     launch = make_launch(kernel, example.grid, example.block, example.arguments)
@@ -41,10 +49,28 @@ def test_every_example_file_has_a_reference() -> None:
     assert {path.name for path in FOLDER.glob("*.cu")} == {example.file for example in EXAMPLES}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.file)
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
 def test_the_callers_arrays_stay_as_they_were(example: Example) -> None:
     before = {name: np.copy(value) for name, value in example.arguments.items()}
     kernel = compile_cuda(FOLDER / example.file, arch="sm_80", options=CudaOptions(example.defines))
     emulate(kernel, make_launch(kernel, example.grid, example.block, example.arguments), blocks=1)
     for name, value in before.items():
         np.testing.assert_array_equal(example.arguments[name], value)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
+def test_the_sample_counts_what_the_whole_grid_runs(example: Example) -> None:
+    kernel = compile_cuda(FOLDER / example.file, arch="sm_80", options=CudaOptions(example.defines))
+    launch = make_launch(kernel, example.grid, example.block, example.arguments)
+    sample, whole = emulate(kernel, launch).profile, emulate(kernel, launch, blocks="all").profile
+    sampled, blocks = len(sample.blocks), len(whole.blocks)
+    assert sampled < blocks, "the reduced launch has too few blocks to sample from"
+    estimate, truth = sample.executions().sum(), whole.executions().sum()
+    if example.data_dependent:
+        lengths = np.array([block.end - block.start for block in whole.cfg.blocks])
+        per_path = [lengths[path.blocks].sum() for path in whole.paths]
+        per_block = [sum(per_path[number] for number in block.paths) for block in whole.blocks]
+        # Three standard deviations of the mean of so many independent blocks.
+        assert abs(estimate - truth) <= 3 * blocks * np.std(per_block) / np.sqrt(sampled)
+    else:
+        assert estimate == truth

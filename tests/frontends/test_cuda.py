@@ -55,6 +55,19 @@ def test_the_standard_decides_what_compiles() -> None:
         compile_cuda(text, arch="sm_80", options=CudaOptions(std="c++14"))
 
 
+@pytest.mark.parametrize("include", ["", "#include <cmath>\n", "#include <math.h>\n", "#include <cuda_runtime.h>\n"])
+def test_constants_of_the_c_library_are_there_as_with_nvcc(include: str) -> None:
+    text = include + "__global__ void k(float* x) { constexpr float v = INFINITY; x[0] = v; x[1] = NAN; }"
+    kernel = compile_cuda(text, arch="sm_80")
+    values = {o.value for i in kernel.instructions for o in i.operands if isinstance(o, Immediate)}
+    assert {0x7F800000, 0x7FFFFFFF} <= values
+
+
+def test_a_file_may_define_them_itself() -> None:
+    macros = "#define M_PI 3\n#undef INFINITY\n#define INFINITY 1e30f\n"
+    assert compile_cuda(macros + "__global__ void k(float* x) { x[0] = INFINITY * M_PI; }", arch="sm_80").name == "k"
+
+
 def test_lines_of_a_file_carry_the_users_spelling_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "k.cu").write_text(SCALE)
     monkeypatch.chdir(tmp_path)

@@ -178,6 +178,12 @@ def test_a_header_of_the_toolkit_is_skipped_for_the_line_that_calls_it(header: s
     assert instruction.source == SourceLine("a.cu", 7)
 
 
+def test_where_all_is_the_toolkits_the_outermost_place_stands() -> None:
+    inner, outer = "/usr/local/cuda/include/a.h", "/usr/local/cuda/include/b.h"
+    (only,) = code(f'//## File "{inner}", line 1 inlined at "{outer}", line 2', f'//## File "{outer}", line 2', "EXIT")
+    assert only.source == SourceLine(outer, 2)
+
+
 def test_lines_of_a_compiled_kernel_with_inlined_functions() -> None:
     text = """#include <cooperative_groups.h>
 __device__ float square(float v) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drywarp.kernel.cfg import ControlFlowGraph, Loop, build_cfg, jump_target
@@ -12,16 +12,31 @@ from tests.listing import code
 @st.composite
 def random_code(draw: st.DrawFn) -> tuple[str, ...]:
     """Labelled blocks that end in a fall-through, a jump, a conditional jump or an exit."""
-    count = draw(st.integers(1, 9))
+    count = draw(st.integers(1, 10))
     lines = []
     for block in range(count):
         lines.append(f".L_{block}:")
         lines += ["IADD3 R0, R0, 0x1, RZ"] * draw(st.integers(0, 2))
         target = draw(st.integers(0, count - 1))
-        ends = ["EXIT", f"BRA `(.L_{target})", f"@P0 BRA `(.L_{target})", "@P0 EXIT", "BAR.SYNC 0x0", "NOP"]
-        lines.append(draw(st.sampled_from(ends)))
+        both, jump = f"@P0 BRA `(.L_{target})", f"BRA `(.L_{target})"
+        lines.append(draw(st.sampled_from([both, both, both, jump, jump, "EXIT", "@P0 EXIT", "BAR.SYNC 0x0", "NOP"])))
     # The parser takes NOPs at the end for padding.
     return (*lines, "EXIT")
+
+
+# Two cycles with two entries each: one pass over the blocks does not find the dominators.
+IRREDUCIBLE = (
+    *("@P0 BRA `(.L_5)", "BRA `(.L_4)"),  # 0, 1
+    *(".L_1:", "BRA `(.L_2)", ".L_2:", "@P0 BRA `(.L_1)", "BRA `(.L_3)"),  # 2, 3, 4
+    *(".L_3:", "BRA `(.L_2)"),  # 5
+    *(".L_4:", "@P0 BRA `(.L_3)", "BRA `(.L_2)"),  # 6, 7
+    *(".L_5:", "BRA `(.L_1)", "EXIT"),  # 8, 9
+)
+
+ENTERED_BY_DEAD_CODE = (
+    *(".L_0:", "MOV R0, RZ", ".L_1:", "@P0 BRA `(.L_0)", "EXIT"),
+    *("MOV R0, RZ", "BRA `(.L_1)", "EXIT"),
+)
 
 
 def reachable(graph: ControlFlowGraph, without: int | None = None) -> set[int]:
@@ -57,7 +72,9 @@ def test_blocks_partition_the_instructions(lines: tuple[str, ...]) -> None:
                 assert graph.blocks[graph.block_of[target // 16]].start == target // 16
 
 
+@settings(max_examples=300)
 @given(random_code())
+@example(IRREDUCIBLE)
 def test_immediate_dominators_against_the_definition(lines: tuple[str, ...]) -> None:
     graph = build_cfg(code(*lines))
     alive = reachable(graph)
@@ -73,7 +90,9 @@ def test_immediate_dominators_against_the_definition(lines: tuple[str, ...]) -> 
         assert strict == dominators_of(graph, immediate)
 
 
+@settings(max_examples=300)
 @given(random_code())
+@example(ENTERED_BY_DEAD_CODE)
 def test_natural_loops_against_the_definition(lines: tuple[str, ...]) -> None:
     graph = build_cfg(code(*lines))
     alive = reachable(graph)

@@ -281,6 +281,17 @@ def test_a_sampled_block_does_not_find_its_own_data_as_its_neighbours() -> None:
     assert found.accesses[0].l1_hit == 0
 
 
+@pytest.mark.parametrize(("l1_blocks", "hit"), [(8, 0.5), (2, 0)])
+def test_few_samples_get_their_share_of_the_l1(l1_blocks: int, hit: float) -> None:
+    # Each block reads its own 4 KiB twice; eight of them are resident, two were sampled.
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(0, A + (block[0] * 7919 % 4001) * 4096 + LANES * 128)] * 2
+
+    twice = profile(GATHER, (64, 1, 1), of, samples=(0, 1), allocations=BUFFERS)
+    found = analyse_memory(twice, geometry(sms=1, blocks_per_sm=8, l1=l1_blocks * 4 * KIB))
+    assert found.accesses[0].l1_hit == hit
+
+
 # Other spaces and kinds -----------------------------------------------------------------------------------------
 
 

@@ -3,5 +3,6 @@
 from .content import buffer_content
 from .limits import Limits
 from .run import Emulation, emulate
+from .sampling import sample_blocks
 
-__all__ = ["Emulation", "Limits", "buffer_content", "emulate"]
+__all__ = ["Emulation", "Limits", "buffer_content", "emulate", "sample_blocks"]

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ..errors import EmulationError
 from ..kernel.instruction import Instruction
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from .bits import LANES
 from .decode import Decoder, place
 from .frame import Frame
 from .memory import ARENA_START, Region
@@ -47,7 +46,7 @@ class Site:
 
         `unused` bytes at the end of each lane's element may lie outside the buffer.
         """
-        addresses = np.broadcast_to(addresses, (f.rows, LANES))
+        addresses = f.spread(addresses)
         index: Index
         region = self._region
         lanes = f.exec
@@ -83,7 +82,7 @@ class Site:
         for number in used:
             region = memory.regions[number]
             memory.prepare(region, (addresses - region.base)[lanes & (found == number)])
-        if len(used) == 1:
+        if len(used) == 1 and unused is None:
             self._region = memory.regions[used[0]]
             self._room = np.uint64(self._region.size - self.width)
         self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
@@ -92,7 +91,7 @@ class Site:
 
     def shared_index(self, f: Frame, addresses: Value) -> Index:
         """Indices into the shared memory's view of this width, of 32-bit addresses within the block."""
-        addresses = np.broadcast_to(addresses, (f.rows, LANES))
+        addresses = f.spread(addresses)
         offsets: Index = addresses.astype(np.int64)
         if f.exec is not None:
             offsets *= f.exec
@@ -108,7 +107,7 @@ class Site:
 
     def local_index(self, f: Frame, addresses: Value) -> tuple[Index, Index]:
         """Indices of the (first) word of each lane in local memory, and the byte offsets in that word."""
-        addresses = np.broadcast_to(addresses, (f.rows, LANES))
+        addresses = f.spread(addresses)
         offsets = addresses.astype(np.int64)
         if f.exec is not None:
             offsets *= f.exec

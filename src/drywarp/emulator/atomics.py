@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UnsupportedInstructionError
+from ..errors import EmulationError, UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import RZ, Address, Operand, Predicate, Register
 from .access import Site
 from .bits import LANES
-from .decode import Decoder, Step, opcode
+from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
@@ -154,7 +154,7 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
             if put_success is not None:
                 put_success(f, success if name == "CAS" else np.bool_(True))
 
-        where = np.array(np.broadcast_to(addresses(f), (f.rows, LANES)))
+        where = np.array(f.spread(addresses(f)))
         if space == "generic":
             in_each_space(f, where, access)
         else:
@@ -168,7 +168,7 @@ class _Runner:
 
     def __init__(self, d: Decoder, i: Instruction, kind: np.dtype[Any], update: Update, name: str, loses: bool) -> None:
         self._site = Site(d, i, "atomic", kind.itemsize)
-        self._kind, self._update = kind, update
+        self._kind, self._update, self._where = kind, update, place(d.kernel, i)
         self._additive = name in ("ADD", "POPC")
         # A sum whose old values nobody reads needs no order; NumPy adds in the order of lanes.
         self._only_adds = self._additive and loses
@@ -182,7 +182,7 @@ class _Runner:
             index = self._site.global_index(f, addresses)
             memory = self._site.memory_view
         else:
-            raise UnsupportedInstructionError("atomics on local memory")
+            raise EmulationError(f"{self._where}: atomic operation on local memory")
         memory = memory.view(self._kind)
         lanes = f.exec
         flat_index, flat_a, flat_b = (
@@ -218,14 +218,14 @@ def _packed(
     put = d.put(destination) if destination is not None else None
 
     def run(f: Frame) -> None:
-        values = np.array(np.broadcast_to(source(f), (f.rows, LANES)))
+        values = np.array(f.spread(source(f)))
 
         def access(found: str, local: Value) -> None:
             old = runner(f, found, local, values, values)
             if put is not None:
                 put(f, old)
 
-        where = np.array(np.broadcast_to(addresses(f), (f.rows, LANES)))
+        where = np.array(f.spread(addresses(f)))
         if space == "generic":
             in_each_space(f, where, access)
         else:

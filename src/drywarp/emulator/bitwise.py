@@ -8,9 +8,10 @@ from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import PT, Immediate, Predicate, Register
 from .bits import popcount
+from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .integer import THIRTY_TWO, boolean_op, wide
+from .integer import THIRTY_TWO, wide
 from .logic import lookup
 from .operands import ZERO, Fetch, Value
 

@@ -124,7 +124,7 @@ def _guarded_uniform(step: Step, test: Fetch, index: int) -> Step:
     """A step under a uniform predicate, or one that writes a uniform register: narrows whole warps."""
 
     def guarded(f: Frame) -> None:
-        lanes = np.broadcast_to(test(f), (f.rows, 32)) & f.lanes()
+        lanes = f.spread(test(f)) & f.lanes()
         counts = popcount(pack(lanes))
         if not counts.any():
             return

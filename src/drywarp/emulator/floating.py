@@ -8,10 +8,10 @@ import numpy as np
 
 from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
-from ..kernel.operand import PT, Constant, Predicate, Register
+from ..kernel.operand import PT, Operand, Predicate
+from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .integer import boolean_op
 from .operands import SIGN, ZERO, Fetch, Value, flush_denormals
 from .rounding import ROUNDINGS, narrow, round_to_odd, sum_to_float32
 
@@ -182,8 +182,8 @@ def _select(d: Decoder, i: Instruction) -> Step:
     flush = "FTZ" in i.modifiers
     put, test = d.put(i.operands[0]), d.predicate(p_op)
 
-    def bits(operand: Register | Constant | object) -> Fetch:
-        fetch = d.f32(operand, flush)  # type: ignore[arg-type]
+    def bits(operand: Operand) -> Fetch:
+        fetch = d.f32(operand, flush)
         return lambda f: fetch(f).view(np.uint32)
 
     a, b = bits(a_op), bits(b_op)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .bits import FULL, LANES, first_lane, pack, popcount, unpack
-from .machine import PREDICATES, U32, UNIFORM_REGISTERS, Machine
+from .machine import PREDICATES, U32, Machine
 
 Lanes = npt.NDArray[np.bool_]
 _SPAN_ALWAYS = 32
@@ -43,7 +43,7 @@ class Frame:
 
     __slots__ = (
         "P", "R", "U", "UP", "_bits", "active", "counts", "exec", "gathered", "index", "live_version", "machine",
-        "mask", "members", "record", "rows", "shared_base", "total", "uniform_mask", "warps",
+        "mask", "members", "record", "rows", "shared_base", "total", "uniform_mask", "warps", "whole",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, rows: Rows, index: Any, active: U32, gathered: bool) -> None:
@@ -63,6 +63,8 @@ class Frame:
         self.shared_base = machine.shared_base[index][:, None]
         self._bits: U32 | None = None
         self.live_version = -1
+        # Whether the frame holds its blocks' live lanes completely, and the version of `live` that this is of.
+        self.whole: tuple[int, bool] = (-1, False)
         # What the recorder keeps of every step of this frame: machine warps and their active lanes.
         members = slice(None) if self.members is None else self.members
         self.record = (self.warps[members].astype(np.int32), self.counts[members].astype(np.uint8))
@@ -115,6 +117,11 @@ class Frame:
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Undo `narrow`."""
         self.exec, self.mask, self._bits = saved
+
+    def spread(self, value: Any) -> Any:
+        """A value per lane, shape (rows, 32), of one that is perhaps the same for all."""
+        shape = (self.rows, LANES)
+        return value if value.shape == shape else np.broadcast_to(value, shape)
 
     def lanes(self) -> Lanes:
         """The executing lanes, shape (rows, 32)."""
@@ -183,11 +190,11 @@ class FrameCache:
         rows = self._scratch_rows.get(count)
         if rows is None:
             words, lanes, uniform, uniform_lanes = self._scratch
-            registers = len(self._machine.registers)
+            registers, uniform_registers = len(self._machine.registers), len(self._machine.uniform)
             rows = Rows(
                 words[: registers * count * LANES].reshape(registers, count, LANES),
                 lanes[: PREDICATES * count * LANES].reshape(PREDICATES, count, LANES),
-                uniform[: UNIFORM_REGISTERS * count].reshape(UNIFORM_REGISTERS, count, 1),
+                uniform[: uniform_registers * count].reshape(uniform_registers, count, 1),
                 uniform_lanes[: PREDICATES * count].reshape(PREDICATES, count, 1),
             )
             self._scratch_rows[count] = rows

@@ -179,21 +179,23 @@ class Groups:
                 # A stated count is met by whole warps: each counts for 32 threads, full or not.
                 ready = (there != 0).sum(axis=1) * LANES >= threads
             ready &= waiting.reshape(-1, per_block).any(axis=1)
-            for block in np.flatnonzero(ready):
-                span = slice(block * per_block, (block + 1) * per_block)
-                self._reduce(int(block), number, span, waiting[span])
-                self.arrived[number, span] = 0
-                self.votes[number, span] = 0
-                self.state[:, span][at[:, span]] = RUN
-            waits = self.state == AT_BARRIER
+            if not ready.any():
+                continue
+            if self.reduction[number]:
+                self._reduce(number, ready, waiting)
+            released = np.repeat(ready, per_block)
+            self.arrived[number, released] = 0
+            self.votes[number, released] = 0
+            self.state[at & released] = RUN
 
-    def _reduce(self, block: int, number: int, span: slice, waiting: U32) -> None:
-        """Leave the result of a reduction where B2R finds it: until the block's next one."""
-        count = int(popcount(self.votes[number, span]).sum())
+    def _reduce(self, number: int, blocks: npt.NDArray[np.bool_], waiting: U32) -> None:
+        """Leave the results of a reduction where B2R finds them: until the block's next one."""
+        per_block = self.machine.warps_per_block
+        votes = popcount(self.votes[number]).reshape(-1, per_block).sum(axis=1)
         kind = self.reduction[number]
+        result = votes
         if kind == "AND":
-            count = int(count == int(popcount(waiting).sum()))
+            result = votes == popcount(waiting).reshape(-1, per_block).sum(axis=1)
         elif kind == "OR":
-            count = int(count > 0)
-        if kind:
-            self.machine.barrier_result[block] = count
+            result = votes > 0
+        self.machine.barrier_result[blocks] = result[blocks]

@@ -7,16 +7,17 @@ in them, and a result is rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import Constant, Immediate, Operand, Predicate, Register
+from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .floating import FLOAT_COMPARE, choice
 from .frame import Frame
-from .integer import boolean_op
 from .operands import ZERO, Fetch, Value, constant
 
 _LOW = np.uint32(0xFFFF)
@@ -102,7 +103,7 @@ def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16
         return -values if negate else values
 
     if d.known(operand) is not None:
-        none: Frame = None  # type: ignore[assignment]
+        none: Any = None
         return constant(fetch(none))
     return fetch
 
@@ -142,7 +143,8 @@ def _fused(d: Decoder, i: Instruction) -> Step:
     sources = half_sources(i.operands[1:])
     a_op, b_op, c_op = sources[:3]
     a, b, c = (half_source(d, s, _is_bf16(i)) for s in (a_op, b_op, c_op))
-    if d.known(a_op) == 0 == d.known(b_op) and isinstance(c_op, tuple) and not isinstance(a_op, tuple):  # type: ignore[arg-type]
+    zeros = all(not isinstance(o, tuple) and d.known(o) == 0 for o in (a_op, b_op))
+    if zeros and isinstance(c_op, tuple):
         # The compiler's other way to load a constant: -0 * 0 + c.
         return _move_constant(d, i, c_op)
     store = _writer(d, i)

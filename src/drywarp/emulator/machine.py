@@ -18,7 +18,6 @@ from ..kernel.launch import Launch
 from .bits import LANES, pack
 
 U32 = npt.NDArray[np.uint32]
-UNIFORM_REGISTERS = 80
 PREDICATES = 7
 BARRIER_REGISTERS = 16
 BLOCK_BARRIERS = 16
@@ -32,15 +31,17 @@ class Machine:
     that executed instructions under a guard.
     """
 
-    def __init__(self, kernel: Kernel, launch: Launch, blocks: Sequence[int], registers: int, local_bytes: int) -> None:
+    def __init__(
+        self, kernel: Kernel, launch: Launch, blocks: Sequence[int], registers: tuple[int, int], local_bytes: int
+    ) -> None:
         self.kernel = kernel
         self.launch = launch
         self.blocks = list(blocks)
         self.warps_per_block = launch.warps_per_block
         self.warps = warps = len(self.blocks) * self.warps_per_block
-        self.registers: U32 = np.zeros((registers, warps, LANES), np.uint32)
+        self.registers: U32 = np.zeros((registers[0], warps, LANES), np.uint32)
         self.predicates = np.zeros((PREDICATES, warps, LANES), np.bool_)
-        self.uniform: U32 = np.zeros((UNIFORM_REGISTERS, warps, 1), np.uint32)
+        self.uniform: U32 = np.zeros((registers[1], warps, 1), np.uint32)
         self.uniform_predicates = np.zeros((PREDICATES, warps, 1), np.bool_)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
         self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
@@ -86,7 +87,8 @@ class Machine:
     def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
         resources = kernel.resources
         static = resources.shared_reserved + resources.shared_bytes
-        self.shared_bytes = static + launch.dynamic_shared
+        # Dynamic shared memory follows the static, aligned for its widest type.
+        self.shared_bytes = -(-static // 16) * 16 + launch.dynamic_shared if launch.dynamic_shared else static
         stride = -(-max(self.shared_bytes, 16) // 16) * 16
         memory = np.zeros(len(self.blocks) * stride, np.uint8)
         self.shared: dict[int, npt.NDArray[Any]] = {

@@ -59,7 +59,7 @@ class DeviceMemory:
             self.regions.append(self.image)
             at = _aligned(at + len(image) + _GAP)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
-        self._arena = np.frombuffer(mmap.mmap(-1, at - ARENA_START, flags=flags), np.uint8)
+        self._arena = np.frombuffer(mmap.mmap(-1, max(at - ARENA_START, mmap.PAGESIZE), flags=flags), np.uint8)
         self.views: dict[int, npt.NDArray[Any]] = {
             1: self._arena,
             2: self._arena.view(np.uint16),

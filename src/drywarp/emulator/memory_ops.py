@@ -169,7 +169,7 @@ def _local_store(f: Frame, site: Site, addresses: Value, values: Value) -> None:
 
 def split_generic(f: Frame, addresses: Value) -> list[tuple[str, Any]]:
     """Spaces that generic addresses lie in, with the lanes of each; None for all executing lanes."""
-    addresses = np.broadcast_to(addresses, (f.rows, LANES))
+    addresses = f.spread(addresses)
     top = addresses >> _WINDOW_SHIFT
     shared, local = top == _SHARED_TOP, top == _LOCAL_TOP
     lanes = f.lanes()
@@ -238,7 +238,7 @@ def _load(d: Decoder, i: Instruction) -> Step:
 
     def load_generic(f: Frame) -> None:
         # Addresses are taken once: the destination may be the address register.
-        where = np.array(np.broadcast_to(addresses(f), (f.rows, LANES)))
+        where = np.array(f.spread(addresses(f)))
         in_each_space(f, where, lambda found, local: scatter_words(f, puts, load_from(f, site, found, local), extend))
 
     return load_generic if space == "generic" else load
@@ -279,7 +279,7 @@ def _copy(d: Decoder, i: Instruction) -> Step:
     def fetch(f: Frame) -> Value:
         if not partial:
             return load_from(f, from_site, "global", source(f))
-        where = np.broadcast_to(source(f), (f.rows, LANES))
+        where = f.spread(source(f))
         unused = where & np.uint64(width - 1)
         values = from_site.memory_view.take(from_site.global_index(f, where - unused, unused))
         data = values.view(np.uint8).reshape(*values.shape, width)
@@ -290,7 +290,7 @@ def _copy(d: Decoder, i: Instruction) -> Step:
         if valid is None:
             values = fetch(f)
         else:
-            good = np.broadcast_to(valid(f), (f.rows, LANES)) & f.lanes()
+            good = f.spread(valid(f)) & f.lanes()
             values = np.zeros((f.rows, LANES), from_site.memory_view.dtype)
             if good.any():
                 saved = f.narrow(good)

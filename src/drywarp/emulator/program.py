@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +9,36 @@ import numpy as np
 from ..errors import EmulationError
 from ..kernel.cfg import BasicBlock, ControlFlowGraph, ends_block
 from ..kernel.instruction import Instruction
-from ..kernel.operand import Operand, Register
-from . import atomics, bitwise, control, convert, double, floating, half, integer, memory_ops, special, tensor, warp_ops
-from .control import Finish, build_finish
+from ..kernel.operand import RZ, Register
+from . import (
+    atomics,
+    bitwise,
+    block_barriers,
+    compare,
+    control,
+    convergence,
+    convert,
+    double,
+    floating,
+    half,
+    integer,
+    memory_ops,
+    special,
+    tensor,
+    warp_ops,
+)
 from .decode import Decoder, Step
+from .finish import Finish, build_finish
 from .frame import Frame
 from .operands import Touched
 
 HANDLER_MODULES = (
     atomics,
     bitwise,
+    block_barriers,
+    compare,
     control,
+    convergence,
     convert,
     double,
     floating,
@@ -32,6 +50,9 @@ HANDLER_MODULES = (
     warp_ops,
 )
 """Modules whose import registers the handlers of the opcodes."""
+_CONVENTION_REGISTERS = 21
+"""Registers that calls of code outside the kernel use, named or not (see `control`)."""
+_WIDEST_VECTOR = 8
 
 
 @dataclass(frozen=True)
@@ -136,16 +157,16 @@ def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGrap
     return frozenset(spinning)
 
 
-def highest_register(instructions: tuple[Instruction, ...]) -> int:
-    """The highest general register that any operand names, with room for the widest vector after it."""
+def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
+    """How many general and uniform registers a kernel may touch.
 
-    def index_of(operand: Operand | Register | None) -> int:
-        return operand.index if isinstance(operand, Register) and not operand.uniform and operand.index < 255 else 0
-
-    highest = 0
-    find: Callable[[object], object] = lambda o: getattr(o, "base", None) or getattr(o, "register", None)  # noqa: E731
+    One more than the highest that any operand names, and room for the widest vector that starts there.
+    """
+    highest = [_CONVENTION_REGISTERS, 0]
     for instruction in instructions:
         for operand in instruction.operands:
-            inner = find(operand)
-            highest = max(highest, index_of(operand), index_of(inner if isinstance(inner, Register) else None))
-    return max(highest, 20) + 16
+            named = (operand, *(getattr(operand, part, None) for part in ("base", "register", "uniform", "descriptor")))
+            for register in named:
+                if isinstance(register, Register) and register.index != RZ:
+                    highest[register.uniform] = max(highest[register.uniform], register.index)
+    return highest[0] + _WIDEST_VECTOR, highest[1] + _WIDEST_VECTOR

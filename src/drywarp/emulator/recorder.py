@@ -68,8 +68,12 @@ class Recorder:
         self._blocks.append((block, self.first_warp, warps, lanes))
 
     def access(self, frame: Frame, instruction: int, addresses: Value, space: int) -> None:
-        """Note an access of the frame's executing lanes; `addresses` are bytes, shape (rows, 32)."""
-        addresses = np.broadcast_to(addresses, (frame.rows, LANES))
+        """Note an access of the frame's executing lanes; `addresses` are bytes, shape (rows, 32).
+
+        A copy from global to shared memory is two accesses; a matrix load is one of 16 bytes by the
+        lanes that address its rows.
+        """
+        addresses = frame.spread(addresses)
         addresses = addresses.view(np.int64) if addresses.dtype.itemsize == 8 else addresses.astype(np.int64)
         lanes = frame.exec
         warps = frame.warps

@@ -18,8 +18,8 @@ from .constants import ConstantBanks, build_banks
 from .decode import Decoder
 from .limits import Limits
 from .machine import Machine
-from .memory import DeviceMemory, Region
-from .program import Program, highest_register
+from .memory import DeviceMemory
+from .program import Program, register_counts
 from .recorder import Recorder
 from .sampling import Blocks, sample_blocks
 from .scheduler import Budget, Scheduler
@@ -39,7 +39,6 @@ class Emulation:
     profile: Profile
     constants: ConstantBanks
     memory: DeviceMemory
-    names: tuple[str, ...]
 
     def buffer(self, which: str | int) -> npt.NDArray[Any]:
         """A copy of a buffer after the run, by parameter name or argument ordinal.
@@ -70,15 +69,14 @@ def emulate(
     launch does not fit the kernel.
     """
     samples = sample_blocks(launch.grid, blocks)
-    buffers = _buffers(kernel, launch)
-    memory = DeviceMemory(buffers, kernel.global_image, launch.seed)
+    memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed)
     local_bytes = _local_bytes(kernel)
     banks = build_banks(kernel, launch, memory, local_bytes)
     recorder = Recorder()
     cfg = build_cfg(kernel.instructions, _indirect_targets(kernel))
     program = Program(Decoder(kernel, banks, memory, recorder), cfg)
     budget = Budget(limits)
-    registers = highest_register(kernel.instructions)
+    registers = register_counts(kernel.instructions)
     per_block = launch.warps_per_block
     guarded = np.zeros((len(samples), len(kernel.instructions)), np.int64)
     notes: set[str] = set()
@@ -102,11 +100,11 @@ def emulate(
         paths=paths,
         accesses=recorder.access_log(),
         thread_instructions=_thread_instructions(program, recorder, guarded, len(samples), per_block),
-        allocations={name: (region.start, region.size) for name, region in _named(memory)},
+        allocations={region.name: (region.start, region.size) for region in memory.regions},
         steps=budget.warp_steps,
         notes=tuple(sorted(notes)),
     )
-    return Emulation(profile, banks, memory, tuple(name for name, _, _ in buffers))
+    return Emulation(profile, banks, memory)
 
 
 def _local_bytes(kernel: Kernel) -> int:
@@ -120,10 +118,6 @@ def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
     names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
     names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
     return [(names[n], n, a) for n, a in enumerate(launch.arguments) if isinstance(a, Buffer)]
-
-
-def _named(memory: DeviceMemory) -> list[tuple[str, Region]]:
-    return [(region.name, region) for region in memory.regions]
 
 
 def _indirect_targets(kernel: Kernel) -> list[int]:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmulationError, EmulationLimitError
-from .control import MOVED
 from .decode import place
+from .finish import MOVED
 from .frame import Frame, FrameCache
 from .groups import EMPTY, FAR, RUN, WAITS_FOR, Groups
 from .limits import Limits
@@ -28,6 +28,7 @@ _ROTATE_EVERY = 512
 """Steps after which the group that has waited longest runs, wherever it stands."""
 
 _CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
+_WAITS = "threads wait for others in a loop, so counts depend on timing and are not exact"
 
 
 class Budget:
@@ -67,7 +68,8 @@ class Scheduler:
         self.others_wait = False
         self._next_other = int(FAR)
         self._step = 0
-        self._whole: dict[int, tuple[int, bool]] = {}
+        self._active = machine.live.copy()
+        self._frame = self.frames.frame(self._active, 0)
 
     def run(self) -> None:
         """Run until every lane has exited. Raises EmulationError on a deadlock or a faulty access."""
@@ -93,7 +95,10 @@ class Scheduler:
             raise EmulationError(self._deadlock())
         if self._step % _ROTATE_EVERY == _ROTATE_EVERY - 1 or self.program.block_at(pc).spins:
             stamps = np.where(runnable, groups.stamp, FAR)
-            pc = int(groups.pc.reshape(-1)[stamps.argmin()])
+            oldest = int(groups.pc.reshape(-1)[stamps.argmin()])
+            if oldest != pc and self.program.block_at(pc).spins:
+                self.machine.notes.add(_WAITS)
+            pc = oldest
         here = places == pc
         if len(here) == 1:
             present = here[0]
@@ -196,14 +201,13 @@ class Scheduler:
 
     def whole_blocks(self, frame: Frame) -> bool:
         """Whether the batch holds every live lane of every block that it has warps of."""
-        key, version = id(frame), self.groups.live_version
-        known = self._whole.get(key)
-        if known is None or known[0] != version:
+        version = self.groups.live_version
+        if frame.whole[0] != version:
             per_block = self.machine.warps_per_block
             missing = (self.machine.live & ~self._active).reshape(-1, per_block).any(axis=1)
             present = self._active.reshape(-1, per_block).any(axis=1)
-            known = self._whole[key] = (version, not (missing & present).any())
-        return known[1]
+            frame.whole = (version, not (missing & present).any())
+        return frame.whole[1]
 
     # Messages -------------------------------------------------------------------------------------
 

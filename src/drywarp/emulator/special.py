@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import UnsupportedInstructionError
+from ..errors import EmulationError, UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import Label, Predicate, Special
-from .bits import LANES
 from .constants import SHARED_WINDOW
-from .decode import Decoder, Step, opcode
+from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .operands import ZERO, Fetch, constant
 
@@ -78,7 +77,7 @@ def _to_uniform(d: Decoder, i: Instruction) -> Step:
     any_of = "OR" in i.modifiers
 
     def move(f: Frame) -> None:
-        value = np.broadcast_to(source(f), (f.rows, LANES))
+        value = f.spread(source(f))
         if any_of:
             put(f, np.bitwise_or.reduce(np.where(f.lanes(), value, ZERO), axis=1)[:, None])
         elif f.exec is None:
@@ -108,8 +107,20 @@ def _program_counter(d: Decoder, i: Instruction) -> Step:
     return read
 
 
+@opcode("BPT", "TRAP DRAIN PAUSE")
+def _trap(d: Decoder, i: Instruction) -> Step:
+    """A trap: `assert` and `__trap` end here, when any lane gets to it."""
+    where = place(d.kernel, i)
+
+    def trap(f: Frame) -> None:
+        row, lane = (int(x[0]) for x in np.nonzero(f.lanes()))
+        raise EmulationError(f"{where}: trap by {f.machine.thread_name(int(f.warps[row]), lane)}")
+
+    return trap
+
+
 @opcode(
-    "NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL NANOSLEEP PREEXIT ACQBULK"
+    "NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL PREEXIT ACQBULK"
     " WARPGROUPSET PMTRIG USETMAXREG UVIRTCOUNT",
     None,
 )

@@ -17,7 +17,7 @@ from ..kernel.instruction import Instruction
 from ..kernel.operand import RZ, Operand, Register
 from .access import Site
 from .bits import LANE, LANES
-from .decode import Decoder, Step, opcode
+from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
@@ -44,19 +44,24 @@ def _stack(f: Frame, fragments: Sequence[Fetch]) -> npt.NDArray[np.uint32]:
     return words
 
 
+def _places(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Places:
+    shape = np.broadcast_shapes(rows.shape, columns.shape)
+    return np.broadcast_to(rows, shape), np.broadcast_to(columns, shape)
+
+
 def _places_a(registers: int, per_register: int) -> Places:
     """Row and column of every element of a 16-row first operand, shape (32, registers, per_register)."""
     r = np.arange(registers)
     rows = _G[:, None, None] + 8 * (r & 1)[None, :, None]
     columns = _T[:, None, None] * per_register + np.arange(per_register) + (4 * per_register * (r >> 1))[None, :, None]
-    return np.broadcast_arrays(rows, columns)  # type: ignore[return-value]
+    return _places(rows, columns)
 
 
 def _places_b(registers: int, per_register: int) -> Places:
     """Row (the summed index) and column of every element of an 8-column second operand."""
     r = np.arange(registers)
     rows = _T[:, None, None] * per_register + np.arange(per_register) + (4 * per_register * r)[None, :, None]
-    return np.broadcast_arrays(rows, _G[:, None, None])  # type: ignore[return-value]
+    return _places(rows, _G[:, None, None])
 
 
 def _places_c(registers: int, per_register: int) -> Places:
@@ -64,7 +69,7 @@ def _places_c(registers: int, per_register: int) -> Places:
     element = np.arange(registers * per_register).reshape(registers, per_register)
     rows = _G[:, None, None] + 8 * (element >> 1)
     columns = 2 * _T[:, None, None] + (element & 1)
-    return np.broadcast_arrays(rows, columns)  # type: ignore[return-value]
+    return _places(rows, columns)
 
 
 def _matrix(values: Value, places: Places, shape: tuple[int, int]) -> Value:
@@ -171,7 +176,7 @@ def _double_multiply(d: Decoder, i: Instruction) -> Step:
     puts = [d.put(i.operands[0], part) for part in range(4)]
 
     def doubles(f: Frame, low: Fetch, high: Fetch) -> Value:
-        both = join(np.broadcast_to(low(f), (f.rows, LANES)), np.broadcast_to(high(f), (f.rows, LANES)))
+        both = join(f.spread(low(f)), f.spread(high(f)))
         return both.view(np.float64)
 
     def multiply(f: Frame) -> None:
@@ -195,11 +200,11 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
     address_of(i.operands[1])
     site, addresses = Site(d, i, "matrix load", 16), address32(d, i.operands[1])
     puts = [d.put(i.operands[0], part) for part in range(count)]
-    used = np.arange(LANES) < 8 * count
+    used, where = np.arange(LANES) < 8 * count, place(d.kernel, i)
 
     def load(f: Frame) -> None:
         if f.exec is not None and not (f.exec | ~f.lanes().any(axis=1, keepdims=True)).all():
-            raise UnsupportedInstructionError("LDSM under a divergent mask")
+            raise UnsupportedInstructionError(f"{where}: LDSM by a part of a warp is not supported by the emulator")
         lanes = f.lanes() & used
         saved = f.narrow(lanes)
         try:

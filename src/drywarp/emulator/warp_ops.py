@@ -52,7 +52,7 @@ def _shuffle(d: Decoder, i: Instruction) -> Step:
         fixed_source, fixed_valid = np.broadcast_to(source, LANES).copy(), np.broadcast_to(valid, LANES).copy()
 
         def exchange_fixed(f: Frame) -> None:
-            put(f, np.broadcast_to(a(f), (f.rows, LANES))[:, fixed_source])
+            put(f, f.spread(a(f))[:, fixed_source])
             put_valid(f, fixed_valid)
 
         return exchange_fixed
@@ -76,7 +76,7 @@ def _vote(d: Decoder, i: Instruction) -> Step:
 
     def vote(f: Frame) -> None:
         active = f.words()
-        ballot = pack(np.broadcast_to(test(f), (f.rows, LANES)) & f.lanes())
+        ballot = pack(f.spread(test(f)) & f.lanes())
         if put_mask is not None:
             put_mask(f, ballot[:, None])
         if put_answer is not None:
@@ -96,7 +96,7 @@ def _match(d: Decoder, i: Instruction) -> Step:
     all_of = "ALL" in i.modifiers
 
     def match(f: Frame) -> None:
-        values, lanes = np.broadcast_to(value(f), (f.rows, LANES)), f.lanes()
+        values, lanes = f.spread(value(f)), f.lanes()
         equal = (values[:, :, None] == values[:, None, :]) & lanes[:, None, :]
         mask = pack(equal.reshape(-1, LANES)).reshape(f.rows, LANES)
         if all_of:
@@ -144,7 +144,7 @@ def _transpose(d: Decoder, i: Instruction) -> Step:
     put, source = d.put(i.operands[0]), d.word(i.operands[1])
 
     def run(f: Frame) -> None:
-        words = np.ascontiguousarray(np.broadcast_to(source(f), (f.rows, LANES)))
+        words = np.ascontiguousarray(f.spread(source(f)))
         tile = words.view(np.uint16).reshape(f.rows, 8, 8)
         put(f, np.ascontiguousarray(tile.transpose(0, 2, 1)).reshape(f.rows, 64).view(np.uint32))
 

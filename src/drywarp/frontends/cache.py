@@ -32,7 +32,7 @@ def cache_folder() -> Path:
     return Path(override) if override else Path(platformdirs.user_cache_dir("drywarp"))
 
 
-_FORMAT = b"3"
+_FORMAT = b"4"
 """Changes whenever an entry holds something else than before for the same parts."""
 
 

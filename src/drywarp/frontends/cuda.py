@@ -14,7 +14,8 @@ from . import cache
 from .cubin import kernels_of
 from .disassemble import disassemble
 from .headers import header_folder
-from .nvrtc import compile_program
+from .host_code import compile_device_part, holds_host_code
+from .nvrtc import Compiled, compile_program
 from .source import (
     Declared,
     KernelDeclaration,
@@ -25,9 +26,12 @@ from .source import (
     type_names,
 )
 from .toolchain import tool_versions
+from .translation import Translation, gather
 
 HOST_HEADERS = Path(__file__).parent / "host_headers"
 """Stand-ins for headers of the host side, which NVRTC does not bring and device code rarely needs."""
+
+_PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
 INLINE_NAME = "kernel.cu"
 """The file name that the compiler is told for source that came as a string."""
@@ -106,12 +110,13 @@ def compile_cuda(
     text = read_source(source) if isinstance(source, Path) else source
     origin = str(source) if isinstance(source, Path) else INLINE_NAME
     folder = source.parent if isinstance(source, Path) else None
-    bodies = _included_bodies(text, folder, [Path(i) for i in options.includes])
+    translation = gather(text, origin, folder, [Path(i) for i in options.includes])
+    bodies = translation.bodies
     declaration = _declaration(text, bodies, entry, origin)
     expression = entry or ""
     if declaration:
         expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
-    compiled = _compile(text, origin, arch, expression, options, folder, bodies)
+    compiled = _compile(translation, arch, expression, options)
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression, expression)
     if symbol not in kernels:
@@ -148,26 +153,21 @@ def _named(parameters: Sequence[Parameter], declarations: Sequence[Declared]) ->
     )
 
 
-def _compile(
-    text: str,
-    origin: str,
-    arch: str,
-    expression: str,
-    options: CudaOptions,
-    folder: Path | None,
-    bodies: Sequence[str],
-) -> cache.Entry:
+def _compile(translation: Translation, arch: str, expression: str, options: CudaOptions) -> cache.Entry:
+    text, origin = translation.text, translation.origin
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
-    key = cache.key_of(text, origin, expression, *flags, *bodies, *sorted(tool_versions().values()))
+    key = cache.key_of(text, origin, expression, *flags, *translation.bodies, *sorted(tool_versions().values()))
     if (entry := cache.load(key)) is not None:
         return entry
-    if folder:
-        flags.append(f"-I{folder}")
+    if translation.folder:
+        flags.append(f"-I{translation.folder}")
     if includes(text):
         headers = header_folder()
-        flags += [f"-I{place}" for place in (headers, headers / "cccl", HOST_HEADERS)]
+        flags += [f"-I{place}" for place in (headers, headers / "cccl")]
+    # As nvcc does, so that a file may take INFINITY and the like for granted.
+    flags += [f"-I{HOST_HEADERS}", f"--pre-include={_PRE_INCLUDED}"]
     try:
-        compiled = compile_program(text, origin, flags, [expression])
+        compiled = _compiled(translation, flags, expression)
     except CompileError as error:
         # The compiler reports a bad name expression in a file of its own making.
         if str(error).startswith("__nv_name_map"):
@@ -181,24 +181,18 @@ def _compile(
     return entry
 
 
-def _included_bodies(text: str, folder: Path | None, search: Sequence[Path]) -> list[str]:
-    """Texts of all the user's files that are included, directly or not; they belong to the cache key.
+def _compiled(translation: Translation, flags: Sequence[str], expression: str) -> Compiled:
+    """Compile as it stands; where that fails and there is host code in the way, without that."""
+    try:
+        return compile_program(translation.text, translation.origin, flags, [expression])
+    except CompileError:
+        if not holds_host_code(translation):
+            raise
 
-    A name in quotes is looked for beside the file that includes it first, as the compiler does.
-    """
-    places = [*([folder] if folder else []), *search]
-    bodies: list[str] = []
-    seen: set[Path] = set()
-    pending = [(text, folder)]
-    while pending:
-        body, beside = pending.pop()
-        for name, quoted in includes(body):
-            for place in [*([beside] if beside and quoted else []), *places]:
-                path = place / name
-                if path.is_file():
-                    if path.resolve() not in seen:
-                        seen.add(path.resolve())
-                        bodies.append(path.read_text(encoding="utf-8", errors="replace"))
-                        pending.append((bodies[-1], path.parent))
-                    break
-    return bodies
+    def attempt(text: str, headers: Mapping[str, str]) -> Compiled:
+        # Functions without a qualifier that are left may be called from device code: constexpr ones can.
+        return compile_program(
+            text, translation.origin, [*flags, "--device-as-default-execution-space"], [expression], headers
+        )
+
+    return compile_device_part(translation, attempt)

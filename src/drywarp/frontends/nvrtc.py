@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,13 +61,24 @@ def install_headers(folder: Path) -> None:
     _checked("nvrtcInstallBundledHeaders", str(folder).encode(), 0, None)
 
 
-def compile_program(source: str, name: str, options: Sequence[str], expressions: Sequence[str] = ()) -> Compiled:
+def compile_program(
+    source: str,
+    name: str,
+    options: Sequence[str],
+    expressions: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Compiled:
     """Compile one program. `expressions` are kernel names, templates with their arguments included.
 
+    `headers` are texts by the name that an include directive gives; they go before files of that name.
     Raises CompileError whose text is the compiler's first error, with file and line.
     """
     program = ctypes.c_void_p()
-    _checked("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+    texts = headers or {}
+    strings = ctypes.c_char_p * len(texts)
+    bodies = strings(*(text.encode() for text in texts.values()))
+    names = strings(*(header.encode() for header in texts))
+    _checked("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), len(texts), bodies, names)
     try:
         for expression in expressions:
             _checked("nvrtcAddNameExpression", program, expression.encode())

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BLANKED = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]{0,16})\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S
-)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
+from .source import blank_comments, blank_directives
+
+# Possessive, because sources hold long stretches of blanked text.
+_DECLARATORS = re.compile(r"[\w\s,*&\[\]=]*+;")
 _OPENS_SCOPE = re.compile(r"^\s*(?:inline\s+)?(?:namespace(?P<name>\s+[\w:]+)?|extern)\s*$")
 
 
@@ -31,16 +31,6 @@ class Piece:
     header: str
     body: bool
     scope: tuple[str, ...]
-
-
-def blank_comments(text: str) -> str:
-    """The text with comments and literals blanked out, every line where it was."""
-    return _BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-
-
-def blank_directives(text: str) -> str:
-    """The text with preprocessor lines blanked out, continued ones included."""
-    return _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
 
 
 def closing(text: str, start: int) -> int:
@@ -85,8 +75,8 @@ def pieces(text: str) -> Iterator[Piece]:
 
 def _end_of_definition(clean: str, header: str, brace: int) -> int:
     """Where a definition ends: after its brace, or after the semicolon of a type or an initialiser."""
-    after = re.match(r"\s*(?:[\w\s,*&\[\]]*=?)?\s*;", clean[brace + 1 :])
+    after = _DECLARATORS.match(clean, brace + 1)
+    if after is None:
+        return brace + 1
     is_type = re.search(r"\b(struct|class|union|enum)\b(?![^(]*\()", header) is not None or "=" in header
-    if after and (is_type or after[0].strip() == ";"):
-        return brace + 1 + after.end()
-    return brace + 1
+    return after.end() if is_type or after[0].strip() == ";" else brace + 1

@@ -2,8 +2,9 @@
 
 from .fact import Fact
 from .gpu import ClassCost, Device, DramLevel, Gpu, L1Level, L2Level, Memory, Scheduler, SharedLevel, Subsystem
-from .load import gpu_names, load_gpu
+from .load import capabilities, gpu_names, limits_of, load_gpu
 from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, check_extents, occupancy
+from .parameters import Parameters
 
 __all__ = [
     "ClassCost",
@@ -16,13 +17,16 @@ __all__ = [
     "Memory",
     "Occupancy",
     "OccupancyLimits",
+    "Parameters",
     "Scheduler",
     "SharedLevel",
     "Subsystem",
     "blocks_by_shared",
+    "capabilities",
     "carveout",
     "check_extents",
     "gpu_names",
+    "limits_of",
     "load_gpu",
     "occupancy",
 ]

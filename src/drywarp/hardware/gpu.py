@@ -17,6 +17,7 @@ import msgspec
 from ..errors import UsageError
 from .fact import Fact
 from .occupancy import Count, OccupancyLimits
+from .parameters import Parameters
 from .vocabulary import Policy, Scope
 
 Cycles = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "cycles"})]
@@ -162,6 +163,12 @@ class Gpu:
         return not self.arch
 
     @property
+    def compiled_for_another(self) -> bool:
+        """Whether kernels are compiled for another architecture than this GPU's, as for Volta: `arch` says which."""
+        digits = self.arch.removeprefix("sm_").rstrip("af")
+        return bool(digits) and f"{digits[:-1]}.{digits[-1]}" != self.compute_capability
+
+    @property
     def device(self) -> Device:
         """SMs, clocks and Λ_launch."""
         device: Device = self._section("device")
@@ -178,6 +185,19 @@ class Gpu:
         """The memory levels."""
         memory: Memory = self._section("memory")
         return memory
+
+    @property
+    def parameters(self) -> Parameters:
+        """What single models ask for; all None where the file has no such section."""
+        parameters: Parameters = self.sections.get("parameters", Parameters())
+        return parameters
+
+    def parameter(self, name: str) -> float:
+        """A value of `[parameters]` that a model cannot do without; `UsageError` where it is absent."""
+        value: float | None = getattr(self.parameters, name)
+        if value is None:
+            raise UsageError(f"GPU {self.name} does not give parameters.{name}")
+        return value
 
     def _section(self, name: str) -> Any:
         try:

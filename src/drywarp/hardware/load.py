@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ..errors import UsageError
 from .check import (
     check_classes,
     check_compilation,
@@ -16,13 +17,14 @@ from .check import (
     check_tensor,
 )
 from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
+from .occupancy import OccupancyLimits
 from .resolve import Resolved, resolve
 from .schema import SECTIONS, convert
-from .toml_file import find, gpu_names
+from .toml_file import DATA, capabilities, did_you_mean, find, gpu_names
 
-__all__ = ["gpu_names", "load_gpu"]
+__all__ = ["capabilities", "gpu_names", "limits_of", "load_gpu"]
 
-_ORDER = ("device", "memory", "occupancy", "scheduler", "classes", "tensor", "subsystems")
+_ORDER = ("device", "memory", "occupancy", "scheduler", "parameters", "classes", "tensor", "subsystems")
 """The sections as they are shown: the product first, the classes' long list late."""
 
 
@@ -63,6 +65,19 @@ def load_gpu(name_or_path: str) -> Gpu:
         sections=sections,
         known=dict(sorted(resolved.facts.items(), key=lambda item: _ORDER.index(item[0].partition(".")[0]))),
     )
+
+
+def limits_of(compute_capability: str) -> OccupancyLimits:
+    """What an SM of a compute capability, such as ``"8.6"``, has room for; `capabilities` lists them."""
+    known = capabilities()
+    if compute_capability not in known:
+        hint = did_you_mean(compute_capability, known)
+        raise UsageError(f"no occupancy limits are known for compute capability {compute_capability!r}{hint}")
+    name = f"cc/{compute_capability}"
+    resolved = resolve(name, DATA / f"{name}.toml")
+    limits = convert(resolved.values["occupancy"], OccupancyLimits, "occupancy", resolved.error)
+    _check_sections({"occupancy": limits}, resolved)
+    return limits
 
 
 def _table(resolved: Resolved, section: str, kind: Any) -> dict[str, Any]:

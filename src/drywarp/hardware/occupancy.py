@@ -1,16 +1,18 @@
 """How many thread blocks fit on one SM, and what stops the next one.
 
-The rules are those of NVIDIA's cuda_occupancy.h for compute capability 8.0 and 9.0, in our own words:
+The rules are those of NVIDIA's cuda_occupancy.h, in our own words: from compute capability 2.0 on
 registers are allocated warp by warp, each warp in its partition's share of the register file; shared
-memory in units, the driver's reserve per block included. Not modelled: the limit by named barriers
-(64 an SM) and thread-block clusters.
+memory in units, the driver's reserve per block included. Compute capability 1.x, which that header has
+forgotten, allocates registers for a block at once; its rule is that of NVIDIA's occupancy calculator.
+Not modelled: the limit by named barriers, thread-block clusters, and the partitioned L1 caching that
+compute capability 5.2, 5.3, 6.1 and 6.2 offer.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -30,7 +32,10 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Section `[occupancy]` of a GPU file: what an SM has, and in which units it is dealt out.
 
     `carveout_bytes` are the sizes that shared memory can take out of `unified_bytes_per_sm`, ascending;
-    L1 has the rest. `max_block_extent` and `max_grid_extent` bound x, y and z of a launch.
+    L1 has the rest. Where shared memory is a memory of its own, that key is absent. A unit of registers
+    is allocated to each `warp`, or for the whole `block`. Whether a block may start at all is decided as if
+    its warps came in multiples of `warp_check_granularity`, where that is not the allocation's own.
+    `max_block_extent` and `max_grid_extent` bound x, y and z of a launch.
     """
 
     warp_size: Count
@@ -43,9 +48,11 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     registers_per_sm: Registers
     max_registers_per_block: Registers
     max_registers_per_thread: Registers
+    register_allocation: Literal["warp", "block"]
     register_allocation_unit: Registers
     warp_allocation_granularity: Count
-    unified_bytes_per_sm: Bytes
+    warp_check_granularity: Count | None = None
+    unified_bytes_per_sm: Bytes | None = None
     shared_bytes_per_sm: Bytes
     shared_bytes_per_block_default: Bytes
     shared_bytes_per_block_optin: Bytes
@@ -61,7 +68,7 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             return "carveout_bytes", "sizes in ascending order"
         if self.carveout_bytes[-1] != self.shared_bytes_per_sm:
             return "carveout_bytes", f"shared_bytes_per_sm = {self.shared_bytes_per_sm} as the largest size"
-        if self.shared_bytes_per_sm > self.unified_bytes_per_sm:
+        if self.unified_bytes_per_sm is not None and self.shared_bytes_per_sm > self.unified_bytes_per_sm:
             return "shared_bytes_per_sm", f"at most unified_bytes_per_sm = {self.unified_bytes_per_sm}"
         if self.shared_bytes_per_block_optin + self.shared_reserved_per_block > self.shared_bytes_per_sm:
             most = self.shared_bytes_per_sm - self.shared_reserved_per_block
@@ -78,7 +85,8 @@ class Occupancy:
     `fraction` is warps over warp slots, 0..1. `limits` holds, per resource of `RESOURCES`, the blocks
     that it alone would allow (None: it does not limit); `limiting` all resources that allow the
     fewest, in that order, and `limited_by` the first of them. `carveout_bytes` is the shared memory
-    that the driver sets aside for the resident blocks, `l1_bytes` what is left to L1.
+    that the driver sets aside for the resident blocks, `l1_bytes` what that leaves to L1: nothing where
+    the two are not one memory.
     """
 
     blocks_per_sm: int
@@ -103,12 +111,12 @@ def occupancy(
     launch that the GPU refuses.
     """
     warps = _warps(limits, threads_per_block)
-    per_warp = _registers_per_warp(limits, registers_per_thread, warps)
+    by_block = limits.register_allocation == "block"
+    registers, by_registers = (_block_registers if by_block else _warp_registers)(limits, registers_per_thread, warps)
     shared = _allocated_shared(limits, shared_bytes)
-    warps_by_registers = limits.registers_per_sm // limits.warp_allocation_granularity // per_warp
     by_resource: dict[str, int | None] = {
         "warps": limits.max_warps_per_sm // warps,
-        "registers": warps_by_registers * limits.warp_allocation_granularity // warps,
+        "registers": by_registers,
         "shared_memory": blocks_by_shared(limits, shared_bytes),
         "blocks": limits.max_blocks_per_sm,
     }
@@ -122,10 +130,10 @@ def occupancy(
         limited_by=limiting[0],
         limiting=limiting,
         limits=by_resource,
-        registers_per_block=per_warp * warps,
+        registers_per_block=registers,
         shared_bytes_per_block=shared,
         carveout_bytes=carved,
-        l1_bytes=limits.unified_bytes_per_sm - carved,
+        l1_bytes=limits.unified_bytes_per_sm - carved if limits.unified_bytes_per_sm else 0,
     )
 
 
@@ -154,18 +162,38 @@ def _warps(limits: OccupancyLimits, threads: int) -> int:
     return -(-threads // limits.warp_size)
 
 
-def _registers_per_warp(limits: OccupancyLimits, registers: int, warps: int) -> int:
-    if not 1 <= registers <= limits.max_registers_per_thread:
-        raise UsageError(f"{registers} registers per thread: this GPU takes 1 to {limits.max_registers_per_thread}")
+def _warp_registers(limits: OccupancyLimits, registers: int, warps: int) -> tuple[int, int]:
+    """Registers that a block takes, and the blocks that they allow, where each warp is served by itself."""
+    _check_registers(limits, registers)
+    partitions = limits.warp_allocation_granularity
     per_warp = _round_up(registers * limits.warp_size, limits.register_allocation_unit)
     # The launch check counts as if every partition got as many warps as the fullest one.
-    checked = per_warp * _round_up(warps, limits.warp_allocation_granularity)
-    if checked > limits.max_registers_per_block:
+    counted = _round_up(warps, limits.warp_check_granularity or partitions)
+    _check_block_registers(limits, registers, warps, per_warp * counted)
+    warps_that_fit = limits.registers_per_sm // partitions // per_warp * partitions
+    return per_warp * warps, warps_that_fit // warps
+
+
+def _block_registers(limits: OccupancyLimits, registers: int, warps: int) -> tuple[int, int]:
+    """The same where the block is served at once, its warps rounded up."""
+    _check_registers(limits, registers)
+    allocated = _round_up(warps, limits.warp_allocation_granularity) * registers * limits.warp_size
+    allocated = _round_up(allocated, limits.register_allocation_unit)
+    _check_block_registers(limits, registers, warps, allocated)
+    return allocated, limits.registers_per_sm // allocated
+
+
+def _check_registers(limits: OccupancyLimits, registers: int) -> None:
+    if not 1 <= registers <= limits.max_registers_per_thread:
+        raise UsageError(f"{registers} registers per thread: this GPU takes 1 to {limits.max_registers_per_thread}")
+
+
+def _check_block_registers(limits: OccupancyLimits, registers: int, warps: int, taken: int) -> None:
+    if taken > limits.max_registers_per_block:
         raise UsageError(
-            f"{registers} registers per thread and {warps} warps take {checked} registers per block: "
+            f"{registers} registers per thread and {warps} warps take {taken} registers per block: "
             f"this GPU has {limits.max_registers_per_block}"
         )
-    return per_warp
 
 
 def _allocated_shared(limits: OccupancyLimits, shared_bytes: int) -> int:

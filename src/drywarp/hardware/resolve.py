@@ -41,7 +41,7 @@ def resolve(name: str, path: Path) -> Resolved:
     """Read a file and its ancestors and merge them, the nearest last."""
     requested = read(name, path)
     resolved = Resolved(requested)
-    for file in _ancestry(requested, ()):
+    for file in ancestry(requested, ()):
         _merge(resolved, file)
     for key, fact in resolved.facts.items():
         owner = resolved.owners[key]
@@ -50,7 +50,7 @@ def resolve(name: str, path: Path) -> Resolved:
     return resolved
 
 
-def _ancestry(file: TomlFile, heirs: tuple[TomlFile, ...]) -> list[TomlFile]:
+def ancestry(file: TomlFile, heirs: tuple[TomlFile, ...]) -> list[TomlFile]:
     """What a file inherits from, the farthest first, and the file itself at the end; each file once."""
     files: list[TomlFile] = []
     for name in _parents(file):
@@ -59,7 +59,7 @@ def _ancestry(file: TomlFile, heirs: tuple[TomlFile, ...]) -> list[TomlFile]:
             circle = " -> ".join([*(heir.name for heir in (*heirs, file)), parent])
             raise file.error("inherits", f"goes round in a circle: {circle}")
         known = {other.path for other in files}
-        files += [f for f in _ancestry(read(parent, path), (*heirs, file)) if f.path not in known]
+        files += [f for f in ancestry(read(parent, path), (*heirs, file)) if f.path not in known]
     return [*files, file]
 
 
@@ -74,7 +74,7 @@ def _parents(file: TomlFile) -> list[str]:
 
 def _merge(resolved: Resolved, file: TomlFile) -> None:
     _merge_header(resolved, file)
-    for key, value, entry in _leaves(file, {k: v for k, v in file.content.items() if k not in HEADER}, ""):
+    for key, value, entry in leaves(file, {k: v for k, v in file.content.items() if k not in HEADER}, ""):
         for stale in [k for k in resolved.owners if f"{k}.".startswith(f"{key}.") or key.startswith(f"{k}.")]:
             del resolved.owners[stale]
             resolved.facts.pop(stale, None)
@@ -115,12 +115,12 @@ def _merge_sources(resolved: Resolved, file: TomlFile, table: Any) -> None:
             raise file.error(f"sources.{key}", "an inherited file uses this key for another source")
 
 
-def _leaves(file: TomlFile, table: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any, Entry | None]]:
+def leaves(file: TomlFile, table: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any, Entry | None]]:
     """Dotted key, plain value and fact of everything that a file says; names and switches need no fact."""
     for name, value in table.items():
         key = f"{prefix}{name}"
         if isinstance(value, dict) and not _ENTRY_KEYS & value.keys():
-            yield from _leaves(file, value, f"{key}.")
+            yield from leaves(file, value, f"{key}.")
         elif isinstance(value, dict):
             entry = convert(value, Entry, key, file.error)
             if isinstance(entry.value, float) and not math.isfinite(entry.value):

@@ -12,6 +12,7 @@ import msgspec
 from ..errors import InputFileError
 from .gpu import ClassCost, Device, FmaRate, Memory, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
+from .parameters import Parameters
 from .toml_file import did_you_mean
 
 SECTIONS: dict[str, type[msgspec.Struct]] = {
@@ -19,6 +20,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "scheduler": Scheduler,
     "occupancy": OccupancyLimits,
     "memory": Memory,
+    "parameters": Parameters,
 }
 """Sections with fixed keys."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from .blocks import Share, share_of
 from .extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
+from .occupancy import TRACE_POINTS, OccupancyTrace, occupancy_trace, trace_of
 from .policies import POLICIES, Policy, policy_named
-from .result import PROFILE_COLUMNS, REASONS, ExecutionProfile, SimulationResult
+from .reasons import REASONS
+from .result import PROFILE_COLUMNS, ExecutionProfile, SimulationResult
 
 __all__ = [
     "CURVE_BUDGET",
@@ -13,11 +15,15 @@ __all__ = [
     "POLICIES",
     "PROFILE_COLUMNS",
     "REASONS",
+    "TRACE_POINTS",
     "ExecutionProfile",
+    "OccupancyTrace",
     "Policy",
     "Share",
     "SimulationResult",
+    "occupancy_trace",
     "policy_named",
     "share_of",
     "simulate",
+    "trace_of",
 ]

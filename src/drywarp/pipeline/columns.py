@@ -34,5 +34,16 @@ SLOT_COLUMNS = 6
 NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED = range(7)
 PARTITION_COLUMNS = 7
 
+# A busy spell of a subsystem: when it began, and how long the subsystem was busy before it.
+SPELL_START, SPELL_BEFORE = range(2)
+SPELL_COLUMNS = 2
+
+SPELLS = 64
+"""Busy spells that are noted of a subsystem at once."""
+
+# What is written down of each block: its launch, and the block slot that it runs in.
+LAUNCHED, BLOCK_SLOT = range(2)
+BLOCK_COLUMNS = 2
+
 # Codes of REASONS that the loops give themselves.
-SELECTED, NOT_SELECTED, WAIT, AT_BARRIER = 0, 1, 5, 8
+SELECTED, NOT_SELECTED, WAIT, AT_BARRIER, DRAIN = 0, 1, 5, 8, 9

@@ -104,7 +104,7 @@ def run(workload: BoundWorkload, tables: Tables, share: Share, kinds: Ticks, pol
             f"{warps} concurrent warps of {longest} instructions are too many to issue out of order:"
             f" the most is {MOST_NODES} instructions together; shorten the loops"
         )
-    from .dataflow_loop import run_dataflow
+    from .dataflow_loop import WARP_COLUMNS, run_dataflow
 
     first_nodes = np.cumsum([0, *(len(path.nodes) for path in workload.paths)]).tolist()
     graph = unroll(workload, first_nodes[:-1])
@@ -117,6 +117,7 @@ def run(workload: BoundWorkload, tables: Tables, share: Share, kinds: Ticks, pol
             share.full,
             policy.greedy,
             policy.order,
+            state.cycle,
             tables.nodes,
             tables.levels,
             graph.node,
@@ -126,11 +127,12 @@ def run(workload: BoundWorkload, tables: Tables, share: Share, kinds: Ticks, pol
             graph.path_from,
             tables.block_paths,
             kinds,
-            np.full((warps, 14), -1, dtype=np.int64),
+            np.full((warps, WARP_COLUMNS), -1, dtype=np.int64),
             state.rank,
             state.at_rank,
             np.zeros(warps, dtype=np.int64),
             np.zeros(workload.warps_per_block, dtype=np.int64),
+            np.zeros((warps, longest), dtype=np.int64),
             np.zeros((warps, longest), dtype=np.int64),
             np.zeros((warps, longest), dtype=np.int64),
             np.zeros((warps, longest), dtype=np.int64),
@@ -143,6 +145,10 @@ def run(workload: BoundWorkload, tables: Tables, share: Share, kinds: Ticks, pol
             state.pending,
             state.pending_from,
             state.warp_ends,
+            state.blocks,
+            state.stalls,
+            state.spells,
+            state.newest,
             state.table,
         )
     )

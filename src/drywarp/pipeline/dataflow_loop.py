@@ -11,21 +11,25 @@ from typing import Any
 
 from numba import njit
 
+from .accounts import busy_before, busy_since, note_spell, notes_full
 from .columns import (
     ALIVE,
     ARRIVED,
     ASYNC,
     AT_BARRIER,
     BARRIER,
+    BLOCK_SLOT,
     BUSY_REASON,
     CANDIDATE,
     DEPENDENT_REASON,
+    DRAIN,
     ENDS,
     GREEDY,
     LAMBDA,
     LAST,
     LAST_ARRIVAL,
     LATENCY,
+    LAUNCHED,
     LEVEL_FROM,
     LEVEL_PER_PARTITION,
     LEVEL_RESOURCE,
@@ -40,6 +44,7 @@ from .columns import (
     ROOM,
     SELECTED,
     SEQUENCE,
+    SPELL_START,
     STALE,
     STALL,
     VALVE,
@@ -50,8 +55,11 @@ from .steps import admit, rank_by_launch, visit_levels
 # Columns of the warp table: where its graph begins, nodes not issued yet, candidates in its list, the
 # tick that the last issue's stall count ends at, the barrier that it stands at (else -1); and of the
 # node that last issued or opened what to tell its consumers: when each need is met (NEVER: not now).
-# EARLIEST is a lower bound on when a candidate of the list is ready.
+# EARLIEST is a lower bound on when a candidate of the list is ready. For the accounts: the node that issued
+# last (-1: none), and the tick that the time is accounted to.
 FIRST, LEFT, DONE, BLOCK, COUNT, GAP, WAITING, RECORD, TOLD, RESULT_AT, READ_AT, ISSUED_AT, WHY, EARLIEST = range(14)
+BEFORE, COUNTED = range(14, 16)
+WARP_COLUMNS = 16
 
 
 @njit(inline="always")
@@ -133,16 +141,31 @@ def _look(
     parts[q, STALE] = 0
 
 
+@njit(inline="always")
+def _write_down(
+    own: int, tick: int, partitions: int, nodes: Any, graph: Any, warps: Any, ready: Any, listed: Any, written: Any,
+    free: Any, spells: Any, newest: Any,
+) -> None:  # fmt: skip
+    """Before the notes on a subsystem begin anew: write down what its waiting instructions need of them."""
+    for w in range(len(warps)):
+        for k in range(warps[w, COUNT]):
+            d = listed[w, k]
+            if _resource(nodes, graph[warps[w, FIRST] + d], w % partitions) == own:
+                counted = max(warps[w, COUNTED], warps[w, GAP], ready[w, d])
+                if spells[own, 0, SPELL_START] <= counted < tick:
+                    written[w, d] = busy_before(own, counted, free, spells, newest)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_dataflow(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
-    nodes: Any, levels: Any, graph: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
+    cycle: int, nodes: Any, levels: Any, graph: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
     block_paths: Any, block_types: Any, warps: Any,
     rank: Any, at_rank: Any, age: Any, todo: Any, missing: Any, ready: Any, reasons: Any, listed: Any,
-    slots: Any, parts: Any, free: Any, busy: Any, changed: Any, pending: Any, pending_from: Any,
-    warp_ends: Any, table: Any,
+    written: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any, pending: Any, pending_from: Any,
+    warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `busy` and `table` (no rows: not recorded).
+    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table` (no rows: not recorded).
 
     Returns the number of instructions issued.
     """
@@ -170,6 +193,8 @@ def run_dataflow(
                 next_room = min(next_room, slots[other, ROOM])
             if next_block < len(block_types):
                 slots[b, SEQUENCE] = next_block
+                blocks[next_block, LAUNCHED] = start
+                blocks[next_block, BLOCK_SLOT] = b
                 slots[b, ENDS] = start
                 slots[b, ALIVE] = per_block
                 slots[b, ARRIVED] = 0
@@ -185,6 +210,8 @@ def run_dataflow(
                     warps[w, WAITING] = -1
                     warps[w, TOLD] = -1
                     warps[w, EARLIEST] = NEVER
+                    warps[w, BEFORE] = -1
+                    warps[w, COUNTED] = start
                     age[w] = next_block * per_block + i
                     if parts[w % partitions, GREEDY] == w:
                         parts[w % partitions, GREEDY] = -1
@@ -227,6 +254,24 @@ def run_dataflow(
                 reason = nodes[node, BUSY_REASON]
             if tick > bound:
                 reason = NOT_SELECTED
+            counted = warps[w, COUNTED]
+            if tick < counted:  # sooner than a cycle after the last
+                stalls[warps[w, BEFORE], SELECTED] -= counted - tick
+            if warps[w, GAP] > counted:
+                stalls[node, WAIT] += warps[w, GAP] - counted
+                counted = warps[w, GAP]
+            if ready[w, d] > counted:
+                stalls[node, reasons[w, d]] += ready[w, d] - counted
+                counted = ready[w, d]
+            throttled = busy_since(own, counted, written[w, d], free, spells, newest)
+            stalls[node, nodes[node, BUSY_REASON]] += throttled
+            stalls[node, NOT_SELECTED] += max(0, tick - counted) - throttled
+            warps[w, BEFORE] = node
+            warps[w, COUNTED] = tick + cycle
+            stalls[node, SELECTED] += cycle
+            if notes_full(own, tick, free, spells, newest):
+                _write_down(own, tick, partitions, nodes, graph, warps, ready, listed, written, free, spells, newest)
+            note_spell(own, tick, free, spells, newest)
             tail = full_left == 0 and tick >= full_end
             start = visit_levels(
                 levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed
@@ -290,6 +335,11 @@ def run_dataflow(
                 if warps[w, TOLD] >= 0:
                     _tell(w, partitions, warps, edge_from, edges, missing, ready, reasons, listed, parts)
                 if warps[w, LEFT] == 0 and warps[w, WAITING] < 0:
+                    over = warps[w, DONE] - warps[w, COUNTED]
+                    if over > 0:
+                        stalls[warps[w, BEFORE], DRAIN] += over
+                    elif over < 0:
+                        stalls[warps[w, BEFORE], SELECTED] += over
                     warp_ends[age[w]] = warps[w, DONE]
                     slots[b, ALIVE] -= 1
                     slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
@@ -310,6 +360,9 @@ def run_dataflow(
                 warps[w, RESULT_AT] = resume
                 warps[w, WHY] = AT_BARRIER
                 warps[w, DONE] = max(warps[w, DONE], resume)
+                if warps[w, LEFT] == 0 and resume > warps[w, COUNTED]:
+                    stalls[warps[w, BEFORE], AT_BARRIER] += resume - warps[w, COUNTED]
+                    warps[w, COUNTED] = resume
                 if record:
                     table[warps[w, RECORD], 5] = resume
                 todo[left] = w

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from ..bound import BoundWorkload, Item, Repeat
 from .blocks import Share, type_order
-from .result import SimulationResult
+from .result import SimulationResult, Ticks
 from .simulate import instructions_per_block, run_share
 
 LAUNCH_BUDGET = 12_000_000
@@ -107,12 +110,40 @@ def _continue(few: SimulationResult, more: SimulationResult, total: int, blocks:
     def line(first: float, second: float) -> float:
         return second + (second - first) * ahead / span
 
-    return SimulationResult(
-        total_ticks=more.total_ticks + ((more.total_ticks - few.total_ticks) * ahead + span // 2) // span,
+    def whole_line(first: int, second: int) -> int:
+        return second + ((second - first) * ahead + span // 2) // span
+
+    warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
+    stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
+    return replace(
+        more,
+        total_ticks=whole_line(few.total_ticks, more.total_ticks),
         issued=total,
         blocks=blocks,
         busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
         issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
-        warp_ends=more.warp_ends,
+        stall_ticks=apportion(stalls, warp_ticks),
         extrapolated=True,
     )
+
+
+def apportion(parts: npt.NDArray[np.float64], total: int) -> Ticks:
+    """Whole numbers in proportion to `parts` that add up to `total`; parts below zero count as none.
+
+    A line that falls reaches below zero where a reason becomes rarer the longer a run is. Rounding goes
+    to the largest remainders (the first of equals).
+    """
+    parts = np.maximum(parts, 0.0)
+    known = parts.sum()
+    if known <= 0 or total <= 0:
+        return np.zeros(parts.shape, dtype=np.int64)
+    shares = (parts * (total / known)).ravel()
+    whole = np.floor(shares).astype(np.int64)
+    # Beyond 2⁵³ ticks the sum of the shares may be off by more than one for each part.
+    missing = total - int(whole.sum())
+    each, rest = divmod(missing, len(whole))
+    order = np.argsort(whole - shares, kind="stable")
+    whole += each
+    whole[order[:rest]] += 1
+    result: Ticks = whole.reshape(parts.shape)
+    return result

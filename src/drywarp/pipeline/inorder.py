@@ -13,21 +13,25 @@ from typing import Any
 
 from numba import njit
 
+from .accounts import busy_before, busy_since, note_spell, notes_full
 from .columns import (
     ALIVE,
     ARRIVED,
     ASYNC,
     AT_BARRIER,
     BARRIER,
+    BLOCK_SLOT,
     BUSY_REASON,
     CANDIDATE,
     DEPENDENT_REASON,
+    DRAIN,
     ENDS,
     GREEDY,
     LAMBDA,
     LAST,
     LAST_ARRIVAL,
     LATENCY,
+    LAUNCHED,
     LEVEL_FROM,
     LEVEL_PER_PARTITION,
     LEVEL_RESOURCE,
@@ -48,6 +52,7 @@ from .columns import (
     SEQUENCE,
     SETS,
     SETS_READ,
+    SPELL_START,
     STALE,
     STALL,
     VALVE,
@@ -58,8 +63,10 @@ from .columns import (
 from .steps import admit, rank_by_launch, visit_levels
 
 # Columns of the warp table. AFTER is the tick that the next instruction has to wait for, for REASON;
-# WAITING the barrier node that the warp stands at, else -1.
-PLACE, END, DONE, NODE, REASON, BLOCK, POSITION, RECORD, AFTER, WAITING = range(10)
+# WAITING the barrier node that the warp stands at, else -1. For the accounts: the node that issued last (-1: none),
+# the tick that the time is accounted to, and what has left the notes on a subsystem (`busy_since`).
+PLACE, END, DONE, NODE, REASON, BLOCK, POSITION, RECORD, AFTER, WAITING, BEFORE, COUNTED, WRITTEN = range(13)
+WARP_COLUMNS = 13
 
 PRIORITY = (1 << PRIORITY_BITS) - 1
 
@@ -67,7 +74,7 @@ PRIORITY = (1 << PRIORITY_BITS) - 1
 @njit(inline="always")
 def _arm(
     w: int, partitions: int, warps: Any, nodes: Any, waits: Any, positions: Any,
-    slot_ready: Any, slot_reason: Any, ready: Any, resource: Any, parts: Any,
+    slot_ready: Any, slot_reason: Any, ready: Any, resource: Any, parts: Any, stalls: Any,
 ) -> None:  # fmt: skip
     """Make the warp's next instruction a candidate: not before AFTER, nor before its slots are ready."""
     tick = warps[w, AFTER]
@@ -78,6 +85,10 @@ def _arm(
         if slot_ready[w, slot] > tick:
             tick = slot_ready[w, slot]
             reason = slot_reason[w, slot]
+    counted = max(warps[w, COUNTED], warps[w, AFTER])
+    stalls[node, WAIT] += counted - warps[w, COUNTED]
+    stalls[node, reason] += max(0, tick - counted)
+    warps[w, COUNTED] = max(counted, tick)
     q = w % partitions
     warps[w, NODE] = node
     warps[w, REASON] = reason
@@ -137,16 +148,28 @@ def _look(
     parts[q, CANDIDATE] = w if tick < NEVER else -1
 
 
+@njit(inline="always")
+def _write_down(
+    own: int, tick: int, partitions: int, warps: Any, ready: Any, resource: Any, free: Any, spells: Any, newest: Any
+) -> None:
+    """Before the notes on a subsystem begin anew: write down what its waiting instructions need of them."""
+    for w in range(len(warps)):
+        q, j = w % partitions, w // partitions
+        counted = warps[w, COUNTED]
+        if ready[q, j] < NEVER and resource[q, j] == own and spells[own, 0, SPELL_START] <= counted < tick:
+            warps[w, WRITTEN] = busy_before(own, counted, free, spells, newest)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_in_order(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
-    nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, path_from: Any, block_paths: Any,
+    cycle: int, nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, path_from: Any, block_paths: Any,
     block_types: Any, warps: Any, ready: Any, resource: Any,
     rank: Any, at_rank: Any, age: Any, counters: Any, todo: Any,
     slot_ready: Any, slot_reason: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
-    pending: Any, pending_from: Any, warp_ends: Any, table: Any,
+    pending: Any, pending_from: Any, warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `busy` and `table` (no rows: not recorded).
+    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table` (no rows: not recorded).
 
     Returns the number of instructions issued.
     """
@@ -174,6 +197,8 @@ def run_in_order(
                 next_room = min(next_room, slots[other, ROOM])
             if next_block < len(block_types):
                 slots[b, SEQUENCE] = next_block
+                blocks[next_block, LAUNCHED] = start
+                blocks[next_block, BLOCK_SLOT] = b
                 slots[b, ENDS] = start
                 slots[b, ALIVE] = per_block
                 slots[b, ARRIVED] = 0
@@ -188,6 +213,8 @@ def run_in_order(
                     warps[w, AFTER] = start
                     warps[w, REASON] = SELECTED
                     warps[w, WAITING] = -1
+                    warps[w, BEFORE] = -1
+                    warps[w, COUNTED] = start
                     age[w] = next_block * per_block + i
                     if parts[w % partitions, GREEDY] == w:
                         parts[w % partitions, GREEDY] = -1
@@ -222,6 +249,18 @@ def run_in_order(
                 reason = nodes[node, BUSY_REASON]
             if tick > bound:
                 reason = NOT_SELECTED
+            counted = warps[w, COUNTED]
+            throttled = busy_since(own, counted, warps[w, WRITTEN], free, spells, newest)
+            stalls[node, nodes[node, BUSY_REASON]] += throttled
+            stalls[node, NOT_SELECTED] += max(0, tick - counted) - throttled
+            if tick < counted:  # sooner than a cycle after the last
+                stalls[warps[w, BEFORE], SELECTED] -= counted - tick
+            warps[w, BEFORE] = node
+            warps[w, COUNTED] = tick + cycle
+            stalls[node, SELECTED] += cycle
+            if notes_full(own, tick, free, spells, newest):
+                _write_down(own, tick, partitions, warps, ready, resource, free, spells, newest)
+            note_spell(own, tick, free, spells, newest)
             # What the instruction takes up.
             tail = full_left == 0 and tick >= full_end
             start = visit_levels(
@@ -298,8 +337,16 @@ def run_in_order(
                 left -= 1
                 w = todo[left]
                 if warps[w, PLACE] < warps[w, END]:
-                    _arm(w, partitions, warps, nodes, waits, positions, slot_ready, slot_reason, ready, resource, parts)
+                    _arm(
+                        w, partitions, warps, nodes, waits, positions, slot_ready, slot_reason, ready, resource,
+                        parts, stalls,
+                    )  # fmt: skip
                 else:
+                    over = warps[w, DONE] - warps[w, COUNTED]
+                    if over > 0:
+                        stalls[warps[w, BEFORE], DRAIN] += over
+                    elif over < 0:
+                        stalls[warps[w, BEFORE], SELECTED] += over
                     warp_ends[age[w]] = warps[w, DONE]
                     slots[b, ALIVE] -= 1
                     slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
@@ -322,6 +369,17 @@ def run_in_order(
                 warps[w, DONE] = max(warps[w, DONE], resume)
                 if record:
                     table[warps[w, RECORD], 5] = resume
+                # Time at the barrier is the next instruction's; where there is none, its own.
+                counted = warps[w, COUNTED]
+                if warps[w, PLACE] < warps[w, END]:
+                    node = positions[warps[w, PLACE], 0]
+                    if warps[w, AFTER] > counted:
+                        stalls[node, WAIT] += warps[w, AFTER] - counted
+                        counted = warps[w, AFTER]
+                if resume > counted:
+                    stalls[node, AT_BARRIER] += resume - counted
+                    counted = resume
+                warps[w, COUNTED] = counted
                 if resume >= warps[w, AFTER]:
                     warps[w, AFTER] = resume
                     warps[w, REASON] = AT_BARRIER

@@ -15,11 +15,8 @@ import numpy as np
 from ..bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat
 from ..errors import UsageError
 from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
-from .result import REASONS, Ticks
-
-# Beginnings of class names: what goes through the memory input/output queue, and what through the L1 cache.
-_SHORT = ("shared", "sfu", "convert", "shuffle", "reduce", "special_register", "constant_load", "bit", "vote")
-_LONG = ("global", "local", "texture", "async_copy", "mem")
+from .reasons import REASONS, busy_reason, dependent_reason
+from .result import Ticks
 
 
 @dataclass(frozen=True)
@@ -111,25 +108,9 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
         level_from,
         len(levels),
         int(workload.subsystems[node.subsystem].scope == "partition"),
-        REASONS.index(_dependent_reason(node)),
-        REASONS.index(_busy_reason(node)),
+        REASONS.index(dependent_reason(node)),
+        REASONS.index(busy_reason(node)),
     ]
-
-
-def _dependent_reason(node: BoundNode) -> str:
-    """What Nsight Compute calls waiting for this node's result: fixed latencies count as ``wait``."""
-    if node.levels or node.class_.startswith(_LONG):
-        return "long_scoreboard"
-    return "short_scoreboard" if node.class_.startswith(_SHORT) else "wait"
-
-
-def _busy_reason(node: BoundNode) -> str:
-    """What Nsight Compute calls waiting for this node's subsystem to be free."""
-    if node.class_ == "texture":
-        return "tex_throttle"
-    if node.class_.startswith(_LONG):
-        return "lg_throttle"
-    return "mio_throttle" if node.class_.startswith(_SHORT) else "math_pipe_throttle"
 
 
 def _place(program: Sequence[Item], first: int, places: list[list[int]], loops: list[list[int]], depth: int) -> int:

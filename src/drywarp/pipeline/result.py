@@ -7,28 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..bound import TICKS_PER_CYCLE
+from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from .reasons import REASONS
 
 Ticks = npt.NDArray[np.int64]
-
-REASONS = (
-    "selected",
-    "not_selected",
-    "math_pipe_throttle",
-    "lg_throttle",
-    "mio_throttle",
-    "wait",
-    "long_scoreboard",
-    "short_scoreboard",
-    "barrier",
-    "drain",
-    "tex_throttle",
-)
-"""Why an instruction issued no earlier, by code; the names are Nsight Compute's stall reasons.
-
-``selected`` stands where nothing held the instruction back: the first of a warp, at its launch.
-``drain`` is no instruction's: it is the time from a warp's last issue to its end.
-"""
 
 PROFILE_COLUMNS = ("warp", "block", "node", "position", "issue", "completion", "reason")
 
@@ -57,8 +39,17 @@ class SimulationResult:
 
     `busy_ticks` holds, for each subsystem, the λ summed over what was issued there, per instance (a
     subsystem that is in each partition counts the mean over them); `issue_busy_ticks` the same for
-    the valve. `warp_ends` are the end ticks of the simulated warps in launch order. `extrapolated`
-    says that only a part was simulated; `issued` then counts that of the whole share.
+    the valve. `extrapolated` says that only a part was simulated; all counts are those of the whole
+    share even so.
+
+    `stall_ticks` divides the time of all warps (`reasons.py`): a row per node, in the order of `nodes`
+    (path, node within the path), a column per reason of REASONS. Its sum is exactly the sum of all warps'
+    times from launch to end.
+
+    What is known of single warps and blocks is that of the simulated part, which took
+    `simulated_ticks`: `warp_ends` are the end ticks of its warps in launch order, `block_starts` the launch
+    ticks of its blocks, `block_slots` where each ran. Warp i of a block in slot b runs in partition
+    (b · warps per block + i) mod `partitions`.
     """
 
     total_ticks: int
@@ -66,7 +57,13 @@ class SimulationResult:
     blocks: int
     busy_ticks: tuple[float, ...]
     issue_busy_ticks: float
+    stall_ticks: Ticks
+    nodes: tuple[tuple[int, int], ...]
+    partitions: int
+    simulated_ticks: int
     warp_ends: Ticks
+    block_starts: Ticks
+    block_slots: Ticks
     extrapolated: bool = False
     profile: ExecutionProfile | None = None
 
@@ -74,3 +71,29 @@ class SimulationResult:
     def cycles(self) -> float:
         """Total time in SM cycles."""
         return self.total_ticks / TICKS_PER_CYCLE
+
+    @property
+    def warp_ticks(self) -> int:
+        """The time of all warps together, from launch to end: active warps summed over the time."""
+        return int(self.stall_ticks.sum())
+
+    @property
+    def mean_occupancy(self) -> float:
+        """Achieved occupancy: active warps, weighted by time."""
+        return self.warp_ticks / self.total_ticks if self.total_ticks else 0.0
+
+    def node_stalls(self, workload: BoundWorkload) -> dict[int, dict[str, float]]:
+        """The same for each instruction of the kernel, by its index: over all paths that it is on."""
+        rows: dict[int, Ticks] = {}
+        for (path, node), ticks in zip(self.nodes, self.stall_ticks, strict=True):
+            index = workload.paths[path].nodes[node].instruction
+            rows[index] = rows[index] + ticks if index in rows else ticks
+        return {index: named for index in sorted(rows) if (named := _named(rows[index]))}
+
+    def stalls(self) -> dict[str, float]:
+        """Warp-cycles of this SM by reason, in the order of REASONS; reasons without any are left out."""
+        return _named(self.stall_ticks.sum(axis=0))
+
+
+def _named(ticks: Ticks) -> dict[str, float]:
+    return {name: count / TICKS_PER_CYCLE for name, count in zip(REASONS, ticks.tolist(), strict=True) if count}

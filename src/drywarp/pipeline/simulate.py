@@ -10,22 +10,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bound import BoundWorkload
+from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..errors import UsageError
 from .blocks import Share, type_order
 from .columns import (
+    BLOCK_COLUMNS,
+    BLOCK_SLOT,
     CANDIDATE,
     GREEDY,
     LAST,
+    LAUNCHED,
     NEVER,
     NEXT,
     PARTITION_COLUMNS,
     PRIORITY_BITS,
     SEQUENCE,
     SLOT_COLUMNS,
+    SPELL_COLUMNS,
+    SPELLS,
 )
 from .policies import Policy, policy_named
 from .program import Tables, flatten
+from .reasons import REASONS
 from .result import PROFILE_COLUMNS, ExecutionProfile, SimulationResult, Ticks
 
 LARGEST_PROFILE = 20_000_000
@@ -38,8 +44,14 @@ def instructions_per_block(workload: BoundWorkload) -> list[int]:
     return [sum(lengths[path] for path in kind.paths) for kind in workload.block_types]
 
 
-def run_share(workload: BoundWorkload, share: Share, profile: bool = False) -> SimulationResult:
-    """Simulate the whole of `share`, instruction by instruction."""
+def run_share(
+    workload: BoundWorkload, share: Share, profile: bool = False, *, cycle: int = TICKS_PER_CYCLE, spells: int = SPELLS
+) -> SimulationResult:
+    """Simulate the whole of `share`, instruction by instruction.
+
+    `cycle` is for how many ticks an issuing warp counts as ``selected``, `spells` how many notes on a
+    subsystem are kept at once; both are arguments for tests, which count in few ticks.
+    """
     tables = flatten(workload)
     kinds = type_order([kind.weight for kind in workload.block_types], share.blocks)
     per_kind = np.bincount(kinds, minlength=len(workload.block_types))
@@ -48,7 +60,7 @@ def run_share(workload: BoundWorkload, share: Share, profile: bool = False) -> S
         raise UsageError(
             f"an execution profile of {total} warp instructions is too large; the most is {LARGEST_PROFILE}"
         )
-    state = State.fresh(workload, tables, share, total if profile else 0)
+    state = State.fresh(workload, tables, share, total if profile else 0, cycle, spells)
     policy = policy_named(workload.policy)
     if workload.in_order:
         issued = _in_order(workload, tables, share, kinds, policy, state)
@@ -65,7 +77,13 @@ def run_share(workload: BoundWorkload, share: Share, profile: bool = False) -> S
         blocks=share.blocks,
         busy_ticks=_per_instance(workload, state.busy),
         issue_busy_ticks=issued * workload.issue_ticks / workload.partitions,
+        stall_ticks=state.stalls,
+        nodes=tables.paths_nodes,
+        partitions=workload.partitions,
+        simulated_ticks=end,
         warp_ends=state.warp_ends,
+        block_starts=state.blocks[:, LAUNCHED],
+        block_slots=state.blocks[:, BLOCK_SLOT],
         profile=ExecutionProfile(state.table, tables.paths_nodes) if profile else None,
     )
 
@@ -83,11 +101,16 @@ class State:
     parts: Ticks
     rank: Ticks
     at_rank: Ticks
+    cycle: int
     warp_ends: Ticks
+    blocks: Ticks
+    stalls: Ticks
+    spells: Ticks
+    newest: Ticks
     table: Ticks
 
     @classmethod
-    def fresh(cls, workload: BoundWorkload, tables: Tables, share: Share, rows: int) -> State:
+    def fresh(cls, workload: BoundWorkload, tables: Tables, share: Share, rows: int, cycle: int, spells: int) -> State:
         """The state before the first tick; `rows` is how many issues to write down."""
         resources = len(workload.subsystems) * workload.partitions
         limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
@@ -109,13 +132,18 @@ class State:
             parts=parts,
             rank=np.zeros((workload.partitions, -(-warps // workload.partitions)), dtype=np.int64),
             at_rank=np.zeros(warps, dtype=np.int64),
+            cycle=cycle,
             warp_ends=np.zeros(share.blocks * workload.warps_per_block, dtype=np.int64),
+            blocks=np.zeros((share.blocks, BLOCK_COLUMNS), dtype=np.int64),
+            stalls=np.zeros((len(tables.nodes), len(REASONS)), dtype=np.int64),
+            spells=np.zeros((resources, spells, SPELL_COLUMNS), dtype=np.int64),
+            newest=np.zeros(resources, dtype=np.int64),
             table=np.zeros((rows, len(PROFILE_COLUMNS)), dtype=np.int64),
         )
 
 
 def _in_order(workload: BoundWorkload, tables: Tables, share: Share, kinds: Ticks, policy: Policy, state: State) -> int:
-    from .inorder import run_in_order
+    from .inorder import WARP_COLUMNS, run_in_order
 
     warps = len(state.slots) * workload.warps_per_block
     return int(
@@ -127,6 +155,7 @@ def _in_order(workload: BoundWorkload, tables: Tables, share: Share, kinds: Tick
             share.full,
             policy.greedy,
             policy.order,
+            state.cycle,
             tables.nodes,
             tables.waits,
             tables.levels,
@@ -135,7 +164,7 @@ def _in_order(workload: BoundWorkload, tables: Tables, share: Share, kinds: Tick
             tables.path_from,
             tables.block_paths,
             kinds,
-            np.full((warps, 10), -1, dtype=np.int64),
+            np.full((warps, WARP_COLUMNS), -1, dtype=np.int64),
             np.full_like(state.rank, NEVER),
             np.zeros_like(state.rank),
             state.rank,
@@ -153,6 +182,10 @@ def _in_order(workload: BoundWorkload, tables: Tables, share: Share, kinds: Tick
             state.pending,
             state.pending_from,
             state.warp_ends,
+            state.blocks,
+            state.stalls,
+            state.spells,
+            state.newest,
             state.table,
         )
     )

@@ -1,0 +1,71 @@
+"""Barriers between the warps of a thread block, named ones and reductions included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import UnsupportedInstructionError
+from ..kernel.instruction import Instruction
+from ..kernel.operand import Predicate, Register
+from .decode import Decoder, Step, opcode
+from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
+from .frame import Frame
+from .groups import AT_BARRIER, RUN
+from .operands import ZERO
+
+if TYPE_CHECKING:
+    from .scheduler import Scheduler
+
+
+@finish("BAR", "SYNC ARV RED DEFER_BLOCKING POPC AND OR SYNCALL")
+def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
+    condition = condition_of(d, i)
+    numbers = [o for o in i.operands if not isinstance(o, Predicate)]
+    arrive_only, reduces = "ARV" in i.modifiers, "RED" in i.modifiers
+    kind = next((n for n in i.modifiers if n in ("POPC", "AND", "OR")), "") if reduces else ""
+    vote = d.predicate(i.operands[-1]) if reduces else None
+    known = [d.known(o) for o in numbers]
+    fetches = [d.word(o) for o in numbers]
+    simple = known == [0] and not arrive_only and not reduces and i.guard is None
+
+    def arrive(s: Scheduler, f: Frame) -> int:
+        groups, warps = s.groups, s.warps
+        if simple and s.whole_blocks(f) and not groups.arrived[0].any():
+            return fall
+        words = words_of(f, condition(f))
+        number = member_values(f, fetches[0](f)).astype(np.int64) & 15 if fetches else np.zeros(len(warps), np.int64)
+        threads = member_values(f, fetches[1](f)).astype(np.int64) if len(fetches) > 1 else np.int64(0)
+        for used in np.unique(number).tolist():
+            groups.reduction[used] = kind
+        if vote is not None:
+            given = f.spread(vote(f)) & f.lanes()
+            groups.votes[number, warps] |= words_of(f, given) & words
+        if arrive_only:
+            groups.arrived[number, warps] |= words
+            s.park(words_of(f, None), fall, RUN, 0)
+        else:
+            s.park(words, fall, AT_BARRIER, number | threads << 8)
+        groups.release_barriers(warps)
+        return MOVED
+
+    return arrive
+
+
+@opcode("B2R", "RESULT")
+def _barrier_result(d: Decoder, i: Instruction) -> Step:
+    registers = [d.put(o) for o in i.operands if isinstance(o, Register)]
+    predicates = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
+    if "RESULT" not in i.modifiers:
+        raise UnsupportedInstructionError("barrier state")
+
+    def read(f: Frame) -> None:
+        machine = f.machine
+        value = machine.barrier_result[f.warps // machine.warps_per_block][:, None]
+        for put in registers:
+            put(f, value)
+        for put in predicates:
+            put(f, value != ZERO)
+
+    return read

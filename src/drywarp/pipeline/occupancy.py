@@ -1,0 +1,114 @@
+"""How many warps are active over time on an SM, as Volkov tracks it on real ones (2016, §5.6-5.9).
+
+The launches and ends of all warps are sorted; between two of them the number of active warps is
+constant. The area under that line is the time of all warps together, so Little's law holds exactly:
+mean occupancy = mean warp latency · warps per time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from .blocks import Share, share_of
+from .extrapolate import LAUNCH_BUDGET, simulate
+from .result import SimulationResult, Ticks
+
+TRACE_POINTS = 1024
+"""Most intervals of a trace unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class OccupancyTrace:
+    """Active warps of one SM, piecewise constant: interval k lasts from `ticks[k]` to `ticks[k + 1]`.
+
+    `warp_ticks` has a row per interval and a column per partition: active warps times the interval's
+    length, whole numbers. So a mean over any number of intervals stays exact where the trace was
+    decimated: its intervals are then of equal length, and hold means. `busiest_ticks` is the area
+    under the partition that has most warps at each moment, from before decimation; `peak` the most warps
+    that were active at once. `extrapolated` says that the trace is that of the simulated part.
+    """
+
+    ticks: Ticks
+    warp_ticks: Ticks
+    busiest_ticks: int
+    peak: int
+    decimated: bool
+    extrapolated: bool
+
+    @property
+    def cycles(self) -> npt.NDArray[np.float64]:
+        """The bounds of the intervals in cycles, one more than there are intervals."""
+        return self.ticks / TICKS_PER_CYCLE
+
+    @property
+    def by_partition(self) -> npt.NDArray[np.float64]:
+        """Active warps: a row per interval, a column per partition."""
+        warps: npt.NDArray[np.float64] = self.warp_ticks / np.diff(self.ticks)[:, None]
+        return warps
+
+    @property
+    def active(self) -> npt.NDArray[np.float64]:
+        """Active warps of the SM in each interval."""
+        return self.warp_ticks.sum(axis=1) / np.diff(self.ticks)
+
+    @property
+    def mean(self) -> float:
+        """Achieved occupancy: active warps weighted by time."""
+        total = int(self.ticks[-1] - self.ticks[0])
+        return int(self.warp_ticks.sum()) / total if total else 0.0
+
+    @property
+    def imbalance(self) -> float:
+        """By how much the mean partition has fewer active warps than the busiest at each moment, 0..1.
+
+        0: all the same. 17 warps on four partitions, 5, 4, 4 and 4, give 1 - 17/20 = 15 %: the loss of
+        throughput that Volkov measures (§5.8), where issue is what limits.
+        """
+        partitions = self.warp_ticks.shape[1]
+        return 1 - int(self.warp_ticks.sum()) / (partitions * self.busiest_ticks) if self.busiest_ticks else 0.0
+
+
+def occupancy_trace(
+    workload: BoundWorkload, share: Share | None = None, *, points: int = TRACE_POINTS, budget: int = LAUNCH_BUDGET
+) -> OccupancyTrace:
+    """Simulate the launch's share (or `share`) and trace its occupancy over at most `points` intervals."""
+    return trace_of(simulate(workload, share or share_of(workload, workload.blocks_per_sm), budget), points)
+
+
+def trace_of(result: SimulationResult, points: int = TRACE_POINTS) -> OccupancyTrace:
+    """The trace of a simulation that has been run, of its simulated part where it was extrapolated."""
+    blocks, partitions = len(result.block_starts), result.partitions
+    per_block = len(result.warp_ends) // blocks if blocks else 0
+    starts = np.repeat(result.block_starts, per_block)
+    slots = result.block_slots[:, None] * per_block + np.arange(per_block)
+    partition = slots.ravel() % partitions
+    # Each launch and end changes the number in one partition; those at the same tick fall together.
+    events = np.concatenate([starts, result.warp_ends])
+    ticks, place = np.unique(np.concatenate([events, [0, result.simulated_ticks]]), return_inverse=True)
+    place = place[: len(events)]
+    change = np.zeros((len(ticks), partitions), dtype=np.int64)
+    count = len(starts)
+    np.add.at(change, (place[:count], partition), 1)
+    np.add.at(change, (place[count:], partition), -1)
+    active = np.cumsum(change, axis=0)[:-1]
+    lengths = np.diff(ticks)
+    busiest = int((active.max(axis=1, initial=0) * lengths).sum())
+    peak = int(active.sum(axis=1).max(initial=0))
+    area = active * lengths[:, None]
+    decimated = len(area) > points
+    if decimated:
+        bounds = np.unique(np.array([result.simulated_ticks * k // points for k in range(points + 1)], dtype=np.int64))
+        ticks, area = bounds, _areas(ticks, active, area, bounds)
+    return OccupancyTrace(ticks, area, busiest, peak, decimated, result.extrapolated)
+
+
+def _areas(ticks: Ticks, active: Ticks, area: Ticks, bounds: Ticks) -> Ticks:
+    """The area between each two of `bounds`, in whole numbers."""
+    before = np.concatenate([np.zeros((1, active.shape[1]), dtype=np.int64), np.cumsum(area, axis=0)])
+    at = np.minimum(np.searchsorted(ticks, bounds, side="right") - 1, len(active) - 1)
+    until: Ticks = before[at] + active[at] * (bounds - ticks[at])[:, None]
+    return np.diff(until, axis=0)

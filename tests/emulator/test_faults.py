@@ -1,0 +1,193 @@
+"""Kernels that do what they must not: each is told in one line, with the place and the thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+
+import numpy as np
+import pytest
+
+from drywarp.emulator import Limits
+from drywarp.errors import (
+    EmulationError,
+    EmulationLimitError,
+    UnsupportedInstructionError,
+    UsageError,
+)
+from drywarp.frontends.cuda import compile_cuda
+
+from .support import ARCHES, run
+
+pytestmark = pytest.mark.parametrize("arch", ARCHES)
+FLOATS = np.zeros(100, np.float32)
+
+
+def message(error: pytest.ExceptionInfo[Exception]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_store_beyond_a_buffer(arch):
+    source = """extern "C" __global__ void k(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    out[i] = 1;
+}"""
+    with pytest.raises(EmulationError) as error:
+        run(source, 4, 32, FLOATS, 128, arch=arch)
+    text = message(error)
+    assert re.search(r"k at 0x[0-9a-f]{4} \(.*kernel\.cu:4\): global store of 4 bytes out of bounds", text)
+    assert "at address 0x7f0000000190, block (3, 0, 0) thread (4, 0, 0)" in text
+    assert "0 bytes (0 elements of f32) beyond the end of out of 400 bytes" in text
+
+
+def test_load_before_a_buffer_names_the_nearest(arch):
+    source = """extern "C" __global__ void k(const float* a, const float* b, float* out) {
+  out[threadIdx.x] = a[threadIdx.x] + b[(int)threadIdx.x - 3];
+}"""
+    with pytest.raises(EmulationError, match=r"12 bytes \(3 elements of f32\) before the start of b of 400 bytes"):
+        run(source, 1, 32, FLOATS, FLOATS, FLOATS, arch=arch)
+
+
+def test_null_pointer(arch):
+    source = 'extern "C" __global__ void k(float* out, long long off) { out[off - (long long)out / 4] = 1; }'
+    with pytest.raises(EmulationError, match="global store of 4 bytes out of bounds at address 0x0"):
+        run(source, 1, 1, FLOATS, np.int64(0), arch=arch)
+
+
+def test_atomic_out_of_bounds(arch):
+    source = 'extern "C" __global__ void k(int* out) { atomicAdd(&out[threadIdx.x * 2], 1); }'
+    with pytest.raises(EmulationError, match=r"global atomic of 4 bytes .* thread \(25, 0, 0\): 0 bytes"):
+        run(source, 1, 32, np.zeros(50, np.int32), arch=arch)
+
+
+def test_shared_memory_out_of_bounds(arch):
+    source = """extern "C" __global__ void k(int* out, int n) {
+  extern __shared__ int s[];
+  s[threadIdx.x + n] = 1;
+  __syncthreads();
+  out[threadIdx.x] = s[threadIdx.x];
+}"""
+    with pytest.raises(EmulationError) as error:
+        run(source, 1, 32, np.zeros(32, np.int32), 1, arch=arch, dynamic_shared=128)
+    assert re.search(r"shared store of 4 bytes out of bounds .* thread \(31, 0, 0\)", message(error))
+    assert "bytes of shared memory" in message(error)
+
+
+def test_misaligned_vector_load(arch):
+    source = 'extern "C" __global__ void k(const char* a, int4* out) { *out = *(const int4*)(a + 8 * threadIdx.x); }'
+    with pytest.raises(EmulationError, match=r"misaligned global load of 16 bytes .* thread \(1, 0, 0\)"):
+        run(source, 1, 2, np.zeros(64, np.int8), np.zeros(4, np.int32), arch=arch)
+
+
+def test_misaligned_shared_store(arch):
+    source = """extern "C" __global__ void k(int* out, int at) { __shared__ char s[64];
+  *(int*)(s + at) = 7; __syncthreads(); out[0] = s[8]; }"""
+    with pytest.raises(EmulationError, match="misaligned shared store of 4 bytes"):
+        run(source, 1, 1, np.zeros(1, np.int32), 6, arch=arch)
+
+
+def test_endless_loop_stops_at_the_time_limit_and_is_named(arch):
+    source = """extern "C" __global__ void k(volatile int* flag, int* out) {
+  int n = 0;
+  while (*flag == 0)
+    n += 1;
+  *out = n;
+}"""
+    start = time.monotonic()
+    with pytest.raises(EmulationLimitError) as error:
+        run(source, 1, 64, np.zeros(1, np.int32), np.zeros(1, np.int32), arch=arch, limits=Limits(seconds=0.3))
+    assert time.monotonic() - start < 3
+    assert re.search(r"stopped after 0.3 s in the loop that starts at 0x[0-9a-f]{4} \(lines 3-4 of", message(error))
+
+
+def test_lane_step_limit(arch):
+    source = """extern "C" __global__ void k(int* out, int n) {
+  int x = threadIdx.x;
+  for (int i = 0; i < n; ++i) x = x * x + i;
+  out[threadIdx.x] = x;
+}"""
+    with pytest.raises(EmulationLimitError, match=r"100,000 lane steps in the loop"):
+        run(source, 1, 32, np.zeros(32, np.int32), 1 << 30, arch=arch, limits=Limits(lane_steps=100_000))
+
+
+def test_unsupported_opcode_is_refused_only_when_reached(arch):
+    source = """extern "C" __global__ void k(int* out, int on) {
+  if (on) out[threadIdx.x] = __popc(threadIdx.x + on);
+}"""
+    kernel = compile_cuda(source, arch=arch)
+    changed = tuple(
+        dataclasses.replace(i, opcode="QQQ", modifiers=("X7",), text="QQQ.X7 R1, R2") if i.opcode == "POPC" else i
+        for i in kernel.instructions
+    )
+    assert changed != kernel.instructions
+    kernel = dataclasses.replace(kernel, instructions=changed)
+    run(kernel, 1, 32, np.zeros(32, np.int32), 0, arch=arch)
+    with pytest.raises(UnsupportedInstructionError) as error:
+        run(kernel, 1, 32, np.zeros(32, np.int32), 1, arch=arch)
+    pc = next(i.pc for i in changed if i.opcode == "QQQ")
+    assert f"k at {pc:#06x} (" in message(error)
+    assert "kernel.cu:2): QQQ.X7 is not supported by the emulator (opcode)" in message(error)
+
+
+def test_unsupported_modifier_is_named(arch):
+    kernel = compile_cuda('extern "C" __global__ void k(int* o) { o[0] = __popc(threadIdx.x); }', arch=arch)
+    changed = tuple(
+        dataclasses.replace(i, modifiers=("WEIRD",)) if i.opcode == "POPC" else i for i in kernel.instructions
+    )
+    with pytest.raises(UnsupportedInstructionError, match=r"POPC\.WEIRD .* \(modifier \.WEIRD\)"):
+        run(dataclasses.replace(kernel, instructions=changed), 1, 1, np.zeros(1, np.int32), arch=arch)
+
+
+def test_deadlock_at_a_barrier_names_who_waits(arch):
+    source = """extern "C" __global__ void k(int* out) {
+  if (threadIdx.x < 64)
+    asm volatile("bar.sync 1, 96;");
+  out[threadIdx.x] = 1;
+}"""
+    with pytest.raises(EmulationError) as error:
+        run(source, 1, 96, np.zeros(96, np.int32), arch=arch)
+    text = message(error)
+    assert "deadlock, no warp can run: 2 warps wait at 0x" in text
+    assert "kernel.cu:3) for other warps of its block at a barrier" in text
+
+
+def test_trap(arch):
+    source = 'extern "C" __global__ void k(int* o) { if (threadIdx.x == 5) asm("trap;"); o[threadIdx.x] = 1; }'
+    with pytest.raises(EmulationError, match=r"trap by block \(0, 0, 0\) thread \(5, 0, 0\)"):
+        run(source, 1, 32, np.zeros(32, np.int32), arch=arch)
+
+
+def test_stack_overflow_is_a_local_access_out_of_bounds(arch):
+    source = """__device__ __noinline__ int down(int n) { volatile int a[8]; a[n & 7] = n;
+  return n == 0 ? 0 : down(n - 1) + a[n & 7]; }
+extern "C" __global__ void k(int* o, int n) { o[threadIdx.x] = down(n); }"""
+    assert run(source, 1, 32, np.zeros(32, np.int32), 10, arch=arch).buffer("o")[3] == 55
+    with pytest.raises(EmulationError, match=r"local store of .* bytes out of bounds"):
+        run(source, 1, 32, np.zeros(32, np.int32), 100000, arch=arch)
+
+
+def test_arguments_that_do_not_fit(arch):
+    source = 'extern "C" __global__ void k(int* o, int n) { o[n] = n; }'
+    ints = np.zeros(4, np.int32)
+    with pytest.raises(UsageError, match="k takes 2 arguments, the launch gives 1"):
+        run(source, 1, 1, ints, arch=arch)
+    with pytest.raises(UsageError, match="argument n: 8 bytes given, the parameter takes 4"):
+        run(source, 1, 1, ints, np.int64(2), arch=arch)
+    with pytest.raises(UsageError, match=r"constant c: no such __constant__ in k \(it has none\)"):
+        run(source, 1, 1, ints, 2, arch=arch, constants={"c": ints})
+    with pytest.raises(UsageError, match="block"):
+        run(source, 3, 1, ints, 2, arch=arch, blocks=[0, 3])
+    assert run(source, 1, 1, ints, 2, arch=arch).buffer("o").tolist() == [0, 0, 2, 0]
+    with pytest.raises(UsageError, match=r"no buffer 'q' .* \(there are: o\)"):
+        run(source, 1, 1, ints, 2, arch=arch).buffer("q")
+
+
+def test_callers_arrays_are_not_written(arch):
+    mine = np.zeros(32, np.int32)
+    source = 'extern "C" __global__ void k(int* o) { o[threadIdx.x] = 5; }'
+    assert run(source, 1, 32, mine, arch=arch).buffer("o").sum() == 160
+    assert mine.sum() == 0

@@ -1,0 +1,147 @@
+"""Data flows one way: who may import whom (docs/architecture.md), read off the source files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import drywarp
+
+ROOT = Path(drywarp.__file__).parent
+
+BOUND_SIDE = {"bound", "errors"}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "kernel": {"errors"},
+    "hardware": {"errors"},
+    "bound": {"errors"},
+    "frontends": {"kernel", "errors"},
+    "emulator": {"kernel", "errors"},
+    "memory": {"kernel", "hardware", "errors"},
+    "workload": {"kernel", "bound", "errors"},
+    "binding": {"kernel", "hardware", "memory", "workload", "bound", "errors"},
+    "pipeline": BOUND_SIDE,
+    "models": BOUND_SIDE | {"pipeline"},
+    # What the parts of an answer are: types, no machinery.
+    "result": {"kernel", "models", "errors"},
+    "arguments": {"kernel", "errors"},
+    "api": {
+        *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
+        *("memory", "models", "pipeline", "result", "workload"),
+    },
+    "report": {"__version__", "result", "hardware", "models", "kernel", "errors"},
+    "cli": {"__version__", "api", "report", "errors", "hardware", "emulator"},
+    "__main__": {"cli"},
+    # The public names, loaded on first use.
+    "__init__": {"api", "errors", "hardware", "result"},
+}
+"""Room (folder or module of the package) to the rooms that it may import."""
+
+TYPES_ONLY = {
+    ("result", "models"): {"models.base"},
+    ("result", "kernel"): {"kernel.kernel", "kernel.launch"},
+    ("report", "models"): {"models.base"},
+    ("report", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.instruction"},
+    ("cli", "emulator"): {"emulator"},
+}
+"""Where only certain modules of a room may be imported."""
+
+ABOVE_API = {"report", "cli", "advice", "sweep", "validation", "calibrate", "integrations", "__init__", "__main__"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name, from the package's root, of everything of ours that a file imports."""
+    package = [*path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "drywarp":
+                    yield node.lineno, alias.name.removeprefix("drywarp").removeprefix(".")
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = package[: len(package) - node.level + 1]
+                base += node.module.split(".") if node.module else []
+            elif node.module and node.module.split(".")[0] == "drywarp":
+                base = node.module.split(".")[1:]
+            else:
+                continue
+            # `from . import x` names a module, or an attribute of the package itself.
+            for alias in node.names:
+                yield node.lineno, ".".join(base) if base else alias.name
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def test_the_files_are_found() -> None:
+    assert {room_of(path) for path in FILES} >= {
+        "kernel",
+        "frontends",
+        "emulator",
+        "memory",
+        "pipeline",
+        "models",
+        "cli",
+    }
+
+
+def test_every_room_has_its_rule() -> None:
+    unknown = (
+        {room_of(path) for path in FILES}
+        - set(ALLOWED)
+        - {"advice", "sweep", "validation", "calibrate", "integrations"}
+    )
+    assert unknown == set(), "say in ALLOWED what this room may import"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    room = room_of(path)
+    wrong = []
+    for line, name in imports(path):
+        other = name.split(".")[0]
+        if other == room:
+            continue
+        permitted = ALLOWED.get(room)
+        if permitted is not None and other not in permitted:
+            wrong.append(f"line {line}: {room} imports {name}")
+        only = TYPES_ONLY.get((room, other))
+        if only is not None and name not in only:
+            wrong.append(f"line {line}: {room} imports {name}, expected {', '.join(sorted(only))}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_below_imports_api(path: Path) -> None:
+    if room_of(path) not in ABOVE_API | {"api"}:
+        assert [line for line, name in imports(path) if name.split(".")[0] in {"api", *ABOVE_API}] == []
+
+
+def test_the_rules_themselves_have_no_cycle() -> None:
+    seen: dict[str, int] = {}
+
+    def depth(room: str, above: tuple[str, ...] = ()) -> int:
+        assert room not in above, " -> ".join((*above, room))
+        if room not in seen:
+            seen[room] = 1 + max((depth(other, (*above, room)) for other in ALLOWED.get(room, ())), default=0)
+        return seen[room]
+
+    assert depth("api") > depth("models") > depth("pipeline") > depth("bound")
+
+
+def test_starting_the_program_loads_neither_numpy_nor_the_api() -> None:
+    """`--help` should not wait for them: they are imported where they are used."""
+    heavy = {"numpy", "numba", "rich", "msgspec"}
+    for path in (ROOT / "__init__.py", *sorted((ROOT / "cli").glob("*.py"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {n.split(".")[0] for n in names} & (heavy | {"api"}), f"{path.name}: line {node.lineno}"
