@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drywarp.errors import UsageError
-from drywarp.hardware import Gpu, capabilities, gpu_names, load_gpu
+from drywarp.hardware import Gpu, Parameters, capabilities, gpu_names, load_gpu
 from drywarp.hardware.fact import KINDS
 from drywarp.hardware.resolve import ancestry, leaves, resolve
 from drywarp.hardware.schema import HEADER
@@ -241,3 +241,5 @@ def test_the_format_description_names_every_fixed_key(a100: Gpu) -> None:
         section, _, name = key.partition(".")
         if section in ("device", "memory", "scheduler"):
             assert name.rpartition(".")[2] in readme, key
+    for name in Parameters.__struct_fields__:
+        assert f"`{name}`" in readme, name
