@@ -18,8 +18,9 @@ from .bound import BoundWorkload
 from .emulator import Limits, emulate
 from .emulator.sampling import Blocks
 from .errors import EmulationLimitError, UsageError
-from .frontends.comment import LaunchComment, launch_comment
-from .frontends.cuda import INLINE_NAME, CudaOptions, compile_cuda, read_source
+from .frontends.comment import LaunchComment
+from .frontends.cuda import CudaOptions
+from .frontends.load import load_kernel
 from .frontends.toolchain import tool_versions
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
@@ -78,9 +79,9 @@ def analyze(
 ) -> Analysis:
     """Dry-run one kernel: predict its time, occupancy curve and limiter on a GPU that need not be there.
 
-    `source` is a path to a CUDA C++ file, or the source itself (any string with a line break or a
-    brace). What the file's launch comment says holds where an argument here is left out. `args` maps
-    parameter names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `settings` are
+    `source` is a path to a CUDA C++ file or to machine code (cubin, fat binary, executable), or CUDA C++
+    itself (any string with a line break or a brace). What the file's launch comment says holds where an
+    argument here is left out. `args` maps parameter names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `settings` are
     fields of `Options`. Raises DrywarpError, with one line that says what is wrong.
     """
     chosen = replace(options or Options(), **settings)
@@ -88,21 +89,16 @@ def analyze(
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     if machine.abstract_only:
         raise UsageError(f"GPU {machine.name} takes abstract workloads only, not CUDA kernels")
-    path = _as_path(source)
-    text = read_source(path) if path else str(source)
-    origin = str(path) if path else INLINE_NAME
-    comment = launch_comment(text, origin)
-    compile_options = CudaOptions({**comment.defines, **(defines or {})}, tuple(includes), std or comment.std)
-    kernel = compile_cuda(path or text, arch=machine.arch, entry=entry or comment.entry, options=compile_options)
+    compile_options = CudaOptions(defines, tuple(includes), std)
+    kernel, comment = load_kernel(_as_source(source), arch=machine.arch, entry=entry, options=compile_options)
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()
     return _answer(kernel, launch, machine, chosen, compiled - started)
 
 
-def _as_path(source: str | Path) -> Path | None:
-    if isinstance(source, Path):
-        return source
-    return None if "\n" in source or "{" in source else Path(source)
+def _as_source(source: str | Path) -> str | Path:
+    """A string with a line break or a brace is source, any other a path."""
+    return source if isinstance(source, Path) or "\n" in source or "{" in source else Path(source)
 
 
 def _launch(

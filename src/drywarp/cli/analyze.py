@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -93,9 +93,11 @@ def _pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> d
     return pairs
 
 
-def _blocks(text: str | None) -> int | str | list[int] | None:
-    if text is None or text == "all":
-        return text
+def _blocks(text: str | None) -> int | list[int] | Literal["all"] | None:
+    if text is None:
+        return None
+    if text == "all":
+        return "all"
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:

@@ -138,7 +138,8 @@ def _falls_to(pc: int) -> Finish:
 def _may_wait(instruction: Instruction) -> bool:
     """Whether an instruction in a loop suggests that the loop waits for other threads."""
     names = instruction.modifiers
-    if instruction.opcode in ("YIELD", "NANOSLEEP"):
+    # Not YIELD: the compiler puts one into any loop with atomics.
+    if instruction.opcode == "NANOSLEEP":
         return True
     if instruction.opcode.startswith("ATOM"):
         return "CAS" in names or "EXCH" in names or "CAST" in names

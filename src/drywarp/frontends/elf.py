@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import InputFileError
 
 NOBITS = 8
-_EM_CUDA = 190
+CUDA_MACHINE = 190
 _MOST_ZEROS = 1 << 30
 """Bytes that a section without data (zeroed `__device__` variables) may have."""
 _MOST_ALIGNMENT = 1 << 16
@@ -74,19 +74,28 @@ def parse_elf(data: bytes, origin: str) -> ElfFile:
     if data[:4] != b"\x7fELF":
         raise InputFileError(f"{origin}: not an ELF file (expected a CUBIN)")
     try:
+        machine = struct.unpack_from("<H", data, 18)[0]
+        if machine != CUDA_MACHINE:
+            raise InputFileError(
+                f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({CUDA_MACHINE})"
+            )
         return _parse(data, origin)
     except (struct.error, IndexError, ValueError, OverflowError):
         raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
 
 
-def _parse(data: bytes, origin: str) -> ElfFile:
+def sections_of(data: bytes, origin: str) -> tuple[Section, ...]:
+    """The sections of an ELF file for any machine. Raises InputFileError for a damaged one."""
+    try:
+        return _sections(data, origin)
+    except (struct.error, IndexError, ValueError, OverflowError):
+        raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
+
+
+def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     if data[4] != 2 or data[5] != 1:
         raise InputFileError(f"{origin}: expected a 64-bit little-endian ELF file")
-    machine = struct.unpack_from("<H", data, 18)[0]
-    if machine != _EM_CUDA:
-        raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({_EM_CUDA})")
     offset = struct.unpack_from("<Q", data, 40)[0]
-    flags = struct.unpack_from("<I", data, 48)[0]
     segments, segment_size, segment_count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
     entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)
     if segments + segment_size * segment_count > len(data):
@@ -103,6 +112,12 @@ def _parse(data: bytes, origin: str) -> ElfFile:
         if align > _MOST_ALIGNMENT:
             raise ValueError("alignment beyond reason")
         sections.append(Section(index, _text(names, name), type_, section_flags, info, link, size, align, body))
+    return tuple(sections)
+
+
+def _parse(data: bytes, origin: str) -> ElfFile:
+    flags = struct.unpack_from("<I", data, 48)[0]
+    sections = _sections(data, origin)
     symbols: list[ElfSymbol] = []
     relocations: list[ElfRelocation] = []
     for section in sections:
@@ -117,4 +132,4 @@ def _parse(data: bytes, origin: str) -> ElfFile:
                 where, info = struct.unpack_from("<QQ", section.data, at)
                 addend = struct.unpack_from("<q", section.data, at + 16)[0] if step == 24 else None
                 relocations.append(ElfRelocation(section.info, where, info & 0xFFFFFFFF, info >> 32, addend))
-    return ElfFile(flags, tuple(sections), tuple(symbols), tuple(relocations))
+    return ElfFile(flags, sections, tuple(symbols), tuple(relocations))

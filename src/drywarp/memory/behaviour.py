@@ -85,7 +85,10 @@ def analyse_memory(
     executions = profile.executions()
     count = len(profile.kernel.instructions)
     weight = weights[table.sample] if len(table.sample) else np.zeros(0)
-    units = np.bincount(table.instruction, table.units * weight, minlength=count)
+    # An asynchronous copy is logged twice, where it reads and where it writes; its cost is the reading.
+    copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in profile.kernel.instructions])
+    counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
+    units = np.bincount(table.instruction, table.units * counted, minlength=count)
     lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
     affine = fit_affine(profile)
     l1_hit = l1_hit_fractions(profile, affine, geometry)
@@ -94,7 +97,8 @@ def analyse_memory(
     to_l2 = units * (1 - l1_hit)
     accesses: dict[int, AccessBehaviour] = {}
     for index in np.unique(table.instruction).tolist():
-        spaces = table.space[table.instruction == index]
+        mine = table.instruction == index
+        spaces = table.space[mine & (counted > 0)] if (mine & (counted > 0)).any() else table.space[mine]
         runs = float(executions[index])
         fetched = totals.fetched.get(index, 0.0)
         accesses[index] = AccessBehaviour(

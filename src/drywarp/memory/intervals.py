@@ -70,8 +70,8 @@ def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:
     """The parts of `left` that lie in `right` (`wanted`) or outside it."""
     if not len(left) or not len(right):
         return EMPTY if wanted or not len(left) else left
-    edges = np.unique(np.concatenate([left.ravel(), right.ravel()]))
-    pieces = np.stack([edges[:-1], edges[1:]], axis=1)
+    edges = np.sort(np.concatenate([left.ravel(), right.ravel()]))
+    pieces = np.stack([edges[:-1], edges[1:]], axis=1)[edges[1:] > edges[:-1]]
     kept = pieces[_inside(pieces[:, 0], left) & (_inside(pieces[:, 0], right) == wanted)]
     return merged(kept)
 
