@@ -20,18 +20,19 @@ from .emulator.sampling import Blocks
 from .errors import EmulationLimitError, UsageError
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
+from .frontends.launches import read_launches
 from .frontends.load import load_kernel
 from .frontends.toolchain import tool_versions
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
-from .kernel.launch import Buffer, Dim3, Launch
+from .kernel.launch import Buffer, Launch
 from .kernel.profile import Profile
 from .memory.behaviour import MemoryBehaviour, analyse_memory
 from .memory.geometry import MemoryGeometry
 from .models import get_model
 from .models.base import Prediction
 from .pipeline.policies import policy_named
-from .result import Analysis, MemoryResult, OccupancyResult, Timing
+from .result import Analysis, LaunchAnswer, LaunchSeries, MemoryResult, OccupancyResult, Timing
 from .workload import Workload, build_workload
 
 DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
@@ -81,8 +82,9 @@ def analyze(
 
     `source` is a path to a CUDA C++ file or to machine code (cubin, fat binary, executable), or CUDA C++
     itself (any string with a line break or a brace). What the file's launch comment says holds where an
-    argument here is left out. `args` maps parameter names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `settings` are
-    fields of `Options`. Raises DrywarpError, with one line that says what is wrong.
+    argument here is left out. `args` maps parameter names to NumPy arrays, numbers, or texts such as
+    ``"f32[1024]:random"``. `settings` are fields of `Options`. Raises DrywarpError, with one line that
+    says what is wrong.
     """
     chosen = replace(options or Options(), **settings)
     started = perf_counter()
@@ -94,6 +96,43 @@ def analyze(
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()
     return _answer(kernel, launch, machine, chosen, compiled - started)
+
+
+def analyze_launches(
+    source: str | Path,
+    launches: str | Path,
+    *,
+    gpu: str | Path | Gpu = "a100",
+    entry: str | None = None,
+    defines: Mapping[str, str] | None = None,
+    includes: Sequence[str] = (),
+    std: str | None = None,
+    options: Options | None = None,
+) -> LaunchSeries:
+    """Dry-run every launch of a launches file (see `drywarp.frontends.launches`), one after the other."""
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
+    done = []
+    for number, item in enumerate(read_launches(Path(launches)), 1):
+        place = f"{launches}: launch {number}"
+        try:
+            answer = analyze(
+                source,
+                gpu=machine,
+                entry=item.kernel or entry,
+                grid=item.grid,
+                block=item.block,
+                args=item.args,
+                shared=item.shared,
+                constants=item.constants,
+                defines={**(defines or {}), **{name: str(value) for name, value in item.defines.items()}},
+                includes=includes,
+                std=std,
+                options=options,
+            )
+        except UsageError as error:
+            raise UsageError(f"{place}: {error}") from None
+        done.append(LaunchAnswer(item.name or answer.kernel, item.times, answer))
+    return LaunchSeries(tuple(done))
 
 
 def _as_source(source: str | Path) -> str | Path:
@@ -282,4 +321,4 @@ def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:
     return texts
 
 
-__all__ = ["DEFAULT_MODELS", "Dim3", "Options", "analyze"]
+__all__ = ["DEFAULT_MODELS", "Options", "analyze", "analyze_launches"]

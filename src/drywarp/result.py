@@ -188,6 +188,39 @@ class Analysis:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchAnswer:
+    """One launch of a series: its name, how often it runs, and its answer."""
+
+    name: str
+    times: int
+    analysis: Analysis
+
+
+@dataclass(frozen=True)
+class LaunchSeries:
+    """The launches of a launches file, in their order."""
+
+    launches: tuple[LaunchAnswer, ...]
+
+    @property
+    def time_s(self) -> float:
+        """GPU time of all launches together, each as often as it runs, without launch overhead."""
+        return sum(launch.times * launch.analysis.time_s for launch in self.launches)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON object (docs/json.md)."""
+        first = self.launches[0].analysis
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "versions": dict(first.versions),
+            "gpu": first.gpu,
+            "gpu_hash": first.gpu_hash,
+            "time_s": self.time_s,
+            "launches": [{"name": a.name, "times": a.times, **a.analysis.to_dict()} for a in self.launches],
+        }
+
+
 def _count(value: float) -> int | float:
     """Whole numbers as integers; a sampled estimate may have a fraction."""
     return round(value) if abs(value - round(value)) < 1e-6 * max(1.0, value) else value

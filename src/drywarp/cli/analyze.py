@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..result import LaunchSeries
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,6 +35,7 @@ def command(
         list[str] | None, typer.Option(help="Content of a __constant__ variable.", metavar="NAME=VALUE")
     ] = None,
     shared: Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")] = None,
+    launches: Annotated[str | None, typer.Option(help="Launches file (.toml): several launches in one run.")] = None,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
@@ -46,7 +50,7 @@ def command(
 ) -> None:
     """Predict a kernel's time, occupancy curve and limiter."""
     # Imported here: --help and usage errors should not wait for NumPy.
-    from ..api import Options, analyze
+    from ..api import Options, analyze, analyze_launches
     from ..emulator import Limits
 
     options = Options(
@@ -57,8 +61,24 @@ def command(
         occupancies=_occupancies(occupancy),
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
     )
+    source = sys.stdin.read() + "\n" if kernel == "-" else Path(kernel)
+    if launches:
+        if grid or block or arg or const or shared is not None:
+            raise UsageError("--launches takes the place of --grid, --block, --arg, --const and --shared")
+        series = analyze_launches(
+            source,
+            launches,
+            gpu=gpu,
+            entry=entry,
+            defines=_pairs(define, "-D", value_needed=False),
+            includes=include or (),
+            std=std,
+            options=options,
+        )
+        _print_series(series, json)
+        return
     result = analyze(
-        sys.stdin.read() + "\n" if kernel == "-" else Path(kernel),
+        source,
         gpu=gpu,
         entry=entry,
         grid=grid,
@@ -81,6 +101,19 @@ def command(
         from ..report.terminal import print_analysis
 
         print_analysis(result, Console(highlight=False))
+
+
+def _print_series(series: LaunchSeries, json: bool) -> None:
+    if json:
+        from ..report.json_text import json_text
+
+        sys.stdout.write(json_text(series.to_dict()))
+        return
+    from rich.console import Console
+
+    from ..report.series import render_series
+
+    Console(highlight=False).print(render_series(series), soft_wrap=True)
 
 
 def _pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:

@@ -15,16 +15,17 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, gpus
+from . import analyze, cache, doctor, gpus
 
 app = typer.Typer(
     name="drywarp",
     no_args_is_help=True,
-    add_completion=False,
     help="Dry-run a GPU kernel: its time, occupancy and limiter on a named GPU, with no GPU in hand.",
 )
 analyze.add_to(app)
 gpus.add_to(app)
+doctor.add_to(app)
+cache.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

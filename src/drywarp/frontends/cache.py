@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -71,3 +73,41 @@ def store(key: str, entry: Entry) -> None:
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the cache holds: kernels, and bytes of all files of ours, the compiler's headers included."""
+
+    folder: Path
+    entries: int
+    bytes: int
+    writable: bool
+
+
+def usage() -> Usage:
+    """Count the cache. Does not create it."""
+    folder = cache_folder()
+    entries = sum(1 for _ in (folder / "kernels").glob("*/*.msgpack"))
+    size = 0
+    for part in _PARTS:
+        for path in (folder / part).rglob("*"):
+            # A file may vanish meanwhile: another process clears, or renames its temporary file.
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size if path.is_file() else 0
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    return Usage(folder, entries, size, existing.is_dir() and os.access(existing, os.W_OK))
+
+
+def clear() -> Usage:
+    """Empty the cache, and only what is ours in its folder; returns what it held."""
+    held = usage()
+    for part in _PARTS:
+        shutil.rmtree(held.folder / part, ignore_errors=True)
+    return held
+
+
+_PARTS = ("kernels", "drywarp-headers")
+"""The folders of ours; what else lies beside them is left alone."""

@@ -10,7 +10,7 @@ import msgspec
 Kind = Literal["measured", "documented", "datasheet", "derived", "proxy", "inherited", "assumed"]
 
 KINDS: dict[str, str] = {
-    "measured": "measured on this GPU or on its chip",
+    "measured": "measured on this GPU or on its chip; figures of an SM, on a chip with the same SM",
     "documented": "in the vendor's documentation",
     "datasheet": "in a datasheet or whitepaper, or in a collection of them",
     "derived": "computed from measured or documented figures, or read off the compiler's schedule",

@@ -1,0 +1,115 @@
+"""What is installed, and what each missing part would add."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import sys
+from dataclasses import dataclass
+
+from . import __version__
+from .errors import DrywarpError
+from .frontends import cache
+from .frontends.disassemble import disassemble
+from .frontends.nvrtc import compile_program
+from .frontends.toolchain import tool_versions
+from .result import SCHEMA_VERSION
+
+_PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that drywarp uses. `state` is ``ok``, ``missing`` or ``broken``; `needed` parts must be ok."""
+
+    name: str
+    state: str
+    version: str
+    needed: bool
+    purpose: str
+    remedy: str = ""
+
+
+def checkup() -> tuple[Part, ...]:
+    """Look at every part; compiles and disassembles a one-line kernel to see that the toolchain works."""
+    return (
+        Part("Python", "ok", platform.python_version(), True, "runs drywarp"),
+        _platform(),
+        *_toolchain(),
+        _package("numba", "compiles the simulation's inner loop", needed=True),
+        _cache(),
+        _package("zstandard", "reads fat binaries and executables compressed with zstd", extra="binaries"),
+        _package("lz4", "reads fat binaries and executables compressed with LZ4", extra="binaries"),
+    )
+
+
+def _platform() -> Part:
+    here = f"{sys.platform} {platform.machine()}"
+    supported = sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
+    remedy = "" if supported else "use Linux on x86-64: NVIDIA ships the compiler and disassembler for it"
+    return Part("platform", "ok" if supported else "broken", here, True, "has NVIDIA's tools", remedy)
+
+
+def _toolchain() -> tuple[Part, Part]:
+    """Compile a kernel and disassemble it, past the cache."""
+    versions = tool_versions()
+    compiler, disassembler = "", ""
+    try:
+        cubin = compile_program(_PROBE, "probe.cu", ["--gpu-architecture=sm_80"]).cubin
+    except DrywarpError as error:
+        compiler, disassembler = str(error), "not tried: nothing to disassemble"
+    else:
+        try:
+            disassemble(cubin, "probe.cu")
+        except DrywarpError as error:
+            disassembler = str(error)
+    return (
+        _tool("nvrtc", versions["nvrtc"], compiler, "compiles CUDA C++"),
+        _tool("nvdisasm", versions["nvdisasm"], disassembler, "disassembles machine code"),
+    )
+
+
+def _tool(name: str, version: str, failure: str, purpose: str) -> Part:
+    if version == "missing":
+        return Part(name, "missing", "", True, purpose, f"pip install nvidia-cuda-{name}")
+    return Part(name, "broken" if failure else "ok", version, True, purpose, failure)
+
+
+def _package(name: str, purpose: str, *, needed: bool = False, extra: str = "") -> Part:
+    if importlib.util.find_spec(name) is None:
+        remedy = f"pip install 'drywarp[{extra}]'" if extra else f"pip install {name}"
+        return Part(name, "missing", "", needed, purpose, remedy)
+    return Part(name, "ok", importlib.metadata.version(name), needed, purpose)
+
+
+def _cache() -> Part:
+    state = cache.usage()
+    remedy = "" if state.writable else f"make {state.folder} writable, or set DRYWARP_CACHE_DIR"
+    what = f"{state.entries} kernels"
+    return Part("cache", "ok" if state.writable else "broken", what, False, f"keeps kernels in {state.folder}", remedy)
+
+
+def healthy(parts: tuple[Part, ...]) -> bool:
+    """Whether every needed part is there and works."""
+    return all(part.state == "ok" for part in parts if part.needed)
+
+
+def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
+    """The documented JSON object."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"drywarp": __version__, **tool_versions()},
+        "healthy": healthy(parts),
+        "parts": [
+            {
+                "name": p.name,
+                "state": p.state,
+                "version": p.version,
+                "needed": p.needed,
+                "purpose": p.purpose,
+                "remedy": p.remedy,
+            }
+            for p in parts
+        ],
+    }
