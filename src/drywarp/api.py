@@ -5,7 +5,7 @@ source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) ->
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -51,6 +51,7 @@ class Options:
 
     `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
     samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
+    `on_stage` is told what is being done, for a display of progress.
     """
 
     clock_mhz: float | None = None
@@ -60,6 +61,7 @@ class Options:
     occupancies: Sequence[int] | None = None
     models: Sequence[str] = DEFAULT_MODELS
     limits: Limits = field(default_factory=Limits)
+    on_stage: Callable[[str], None] = lambda stage: None
 
 
 def analyze(
@@ -91,6 +93,7 @@ def analyze(
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     if machine.abstract_only:
         raise UsageError(f"GPU {machine.name} takes abstract workloads only, not CUDA kernels")
+    chosen.on_stage(f"compiling for {machine.arch}")
     compile_options = CudaOptions(defines, tuple(includes), std)
     kernel, comment = load_kernel(_as_source(source), arch=machine.arch, entry=entry, options=compile_options)
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
@@ -179,9 +182,11 @@ def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_
     if clock <= 0:
         raise UsageError(f"clock {clock} MHz: expected a positive number")
     started = perf_counter()
+    options.on_stage("emulating a sample of blocks")
     profile = emulate(kernel, launch, blocks=options.blocks, limits=options.limits).profile
     emulated = perf_counter()
     geometry = _geometry(gpu, fits)
+    options.on_stage("judging memory accesses")
     workload = build_workload(profile)
     behaviour = analyse_memory(
         profile,
@@ -190,6 +195,7 @@ def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_
         emulate_blocks=lambda part: _whole_blocks(kernel, launch, part, profile, options.limits),
     )
     judged = perf_counter()
+    options.on_stage("simulating")
     bound = bind(workload, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
     occupancies = _curve_occupancies(bound, options.occupancies)
     predictions = {name: get_model(name).predict(bound, occupancies) for name in options.models}
@@ -234,8 +240,14 @@ def _whole_blocks(kernel: Kernel, launch: Launch, part: range, seen: Profile, li
 
 
 def _curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
-    """Warps per SM in whole blocks; the launch's own occupancy is always among them."""
+    """Warps per SM in whole blocks; the launch's own occupancy is always among them.
+
+    Of a range the whole blocks are taken; numbers that are named one by one must be whole blocks.
+    """
     warps = bound.warps_per_block
+    if isinstance(wanted, range):
+        whole = [w for w in wanted if 0 < w <= bound.max_blocks_per_sm * warps and w % warps == 0]
+        return sorted({*whole, bound.warps_per_sm})
     if wanted is not None:
         for occupancy_warps in wanted:
             if occupancy_warps % warps or not 0 < occupancy_warps <= bound.max_blocks_per_sm * warps:
@@ -267,6 +279,9 @@ def _assemble(
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
     notes = [*profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
+    if gpu.compiled_for_another:
+        capability = gpu.compute_capability
+        notes.insert(0, f"no compiler for compute capability {capability}: predicted from {gpu.arch} machine code")
     return Analysis(
         kernel=kernel.name,
         source_file=kernel.source_file,

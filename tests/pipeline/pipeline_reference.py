@@ -6,6 +6,7 @@ list of conditions, all read from histories; nothing is cached and no event is p
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from drywarp.bound import BoundNode, BoundPath, BoundWorkload
@@ -55,6 +56,8 @@ class Reference:
         self.holders: dict[tuple[int, int], list[int]] = {}
         self.partition_last: dict[int, tuple[int, Warp]] = {}
         self.rows: list[list[int]] = []
+        self.taken: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+        """Per resource the ticks in which it takes no instruction."""
         self.total = 0
 
     def run(self) -> int:
@@ -63,6 +66,9 @@ class Reference:
             self._settle(tick)
             while self._one_issue(tick):
                 self._settle(tick)
+            for resource in self.resource_last:
+                if not self._takes(resource, tick):
+                    self.taken[resource].add(tick)
             if not self.slot_of and self.next_block == self.share.blocks:
                 return self.total
             tick += 1
@@ -168,10 +174,12 @@ class Reference:
         node, partition = warp.node(position), warp.slot % self.w.partitions
         if partition in self.partition_last and tick < self.partition_last[partition][0] + self.w.issue_ticks:
             return False
-        resource = self._resource(node.subsystem, partition)
+        return self._takes(self._resource(node.subsystem, partition), tick)
+
+    def _takes(self, resource: tuple[int, int], tick: int) -> bool:
         if resource in self.resource_last and tick < sum(self.resource_last[resource]):
             return False
-        limit = self.w.subsystems[node.subsystem].outstanding
+        limit = self.w.subsystems[resource[0]].outstanding
         return not limit or sum(done > tick for done in self.holders.get(resource, [])) < limit
 
     def _one_issue(self, tick: int) -> bool:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 from pipeline_cases import random_workload
+from pipeline_classify import classify
 from pipeline_reference import Reference
 
 from drywarp.bound import BoundWorkload
-from drywarp.pipeline import Share, share_of
+from drywarp.pipeline import REASONS, Share, share_of
 from drywarp.pipeline.simulate import run_share
 
 
 def check(workload: BoundWorkload, share: Share, seed: int) -> None:
     reference = Reference(workload, share)
     total = reference.run()
-    result = run_share(workload, share, profile=True)
+    # Few ticks and few notes on the subsystems, so that all their cases occur.
+    cycle = seed % 4
+    result = run_share(workload, share, profile=True, cycle=cycle, spells=1 + seed % 3)
     assert result.profile is not None
     first = [0]
     for path in workload.paths:
@@ -32,6 +35,11 @@ def check(workload: BoundWorkload, share: Share, seed: int) -> None:
     }
     for row in result.profile.table.tolist():
         assert row[5] == completions[row[1], row[0], row[3]], f"seed {seed}"
+    account = {
+        (*result.nodes[row], REASONS[column]): int(result.stall_ticks[row, column])
+        for row, column in zip(*result.stall_ticks.nonzero(), strict=True)
+    }
+    assert account == classify(reference, cycle), f"seed {seed}"
 
 
 @pytest.mark.parametrize("chunk", range(10))

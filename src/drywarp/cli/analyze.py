@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
+from .progress import stages
+from .values import pairs, parse_blocks, parse_occupancies
 
 if TYPE_CHECKING:
     from ..result import LaunchSeries
@@ -57,40 +60,43 @@ def command(
         clock_mhz=clock,
         scheduler=scheduler,
         warm_l2=warm_l2,
-        blocks=_blocks(blocks),
-        occupancies=_occupancies(occupancy),
+        blocks=parse_blocks(blocks),
+        occupancies=parse_occupancies(occupancy),
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
     )
     source = sys.stdin.read() + "\n" if kernel == "-" else Path(kernel)
+    macros = pairs(define, "-D", value_needed=False)
     if launches:
         if grid or block or arg or const or shared is not None:
             raise UsageError("--launches takes the place of --grid, --block, --arg, --const and --shared")
-        series = analyze_launches(
-            source,
-            launches,
-            gpu=gpu,
-            entry=entry,
-            defines=_pairs(define, "-D", value_needed=False),
-            includes=include or (),
-            std=std,
-            options=options,
-        )
+        with stages() as on_stage:
+            series = analyze_launches(
+                source,
+                launches,
+                gpu=gpu,
+                entry=entry,
+                defines=macros,
+                includes=include or (),
+                std=std,
+                options=replace(options, on_stage=on_stage),
+            )
         _print_series(series, json)
         return
-    result = analyze(
-        source,
-        gpu=gpu,
-        entry=entry,
-        grid=grid,
-        block=block,
-        args=_pairs(arg, "--arg"),
-        constants=_pairs(const, "--const"),
-        shared=shared,
-        defines=_pairs(define, "-D", value_needed=False),
-        includes=include or (),
-        std=std,
-        options=options,
-    )
+    with stages() as on_stage:
+        result = analyze(
+            source,
+            gpu=gpu,
+            entry=entry,
+            grid=grid,
+            block=block,
+            args=pairs(arg, "--arg"),
+            constants=pairs(const, "--const"),
+            shared=shared,
+            defines=macros,
+            includes=include or (),
+            std=std,
+            options=replace(options, on_stage=on_stage),
+        )
     if json:
         from ..report.json_text import json_text
 
@@ -114,40 +120,3 @@ def _print_series(series: LaunchSeries, json: bool) -> None:
     from ..report.series import render_series
 
     Console(highlight=False).print(render_series(series), soft_wrap=True)
-
-
-def _pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:
-    pairs = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not name or (value_needed and not equals):
-            raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
-        pairs[name] = value
-    return pairs
-
-
-def _blocks(text: str | None) -> int | list[int] | Literal["all"] | None:
-    if text is None:
-        return None
-    if text == "all":
-        return "all"
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 0 or (len(numbers) == 1 and numbers[0] < 1):
-        raise UsageError(f"--blocks {text!r}: expected a number of blocks, all, or indices such as 0,5,9")
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _occupancies(text: str | None) -> list[int] | None:
-    """`8,16` as it stands; `8-64` as every number between, of which the whole blocks are taken."""
-    if text is None:
-        return None
-    try:
-        if "-" in text:
-            first, last = (int(part) for part in text.split("-"))
-            return list(range(first, last + 1))
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"--occupancy {text!r}: expected numbers of warps, as in 8,16,32 or 8-64") from None

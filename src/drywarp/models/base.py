@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..bound import BoundWorkload
 from ..errors import UsageError
+from ..pipeline.occupancy import OccupancyTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,13 @@ class Prediction:
     `cycles` and `time_s` are those of the launch at its own occupancy. `limiter` names what limits
     it, `utilization` maps subsystem to the fraction 0..1 of the time that it is busy, `headroom` maps
     subsystem (and ``latency``) to the cycles that the kernel would take if that were the only limit.
+
+    What only a simulation knows; other models leave it out. `stalls` says where the warps' time goes:
+    warp-cycles of one SM with its share of the grid, by stall reason (Nsight Compute's names, see
+    `drywarp.pipeline.reasons`). They add up to the active warps summed over the time, so that `stalls` /
+    `cycles` is how many warps are in that state in the mean. `node_stalls` divides the same by the
+    instruction that waits, its index in the kernel. `achieved_occupancy_warps` is the mean number of active
+    warps of that SM, `occupancy_trace` their number over time, on request.
     """
 
     model: str
@@ -44,6 +52,10 @@ class Prediction:
     utilization: dict[str, float] = field(default_factory=dict)
     headroom: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    stalls: dict[str, float] = field(default_factory=dict)
+    node_stalls: dict[int, dict[str, float]] = field(default_factory=dict)
+    achieved_occupancy_warps: float | None = None
+    occupancy_trace: OccupancyTrace | None = None
 
 
 class Model(Protocol):

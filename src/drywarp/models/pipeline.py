@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
+from ..pipeline.occupancy import trace_of
 from ..pipeline.result import SimulationResult
 from .base import CurvePoint, Prediction, register
 from .throughput import ISSUE, demand, resident_blocks, share_cycles
@@ -48,9 +49,13 @@ class Pipeline:
     name = "pipeline"
     summary = "simulates every warp instruction of one SM's share (Lemeire, Cornelis, Konstantinidis)"
 
-    def __init__(self, launch_budget: int = LAUNCH_BUDGET, curve_budget: int = CURVE_BUDGET) -> None:
+    def __init__(
+        self, launch_budget: int = LAUNCH_BUDGET, curve_budget: int = CURVE_BUDGET, trace_points: int = 0
+    ) -> None:
+        """`trace_points` is how many intervals the occupancy trace may have; 0 leaves it out."""
         self.launch_budget = launch_budget
         self.curve_budget = curve_budget
+        self.trace_points = trace_points
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
@@ -59,7 +64,7 @@ class Pipeline:
         points = []
         for occupancy in occupancies:
             at = share_of(workload, resident_blocks(workload, occupancy))
-            here = result if at == share else simulate(workload, at, self.curve_budget)
+            here = result if at == share else simulate(workload, at, self.curve_budget, stalls=False)
             points.append(self._point(workload, at, here, occupancy))
         headroom = share_cycles(workload, demand(workload), share)
         headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
@@ -73,6 +78,10 @@ class Pipeline:
             utilization=busy,
             headroom=headroom,
             notes=("extrapolated from a part of the share",) if result.extrapolated else (),
+            stalls=result.stalls(),
+            node_stalls=result.node_stalls(workload),
+            achieved_occupancy_warps=result.mean_occupancy,
+            occupancy_trace=trace_of(result, self.trace_points) if self.trace_points else None,
         )
 
     def _point(self, workload: BoundWorkload, share: Share, result: SimulationResult, occupancy: int) -> CurvePoint:

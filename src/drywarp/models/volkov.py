@@ -68,7 +68,7 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
         issue_ticks=0,
         launch_ticks=0,
     )
-    return simulate(alone, Share(1, 1, 1), budget).total_ticks
+    return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
 
 def _without_queues(node: BoundNode) -> BoundNode:

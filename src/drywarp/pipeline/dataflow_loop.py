@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import njit
 
-from .accounts import busy_before, busy_since, note_spell, notes_full
+from .accounts import busy_before, busy_since, note_spell
 from .columns import (
     ALIVE,
     ARRIVED,
@@ -165,7 +165,9 @@ def run_dataflow(
     written: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any, pending: Any, pending_from: Any,
     warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table` (no rows: not recorded).
+    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+
+    `stalls` and `table` without rows are left as they are.
 
     Returns the number of instructions issued.
     """
@@ -174,6 +176,7 @@ def run_dataflow(
     full_left = full
     full_end = 0
     record = len(table) > 0
+    accounting = len(stalls) > 0
     next_room = 0
     left = 0  # warps in `todo`
     while True:
@@ -254,24 +257,31 @@ def run_dataflow(
                 reason = nodes[node, BUSY_REASON]
             if tick > bound:
                 reason = NOT_SELECTED
-            counted = warps[w, COUNTED]
-            if tick < counted:  # sooner than a cycle after the last
-                stalls[warps[w, BEFORE], SELECTED] -= counted - tick
-            if warps[w, GAP] > counted:
-                stalls[node, WAIT] += warps[w, GAP] - counted
-                counted = warps[w, GAP]
-            if ready[w, d] > counted:
-                stalls[node, reasons[w, d]] += ready[w, d] - counted
-                counted = ready[w, d]
-            throttled = busy_since(own, counted, written[w, d], free, spells, newest)
-            stalls[node, nodes[node, BUSY_REASON]] += throttled
-            stalls[node, NOT_SELECTED] += max(0, tick - counted) - throttled
-            warps[w, BEFORE] = node
-            warps[w, COUNTED] = tick + cycle
-            stalls[node, SELECTED] += cycle
-            if notes_full(own, tick, free, spells, newest):
-                _write_down(own, tick, partitions, nodes, graph, warps, ready, listed, written, free, spells, newest)
-            note_spell(own, tick, free, spells, newest)
+            if accounting:
+                counted = warps[w, COUNTED]
+                if tick < counted:  # sooner than a cycle after the last
+                    stalls[warps[w, BEFORE], SELECTED] -= counted - tick
+                if warps[w, GAP] > counted:
+                    stalls[node, WAIT] += warps[w, GAP] - counted
+                    counted = warps[w, GAP]
+                if ready[w, d] > counted:
+                    stalls[node, reasons[w, d]] += ready[w, d] - counted
+                    counted = ready[w, d]
+                if tick > counted:
+                    if free[own] > counted:
+                        throttled = busy_since(own, counted, written[w, d], free, spells, newest)
+                        stalls[node, nodes[node, BUSY_REASON]] += throttled
+                        counted += throttled
+                    stalls[node, NOT_SELECTED] += tick - counted
+                warps[w, BEFORE] = node
+                warps[w, COUNTED] = tick + cycle
+                stalls[node, SELECTED] += cycle
+                if tick > free[own]:
+                    if newest[own] == spells.shape[1] - 1:
+                        _write_down(
+                            own, tick, partitions, nodes, graph, warps, ready, listed, written, free, spells, newest
+                        )
+                    note_spell(own, tick, free, spells, newest)
             tail = full_left == 0 and tick >= full_end
             start = visit_levels(
                 levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed
@@ -335,11 +345,10 @@ def run_dataflow(
                 if warps[w, TOLD] >= 0:
                     _tell(w, partitions, warps, edge_from, edges, missing, ready, reasons, listed, parts)
                 if warps[w, LEFT] == 0 and warps[w, WAITING] < 0:
-                    over = warps[w, DONE] - warps[w, COUNTED]
-                    if over > 0:
-                        stalls[warps[w, BEFORE], DRAIN] += over
-                    elif over < 0:
-                        stalls[warps[w, BEFORE], SELECTED] += over
+                    if accounting and warps[w, BEFORE] >= 0:
+                        over = warps[w, DONE] - warps[w, COUNTED]
+                        stalls[warps[w, BEFORE], DRAIN] += max(0, over)
+                        stalls[warps[w, BEFORE], SELECTED] += min(0, over)
                     warp_ends[age[w]] = warps[w, DONE]
                     slots[b, ALIVE] -= 1
                     slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
@@ -360,7 +369,7 @@ def run_dataflow(
                 warps[w, RESULT_AT] = resume
                 warps[w, WHY] = AT_BARRIER
                 warps[w, DONE] = max(warps[w, DONE], resume)
-                if warps[w, LEFT] == 0 and resume > warps[w, COUNTED]:
+                if accounting and warps[w, LEFT] == 0 and resume > warps[w, COUNTED]:
                     stalls[warps[w, BEFORE], AT_BARRIER] += resume - warps[w, COUNTED]
                     warps[w, COUNTED] = resume
                 if record:

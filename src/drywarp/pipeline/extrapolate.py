@@ -39,41 +39,47 @@ LEAST_SPAN = 0.3
 
 
 def simulate(
-    workload: BoundWorkload, share: Share, budget: int = LAUNCH_BUDGET, profile: bool = False
+    workload: BoundWorkload, share: Share, budget: int = LAUNCH_BUDGET, profile: bool = False, stalls: bool = True
 ) -> SimulationResult:
     """Simulate `share`, exactly where it takes no more than `budget` warp instructions.
 
-    With `profile` it is always exact. Where every SM has a single block, the time is that of the
-    slowest type of block: of several types the longest programs are tried.
+    With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. Where
+    every SM has a single block, the time is that of the slowest type of block: of several types the
+    longest programs are tried.
     """
     if share.blocks == 1 and len(workload.block_types) > 1:
         each = instructions_per_block(workload)
         kinds = sorted((k for k in range(len(each)) if workload.block_types[k].weight > 0), key=lambda k: -each[k])
         lone = (replace(workload, block_types=(workload.block_types[k],)) for k in kinds[:MOST_KINDS])
-        return max((simulate(one, share, budget, profile) for one in lone), key=lambda result: result.total_ticks)
+        return max(
+            (simulate(one, share, budget, profile, stalls) for one in lone), key=lambda result: result.total_ticks
+        )
     if not workload.in_order:
         budget = min(budget, DATAFLOW_BUDGET)
     total = instructions(workload, share.blocks)
     if profile or total <= budget:
-        return run_share(workload, share, profile)
+        return run_share(workload, share, profile, stalls)
     scale = budget / 3 / total
     short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
     first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
     if second < total and second - first >= LEAST_SPAN * second:
-        few, more = _fewer_blocks(short, share, budget // 3), _fewer_blocks(longer, share, 2 * budget // 3)
+        few, more = (
+            _fewer_blocks(short, share, budget // 3, stalls),
+            _fewer_blocks(longer, share, 2 * budget // 3, stalls),
+        )
         return _continue(few, more, total, share.blocks)
-    return _fewer_blocks(workload, share, budget)
+    return _fewer_blocks(workload, share, budget, stalls)
 
 
-def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int) -> SimulationResult:
+def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bool) -> SimulationResult:
     """So many waves and twice as many, within the budget but at least one; all of it where that is no more."""
     total = instructions(workload, share.blocks)
     rest = share.blocks % share.resident
     waves = max(1, budget // max(1, 3 * instructions(workload, share.resident)))
     if total <= 1.5 * budget or share.blocks - rest <= 2 * waves * share.resident:
-        return run_share(workload, share)
-    few = run_share(workload, share.shortened(waves * share.resident + rest))
-    more = run_share(workload, share.shortened(2 * waves * share.resident + rest))
+        return run_share(workload, share, stalls=stalls)
+    few = run_share(workload, share.shortened(waves * share.resident + rest), stalls=stalls)
+    more = run_share(workload, share.shortened(2 * waves * share.resident + rest), stalls=stalls)
     return _continue(few, more, total, share.blocks)
 
 
@@ -122,6 +128,7 @@ def _continue(few: SimulationResult, more: SimulationResult, total: int, blocks:
         blocks=blocks,
         busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
         issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
+        warp_ticks=warp_ticks,
         stall_ticks=apportion(stalls, warp_ticks),
         extrapolated=True,
     )

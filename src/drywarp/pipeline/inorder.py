@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit
 
-from .accounts import busy_before, busy_since, note_spell, notes_full
+from .accounts import busy_before, busy_since, note_spell
 from .columns import (
     ALIVE,
     ARRIVED,
@@ -85,10 +85,11 @@ def _arm(
         if slot_ready[w, slot] > tick:
             tick = slot_ready[w, slot]
             reason = slot_reason[w, slot]
-    counted = max(warps[w, COUNTED], warps[w, AFTER])
-    stalls[node, WAIT] += counted - warps[w, COUNTED]
-    stalls[node, reason] += max(0, tick - counted)
-    warps[w, COUNTED] = max(counted, tick)
+    if len(stalls) > 0:
+        counted = max(warps[w, COUNTED], warps[w, AFTER])
+        stalls[node, WAIT] += counted - warps[w, COUNTED]
+        stalls[node, reason] += max(0, tick - counted)
+        warps[w, COUNTED] = max(counted, tick)
     q = w % partitions
     warps[w, NODE] = node
     warps[w, REASON] = reason
@@ -169,7 +170,9 @@ def run_in_order(
     slot_ready: Any, slot_reason: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
     pending: Any, pending_from: Any, warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table` (no rows: not recorded).
+    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+
+    `stalls` and `table` without rows are left as they are.
 
     Returns the number of instructions issued.
     """
@@ -178,6 +181,7 @@ def run_in_order(
     full_left = full
     full_end = 0
     record = len(table) > 0
+    accounting = len(stalls) > 0
     next_room = 0  # every block slot has room at the start
     left = 0  # warps in `todo`
     while True:
@@ -249,18 +253,23 @@ def run_in_order(
                 reason = nodes[node, BUSY_REASON]
             if tick > bound:
                 reason = NOT_SELECTED
-            counted = warps[w, COUNTED]
-            throttled = busy_since(own, counted, warps[w, WRITTEN], free, spells, newest)
-            stalls[node, nodes[node, BUSY_REASON]] += throttled
-            stalls[node, NOT_SELECTED] += max(0, tick - counted) - throttled
-            if tick < counted:  # sooner than a cycle after the last
-                stalls[warps[w, BEFORE], SELECTED] -= counted - tick
-            warps[w, BEFORE] = node
-            warps[w, COUNTED] = tick + cycle
-            stalls[node, SELECTED] += cycle
-            if notes_full(own, tick, free, spells, newest):
-                _write_down(own, tick, partitions, warps, ready, resource, free, spells, newest)
-            note_spell(own, tick, free, spells, newest)
+            if accounting:
+                counted = warps[w, COUNTED]
+                if tick > counted:
+                    if free[own] > counted:
+                        throttled = busy_since(own, counted, warps[w, WRITTEN], free, spells, newest)
+                        stalls[node, nodes[node, BUSY_REASON]] += throttled
+                        counted += throttled
+                    stalls[node, NOT_SELECTED] += tick - counted
+                elif tick < counted:  # sooner than a cycle after the last
+                    stalls[warps[w, BEFORE], SELECTED] -= counted - tick
+                warps[w, BEFORE] = node
+                warps[w, COUNTED] = tick + cycle
+                stalls[node, SELECTED] += cycle
+                if tick > free[own]:
+                    if newest[own] == spells.shape[1] - 1:
+                        _write_down(own, tick, partitions, warps, ready, resource, free, spells, newest)
+                    note_spell(own, tick, free, spells, newest)
             # What the instruction takes up.
             tail = full_left == 0 and tick >= full_end
             start = visit_levels(
@@ -342,11 +351,10 @@ def run_in_order(
                         parts, stalls,
                     )  # fmt: skip
                 else:
-                    over = warps[w, DONE] - warps[w, COUNTED]
-                    if over > 0:
-                        stalls[warps[w, BEFORE], DRAIN] += over
-                    elif over < 0:
-                        stalls[warps[w, BEFORE], SELECTED] += over
+                    if accounting and warps[w, BEFORE] >= 0:
+                        over = warps[w, DONE] - warps[w, COUNTED]
+                        stalls[warps[w, BEFORE], DRAIN] += max(0, over)
+                        stalls[warps[w, BEFORE], SELECTED] += min(0, over)
                     warp_ends[age[w]] = warps[w, DONE]
                     slots[b, ALIVE] -= 1
                     slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
@@ -369,17 +377,15 @@ def run_in_order(
                 warps[w, DONE] = max(warps[w, DONE], resume)
                 if record:
                     table[warps[w, RECORD], 5] = resume
-                # Time at the barrier is the next instruction's; where there is none, its own.
-                counted = warps[w, COUNTED]
-                if warps[w, PLACE] < warps[w, END]:
-                    node = positions[warps[w, PLACE], 0]
-                    if warps[w, AFTER] > counted:
-                        stalls[node, WAIT] += warps[w, AFTER] - counted
-                        counted = warps[w, AFTER]
-                if resume > counted:
-                    stalls[node, AT_BARRIER] += resume - counted
-                    counted = resume
-                warps[w, COUNTED] = counted
+                if accounting:
+                    # Time at the barrier is the next instruction's; where there is none, its own.
+                    counted = warps[w, COUNTED]
+                    if warps[w, PLACE] < warps[w, END]:
+                        node = positions[warps[w, PLACE], 0]
+                        counted = max(counted, warps[w, AFTER])
+                        stalls[node, WAIT] += counted - warps[w, COUNTED]
+                    stalls[node, AT_BARRIER] += max(0, resume - counted)
+                    warps[w, COUNTED] = max(resume, counted)
                 if resume >= warps[w, AFTER]:
                     warps[w, AFTER] = resume
                     warps[w, REASON] = AT_BARRIER

@@ -53,7 +53,8 @@ class OccupancyTrace:
     @property
     def active(self) -> npt.NDArray[np.float64]:
         """Active warps of the SM in each interval."""
-        return self.warp_ticks.sum(axis=1) / np.diff(self.ticks)
+        warps: npt.NDArray[np.float64] = self.warp_ticks.sum(axis=1) / np.diff(self.ticks)
+        return warps
 
     @property
     def mean(self) -> float:
@@ -76,7 +77,9 @@ def occupancy_trace(
     workload: BoundWorkload, share: Share | None = None, *, points: int = TRACE_POINTS, budget: int = LAUNCH_BUDGET
 ) -> OccupancyTrace:
     """Simulate the launch's share (or `share`) and trace its occupancy over at most `points` intervals."""
-    return trace_of(simulate(workload, share or share_of(workload, workload.blocks_per_sm), budget), points)
+    return trace_of(
+        simulate(workload, share or share_of(workload, workload.blocks_per_sm), budget, stalls=False), points
+    )
 
 
 def trace_of(result: SimulationResult, points: int = TRACE_POINTS) -> OccupancyTrace:

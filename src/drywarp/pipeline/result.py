@@ -42,9 +42,10 @@ class SimulationResult:
     the valve. `extrapolated` says that only a part was simulated; all counts are those of the whole
     share even so.
 
-    `stall_ticks` divides the time of all warps (`reasons.py`): a row per node, in the order of `nodes`
-    (path, node within the path), a column per reason of REASONS. Its sum is exactly the sum of all warps'
-    times from launch to end.
+    `warp_ticks` is the time of all warps together, each from launch to end: the active warps summed over
+    the time. `stall_ticks` divides it (`reasons.py`): a row per node, in the order of `nodes` (path, node
+    within the path), a column per reason of REASONS; its sum is exactly `warp_ticks`. It has no rows where
+    it was not asked for.
 
     What is known of single warps and blocks is that of the simulated part, which took
     `simulated_ticks`: `warp_ends` are the end ticks of its warps in launch order, `block_starts` the launch
@@ -57,6 +58,7 @@ class SimulationResult:
     blocks: int
     busy_ticks: tuple[float, ...]
     issue_busy_ticks: float
+    warp_ticks: int
     stall_ticks: Ticks
     nodes: tuple[tuple[int, int], ...]
     partitions: int
@@ -73,11 +75,6 @@ class SimulationResult:
         return self.total_ticks / TICKS_PER_CYCLE
 
     @property
-    def warp_ticks(self) -> int:
-        """The time of all warps together, from launch to end: active warps summed over the time."""
-        return int(self.stall_ticks.sum())
-
-    @property
     def mean_occupancy(self) -> float:
         """Achieved occupancy: active warps, weighted by time."""
         return self.warp_ticks / self.total_ticks if self.total_ticks else 0.0
@@ -85,7 +82,7 @@ class SimulationResult:
     def node_stalls(self, workload: BoundWorkload) -> dict[int, dict[str, float]]:
         """The same for each instruction of the kernel, by its index: over all paths that it is on."""
         rows: dict[int, Ticks] = {}
-        for (path, node), ticks in zip(self.nodes, self.stall_ticks, strict=True):
+        for (path, node), ticks in zip(self.nodes, self.stall_ticks, strict=len(self.stall_ticks) > 0):
             index = workload.paths[path].nodes[node].instruction
             rows[index] = rows[index] + ticks if index in rows else ticks
         return {index: named for index in sorted(rows) if (named := _named(rows[index]))}

@@ -45,12 +45,19 @@ def instructions_per_block(workload: BoundWorkload) -> list[int]:
 
 
 def run_share(
-    workload: BoundWorkload, share: Share, profile: bool = False, *, cycle: int = TICKS_PER_CYCLE, spells: int = SPELLS
+    workload: BoundWorkload,
+    share: Share,
+    profile: bool = False,
+    stalls: bool = True,
+    *,
+    cycle: int = TICKS_PER_CYCLE,
+    spells: int = SPELLS,
 ) -> SimulationResult:
     """Simulate the whole of `share`, instruction by instruction.
 
-    `cycle` is for how many ticks an issuing warp counts as ``selected``, `spells` how many notes on a
-    subsystem are kept at once; both are arguments for tests, which count in few ticks.
+    Without `stalls` the warps' time is not divided by reason, which is quicker. `cycle` is for how many
+    ticks an issuing warp counts as ``selected``, `spells` how many notes on a subsystem are kept at
+    once: arguments for tests, which count in few ticks.
     """
     tables = flatten(workload)
     kinds = type_order([kind.weight for kind in workload.block_types], share.blocks)
@@ -60,7 +67,7 @@ def run_share(
         raise UsageError(
             f"an execution profile of {total} warp instructions is too large; the most is {LARGEST_PROFILE}"
         )
-    state = State.fresh(workload, tables, share, total if profile else 0, cycle, spells)
+    state = State.fresh(workload, tables, share, total if profile else 0, stalls, cycle, spells)
     policy = policy_named(workload.policy)
     if workload.in_order:
         issued = _in_order(workload, tables, share, kinds, policy, state)
@@ -77,6 +84,7 @@ def run_share(
         blocks=share.blocks,
         busy_ticks=_per_instance(workload, state.busy),
         issue_busy_ticks=issued * workload.issue_ticks / workload.partitions,
+        warp_ticks=int(state.warp_ends.sum()) - int(state.blocks[:, LAUNCHED].sum()) * workload.warps_per_block,
         stall_ticks=state.stalls,
         nodes=tables.paths_nodes,
         partitions=workload.partitions,
@@ -110,7 +118,9 @@ class State:
     table: Ticks
 
     @classmethod
-    def fresh(cls, workload: BoundWorkload, tables: Tables, share: Share, rows: int, cycle: int, spells: int) -> State:
+    def fresh(
+        cls, workload: BoundWorkload, tables: Tables, share: Share, rows: int, stalls: bool, cycle: int, spells: int
+    ) -> State:
         """The state before the first tick; `rows` is how many issues to write down."""
         resources = len(workload.subsystems) * workload.partitions
         limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
@@ -135,7 +145,7 @@ class State:
             cycle=cycle,
             warp_ends=np.zeros(share.blocks * workload.warps_per_block, dtype=np.int64),
             blocks=np.zeros((share.blocks, BLOCK_COLUMNS), dtype=np.int64),
-            stalls=np.zeros((len(tables.nodes), len(REASONS)), dtype=np.int64),
+            stalls=np.zeros((len(tables.nodes) if stalls else 0, len(REASONS)), dtype=np.int64),
             spells=np.zeros((resources, spells, SPELL_COLUMNS), dtype=np.int64),
             newest=np.zeros(resources, dtype=np.int64),
             table=np.zeros((rows, len(PROFILE_COLUMNS)), dtype=np.int64),

@@ -1,0 +1,47 @@
+"""Option values as users type them, turned into what the API takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..errors import UsageError
+
+
+def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:
+    """`NAME=VALUE` texts of a repeated option."""
+    pairs = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or (value_needed and not equals):
+            raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def parse_blocks(text: str | None) -> int | list[int] | Literal["all"] | None:
+    """A number of blocks to sample, `all`, or several indices."""
+    if text is None:
+        return None
+    if text == "all":
+        return "all"
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (len(numbers) == 1 and numbers[0] < 1):
+        raise UsageError(f"--blocks {text!r}: expected a number of blocks, all, or indices such as 0,5,9")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_occupancies(text: str | None) -> Sequence[int] | None:
+    """`8,16` as it stands; `8-64` as every number between, of which the whole blocks are taken."""
+    if text is None:
+        return None
+    try:
+        if "-" in text:
+            first, last = (int(part) for part in text.split("-"))
+            return range(first, last + 1)
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--occupancy {text!r}: expected numbers of warps, as in 8,16,32 or 8-64") from None
