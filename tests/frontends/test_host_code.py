@@ -63,7 +63,9 @@ def test_headers_of_the_user_lose_their_host_code_too(tmp_path: Path) -> None:
         "__device__ inline float twice(float v) { return 2 * v; }\n"
     )
     source = tmp_path / "k.cu"
-    source.write_text('#include "common.h"\n__global__ void k(float* x) { *x = twice(*x); }\nint main() { report(); }\n')
+    source.write_text(
+        '#include "common.h"\n__global__ void k(float* x) { *x = twice(*x); }\nint main() { report(); }\n'
+    )
     assert compile_cuda(source, arch="sm_90").parameters[0].name == "x"
 
 
@@ -94,7 +96,10 @@ def test_templates_that_only_the_host_instantiates() -> None:
 @pytest.mark.parametrize(
     ("text", "headers"),
     [
-        ("int a; void f(int x) { if (x) { f(1); } } struct S { int m; } s;", ["int a", " void f(int x) ", " struct S "]),
+        (
+            "int a; void f(int x) { if (x) { f(1); } } struct S { int m; } s;",
+            ["int a", " void f(int x) ", " struct S "],
+        ),
         ("namespace a { namespace b { int x; } void g() {} } int y;", [" int x", " void g() ", " int y"]),
         ('extern "C" { void h(); } int z = f({1, 2});', [" void h()", " int z = f({1, 2})"]),
         ("int w[] = {1, 2}; enum E { A, B };", ["int w[] = ", " enum E "]),

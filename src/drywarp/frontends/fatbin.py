@@ -30,11 +30,12 @@ class Image:
 
     def unpacked(self, origin: str) -> bytes:
         """The content. Raises ToolError where the package that unpacks it is not installed."""
-        if self.flags & _ZSTD:
-            return _zstd(self.packed, origin)
-        if self.flags & _LZ4:
-            return _lz4(self.packed, self.size, origin)
-        return self.packed
+        if not self.flags & (_ZSTD | _LZ4):
+            return self.packed
+        body = _zstd(self.packed, origin) if self.flags & _ZSTD else _lz4(self.packed, self.size, origin)
+        if len(body) != self.size:
+            raise InputFileError(f"{origin}: damaged compressed machine code")
+        return body
 
 
 def images(data: bytes, origin: str) -> Iterator[Image]:

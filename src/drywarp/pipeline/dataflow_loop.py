@@ -264,6 +264,9 @@ def run_dataflow(
                 if warps[w, GAP] > counted:
                     stalls[node, WAIT] += warps[w, GAP] - counted
                     counted = warps[w, GAP]
+                if warps[w, BEFORE] >= 0 and nodes[warps[w, BEFORE], BARRIER] != 0:
+                    stalls[node, AT_BARRIER] += max(0, warps[w, RESULT_AT] - counted)
+                    counted = max(counted, warps[w, RESULT_AT])
                 if ready[w, d] > counted:
                     stalls[node, reasons[w, d]] += ready[w, d] - counted
                     counted = ready[w, d]
