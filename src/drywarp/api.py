@@ -27,10 +27,12 @@ from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
 from .kernel.launch import Buffer, Launch
 from .kernel.profile import Profile
+from .lines import line_costs
 from .memory.behaviour import MemoryBehaviour, analyse_memory
 from .memory.geometry import MemoryGeometry
 from .models import get_model
-from .models.base import Prediction
+from .models.base import Model, Prediction
+from .models.pipeline import Pipeline
 from .pipeline.policies import policy_named
 from .result import Analysis, LaunchAnswer, LaunchSeries, MemoryResult, OccupancyResult, Timing
 from .workload import Workload, build_workload
@@ -40,6 +42,9 @@ DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
 
 MOST_CURVE_POINTS = 16
 """Occupancies on a curve; where more are possible they are spread evenly."""
+
+TRACE_POINTS = 240
+"""Intervals of an occupancy trace at most."""
 
 WAVE_WARP_STEPS = 6_000_000
 """Warp instructions that emulating one whole wave for its addresses may take (a few seconds)."""
@@ -51,7 +56,8 @@ class Options:
 
     `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
     samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
-    `on_stage` is told what is being done, for a display of progress.
+    `on_stage` is told what is being done, for a display of progress. `occupancy_trace` asks for the
+    number of active warps over time.
     """
 
     clock_mhz: float | None = None
@@ -62,6 +68,7 @@ class Options:
     models: Sequence[str] = DEFAULT_MODELS
     limits: Limits = field(default_factory=Limits)
     on_stage: Callable[[str], None] = lambda stage: None
+    occupancy_trace: bool = False
 
 
 def analyze(
@@ -98,7 +105,8 @@ def analyze(
     kernel, comment = load_kernel(_as_source(source), arch=machine.arch, entry=entry, options=compile_options)
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()
-    return _answer(kernel, launch, machine, chosen, compiled - started)
+    inline = source if isinstance(_as_source(source), str) else ""
+    return _answer(kernel, launch, machine, chosen, compiled - started, str(inline))
 
 
 def analyze_launches(
@@ -175,7 +183,7 @@ def _launch(
     )
 
 
-def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float) -> Analysis:
+def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float, source: str = "") -> Analysis:
     fits = _occupancy(kernel, launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
@@ -198,9 +206,17 @@ def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_
     options.on_stage("simulating")
     bound = bind(workload, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
     occupancies = _curve_occupancies(bound, options.occupancies)
-    predictions = {name: get_model(name).predict(bound, occupancies) for name in options.models}
+    predictions = {name: _model(name, options).predict(bound, occupancies) for name in options.models}
     timing = Timing(compile_s, emulated - started, judged - emulated, perf_counter() - judged)
-    return _assemble(kernel, launch, gpu, options, fits, profile, workload, behaviour, bound, predictions, timing)
+    return _assemble(
+        kernel, launch, gpu, options, fits, profile, workload, behaviour, bound, predictions, timing, source
+    )
+
+
+def _model(name: str, options: Options) -> Model:
+    if name == Pipeline.name and options.occupancy_trace:
+        return Pipeline(trace_points=TRACE_POINTS)
+    return get_model(name)
 
 
 def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
@@ -274,6 +290,7 @@ def _assemble(
     bound: BoundWorkload,
     predictions: Mapping[str, Prediction],
     timing: Timing,
+    source: str,
 ) -> Analysis:
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm
@@ -320,6 +337,7 @@ def _assemble(
         model=model,
         sampled_blocks=len(profile.blocks),
         timing=timing,
+        lines=tuple(line_costs(kernel, predictions[model].node_stalls, source)),
         versions={"drywarp": __version__, **tool_versions()},
         notes=tuple(dict.fromkeys(notes)),
     )

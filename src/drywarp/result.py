@@ -8,7 +8,9 @@ from typing import Any
 
 from .kernel.kernel import Resources
 from .kernel.launch import Dim3
+from .lines import LineCost
 from .models.base import CurvePoint, Prediction
+from .pipeline.occupancy import OccupancyTrace
 
 SCHEMA_VERSION = 1
 """Version of the JSON contract; raised when a key is renamed or changes its meaning."""
@@ -90,6 +92,7 @@ class Analysis:
     sampled_blocks: int
     timing: Timing
     versions: Mapping[str, str]
+    lines: tuple[LineCost, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -147,6 +150,7 @@ class Analysis:
                 "fraction": self.occupancy.fraction,
                 "limited_by": self.occupancy.limited_by,
                 "limits": dict(self.occupancy.limits),
+                "achieved_warps_per_sm": believed.achieved_occupancy_warps,
             },
             "instructions": {
                 "warp_instructions": _count(self.warp_instructions),
@@ -178,6 +182,12 @@ class Analysis:
                 for name, p in self.predictions.items()
             },
             "curve": {name: [_point(point) for point in p.curve] for name, p in self.predictions.items()},
+            "stalls": dict(believed.stalls),
+            "lines": [
+                {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
+                for c in self.lines
+            ],
+            **({"occupancy_trace": _trace(believed.occupancy_trace)} if believed.occupancy_trace else {}),
             "timing": {
                 "compile_s": self.timing.compile_s,
                 "emulate_s": self.timing.emulate_s,
@@ -224,6 +234,19 @@ class LaunchSeries:
 def _count(value: float) -> int | float:
     """Whole numbers as integers; a sampled estimate may have a fraction."""
     return round(value) if abs(value - round(value)) < 1e-6 * max(1.0, value) else value
+
+
+def _trace(trace: OccupancyTrace) -> dict[str, Any]:
+    """Bounds of the intervals in cycles (one more than intervals), and active warps in each."""
+    return {
+        "cycles": trace.cycles.tolist(),
+        "active_warps": trace.active.tolist(),
+        "active_warps_by_partition": trace.by_partition.tolist(),
+        "mean_warps": trace.mean,
+        "peak_warps": trace.peak,
+        "imbalance": trace.imbalance,
+        "extrapolated": trace.extrapolated,
+    }
 
 
 def _point(point: CurvePoint) -> dict[str, Any]:

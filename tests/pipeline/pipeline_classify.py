@@ -28,16 +28,19 @@ def _warp(reference: Reference, warp: Warp, cycle: int, total: Account) -> None:
     order = list(warp.issued_at)  # in the order of issue
     end = warp.end()
     assert end is not None
+    producers = [_producers(reference, warp, position) for position in range(len(warp.program))]
     for tick in range(warp.launched, end):
         issued = [position for position in order if warp.issued_at[position] <= tick]
         before = issued[-1] if issued else -1
         after = order[len(issued)] if len(issued) < len(order) else -1
-        reason = _reason(reference, warp, before, after, tick, cycle)
+        reason = _reason(reference, warp, before, after, tick, cycle, producers[after] if after >= 0 else [])
         node = warp.program[before if reason == "selected" or after < 0 else after]
         total[path, node, reason] += 1
 
 
-def _reason(reference: Reference, warp: Warp, before: int, after: int, tick: int, cycle: int) -> str:
+def _reason(
+    reference: Reference, warp: Warp, before: int, after: int, tick: int, cycle: int, producers: list[tuple[int, str]]
+) -> str:
     at_barrier = False
     if before >= 0:
         last = warp.node(before)
@@ -51,7 +54,7 @@ def _reason(reference: Reference, warp: Warp, before: int, after: int, tick: int
     if after < 0:
         return "drain"
     latest, why = tick, ""
-    for until, reason in _producers(reference, warp, after):
+    for until, reason in producers:
         if until > latest:
             latest, why = until, reason
     if why:

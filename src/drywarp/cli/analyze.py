@@ -47,6 +47,9 @@ def command(
     warm_l2: Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")] = False,
     blocks: Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")] = None,
     occupancy: Annotated[str | None, typer.Option(help="Warps per SM on the curve: 8,16 or 8-64.")] = None,
+    occupancy_trace: Annotated[
+        bool, typer.Option("--occupancy-trace", help="Show the number of active warps over time.")
+    ] = False,
     seconds: Annotated[float, typer.Option(help="Time limit of the emulation.")] = 20.0,
     lane_steps: Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")] = 2e9,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
@@ -62,6 +65,7 @@ def command(
         warm_l2=warm_l2,
         blocks=parse_blocks(blocks),
         occupancies=parse_occupancies(occupancy),
+        occupancy_trace=occupancy_trace,
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
     )
     source = sys.stdin.read() + "\n" if kernel == "-" else Path(kernel)

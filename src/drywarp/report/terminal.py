@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..result import Analysis
+from .cycles import render_cycles, render_trace
 from .units import bytes_text, count_text, percent_text, time_text
 
 
@@ -32,6 +33,8 @@ def render_analysis(analysis: Analysis) -> Group:
         Text.assemble(("Use of each part of the machine", "bold"), ", and the time if it were the only limit"),
         _utilisation(analysis),
         Text(""),
+        *render_cycles(analysis),
+        *render_trace(analysis),
         Text(_assumptions(analysis), style="dim"),
     ]
     parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]

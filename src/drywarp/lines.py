@@ -1,0 +1,55 @@
+"""Where the cycles go, by source line: the stalls of a line's instructions added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .kernel.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """Warp-cycles of one SM spent at a source line, waiting included.
+
+    `share` is the fraction of all warp-cycles, `stall` the reason that takes most of them there (Nsight
+    Compute's name), `text` the line itself where its file can be read. Instructions without a line stand
+    under file ``""`` and line 0.
+    """
+
+    file: str
+    line: int
+    cycles: float
+    share: float
+    stall: str
+    text: str
+
+
+def line_costs(kernel: Kernel, node_stalls: Mapping[int, Mapping[str, float]], source: str = "") -> list[LineCost]:
+    """The cost of every line, most first. `source` is the text of the kernel's own file, if it came as text."""
+    by_line: dict[tuple[str, int], dict[str, float]] = {}
+    for index, stalls in node_stalls.items():
+        place = kernel.instructions[index].source
+        reasons = by_line.setdefault((place.file, place.line) if place else ("", 0), {})
+        for reason, cycles in stalls.items():
+            reasons[reason] = reasons.get(reason, 0.0) + cycles
+    total = sum(sum(reasons.values()) for reasons in by_line.values())
+    texts = {kernel.source_file: source.splitlines()} if source else {}
+    costs = []
+    for (file, line), reasons in by_line.items():
+        cycles = sum(reasons.values())
+        stall = max(reasons, key=lambda reason: reasons[reason])
+        share = cycles / total if total else 0.0
+        costs.append(LineCost(file, line, cycles, share, stall, _text(texts, file, line)))
+    return sorted(costs, key=lambda cost: (-cost.cycles, cost.file, cost.line))
+
+
+def _text(texts: dict[str, list[str]], file: str, line: int) -> str:
+    if file and file not in texts:
+        try:
+            texts[file] = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            texts[file] = []
+    lines = texts.get(file, [])
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
