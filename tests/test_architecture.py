@@ -26,14 +26,16 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": BOUND_SIDE,
     "models": BOUND_SIDE | {"pipeline"},
     # What the parts of an answer are: types, no machinery.
-    "result": {"kernel", "models", "errors"},
+    "result": {"kernel", "models", "pipeline", "errors"},
+    "lines": {"kernel", "result"},
+    "doctor": {"__version__", "errors", "frontends", "result"},
     "arguments": {"kernel", "errors"},
     "api": {
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
-        *("memory", "models", "pipeline", "result", "workload"),
+        *("memory", "models", "pipeline", "result", "lines", "workload"),
     },
     "report": {"__version__", "result", "hardware", "models", "kernel", "errors"},
-    "cli": {"__version__", "api", "report", "errors", "hardware", "emulator"},
+    "cli": {"__version__", "api", "doctor", "report", "result", "errors", "hardware", "emulator", "frontends"},
     "__main__": {"cli"},
     # The public names, loaded on first use.
     "__init__": {"api", "errors", "hardware", "result"},
@@ -45,7 +47,9 @@ TYPES_ONLY = {
     ("result", "kernel"): {"kernel.kernel", "kernel.launch"},
     ("report", "models"): {"models.base"},
     ("report", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.instruction"},
+    ("result", "pipeline"): {"pipeline.occupancy"},
     ("cli", "emulator"): {"emulator"},
+    ("cli", "frontends"): {"frontends", "frontends.cache"},
 }
 """Where only certain modules of a room may be imported."""
 

@@ -6,7 +6,7 @@ turned into it directly. Times are ticks: 1/240 of an SM cycle, exact integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 TICKS_PER_CYCLE = 240
@@ -56,6 +56,9 @@ class BoundNode:
     instruction issues no earlier than `stall_ticks` after this one. A `barrier` node holds the warp
     until every warp of its block has issued it, then Λ more. `async_result` marks a store: nothing
     waits for it, and it is done when the last level has accepted it.
+
+    What only analytical models read: `transactions` that one warp's access to memory splits into (0: not
+    an access, or not known), and `conflict_ticks`, the part of λ that shared-memory bank conflicts add.
     """
 
     instruction: int
@@ -71,6 +74,8 @@ class BoundNode:
     barrier: bool = False
     async_result: bool = False
     levels: tuple[Level, ...] = ()
+    transactions: float = 0.0
+    conflict_ticks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,12 @@ class BoundWorkload:
     `launch_ticks` is Λ_launch. `clock_hz` turns cycles into seconds. `runs` above 0 is for abstract
     workloads: at every occupancy each SM runs that many times its concurrent warps (1: nothing
     replaces them), and `blocks` does not count.
+
+    What only analytical models read: `kinds` maps a class to what the papers call it, where its name does
+    not tell (``memory``, ``sfu``, ``shared``, ``barrier``, ``fp``, ``computation``; see `models.inputs`);
+    `parameters` are further facts of the GPU under the names of its section `[parameters]`; `producers`
+    are, by instruction, those whose results it reads (empty: the slots tell); `data_bytes` is what the
+    kernel must move to and from DRAM (None: not known).
     """
 
     paths: tuple[BoundPath, ...]
@@ -171,6 +182,10 @@ class BoundWorkload:
     clock_hz: float
     notes: tuple[str, ...] = field(default=())
     runs: int = 0
+    kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, float] = field(default_factory=dict, hash=False)
+    producers: tuple[tuple[int, ...], ...] = ()
+    data_bytes: float | None = None
 
     @property
     def warps_per_sm(self) -> int:

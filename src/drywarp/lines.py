@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from .kernel.kernel import Kernel
-
-
-@dataclass(frozen=True, slots=True)
-class LineCost:
-    """Warp-cycles of one SM spent at a source line, waiting included.
-
-    `share` is the fraction of all warp-cycles, `stall` the reason that takes most of them there (Nsight
-    Compute's name), `text` the line itself where its file can be read. Instructions without a line stand
-    under file ``""`` and line 0.
-    """
-
-    file: str
-    line: int
-    cycles: float
-    share: float
-    stall: str
-    text: str
+from .result import LineCost
 
 
 def line_costs(kernel: Kernel, node_stalls: Mapping[int, Mapping[str, float]], source: str = "") -> list[LineCost]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from .kernel.kernel import Resources
 from .kernel.launch import Dim3
-from .lines import LineCost
 from .models.base import CurvePoint, Prediction
 from .pipeline.occupancy import OccupancyTrace
 
@@ -57,6 +56,23 @@ class Timing:
     emulate_s: float
     memory_s: float
     simulate_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """Warp-cycles of one SM spent at a source line, waiting included.
+
+    `share` is the fraction of all warp-cycles, `stall` the reason that takes most of them there (Nsight
+    Compute's name), `text` the line itself where its file can be read. Instructions without a line stand
+    under file ``""`` and line 0.
+    """
+
+    file: str
+    line: int
+    cycles: float
+    share: float
+    stall: str
+    text: str
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def parse_elf(data: bytes, origin: str) -> ElfFile:
     if data[:4] != b"\x7fELF":
         raise InputFileError(f"{origin}: not an ELF file (expected a CUBIN)")
     try:
+        _check_class(data, origin)
         machine = struct.unpack_from("<H", data, 18)[0]
         if machine != CUDA_MACHINE:
             raise InputFileError(
@@ -92,9 +93,13 @@ def sections_of(data: bytes, origin: str) -> tuple[Section, ...]:
         raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
 
 
-def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
+def _check_class(data: bytes, origin: str) -> None:
     if data[4] != 2 or data[5] != 1:
         raise InputFileError(f"{origin}: expected a 64-bit little-endian ELF file")
+
+
+def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
+    _check_class(data, origin)
     offset = struct.unpack_from("<Q", data, 40)[0]
     segments, segment_size, segment_count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
     entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from . import pipeline, roofline, volkov
-from .base import CurvePoint, Model, Prediction, get_model, model_names, register
+from .base import CurvePoint, Model, NotApplicable, Prediction, get_model, model_names, register
 
 __all__ = [
     "CurvePoint",
     "Model",
+    "NotApplicable",
     "Prediction",
     "get_model",
     "model_names",

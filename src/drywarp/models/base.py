@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..bound import BoundWorkload
-from ..errors import UsageError
+from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
+
+
+class NotApplicable(DrywarpError):  # noqa: N818 - it reads as what it says in `raise`
+    """A model cannot say anything about this workload; the text is the reason, as one clause."""
 
 
 @dataclass(frozen=True, slots=True)

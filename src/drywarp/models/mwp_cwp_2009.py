@@ -139,12 +139,12 @@ def exec_cycles_app(
     cwp: float,
     rep: float = 1.0,
 ) -> float:
-    """Exec_cycles_app, Eqs. 22 to 24, under their printed conditions."""
+    """Exec_cycles_app, Eqs. 22 to 24, under their printed conditions; MWP − 1 is 0 where MWP is below 1."""
     comp_p = comp_cycles / mem_insts
     if mwp >= n and cwp >= n:
         return exec_cycles_few_warps(mem_cycles, comp_cycles, comp_p, n) * rep
     if cwp >= mwp or comp_cycles > mem_cycles:
-        return (mem_cycles * n / mwp + comp_p * (mwp - 1)) * rep
+        return (mem_cycles * n / mwp + comp_p * max(0.0, mwp - 1)) * rep
     return exec_cycles_compute(mem_l, comp_cycles, n) * rep
 
 
@@ -161,7 +161,10 @@ def n_pwb(mwp: float, active_warps_per_block: float) -> float:
 def synch_cost(
     departure_delay: float, n_pwb: float, synch_insts: float, active_blocks_per_sm: float, rep: float = 1.0
 ) -> float:
-    """Synch_cost = Departure_delay · (NpWB − 1) · #synch_insts · #Active_blocks_per_SM · #Rep, Eq. 26."""
+    """Synch_cost = Departure_delay · (NpWB − 1) · #synch_insts · #Active_blocks_per_SM · #Rep, Eq. 26.
+
+    NpWB − 1 is 0 where MWP is below 1.
+    """
     return departure_delay * max(0.0, n_pwb - 1) * synch_insts * active_blocks_per_sm * rep
 
 

@@ -11,6 +11,9 @@ NEVER = 1 << 50
 PRIORITY_BITS = 12
 """Bits for the priority of a warp among the concurrent ones: there are at most 4096."""
 
+NO_SIGN = (1 << 62) - 1
+"""An index taken `& NO_SIGN` is seen not to be negative, which spares the check for indices from the end."""
+
 # A node's costs. RESOURCE is that of partition 0; the others follow where PER_PARTITION is set.
 RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)
 READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASON, BUSY_REASON = range(8, 16)

@@ -42,6 +42,7 @@ from .columns import (
     LOOP_START,
     NEVER,
     NEXT,
+    NO_SIGN,
     NOT_SELECTED,
     PER_PARTITION,
     PRIORITY_BITS,
@@ -79,9 +80,9 @@ def _arm(
     """Make the warp's next instruction a candidate: not before AFTER, nor before its slots are ready."""
     tick = warps[w, AFTER]
     reason = warps[w, REASON]
-    node = positions[warps[w, PLACE], 0]
+    node = positions[warps[w, PLACE] & NO_SIGN, 0] & NO_SIGN
     for k in range(nodes[node, WAIT_FROM], nodes[node, WAIT_TO]):
-        slot = waits[k]
+        slot = waits[k] & NO_SIGN
         if slot_ready[w, slot] > tick:
             tick = slot_ready[w, slot]
             reason = slot_reason[w, slot]
@@ -130,7 +131,7 @@ def _look(
     if rotates:
         start = last // partitions + 1 if last >= 0 else 0
         for j in range(width):
-            tick = max(row[j], free[resources[j]], floor)
+            tick = max(row[j], free[resources[j] & NO_SIGN], floor)
             distance = j - start
             distance = distance + width if distance < 0 else distance
             best = min(best, (tick << PRIORITY_BITS) | distance)
@@ -139,7 +140,7 @@ def _look(
     else:
         ranks = rank[q]
         for j in range(width):
-            tick = max(row[j], free[resources[j]], floor)
+            tick = max(row[j], free[resources[j] & NO_SIGN], floor)
             best = min(best, (tick << PRIORITY_BITS) | ranks[j])
         w = at_rank[best & PRIORITY]
     tick = best >> PRIORITY_BITS
@@ -242,10 +243,10 @@ def run_in_order(
             if chosen < 0:
                 continue  # the bounds were too low: look again
             q = chosen
-            w = parts[q, CANDIDATE]
+            w = parts[q, CANDIDATE] & NO_SIGN
             b = w // per_block
-            node = warps[w, NODE]
-            own = resource[q, w // partitions]
+            node = warps[w, NODE] & NO_SIGN
+            own = resource[q, w // partitions] & NO_SIGN
             reason = warps[w, REASON]
             bound = ready[q, w // partitions]
             if free[own] > bound:
@@ -313,7 +314,7 @@ def run_in_order(
             if slot >= 0 and tick + nodes[node, READ_TICKS] > slot_ready[w, slot]:
                 slot_ready[w, slot] = tick + nodes[node, READ_TICKS]
                 slot_reason[w, slot] = nodes[node, DEPENDENT_REASON]
-            place = warps[w, PLACE]
+            place = warps[w, PLACE] & NO_SIGN
             loop = positions[place, 1]
             place += 1
             while loop >= 0:
@@ -344,7 +345,7 @@ def run_in_order(
         while True:
             while left > 0:
                 left -= 1
-                w = todo[left]
+                w = todo[left] & NO_SIGN
                 if warps[w, PLACE] < warps[w, END]:
                     _arm(
                         w, partitions, warps, nodes, waits, positions, slot_ready, slot_reason, ready, resource,

@@ -7,8 +7,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..lines import LineCost
-from ..result import Analysis
+from ..result import Analysis, LineCost
 from .gpus import aligned
 
 _LINES_SHOWN, _LEAST_SHARE = 6, 0.02

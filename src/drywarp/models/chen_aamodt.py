@@ -1,0 +1,94 @@
+"""Chen and Aamodt's first three models of fine-grained multithreading.
+
+Chen and Aamodt, "A first-order fine-grained multithreaded throughput model" (HPCA 2009), as Volkov summarises
+them for threads that are all alike, "Understanding latency hiding on GPUs" (2016), §4.13. With χ the throughput
+of one thread alone:
+
+    χ1(n) = χ,    χ2(n) = n · χ,    χ3(n) = 1 − (1 − χ)^n
+
+Units: instructions per issue slot; n warps. A thread is a warp, and χ = instructions / Λ_app in issue slots.
+The models know one issue slot per cycle. Where an SM issues S > 1 instructions a cycle, n is occupancy per
+scheduler and the result holds for each of the S, as Volkov does it for GPUMech (§7.5); where it issues less often
+than once a cycle, a slot is that much longer. Left out: their fourth model, which has no closed form; memory
+bandwidth and any throughput limit but the issue's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..bound import BoundWorkload
+from .base import NotApplicable, Prediction, register
+from .inputs import inputs_of
+from .rate import predict_rate
+
+
+def chi_1(chi: float, n: float) -> float:
+    """χ1(n) = χ: multithreading has no effect."""
+    return chi
+
+
+def chi_2(chi: float, n: float) -> float:
+    """χ2(n) = n · χ: threads do not disturb each other, and nothing limits them."""
+    return n * chi
+
+
+def chi_3(chi: float, n: float) -> float:
+    """χ3(n) = 1 − (1 − χ)^n: one issue slot a cycle, which each thread wants with probability χ."""
+    return 1 - (1 - chi) ** n
+
+
+def _predict(
+    name: str, formula: Callable[[float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+) -> Prediction:
+    given = inputs_of(workload)
+    if not given.instructions or not given.latency_app:
+        raise NotApplicable("a warp without instructions or without latency has no throughput of its own")
+    issue = given.issue_rate or 1.0
+    schedulers, slot = max(1.0, issue), 1 / min(1.0, issue)
+    chi = given.instructions / given.latency_app * slot
+    if chi > 1:
+        raise NotApplicable(f"one warp alone issues {chi:.3g} instructions per slot, the model knows one")
+
+    def rate(occupancy: int) -> float:
+        # χ1 is one thread's throughput on the whole SM, however many there are.
+        share = 1.0 if formula is chi_1 else schedulers
+        return share * formula(chi, occupancy / schedulers) / slot / given.instructions
+
+    return predict_rate(name, workload, occupancies, rate, lambda occupancy: "latency")
+
+
+@register("chen_aamodt_1")
+class ChenAamodt1:
+    """The throughput of one warp at every occupancy."""
+
+    name = "chen_aamodt_1"
+    summary = "one warp's throughput, whatever the occupancy (Chen and Aamodt 2009)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        return _predict(self.name, chi_1, workload, occupancies)
+
+
+@register("chen_aamodt_2")
+class ChenAamodt2:
+    """Throughput in proportion to occupancy."""
+
+    name = "chen_aamodt_2"
+    summary = "n times one warp's throughput, without any limit (Chen and Aamodt 2009)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        return _predict(self.name, chi_2, workload, occupancies)
+
+
+@register("chen_aamodt_3")
+class ChenAamodt3:
+    """Throughput that saturates at the issue rate."""
+
+    name = "chen_aamodt_3"
+    summary = "gradual saturation of the issue slots, 1 - (1 - chi)^n (Chen and Aamodt 2009)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        return _predict(self.name, chi_3, workload, occupancies)

@@ -1,0 +1,91 @@
+"""Warps that hide memory latency, by the CUDA C Programming Guide, §5.2.3, as Volkov summarises it.
+
+Volkov, "Understanding latency hiding on GPUs" (2016), §4.8. With α arithmetic instructions to one memory
+instruction:
+
+    warps needed ≈ mem_lat / (instruction time · α)
+    refined: mem_lat / (instruction time · (α + 1)) + 1
+
+Units: mem_lat in cycles, instruction time in cycles of one SM per warp instruction, warps per SM. Assumed:
+peak issue is the goal, memory latency is all that is to be hidden. Left out: arithmetic latency (the
+error that Volkov finds), bandwidth, what happens with fewer warps than needed. So the registered models have
+points only from the needed occupancy on, where they claim the peak rate of instructions; they do not apply
+where memory bandwidth limits (§4.8: "not intended").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..bound import BoundWorkload
+from .base import CurvePoint, NotApplicable, Prediction, register
+from .inputs import inputs_of
+from .rate import predict_rate
+
+
+def warps_needed(mem_lat: float, instruction_time: float, alpha: float) -> float:
+    """≈ mem_lat / (instruction time · α)."""
+    return mem_lat / (instruction_time * alpha)
+
+
+def warps_needed_refined(mem_lat: float, instruction_time: float, alpha: float) -> float:
+    """mem_lat / (instruction time · (α + 1)) + 1: with the stalled warp and the memory instruction counted."""
+    return mem_lat / (instruction_time * (alpha + 1)) + 1
+
+
+def instructions_during_stall(mem_lat: float, instruction_time: float) -> float:
+    """Instructions that issue at peak rate while one warp waits for memory."""
+    return mem_lat / instruction_time
+
+
+def _predict(
+    name: str, formula: Callable[[float, float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+) -> Prediction:
+    given = inputs_of(workload)
+    computation, memory = given.computation, given.memory
+    if not memory.count or not computation.count:
+        raise NotApplicable("it needs both memory instructions and others")
+    if not computation.lambda_:
+        raise NotApplicable("no instruction time: computation costs nothing on this GPU")
+    busy = computation.lambda_ * computation.count
+    if memory.lambda_ * memory.count > busy:
+        raise NotApplicable("memory bandwidth limits this kernel, which the guide does not consider")
+    needed = formula(memory.latency, computation.lambda_, given.intensity)
+    wpc = 1 / busy
+    prediction = predict_rate(name, workload, occupancies, lambda occupancy: wpc, lambda occupancy: "computation")
+    points: tuple[CurvePoint, ...] = tuple(point for point in prediction.curve if point.occupancy_warps >= needed)
+    if not points:
+        raise NotApplicable(f"it says only that latency is hidden from {needed:.4g} warps per SM on")
+    hidden = workload.warps_per_sm >= needed
+    return Prediction(
+        model=name,
+        cycles=prediction.cycles if hidden else float("nan"),
+        time_s=prediction.time_s if hidden else float("nan"),
+        limiter="computation" if hidden else "latency",
+        curve=points,
+        notes=(f"needed occupancy {needed:.4g} warps per SM; nothing is said of less",),
+    )
+
+
+@register("cuda_guide")
+class CudaGuide:
+    """Peak rate from the needed occupancy on."""
+
+    name = "cuda_guide"
+    summary = "needed occupancy mem_lat / (instruction time · α), the peak from there on (CUDA C Programming Guide)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
+        return _predict(self.name, warps_needed, workload, occupancies)
+
+
+@register("cuda_guide_refined")
+class CudaGuideRefined:
+    """The same with the stalled warp and the memory instruction counted."""
+
+    name = "cuda_guide_refined"
+    summary = "the CUDA guide's needed occupancy with the stalled warp and the memory instruction (Volkov 4.8)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
+        return _predict(self.name, warps_needed_refined, workload, occupancies)

@@ -1,0 +1,128 @@
+"""Which kind of instruction a class is, and counts and mean λ and Λ of each kind (see `inputs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..bound import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+
+MEMORY = ("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture", "async_copy")
+SHARED = ("shared_load", "shared_store", "shared_atomic")
+FLOATING = ("fp32", "fp16", "fp64", "tensor")
+KINDS = ("computation", "fp", "sfu", "shared", "memory", "barrier")
+"""What `BoundWorkload.kinds` may say; all but the last two are computation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Instructions of one kind: α per mean warp, and their mean λ and Λ in cycles (0 where there are none)."""
+
+    count: float = 0.0
+    lambda_: float = 0.0
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The instructions of a mean warp by kind, and by class."""
+
+    computation: Part
+    memory: Part
+    barrier: Part
+    sfu: Part
+    shared: Part
+    fp: Part
+    by_class: dict[str, Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """How a warp's accesses split: means per access, and accesses with one transaction and with more."""
+
+    per_access: float
+    coalesced: float
+    uncoalesced: float
+    per_uncoalesced: float
+
+
+def kind_of(workload: BoundWorkload, node: BoundNode) -> str:
+    """The kind of an instruction, one of `KINDS`: as the workload says, else by the class's name."""
+    name = node.class_
+    if node.barrier:
+        return "barrier"
+    if name in workload.kinds:
+        return workload.kinds[name]
+    if name in MEMORY:
+        return "memory"
+    if name in SHARED:
+        return "shared"
+    if name in FLOATING:
+        return "fp"
+    return "sfu" if name == "sfu" else "computation"
+
+
+def scoped(workload: BoundWorkload, node: BoundNode, ticks: float) -> float:
+    """A λ in cycles of the whole SM."""
+    inside = workload.subsystems[node.subsystem].scope == "partition"
+    return ticks / TICKS_PER_CYCLE / (workload.partitions if inside else 1)
+
+
+def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[BoundNode, float]]:
+    """Every node of every path with how often a mean warp runs it."""
+    for path, weight in zip(workload.paths, weights, strict=True):
+        if weight:
+            for node, count in zip(path.nodes, path.counts(), strict=True):
+                if count:
+                    yield node, weight * count
+
+
+def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
+    """Counts and means of each kind and class."""
+    kinds = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
+    classes: dict[str, list[float]] = {}
+    levels: dict[int, float] = {}
+    for node, times in weighed(workload, weights):
+        kind = kind_of(workload, node)
+        lambda_ = scoped(workload, node, node.lambda_ticks)
+        for total in (kinds[kind], classes.setdefault(node.class_, [0.0, 0.0, 0.0])):
+            total[0] += times
+            total[1] += times * lambda_
+            total[2] += times * node.latency_ticks / TICKS_PER_CYCLE
+        for level in node.levels if kind == "memory" else ():
+            levels[level.subsystem] = levels.get(level.subsystem, 0.0) + times * level.lambda_ticks / TICKS_PER_CYCLE
+    own = kinds["memory"]
+    memory = (own[0], max(own[1], *levels.values()) if levels else own[1], own[2])
+    computation = [sum(kinds[kind][i] for kind in KINDS[:-2]) for i in range(3)]
+    issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
+    computation[1] = max(computation[1], computation[0] * issue)
+    return Parts(
+        computation=_mean(*computation),
+        memory=_mean(*memory),
+        barrier=_mean(*kinds["barrier"]),
+        sfu=_mean(*kinds["sfu"]),
+        shared=_mean(*kinds["shared"]),
+        fp=_mean(*kinds["fp"]),
+        by_class={name: _mean(*total) for name, total in sorted(classes.items(), key=lambda item: -item[1][0])},
+    )
+
+
+def _mean(count: float, lambda_: float, latency: float) -> Part:
+    return Part(count, lambda_ / count, latency / count) if count else Part()
+
+
+def transactions_of(workload: BoundWorkload, weights: list[float]) -> Transactions:
+    """Coalesced and uncoalesced accesses; one whose transactions are not known counts as one."""
+    single = several = total = split = 0.0
+    for node, times in weighed(workload, weights):
+        if kind_of(workload, node) != "memory":
+            continue
+        each = max(1.0, node.transactions)
+        total += times * each
+        if each > 1:
+            several += times
+            split += times * each
+        else:
+            single += times
+    accesses = single + several
+    return Transactions(total / accesses if accesses else 0.0, single, several, split / several if several else 0.0)

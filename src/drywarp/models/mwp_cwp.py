@@ -1,0 +1,114 @@
+"""The MWP-CWP model in the terms of λ, Λ and ω.
+
+Hong and Kim (ISCA 2009) as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance
+models for GPUs and extracting the underlying Pipeline model", §2.3, Eqs. 15 to 28, write it. A warp
+is P = α_mem compute periods of CI computations each, ending in a memory request:
+
+    MWP = Λ_mem / λ_mem,  CWP = Λ_mem / (CI · λ_comp) + 1
+
+    MWP < min(ω, CWP):   CPR = α_mem · ω · λ_mem + CI · λ_comp · MWP          (memory-bound)
+    CWP < min(ω, MWP):   CPR = α_comp · λ_comp · ω + Λ_mem                    (compute-bound)
+    ω ≤ min(MWP, CWP):   CPR = Λ*_app + CI · λ_comp · (ω − 1)                 (occupancy-bound)
+
+Units: cycles of one SM per run of ω warps. Where MWP equals CWP and both are below ω, which the
+conditions leave open, the memory-bound case holds (Hong and Kim, Eq. 23). Assumed: one computing and one
+memory subsystem, equal compute periods, memory instructions do not count as computation (Hong and
+Kim's own equations count them: `mwp_cwp_2009`). Left out: the latency of computations and ILP,
+barriers, the issue limit. For few warps the result lies above Volkov's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..bound import BoundWorkload
+from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
+from .inputs import ModelInputs, inputs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """What the equations take (analysis Table 2)."""
+
+    alpha_comp: float
+    alpha_mem: float
+    lambda_comp: float
+    lambda_mem: float
+    latency_mem: float
+
+    @property
+    def ci(self) -> float:
+        """CI = α_comp / α_mem, which is also Q."""
+        return self.alpha_comp / self.alpha_mem
+
+
+def mwp_of(latency_mem: float, lambda_mem: float) -> float:
+    """MWP = Λ_mem / λ_mem, Eq. 15."""
+    return latency_mem / lambda_mem if lambda_mem else inf
+
+
+def cwp_of(latency_mem: float, ci: float, lambda_comp: float) -> float:
+    """CWP = Λ_mem / (CI · λ_comp) + 1, Eq. 16."""
+    return latency_mem / (ci * lambda_comp) + 1 if ci * lambda_comp else inf
+
+
+def ci_compute_bound(lambda_comp: float, lambda_mem: float, latency_mem: float) -> float:
+    """The CI above which MWP exceeds CWP, Eq. 20: λ_mem / (λ_comp · (1 − λ_mem / Λ_mem))."""
+    return lambda_mem / (lambda_comp * (1 - lambda_mem / latency_mem)) if latency_mem > lambda_mem else inf
+
+
+def cpr_memory_bound(s: Symbols, warps: float) -> float:
+    """CPR = α_mem · ω · λ_mem + CI · λ_comp · MWP, Eq. 26."""
+    fill = s.ci * s.lambda_comp
+    return s.alpha_mem * warps * s.lambda_mem + (fill * mwp_of(s.latency_mem, s.lambda_mem) if fill else 0.0)
+
+
+def cpr_compute_bound(s: Symbols, warps: float) -> float:
+    """CPR = α_comp · λ_comp · ω + Λ_mem, Eq. 27."""
+    return s.alpha_comp * s.lambda_comp * warps + s.latency_mem
+
+
+def latency_app_star(s: Symbols) -> float:
+    """Λ*_app = α_mem · Λ_mem + α_comp · λ_comp: a lone warp whose computations have no latency (Eq. 28)."""
+    return s.alpha_mem * s.latency_mem + s.alpha_comp * s.lambda_comp
+
+
+def cpr_occupancy_bound(s: Symbols, warps: float, latency_app: float | None = None) -> float:
+    """CPR = Λ*_app + CI · λ_comp · (ω − 1), Eq. 28; with another Λ_app where one is given (§5.1)."""
+    return (latency_app_star(s) if latency_app is None else latency_app) + s.ci * s.lambda_comp * (warps - 1)
+
+
+def cpr_of(s: Symbols, warps: float) -> Run:
+    """The run of ω warps by the case that it falls into."""
+    mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
+    if warps <= min(mwp, cwp):
+        return Run(cpr_occupancy_bound(s, warps), "latency")
+    if mwp <= cwp:
+        return Run(cpr_memory_bound(s, warps), "memory")
+    return Run(cpr_compute_bound(s, warps), "computation")
+
+
+def symbols_of(inputs: ModelInputs) -> Symbols:
+    """α, λ and Λ of a workload. Raises `NotApplicable` where it has no memory instructions."""
+    if not inputs.memory.count:
+        raise NotApplicable("there are no memory instructions, so that MWP and CWP have no meaning")
+    comp, mem = inputs.computation, inputs.memory
+    return Symbols(comp.count, mem.count, comp.lambda_, mem.lambda_, mem.latency)
+
+
+@register("mwp_cwp")
+class MwpCwp:
+    """Eqs. 15 to 28, chosen by their conditions."""
+
+    name = "mwp_cwp"
+    summary = "memory and computation warp parallelism decide between three formulas (Hong and Kim 2009, rephrased)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        s = symbols_of(inputs_of(workload))
+        mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
+        notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
+        return predict_runs(self.name, workload, occupancies, lambda warps: cpr_of(s, warps), notes)

@@ -1,0 +1,96 @@
+"""The Transit model: warps divide themselves between a computing and a memory subsystem.
+
+Li, Tay, Kumar and Corporaal, "Transit: a visual analytical model for multithreaded machines" (HPDC
+2015), as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for
+GPUs", §2.2.1, Eqs. 4 to 14, write it:
+
+    IPC_comp(x) = min(1/λ_comp, x/Λ_comp),  IPC_mem(k) = min(1/λ_mem, k/Λ_mem),  x + k = ω
+
+In the steady state the memory service that x computing warps ask for equals what k waiting ones get:
+the occupancy rooflines cross, one of them drawn backwards from ω. Units: cycles of one SM, warps per
+cycle. Assumed: every instruction depends on the one before (no ILP: 28 cycles for a lone warp of the
+analysis paper's example, not 25), one computing subsystem, latencies that do not change with load.
+Left out: ILP, the issue limit, barriers, finer subsystems. Theorem 1 of the analysis: this is Volkov's
+model without ILP.
+
+λ and Λ of a subsystem are means over a warp's instructions there: all computing instructions of a kernel
+count as one subsystem. Barriers count as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..bound import BoundWorkload
+from .base import NotApplicable, Prediction, register
+from .closed_form import predict_runs
+from .inputs import inputs_of
+
+
+def ipc_of(warps: float, lambda_: float, latency: float) -> float:
+    """Eqs. 4 and 5: the occupancy roofline of one subsystem, min(1/λ, warps/Λ)."""
+    limits = [1 / lambda_ if lambda_ > 0 else float("inf"), warps / latency if latency > 0 else float("inf")]
+    return min(limits)
+
+
+def wpc_of(warps: float, alpha: float, lambda_: float, latency: float) -> float:
+    """Eqs. 6 and 7 with the roof kept: warps per cycle of a subsystem on which a warp has α instructions."""
+    return ipc_of(warps, lambda_, latency) / alpha
+
+
+def crossing(omega: float, demand: Callable[[float], float], supply: Callable[[float], float]) -> float:
+    """k at which supply(k) = demand(ω − k), Eq. 8; both rise with their argument.
+
+    Where both lie on their flat parts, the least of the k that do.
+    """
+    low, high = 0.0, omega
+    while True:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            return high
+        if supply(middle) < demand(omega - middle):
+            low = middle
+        else:
+            high = middle
+
+
+def wpc_transit(
+    omega: float, alpha_comp: float, comp: tuple[float, float], alpha_mem: float, mem: tuple[float, float]
+) -> float:
+    """Warps per cycle at the crossing point; `comp` and `mem` are (λ, Λ)."""
+    if alpha_mem == 0:
+        return wpc_of(omega, alpha_comp, *comp)
+    if alpha_comp == 0:
+        return wpc_of(omega, alpha_mem, *mem)
+    k = crossing(omega, lambda x: wpc_of(x, alpha_comp, *comp), lambda y: wpc_of(y, alpha_mem, *mem))
+    return min(wpc_of(k, alpha_mem, *mem), wpc_of(omega - k, alpha_comp, *comp))
+
+
+@register("transit")
+class Transit:
+    """Where the demand of computing warps meets what memory supplies."""
+
+    name = "transit"
+    summary = "warps split between computing and memory; Volkov without ILP (Li et al. 2015)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        given = inputs_of(workload)
+        comp, mem = given.computation, given.memory
+        if not comp.count + mem.count or not comp.latency + mem.latency:
+            raise NotApplicable("Transit: the kernel has no instruction with a latency")
+
+        def cycles_per_run(warps: int) -> float:
+            rate = wpc_transit(
+                warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency)
+            )
+            return warps / rate
+
+        def bound(warps: int) -> str:
+            if warps < cycles_per_run(warps) * latency_limit * (1 + 1e-9):
+                return "latency"
+            return "memory" if mem.count * mem.lambda_ > comp.count * comp.lambda_ else "computation"
+
+        alone = comp.count * comp.latency + mem.count * mem.latency
+        latency_limit = 1 / max(comp.count * comp.lambda_, mem.count * mem.lambda_, 1 / 1e12)
+        return predict_runs(self.name, workload, occupancies, cycles_per_run, bound, (f"Λ_app {alone:.6g} cycles",))
