@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .bound import BoundNode, BoundPath, BoundWorkload, Level, Subsystem, to_ticks
-from .hardware import Gpu
+from .hardware import Gpu, model_parameters
 from .kernel.instruction import Instruction
 from .kernel.profile import SPACE_SHARED
 from .memory.behaviour import AccessBehaviour, MemoryBehaviour
@@ -48,6 +48,8 @@ def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding
         max_blocks_per_sm=max(most, binding.blocks_per_sm),
         sm_count=gpu.device.sm_count,
         clock_hz=binding.clock_mhz * 1e6,
+        parameters=model_parameters(gpu, binding.clock_mhz),
+        data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
     )
 
 
@@ -59,18 +61,8 @@ class _Costs:
     ) -> None:
         self.instructions = workload.kernel.instructions
         self.memory, self.gpu, self.index = memory, gpu, index
-        levels = gpu.memory
-        blocks = workload.launch.blocks
-        sms = gpu.device.sm_count
-        # SMs that work in the partial last wave; all of them where the grid divides evenly.
-        self.sms, self.tail_sms = sms, blocks % sms or sms
-        self.l1_latency = levels.l1.latency
-        self.l2_latency = gpu.cycles(levels.l2.latency_ns, binding.clock_mhz)
-        self.dram_latency = gpu.cycles(levels.dram.latency_ns, binding.clock_mhz)
-        self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
-        gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
-        self.dram_rate = gpu.bytes_per_cycle(gbs, binding.clock_mhz)
+        self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
     def path(self, path: Path) -> BoundPath:
         return BoundPath(tuple(self.node(node) for node in path.nodes), path.program, SLOTS)
@@ -84,7 +76,8 @@ class _Costs:
         if instruction.class_ == "tensor":
             lambda_ = self._tensor(instruction, lambda_)
         elif instruction.memory is not None:
-            lambda_, latency, levels = self._access(instruction, behaviour, cost.lambda_)
+            shared = instruction.memory.space == "shared"
+            lambda_, latency, levels = self.access.cost(shared, behaviour, cost.lambda_)
         read = max(cost.read_latency or 0.0, lambda_)
         return BoundNode(
             instruction=node.instruction,
@@ -100,10 +93,38 @@ class _Costs:
             barrier=instruction.opcode == "BAR" and "ARV" not in instruction.modifiers,
             async_result=instruction.memory is not None and instruction.memory.kind in ("store", "reduction"),
             levels=levels,
+            transactions=_transactions(instruction, behaviour),
+            conflict_ticks=_conflict(behaviour, cost.lambda_),
         )
 
-    def _access(
-        self, instruction: Instruction, behaviour: AccessBehaviour | None, wavefront: float
+    def _tensor(self, instruction: Instruction, usual: float) -> float:
+        """λ of a matrix instruction from its shape and input type; the class's λ where unknown."""
+        shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
+        kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
+        if "TF32" in instruction.modifiers:
+            kind = "tf32"
+        return self.gpu.tensor_lambda(kind, *shape) if shape and kind in self.gpu.tensor else usual
+
+
+class MemoryCosts:
+    """λ, Λ and further levels of accesses to memory on one GPU, whose blocks move so many bytes to and from DRAM."""
+
+    def __init__(
+        self, gpu: Gpu, clock_mhz: float, blocks: int, index: dict[str, int], read: float, write: float
+    ) -> None:
+        self.gpu, self.index = gpu, index
+        levels, sms = gpu.memory, gpu.device.sm_count
+        # SMs that work in the partial last wave; all of them where the grid divides evenly.
+        self.sms, self.tail_sms = sms, blocks % sms or sms
+        self.l1_latency = levels.l1.latency
+        self.l2_latency = gpu.cycles(levels.l2.latency_ns, clock_mhz)
+        self.dram_latency = gpu.cycles(levels.dram.latency_ns, clock_mhz)
+        self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
+        gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
+        self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
+
+    def cost(
+        self, shared: bool, behaviour: AccessBehaviour | None, wavefront: float
     ) -> tuple[float, float, tuple[Level, ...]]:
         """λ, Λ and further levels of a memory instruction.
 
@@ -112,7 +133,6 @@ class _Costs:
         plus the λ of its own further wavefronts (analysis paper §6.3).
         """
         levels = self.gpu.memory
-        shared = instruction.memory is not None and instruction.memory.space == "shared"
         if behaviour is None:
             return wavefront, levels.shared.latency if shared else self.l1_latency, ()
         if behaviour.space == SPACE_SHARED:
@@ -142,13 +162,19 @@ class _Costs:
             to_ticks(max(moved * self.tail_sms / rate, alone)),
         )
 
-    def _tensor(self, instruction: Instruction, usual: float) -> float:
-        """λ of a matrix instruction from its shape and input type; the class's λ where unknown."""
-        shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
-        kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
-        if "TF32" in instruction.modifiers:
-            kind = "tf32"
-        return self.gpu.tensor_lambda(kind, *shape) if shape and kind in self.gpu.tensor else usual
+
+def _transactions(instruction: Instruction, behaviour: AccessBehaviour | None) -> float:
+    """Lines that a warp's access to global or local memory touches; 0 for everything else."""
+    if instruction.memory is None or behaviour is None or behaviour.space == SPACE_SHARED:
+        return 0.0
+    return behaviour.lines
+
+
+def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
+    """Ticks of the wavefronts beyond one of an access to shared memory."""
+    if behaviour is None or behaviour.space != SPACE_SHARED:
+        return 0
+    return to_ticks(max(0.0, behaviour.units - 1) * wavefront)
 
 
 _SHAPES = {

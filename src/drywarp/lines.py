@@ -10,12 +10,19 @@ from .result import LineCost
 
 
 def line_costs(kernel: Kernel, node_stalls: Mapping[int, Mapping[str, float]], source: str = "") -> list[LineCost]:
-    """The cost of every line, most first. `source` is the text of the kernel's own file, if it came as text."""
+    """The cost of every line, most first. `source` is the text of the kernel's own file, if it came as text.
+
+    The simulation books time at a barrier under the instruction after it, which waits to issue; a reader
+    looks for it at the barrier, so it is shown there.
+    """
     by_line: dict[tuple[str, int], dict[str, float]] = {}
     for index, stalls in node_stalls.items():
-        place = kernel.instructions[index].source
-        reasons = by_line.setdefault((place.file, place.line) if place else ("", 0), {})
         for reason, cycles in stalls.items():
+            # A barrier never branches: what follows it is the next instruction.
+            after_barrier = index > 0 and kernel.instructions[index - 1].opcode == "BAR"
+            shown = index - 1 if reason == "barrier" and after_barrier else index
+            place = kernel.instructions[shown].source
+            reasons = by_line.setdefault((place.file, place.line) if place else ("", 0), {})
             reasons[reason] = reasons.get(reason, 0.0) + cycles
     total = sum(sum(reasons.values()) for reasons in by_line.values())
     texts = {kernel.source_file: source.splitlines()} if source else {}

@@ -3,6 +3,7 @@
 from .fact import Fact
 from .gpu import ClassCost, Device, DramLevel, Gpu, L1Level, L2Level, Memory, Scheduler, SharedLevel, Subsystem
 from .load import capabilities, gpu_names, limits_of, load_gpu
+from .model_parameters import model_parameters
 from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, check_extents, occupancy
 from .parameters import Parameters
 
@@ -28,5 +29,6 @@ __all__ = [
     "gpu_names",
     "limits_of",
     "load_gpu",
+    "model_parameters",
     "occupancy",
 ]

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 from ..bound import BoundWorkload
 from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
-from .rate import predict_rate
 
 
 def chi_1(chi: float, n: float) -> float:
@@ -45,17 +45,20 @@ def _predict(
     if not given.instructions or not given.latency_app:
         raise NotApplicable("a warp without instructions or without latency has no throughput of its own")
     issue = given.issue_rate or 1.0
-    schedulers, slot = max(1.0, issue), 1 / min(1.0, issue)
+    schedulers = max(1, round(issue))
+    slot = schedulers / issue
     chi = given.instructions / given.latency_app * slot
     if chi > 1:
         raise NotApplicable(f"one warp alone issues {chi:.3g} instructions per slot, the model knows one")
 
     def rate(occupancy: int) -> float:
-        # χ1 is one thread's throughput on the whole SM, however many there are.
-        share = 1.0 if formula is chi_1 else schedulers
-        return share * formula(chi, occupancy / schedulers) / slot / given.instructions
+        if formula is chi_1:  # one thread's throughput on the whole SM, however many there are
+            return chi / slot / given.instructions
+        each, more = divmod(occupancy, schedulers)
+        total = more * formula(chi, each + 1) + (schedulers - more) * formula(chi, each)
+        return total / slot / given.instructions
 
-    return predict_rate(name, workload, occupancies, rate, lambda occupancy: "latency")
+    return predict_runs(name, workload, occupancies, lambda warps: Run(warps / rate(warps), "latency"))
 
 
 @register("chen_aamodt_1")

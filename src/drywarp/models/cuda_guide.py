@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 from ..bound import BoundWorkload
 from .base import CurvePoint, NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
-from .rate import predict_rate
 
 
 def warps_needed(mem_lat: float, instruction_time: float, alpha: float) -> float:
@@ -51,8 +51,7 @@ def _predict(
     if memory.lambda_ * memory.count > busy:
         raise NotApplicable("memory bandwidth limits this kernel, which the guide does not consider")
     needed = formula(memory.latency, computation.lambda_, given.intensity)
-    wpc = 1 / busy
-    prediction = predict_rate(name, workload, occupancies, lambda occupancy: wpc, lambda occupancy: "computation")
+    prediction = predict_runs(name, workload, occupancies, lambda warps: Run(warps * busy, "computation"))
     points: tuple[CurvePoint, ...] = tuple(point for point in prediction.curve if point.occupancy_warps >= needed)
     if not points:
         raise NotApplicable(f"it says only that latency is hidden from {needed:.4g} warps per SM on")

@@ -40,7 +40,7 @@ def predict_runs(
     for occupancy in occupancies:
         run = run_of(occupancy)
         cycles = _grid_cycles(workload, resident_blocks(workload, occupancy), run_of)
-        wpc = occupancy / run.cycles if run.cycles > 0 else float("inf")
+        wpc = occupancy / run.cycles if run.cycles else float("inf")
         points.append(CurvePoint(occupancy, wpc, cycles / workload.clock_hz, names[run.bound], run.cycles))
     cycles = _grid_cycles(workload, workload.blocks_per_sm, run_of)
     share = share_of(workload, workload.blocks_per_sm)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..bound import TICKS_PER_CYCLE, BoundPath, BoundWorkload, Item, Repeat
+from ..bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Item, Repeat
 from .inputs_parts import kind_of, scoped
 from .inputs_straight import groups, producers_in
 
@@ -24,7 +24,8 @@ class WorkNode:
     `kind` is ``computation``, ``memory`` or ``barrier``; `instructions` how many it holds, `lambda_` and
     `latency` their means in cycles, `ilp` instructions over groups that can issue together. `needs` are
     indices of memory nodes; one that is not below the node's own index means the loop's turn before.
-    `waited_for` is false of stores: no arc leaves them, not even to the warp's end.
+    `waited_for` is false of stores: no arc leaves them, not even to the warp's end. `alone` is the cycles that
+    the instructions take in a lone warp, those on one subsystem λ apart (as Λ_app, analysis Eq. 2).
     """
 
     kind: str
@@ -35,6 +36,7 @@ class WorkNode:
     times: int
     needs: tuple[int, ...] = ()
     waited_for: bool = True
+    alone: float = 0.0
 
 
 @dataclass
@@ -139,4 +141,16 @@ def _finished(workload: BoundWorkload, path: BoundPath, draft: _Draft) -> WorkNo
         times=draft.times,
         needs=tuple(sorted(draft.needs)),
         waited_for=not all(node.async_result for node in nodes),
+        alone=_alone(nodes, producers_in(workload, path, draft.line)) / TICKS_PER_CYCLE,
     )
+
+
+def _alone(nodes: Sequence[BoundNode], producers: Sequence[set[int]]) -> int:
+    """Ticks from the first issue to the last result, each instruction after its producers' Λ."""
+    starts: list[int] = []
+    free: dict[int, int] = {}
+    for node, needs in zip(nodes, producers, strict=True):
+        ready = max((starts[place] + nodes[place].latency_ticks for place in needs), default=0)
+        starts.append(max(ready, free.get(node.subsystem, 0)))
+        free[node.subsystem] = starts[-1] + node.lambda_ticks
+    return max(start + node.latency_ticks for start, node in zip(starts, nodes, strict=True))

@@ -13,12 +13,12 @@ as in `zhang_owens`, which on a kernel without shared memory is the same as the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..bound import BoundWorkload
 from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
 from .isolation import component_times
-from .rate import predict_rate
 
 
 def time_added(alpha: float, arithmetic_time: float, memory_time: float) -> float:
@@ -26,17 +26,19 @@ def time_added(alpha: float, arithmetic_time: float, memory_time: float) -> floa
     return alpha * arithmetic_time + memory_time
 
 
-def _two(workload: BoundWorkload, occupancy: int) -> dict[str, float]:
-    times = component_times(workload, occupancy)
-    if not times:
+def _predict(
+    name: str, merge: Callable[[float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+) -> Prediction:
+    if not component_times(workload, 1):
         raise NotApplicable("no instruction of this kernel takes any time")
-    memory = times.pop("memory", 0.0)
-    return {"arithmetic": sum(times.values()), "memory": memory}
 
+    def run_of(occupancy: int) -> Run:
+        times = component_times(workload, occupancy)
+        memory = times.pop("memory", 0.0)
+        arithmetic = sum(times.values())
+        return Run(occupancy * merge(arithmetic, memory), "memory" if memory > arithmetic else "computation")
 
-def _longer(workload: BoundWorkload, occupancy: int) -> str:
-    times = _two(workload, occupancy)
-    return max(times, key=lambda name: times[name])
+    return predict_runs(name, workload, occupancies, run_of)
 
 
 @register("kothapalli_sum")
@@ -48,13 +50,7 @@ class KothapalliSum:
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
-        return predict_rate(
-            self.name,
-            workload,
-            occupancies,
-            lambda occupancy: 1 / sum(_two(workload, occupancy).values()),
-            lambda occupancy: _longer(workload, occupancy),
-        )
+        return _predict(self.name, lambda arithmetic, memory: time_added(1, arithmetic, memory), workload, occupancies)
 
 
 @register("kothapalli_max")
@@ -66,10 +62,4 @@ class KothapalliMax:
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
-        return predict_rate(
-            self.name,
-            workload,
-            occupancies,
-            lambda occupancy: 1 / max(_two(workload, occupancy).values()),
-            lambda occupancy: _longer(workload, occupancy),
-        )
+        return _predict(self.name, max, workload, occupancies)

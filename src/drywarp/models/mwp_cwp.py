@@ -61,9 +61,9 @@ def ci_compute_bound(lambda_comp: float, lambda_mem: float, latency_mem: float) 
 
 
 def cpr_memory_bound(s: Symbols, warps: float) -> float:
-    """CPR = α_mem · ω · λ_mem + CI · λ_comp · MWP, Eq. 26."""
-    fill = s.ci * s.lambda_comp
-    return s.alpha_mem * warps * s.lambda_mem + (fill * mwp_of(s.latency_mem, s.lambda_mem) if fill else 0.0)
+    """CPR = α_mem · ω · λ_mem + CI · λ_comp · MWP, Eq. 26; MWP is at most ω (Hong and Kim, Eq. 5)."""
+    mwp = min(mwp_of(s.latency_mem, s.lambda_mem), warps)
+    return s.alpha_mem * warps * s.lambda_mem + s.ci * s.lambda_comp * mwp
 
 
 def cpr_compute_bound(s: Symbols, warps: float) -> float:

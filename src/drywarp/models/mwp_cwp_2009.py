@@ -2,16 +2,22 @@
 
 Hong and Kim, "An analytical model for a GPU architecture with memory-level and thread-level
 parallelism awareness" (ISCA 2009), Eqs. 1 to 31. Units: cycles of an SM, bytes, bytes a second, hertz;
-"per warp" instructions, and warps per SM. Assumed: a warp's instructions depend on each other, but
-for what N_pw says (Eq. 29); each SM has its share of the bandwidth; all blocks take equally long.
-Eq. 29 is read as max(N, Eq. 29): as printed it is 0 where all requests depend on each other, which
-the text does not mean. Comp_cycles counts memory instructions (Eq. 19). Eq. 23 is applied under
-its printed condition, though that sends Case 5 of §3.2.2 (Comp_cycles above Mem_cycles) to the memory-bound formula
-(docs/papers.md). Left out, as in the paper: latencies of computations, caches, bank conflicts.
+instructions per warp, warps per SM. Assumed: a warp's instructions depend on each other, but for
+what N_pw says (Eq. 29); each SM has its share of the bandwidth; all blocks take equally long. Left out,
+as in the paper: latencies of computations, caches, bank conflicts.
 
-`exec_cycles_memory`, `exec_cycles_compute` and `exec_cycles_few_warps` are Eqs. 1, 3 and 4, which explain the
-cases; `exec_cycles_app` is Eqs. 22 to 24, which the model uses. Eq. 1 adds MWP computation periods, Eq. 23 one
-less.
+What is printed and how it is read (docs/papers.md):
+
+- Eq. 29 is max(N, Eq. 29): as printed N_pw is 0 where all requests depend on each other. For N_pw to count
+  at all, MWP_Without_BW in Eq. 30 is that of Eq. 16, as the bound N of Eq. 17 would hide it, and Eq. 22 is
+  Eq. 4 in its first form, where N / MWP stands, which is the same while MWP is N.
+- Eq. 23 holds under its printed condition, though that sends Case 5 of §3.2.2, Comp_cycles above
+  Mem_cycles, to the memory-bound formula. Eq. 1, which explains that formula, adds MWP computation periods,
+  Eq. 23 one less.
+- Comp_cycles counts memory instructions (Eq. 19).
+
+`exec_cycles_memory`, `exec_cycles_compute` and `exec_cycles_few_warps` are Eqs. 1, 3 and 4, which explain
+the cases; `exec_cycles_app` is Eqs. 22 to 24, which the model uses.
 """
 
 from __future__ import annotations
@@ -30,9 +36,9 @@ def exec_cycles_compute(mem_p: float, comp_cycles: float, n: float) -> float:
     return mem_p + comp_cycles * n
 
 
-def exec_cycles_few_warps(mem_cycles: float, comp_cycles: float, comp_p: float, mwp: float) -> float:
-    """Exec_cycles = Mem_cycles + Comp_cycles + Comp_p · (MWP − 1), Eq. 4: MWP and CWP are N."""
-    return mem_cycles + comp_cycles + comp_p * (mwp - 1)
+def exec_cycles_few_warps(mem_cycles: float, comp_cycles: float, comp_p: float, n: float, mwp: float) -> float:
+    """Exec_cycles = (Mem_cycles + Comp_cycles) · N / MWP + Comp_p · (MWP − 1), Eq. 4: MWP and CWP reach N."""
+    return (mem_cycles + comp_cycles) * n / mwp + comp_p * (mwp - 1)
 
 
 def mwp_peak_bw(mem_bandwidth: float, bw_per_warp: float, active_sms: float) -> float:
@@ -118,6 +124,11 @@ def issue_cycles(threads_per_warp: float, units: float) -> float:
     return threads_per_warp / units
 
 
+def arithmetic_intensity(comp_insts: float, mem_insts: float) -> float:
+    """Computation instructions per memory instruction (§1, Table 5)."""
+    return comp_insts / mem_insts
+
+
 def active_warps_per_sm(threads_per_block: float, threads_per_warp: float, active_blocks_per_sm: float) -> float:
     """#Active_warps_per_SM, N (Eq. 20, Table 1): warps of a block times the blocks of an SM."""
     return threads_per_block / threads_per_warp * active_blocks_per_sm
@@ -142,7 +153,7 @@ def exec_cycles_app(
     """Exec_cycles_app, Eqs. 22 to 24, under their printed conditions; MWP − 1 is 0 where MWP is below 1."""
     comp_p = comp_cycles / mem_insts
     if mwp >= n and cwp >= n:
-        return exec_cycles_few_warps(mem_cycles, comp_cycles, comp_p, n) * rep
+        return exec_cycles_few_warps(mem_cycles, comp_cycles, comp_p, n, mwp) * rep
     if cwp >= mwp or comp_cycles > mem_cycles:
         return (mem_cycles * n / mwp + comp_p * max(0.0, mwp - 1)) * rep
     return exec_cycles_compute(mem_l, comp_cycles, n) * rep

@@ -16,6 +16,7 @@ off, and a cap on Algorithm 2, which for large steps counts more transactions th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil
 
 HALF_WARP = 16
@@ -27,7 +28,7 @@ TRANSACTION_BYTES = {1: 32, 2: 64, 4: 128, 8: 128, 16: 128}
 def is_coalesced(indices: Sequence[int], size: int) -> bool:
     """Algorithm 1: an element of 4, 8 or 16 bytes, steps of one, half-warps that start at a multiple of 16."""
     starts = indices[::HALF_WARP]
-    steps = (after - before for before, after in zip(indices, indices[1:], strict=False))
+    steps = (after - before for before, after in pairwise(indices))
     return size in COALESCING_SIZES and all(step == 1 for step in steps) and all(s % HALF_WARP == 0 for s in starts)
 
 
@@ -52,5 +53,5 @@ def transactions_from_1_3(indices: Sequence[int], size: int) -> tuple[int, int]:
 
 def _step(indices: Sequence[int]) -> float:
     """The mean of |d/d(tx) Index|: its value where the step does not vary."""
-    steps = [abs(after - before) for before, after in zip(indices, indices[1:], strict=False)]
+    steps = [abs(after - before) for before, after in pairwise(indices)]
     return sum(steps) / len(steps) if steps else 0.0

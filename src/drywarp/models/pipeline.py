@@ -12,7 +12,9 @@ at least 80 %, else ``latency``. `headroom` holds the roofline's time of each su
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..pipeline.blocks import Share, share_of
@@ -60,12 +62,20 @@ class Pipeline:
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         share = share_of(workload, workload.blocks_per_sm)
-        result = simulate(workload, share, self.launch_budget)
-        points = []
-        for occupancy in occupancies:
-            at = share_of(workload, resident_blocks(workload, occupancy))
-            here = result if at == share else simulate(workload, at, self.curve_budget, stalls=False)
-            points.append(self._point(workload, at, here, occupancy))
+        shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
+        # The compiled loop runs without the interpreter's lock, so that threads use all cores.
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            launch = threads.submit(simulate, workload, share, self.launch_budget)
+            others = {
+                at: threads.submit(simulate, workload, at, self.curve_budget, stalls=False)
+                for at in dict.fromkeys(shares)
+                if at != share
+            }
+            result = launch.result()
+            points = [
+                self._point(workload, at, result if at == share else others[at].result(), occupancy)
+                for at, occupancy in zip(shares, occupancies, strict=True)
+            ]
         headroom = share_cycles(workload, demand(workload), share)
         headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
         busy = utilization(workload, result)

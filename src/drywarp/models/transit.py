@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from ..bound import BoundWorkload
 from .base import NotApplicable, Prediction, register
-from .closed_form import predict_runs
+from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
 
 
@@ -71,26 +71,20 @@ class Transit:
     """Where the demand of computing warps meets what memory supplies."""
 
     name = "transit"
-    summary = "warps split between computing and memory; Volkov without ILP (Li et al. 2015)"
+    summary = "warps split between computing and memory; Volkov's model without ILP (Li et al. 2015)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
-        given = inputs_of(workload)
-        comp, mem = given.computation, given.memory
-        if not comp.count + mem.count or not comp.latency + mem.latency:
-            raise NotApplicable("Transit: the kernel has no instruction with a latency")
-
-        def cycles_per_run(warps: int) -> float:
-            rate = wpc_transit(
-                warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency)
-            )
-            return warps / rate
-
-        def bound(warps: int) -> str:
-            if warps < cycles_per_run(warps) * latency_limit * (1 + 1e-9):
-                return "latency"
-            return "memory" if mem.count * mem.lambda_ > comp.count * comp.lambda_ else "computation"
-
+        inputs = inputs_of(workload)
+        comp, mem = inputs.computation, inputs.memory
         alone = comp.count * comp.latency + mem.count * mem.latency
-        latency_limit = 1 / max(comp.count * comp.lambda_, mem.count * mem.lambda_, 1 / 1e12)
-        return predict_runs(self.name, workload, occupancies, cycles_per_run, bound, (f"Λ_app {alone:.6g} cycles",))
+        if not alone:
+            raise NotApplicable("no instruction has a latency, so that no warp is ever computing or waiting")
+        busy = {"computation": comp.count * comp.lambda_, "memory": mem.count * mem.lambda_}
+        busiest = max(busy, key=lambda name: busy[name])
+
+        def run_of(warps: int) -> Run:
+            rate = wpc_transit(warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency))
+            return Run(warps / rate, "latency" if warps * busy[busiest] < alone else busiest)
+
+        return predict_runs(self.name, workload, occupancies, run_of, (f"Λ_app {alone:.6g} cycles, without ILP",))

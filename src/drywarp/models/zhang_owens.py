@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from ..bound import BoundWorkload
 from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
 from .isolation import component_times
-from .rate import predict_rate
 
 
 def time_overlapped(alpha: float, arithmetic_time: float, memory_time: float) -> float:
@@ -43,11 +43,9 @@ class ZhangOwens:
         if not component_times(workload, 1):
             raise NotApplicable("no instruction of this kernel takes any time")
 
-        def bound(occupancy: int) -> str:
+        def run_of(occupancy: int) -> Run:
             times = component_times(workload, occupancy)
-            return max(times, key=lambda name: times[name])
+            slowest = max(times, key=lambda name: times[name])
+            return Run(occupancy * times[slowest], "memory" if slowest == "memory" else "computation")
 
-        def rate(occupancy: int) -> float:
-            return 1 / max(component_times(workload, occupancy).values())
-
-        return predict_rate(self.name, workload, occupancies, rate, bound)
+        return predict_runs(self.name, workload, occupancies, run_of)

@@ -1,0 +1,187 @@
+"""Abstract kernel files: a workload stated by hand, in TOML (docs/abstract-kernels.md describes them).
+
+Here a file becomes an `AbstractKernel`, checked as far as that is possible without a GPU; tying it to one
+is the matter of `drywarp.workloads`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from ..errors import InputFileError
+
+FORMAT = 1
+Kind = Literal["computation", "fp", "sfu", "shared", "memory", "barrier"]
+Amount = int | float | str
+"""A number, or an expression over the settings (and, in λ and Λ, `occupancy`)."""
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class Setting(_Table, frozen=True):
+    """`[settings.NAME]`: what `--set NAME=VALUE` varies."""
+
+    default: int | float
+    about: str = ""
+    least: int | float | None = None
+    most: int | float | None = None
+
+
+class Launch(_Table, frozen=True):
+    """`[launch]`: how the warps run. `occupancy` is the launch's own, in warps per SM.
+
+    `blocks` makes it a grid of so many blocks on all SMs; without it each SM runs its own warps, once.
+    `replaced` counts the GPU's Λ_launch; `in_order` says otherwise than the GPU.
+    """
+
+    warps_per_block: Amount = 1
+    occupancy: Amount | None = None
+    max_occupancy: Amount | None = None
+    blocks: Amount | None = None
+    data_bytes: Amount | None = None
+    replaced: bool = False
+    in_order: bool | None = None
+
+
+class Measured(_Table, frozen=True):
+    """λ or Λ as a table over occupancy: straight lines (or steps) between, constant beyond the ends."""
+
+    occupancy: Annotated[list[float], msgspec.Meta(min_length=1)]
+    cycles: Annotated[list[float], msgspec.Meta(min_length=1)]
+    steps: bool = False
+
+
+Cycles = Amount | Measured
+
+
+class Own(_Table, frozen=True, rename={"lambda_": "lambda"}):
+    """Costs for a GPU that has none of the classes in `from`."""
+
+    subsystem: str
+    lambda_: Cycles
+    latency: Cycles
+
+
+class Costs(_Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
+    """What a class costs: the GPU's first class of `from`, with what stands here in place of its numbers."""
+
+    from_: str | list[str] | None = None
+    subsystem: str | None = None
+    lambda_: Cycles | None = None
+    latency: Cycles | None = None
+    transactions: Amount | None = None
+    sectors: Amount | None = None
+    l1_hit: Amount | None = None
+    l2_hit: Amount | None = None
+
+
+class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
+    """`[classes.NAME]`: an instruction class. `when` changes it where a setting is not 0."""
+
+    kind: Kind = "computation"
+    store: bool = False
+    fallback: Own | None = None
+    when: dict[str, Costs] = {}
+
+
+class Step(_Table, frozen=True, rename={"class_": "class"}):
+    """An entry of `program`: an instruction (`id`, `class`), or a loop (`loop`, `body`)."""
+
+    id: str | None = None
+    class_: str | None = None
+    needs: list[str] = []
+    previous: list[str] = []
+    copies: Amount = 1
+    stall: Amount | None = None
+    loop: Amount | None = None
+    body: list[Step] | None = None
+
+
+class AbstractKernel(_Table, frozen=True):
+    """A whole file."""
+
+    format: int
+    title: str
+    classes: Annotated[dict[str, AbstractClass], msgspec.Meta(min_length=1)]
+    program: Annotated[list[Step], msgspec.Meta(min_length=1)]
+    source: str = ""
+    about: str = ""
+    gpu: str | None = None
+    settings: dict[str, Setting] = {}
+    subsystems: dict[str, Literal["sm", "partition"]] = {}
+    launch: Launch = Launch()
+
+
+@dataclass(frozen=True)
+class AbstractFile:
+    """A file by its name, with its content, and its errors."""
+
+    name: str
+    path: str
+    kernel: AbstractKernel
+
+    def error(self, key: str, problem: str) -> InputFileError:
+        """An error at a dotted key."""
+        return InputFileError(f"{self.path}: {key}: {problem}")
+
+
+def read_abstract(path: Path, name: str | None = None) -> AbstractFile:
+    """Read and check a file. Raises InputFileError naming file, key and what was expected."""
+    from .abstract_check import check_abstract
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file (expected an abstract kernel)") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputFileError(f"{path}: not TOML: {error}") from None
+    try:
+        kernel = msgspec.convert(content, AbstractKernel)
+    except msgspec.ValidationError as error:
+        raise InputFileError(f"{path}: {_in_words(str(error))}") from None
+    file = AbstractFile(name or str(path), str(path), kernel)
+    check_abstract(file)
+    return file
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` where something known is near, else what is known."""
+    names = list(known)
+    nearest = difflib.get_close_matches(word, names, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else f"; known: {', '.join(names) or 'none'}"
+
+
+_KEYS = sorted(
+    {
+        field.encode_name
+        for kind in (Setting, Launch, Measured, Own, AbstractClass, Step, AbstractKernel)
+        for field in msgspec.structs.fields(kind)
+    }
+)
+_WORDS = {"float": "number", "str": "text", "object": "table", "array": "list", "bool": "true or false", "null": ""}
+
+
+def _in_words(problem: str) -> str:
+    """msgspec's problem as `key: expected …` in TOML's words."""
+    text, _, place = problem.partition(" - at `")
+    key = re.sub(r"^\$\.?", "", place.rstrip("`")) or "the file"
+    if unknown := re.match(r"Object contains unknown field `(.*)`", text):
+        return f"{key}: unknown key {unknown[1]!r}{did_you_mean(unknown[1], _KEYS)}"
+    if missing := re.match(r"Object missing required field `(.*)`", text):
+        return f"{key}: expected the key {missing[1]!r}"
+    for word, said in _WORDS.items():
+        text = re.sub(rf"\b{word}\b", said, text)
+    text = text.replace("number | ", "").replace(" | `", "`").replace("int", "number")
+    return f"{key}: {text[0].lower()}{text[1:]}".replace("`", "")

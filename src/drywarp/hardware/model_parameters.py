@@ -1,0 +1,55 @@
+"""The facts of a GPU that analytical models ask for, under the names of `[parameters]`.
+
+A GPU of the papers prints them; of a product they follow from its sections.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .gpu import Gpu
+
+WARP_SIZE = 32
+TRANSACTION_BYTES = 128
+"""What the papers call a transaction: one coalesced access of four bytes a lane."""
+
+
+def model_parameters(gpu: Gpu, clock_mhz: float | None = None) -> dict[str, float]:
+    """What `[parameters]` gives, and for a product what its other sections tell; cycles at `clock_mhz`."""
+    found: dict[str, float] = {}
+    if not gpu.abstract_only:
+        found = _of_product(gpu, clock_mhz or gpu.device.boost_clock_mhz)
+    given = msgspec.structs.asdict(gpu.parameters)
+    return found | {name: value for name, value in given.items() if value is not None}
+
+
+def _of_product(gpu: Gpu, clock_mhz: float) -> dict[str, float]:
+    device, levels, limits, scheduler = gpu.device, gpu.memory, gpu.occupancy, gpu.scheduler
+    shared_ilp = {} if scheduler.issue_per_cycle is None else {"ilp_latency": 1 / scheduler.issue_per_cycle}
+    return {
+        "sm_count": device.sm_count,
+        "clock_mhz": clock_mhz,
+        "warp_size": WARP_SIZE,
+        "warp_schedulers": scheduler.partitions,
+        "max_warps_per_sm": limits.max_warps_per_sm,
+        "simd_width": _lanes(gpu, "fp32"),
+        "sfu_width": _lanes(gpu, "sfu"),
+        "memory_gbs": levels.dram.peak_gbs,
+        "memory_reached_gbs": levels.dram.read_gbs,
+        "dram_latency": gpu.cycles(levels.dram.latency_ns, clock_mhz),
+        "l1_latency": levels.l1.latency,
+        "l2_latency": gpu.cycles(levels.l2.latency_ns, clock_mhz),
+        "l2_bytes": levels.l2.bytes,
+        "shared_bytes": limits.shared_bytes_per_sm,
+        "transaction_bytes": TRANSACTION_BYTES,
+        "block_launch_latency": device.block_launch_latency,
+        "fp_latency": gpu.classes["fp32"].latency or 0.0,
+        **shared_ilp,
+    }
+
+
+def _lanes(gpu: Gpu, class_: str) -> float:
+    """Lanes of one SM: those that λ of the class stands for."""
+    cost = gpu.classes[class_]
+    inside = gpu.subsystems[cost.subsystem].scope == "partition"
+    return WARP_SIZE / cost.lambda_ * (gpu.scheduler.partitions if inside else 1)

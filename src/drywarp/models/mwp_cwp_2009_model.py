@@ -1,0 +1,144 @@
+"""`mwp_cwp_2009`: Hong and Kim's equations applied to a workload.
+
+The equations stand in `mwp_cwp_2009`. Their inputs, from the workload and the GPU's section `[parameters]`:
+
+- #Issue_cycles is the GPU's, else the λ of its issue limit. M_Factor makes a computation take its own λ
+  where that is longer. Memory and synchronisation instructions count with #Issue_cycles, as in Table 2.
+- Mem_LD and the departure delays are the GPU's. Where it gives none, the latencies are Λ of the coalesced
+  and of the uncoalesced accesses (caches counted), and the departure delays are their λ on the subsystem
+  that sends them.
+- MWP_peak_BW follows Eqs. 6 and 7 with the GPU's bandwidth and bytes per warp, else it is
+  Λ_mem / λ_mem (analysis Eq. 15).
+- #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are under way together, one is dependent.
+- Divergent paths: the instructions of a warp are those of all its paths, one after the other (§6.3).
+
+Units: cycles of one SM per run of ω warps, with #Rep 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from . import mwp_cwp_2009 as hk
+from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, issue_cycles_of, predict_runs
+from .inputs import ModelInputs, inputs_of, kind_of
+from .inputs_parts import scoped, weighed
+from .throughput import path_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The memory instructions of one pattern: their number per warp, Mem_L and Departure_delay."""
+
+    insts: float
+    mem_l: float
+    departure_delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the three cases take, of one workload on one GPU; MWP and CWP before N bounds them."""
+
+    mem_l: float
+    departure_delay: float
+    without_bw: float
+    peak_bw: float
+    mem_cycles: float
+    comp_cycles: float
+    mem_insts: float
+    ind_mem_req: float
+    synch_insts: float
+    warps_per_block: int
+
+
+def accesses_of(workload: BoundWorkload, inputs: ModelInputs) -> tuple[Access, Access]:
+    """The uncoalesced and the coalesced accesses of a mean warp (Eqs. 10, 11 and 15)."""
+    given = inputs.parameters
+    sums = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    for node, times in weighed(workload, path_weights(workload)):
+        if kind_of(workload, node) == "memory":
+            latency, delay = node.latency_ticks / TICKS_PER_CYCLE, scoped(workload, node, node.lambda_ticks)
+            single = node.transactions <= 1
+            if "dram_latency" in given and single and "departure_delay_coalesced" in given:
+                latency, delay = given["dram_latency"], given["departure_delay_coalesced"]
+            elif "dram_latency" in given and not single and "departure_delay_uncoalesced" in given:
+                each = given["departure_delay_uncoalesced"]
+                latency = hk.mem_l_uncoal(given["dram_latency"], node.transactions, each)
+                delay = each * node.transactions
+            total = sums[single]
+            for place, value in enumerate((1.0, latency, delay)):
+                total[place] += times * value
+    uncoal, coal = (Access(n, lat / n, delay / n) if n else Access(0.0, 0.0, 0.0) for n, lat, delay in sums)
+    return uncoal, coal
+
+
+def terms_of(workload: BoundWorkload, inputs: ModelInputs) -> Terms:
+    """All that does not depend on N. Raises `NotApplicable` where there is nothing to wait for in memory."""
+    if not inputs.memory.count:
+        raise NotApplicable("there are no memory instructions, so that MWP and CWP have no meaning")
+    uncoal, coal = accesses_of(workload, inputs)
+    weight = hk.weight_uncoal(uncoal.insts, coal.insts)
+    latency = hk.mem_l(uncoal.mem_l, coal.mem_l, weight)
+    if latency <= 0:
+        raise NotApplicable("no memory instruction has a latency, so that MWP has no meaning")
+    delay = hk.mem_l(uncoal.departure_delay, coal.departure_delay, weight)
+    issue, comp = issue_cycles_of(inputs), inputs.computation
+    others = inputs.memory.count + inputs.barrier.count
+    factor = max(1.0, comp.lambda_ / issue) if issue else 1.0
+    return Terms(
+        mem_l=latency,
+        departure_delay=delay,
+        without_bw=hk.mwp_without_bw_full(latency, delay),
+        peak_bw=_peak_bw(inputs, latency),
+        mem_cycles=hk.mem_cycles(uncoal.mem_l, uncoal.insts, coal.mem_l, coal.insts),
+        comp_cycles=hk.comp_cycles(issue, comp.count, factor) + hk.comp_cycles(issue, others),
+        mem_insts=inputs.memory.count,
+        ind_mem_req=inputs.memory.count * (1 - 1 / max(1.0, inputs.mlp)),
+        synch_insts=inputs.barrier.count,
+        warps_per_block=inputs.warps_per_block,
+    )
+
+
+def _peak_bw(inputs: ModelInputs, mem_l: float) -> float:
+    bytes_per_warp = inputs.parameters.get("transaction_bytes")
+    if inputs.memory_gbs and bytes_per_warp:
+        each = hk.bw_per_warp(inputs.clock_hz, bytes_per_warp, mem_l)
+        return hk.mwp_peak_bw(inputs.memory_gbs * 1e9, each, inputs.active_sms)
+    return mem_l / inputs.memory.lambda_ if inputs.memory.lambda_ else inf
+
+
+def run_of_warps(t: Terms, n: int) -> Run:
+    """The run of N warps: Eqs. 5, 9, 22 to 24, 26 to 30."""
+    mwp = hk.mwp(t.without_bw, t.peak_bw, hk.n_pw(n, t.mem_insts, t.ind_mem_req))
+    cwp = hk.cwp(hk.cwp_full(t.mem_cycles, t.comp_cycles), n)
+    cycles = hk.exec_cycles_app(
+        mem_cycles=t.mem_cycles,
+        comp_cycles=t.comp_cycles,
+        mem_insts=t.mem_insts,
+        mem_l=t.mem_l,
+        n=n,
+        mwp=mwp,
+        cwp=cwp,
+    )
+    blocks = n / t.warps_per_block
+    synch = hk.synch_cost(t.departure_delay, hk.n_pwb(mwp, t.warps_per_block), t.synch_insts, blocks)
+    bound = "latency" if mwp >= n and cwp >= n else "memory" if cwp >= mwp else "computation"
+    return Run(hk.exec_cycles_with_synch(cycles, synch), bound)
+
+
+@register("mwp_cwp_2009")
+class MwpCwp2009:
+    """Eqs. 1 to 31 as published."""
+
+    name = "mwp_cwp_2009"
+    summary = "memory and computation warp parallelism as first published (Hong and Kim 2009)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        t = terms_of(workload, inputs_of(workload))
+        notes = (f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}",)
+        return predict_runs(self.name, workload, occupancies, lambda warps: run_of_warps(t, warps), notes)

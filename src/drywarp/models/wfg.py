@@ -1,0 +1,153 @@
+"""The WFG model: latencies on the arcs of a work-flow graph, reduced to the average time of a warp.
+
+Baghsorkhi, Delahaye, Patel, Gropp and Hwu, "An adaptive performance modeling tool for GPU architectures"
+(PPoPP 2010), as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models
+for GPUs", §2.4, Eqs. 30 to 40, write it; Volkov §7.2 prints the same for one kernel. Both errors that
+the analysis finds are here as published: `wfg_corrected` is without them.
+
+    computation's transition arc   α_i · max(λ_comp, Λ_comp / (ILP_i · ω))                         (30)
+    CYC_comp                       Σ_i of these + λ_mem^instr · α_mem                               (31)
+    memory's transition arc        λ_mem^instr + max(0, (CYC_mem − CYC_comp) / α_mem)               (33)
+    NBC_avg                        CYC_comp / (α_mem + α_sync + 1)                                  (35)
+    memory's dependence arc        Λ_exposed = Λ_mem − (ω − 1) · NBC_avg                            (36)
+
+The longest way through the graph is the average time of a warp, CPW; CPR = ω · CPW. Units: cycles of
+one SM. Eq. 31 is printed with α_i once too often (Eq. 30 holds it already); Eq. 32 and Volkov's kernel
+show what is meant. λ_mem^instr is λ_comp; WLP_effect is ω. No paper at hand prints the arc that leaves
+a barrier: it is weighed by Eq. 30 like a computation of one instruction, and it counts in α_sync.
+
+ILP_i is Σ Λ over the time of the block in a lone warp, so that one warp takes Λ_app of Eq. 2; with 3/2,
+instructions over the longest chain, the example would lie above Volkov's bound for ω = 1, and not only for
+the 3 and 4 that §2.4.4 states.
+
+Assumed: one computing subsystem, one memory subsystem, the representative warp for all. Left out: the
+issue limit, that warps of one block wait for each other. The graph (`inputs_graph`) keeps loops as
+nodes with a number of turns: what an arc adds to a turn is counted for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..bound import BoundWorkload
+from .base import NotApplicable, Prediction, register
+from .cycles_per_run import Run, predict_runs
+from .inputs import ModelInputs, WorkNode, inputs_of
+from .wfg_reduce import reduced
+
+
+def transition_computation(alpha: float, lambda_: float, latency: float, ilp: float, warps: float) -> float:
+    """λ_comp^trans = α · max(λ_comp, Λ_comp / (ILP · ω)), Eq. 30."""
+    return alpha * max(lambda_, latency / (ilp * warps))
+
+
+def cyc_comp(transitions: float, lambda_instr: float, alpha_mem: float) -> float:
+    """CYC_comp, Eq. 31 without its second α: all computing arcs, and the issue of the memory instructions."""
+    return transitions + lambda_instr * alpha_mem
+
+
+def transition_memory(lambda_instr: float, cyc_mem: float, cyc_comp: float, alpha_mem: float) -> float:
+    """λ_mem^trans = λ_mem^instr + max(0, (CYC_mem − CYC_comp) / α_mem), Eq. 33."""
+    return lambda_instr + max(0.0, (cyc_mem - cyc_comp) / alpha_mem)
+
+
+def nbc_avg(cyc_comp: float, alpha_mem: float, alpha_sync: float) -> float:
+    """NBC_avg = CYC_comp / (α_mem + α_sync + 1), Eq. 35."""
+    return cyc_comp / (alpha_mem + alpha_sync + 1)
+
+
+def latency_exposed(latency_mem: float, warps: float, nbc: float) -> float:
+    """Λ_exposed = Λ_mem − (ω − 1) · NBC_avg, Eq. 36."""
+    return latency_mem - (warps - 1) * nbc
+
+
+@dataclass(frozen=True, slots=True)
+class Arcs:
+    """The weights at one occupancy: of each node's transition arc, and of a memory node's dependence arcs."""
+
+    transitions: tuple[float, ...]
+    exposed: tuple[float, ...]
+
+
+def totals(graph: Sequence[WorkNode]) -> tuple[float, float]:
+    """α_mem and α_sync."""
+    return (
+        sum(n.instructions * n.times for n in graph if n.kind == "memory"),
+        sum(n.instructions * n.times for n in graph if n.kind == "barrier"),
+    )
+
+
+def block_ilp(node: WorkNode) -> float:
+    """ILP_i of a block: the latencies of its instructions over the time that it takes alone."""
+    return node.instructions * node.latency / node.alone if node.alone and node.latency else 1.0
+
+
+def computing_arcs(graph: Sequence[WorkNode], warps: float) -> list[float]:
+    """Eq. 30 for every node; 0 for memory nodes."""
+    return [
+        0.0
+        if node.kind == "memory"
+        else transition_computation(node.instructions, node.lambda_, node.latency, block_ilp(node), warps)
+        for node in graph
+    ]
+
+
+def arcs_of(graph: Sequence[WorkNode], warps: float, lambda_mem: float, lambda_instr: float) -> Arcs:
+    """Eqs. 30 to 36 on a graph."""
+    alpha_mem, alpha_sync = totals(graph)
+    transitions = computing_arcs(graph, warps)
+    compute = cyc_comp(sum(t * node.times for t, node in zip(transitions, graph, strict=True)), lambda_instr, alpha_mem)
+    nbc = nbc_avg(compute, alpha_mem, alpha_sync)
+    memory = transition_memory(lambda_instr, alpha_mem * lambda_mem, compute, alpha_mem) if alpha_mem else 0.0
+    return Arcs(
+        tuple(memory if n.kind == "memory" else t for t, n in zip(transitions, graph, strict=True)),
+        tuple(latency_exposed(n.latency, warps, nbc) if n.kind == "memory" else 0.0 for n in graph),
+    )
+
+
+def cycles_per_warp(graph: Sequence[WorkNode], arcs: Arcs) -> float:
+    """CPW: the graph reduced."""
+    return reduced(graph, arcs.transitions, arcs.exposed)
+
+
+def issue_lambda(inputs: ModelInputs) -> float:
+    """λ_mem^instr = λ_comp; without computations that of the issue limit, Volkov's generic issue latency."""
+    if inputs.computation.count:
+        return inputs.computation.lambda_
+    return 1 / inputs.issue_rate if inputs.issue_rate else 0.0
+
+
+def graph_of(inputs: ModelInputs) -> tuple[WorkNode, ...]:
+    """The work-flow graph. Raises `NotApplicable` where it is empty."""
+    if not inputs.graph:
+        raise NotApplicable("the kernel has no instructions, so that its work-flow graph is empty")
+    return inputs.graph
+
+
+def what_bounds(inputs: ModelInputs, graph: Sequence[WorkNode], arcs: Arcs, cycles: float) -> str:
+    """``latency`` where the dependence arcs lengthen the way, else whichever of memory and computation takes longer."""
+    if cycles > sum(t * node.times for t, node in zip(arcs.transitions, graph, strict=True)) * (1 + 1e-9):
+        return "latency"
+    computing = inputs.computation.count * inputs.computation.lambda_
+    return "memory" if inputs.memory.count * inputs.memory.lambda_ > computing else "computation"
+
+
+@register("wfg")
+class WorkFlowGraph:
+    """Eqs. 30 to 36 with both errors that the analysis finds."""
+
+    name = "wfg"
+    summary = "latencies on the arcs of a work-flow graph, as published (Baghsorkhi et al. 2010)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        inputs = inputs_of(workload)
+        graph, lambda_instr = graph_of(inputs), issue_lambda(inputs)
+
+        def run_of(warps: int) -> Run:
+            arcs = arcs_of(graph, warps, inputs.memory.lambda_, lambda_instr)
+            cycles = cycles_per_warp(graph, arcs)
+            return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
+
+        return predict_runs(self.name, workload, occupancies, run_of)
