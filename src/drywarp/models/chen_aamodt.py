@@ -35,7 +35,7 @@ def chi_2(chi: float, n: float) -> float:
 
 def chi_3(chi: float, n: float) -> float:
     """χ3(n) = 1 − (1 − χ)^n: one issue slot a cycle, which each thread wants with probability χ."""
-    return 1 - (1 - chi) ** n
+    return float(1 - (1 - chi) ** n)
 
 
 def _predict(

@@ -7,7 +7,6 @@ the paper's GPU and for his own.
 from __future__ import annotations
 
 from ..hardware import load_gpu
-from ..models import gpuperf_benefits as gain
 from ..models import gpuperf_terms as eq
 from .row import Row, row
 
@@ -18,7 +17,7 @@ GIGA = 1e9
 
 def rows() -> list[Row]:
     """All rows of this paper, and of Volkov's §7.4."""
-    return [*_itilp(), *_serial(), *_overlap(), *_benefits(), *_c2050(), *_volkov_gpus(), *_volkov_equations()]
+    return [*_itilp(), *_serial(), *_c2050(), *_volkov_gpus(), *_volkov_equations()]
 
 
 def _c2050_value(name: str) -> float:
@@ -48,32 +47,6 @@ def _serial() -> list[Row]:
     ratio = eq.f_sfu(1, 8, _c2050_value("sfu_width"), _c2050_value("simd_width"))
     note = '"almost hidden when there is one SFU instruction per eight FMAs": 1/8 − 4/32'
     return [row(PAPER, "§6.1, Figure 8", "F_SFU with one SFU instruction per eight FMAs", "0", ratio, note=note)]
-
-
-def _overlap() -> list[Row]:
-    return [
-        row(PAPER, "§4.1.3", "F_overlap where CWP exceeds MWP", "1", eq.f_overlap(16, 16, 8)),
-        row(
-            PAPER,
-            "§2.1, Figure 3",
-            "CWP: computation periods in a memory period of four, plus one",
-            "5",
-            eq.cwp_full(4, 1),
-        ),
-    ]
-
-
-def _benefits() -> list[Row]:
-    """§6.3.2: the reduction kernels, whose memory cost is hidden and whose ITILP is at its peak."""
-    most = _itilp_max()
-    insts, warps, sms, latency = 100.0, 1000.0, _c2050_value("sm_count"), _c2050_value("fp_latency")
-    at_peak = eq.w_parallel(insts, warps, sms, latency, eq.itilp(1, 48, most))
-    ideal = eq.w_parallel(insts, warps, sms, latency, most)
-    least = gain.t_mem_min(1, _c2050_value("dram_latency"), 1)
-    return [
-        row(PAPER, "§6.3.2", "B_memlp where T'_mem is 0", "0", gain.b_memlp(0, least)),
-        row(PAPER, "§6.3.2", "B_itilp where ITILP has its peak value", "0", gain.b_itilp(at_peak, ideal)),
-    ]
 
 
 def _c2050() -> list[Row]:
@@ -109,7 +82,9 @@ def _volkov_gpus() -> list[Row]:
 
 def _volkov_equations() -> list[Row]:
     """§7.4 at two warps of memory accesses only: the −1 in Eq. 15 halves the rate."""
-    n, latency = 2, load_gpu("papers/volkov-fermi").parameter("dram_latency")
-    itmlp = eq.itmlp(1, eq.mwp_cp(eq.cwp(eq.cwp_full(latency, 1), n), n), 30.7)
+    fermi, n = load_gpu("papers/volkov-fermi"), 2
+    latency, arithmetic = fermi.parameter("dram_latency"), fermi.parameter("fp_latency")
+    time = eq.comp_cycles(1, arithmetic, eq.itilp(1, n, arithmetic))
+    itmlp = eq.itmlp(1, eq.mwp_cp(eq.cwp(eq.cwp_full(latency, time), n), n), 30.7)
     rate = eq.t_mem(1, n, 1, itmlp, latency) / latency
     return [row(THESIS, "§7.4", "factor by which throughput at two warps is too low", "2", rate)]
