@@ -126,23 +126,27 @@ class MemoryCosts:
     def cost(
         self, shared: bool, behaviour: AccessBehaviour | None, wavefront: float
     ) -> tuple[float, float, tuple[Level, ...]]:
-        """λ, Λ and further levels of a memory instruction.
+        """λ, Λ and further levels of a memory instruction; `slot` is the λ of its class.
 
-        λ is its wavefronts: for global and local memory 128 bytes or 4 tags each, whichever takes more.
-        Λ is the mean over where its sectors are found (the average memory access time, GPUPerf §3),
-        plus the λ of its own further wavefronts (analysis paper §6.3).
+        An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared
+        memory as many as its bank conflicts make, for global and local memory one for each line's worth
+        of sectors or each 4 tags, whichever is more. Λ is the mean over where its sectors are found (the
+        average memory access time, GPUPerf §3), plus the λ of its own further wavefronts (analysis
+        paper §6.3).
         """
         levels = self.gpu.memory
+        shared = instruction.memory is not None and instruction.memory.space == "shared"
         if behaviour is None:
-            return wavefront, levels.shared.latency if shared else self.l1_latency, ()
+            return slot, levels.shared.latency if shared else self.l1_latency, ()
         if behaviour.space == SPACE_SHARED:
+            # A measured rate may lie a little under the documented wavefront a slot.
+            wavefront = min(slot, levels.shared.banks * levels.shared.bank_bytes / levels.shared.bytes_per_cycle)
             passes = max(1.0, behaviour.units)
-            return wavefront * passes, levels.shared.latency + (passes - 1) * wavefront, ()
+            return max(slot, wavefront * passes), levels.shared.latency + (passes - 1) * wavefront, ()
         sectors = behaviour.units
-        data = sectors * levels.sector_bytes / levels.l1.bytes_per_cycle
-        # The data path moves a little less than a line a cycle when measured; one line is one wavefront.
-        passes = max(1.0, min(data, sectors * levels.sector_bytes / levels.line_bytes))
-        passes = max(passes, behaviour.lines / levels.l1.tags_per_cycle)
+        wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
+        lines = sectors * levels.sector_bytes / levels.line_bytes
+        passes = max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle)
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         beyond = self.l2_latency * (1 - far) + self.dram_latency * far
         latency = self.l1_latency * behaviour.l1_hit + beyond * miss + (passes - 1) * wavefront
@@ -151,7 +155,7 @@ class MemoryCosts:
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
         if to_dram:
             visited.append(self._level("dram", to_dram, self.dram_rate))
-        return wavefront * passes, latency, tuple(visited)
+        return max(slot, wavefront * passes), latency, tuple(visited)
 
     def _level(self, name: str, moved: float, rate: float) -> Level:
         """λ of one SM's transfer of `moved` bytes where all SMs share `rate` bytes a cycle."""

@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, doctor, gpus
+from . import analyze, cache, doctor, gpus, reproduce
 
 app = typer.Typer(
     name="drywarp",
@@ -26,6 +26,7 @@ analyze.add_to(app)
 gpus.add_to(app)
 doctor.add_to(app)
 cache.add_to(app)
+reproduce.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

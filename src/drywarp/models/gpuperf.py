@@ -8,8 +8,10 @@ applications" (PPoPP 2012), Eqs. 1 to 23 and A.1 to A.7; the equations stand in 
   SIMD_width and warp_size / SFU_width: the GPU's, else λ of those computations and of SFU instructions.
 - avg_DRAM_lat, Δ: the GPU's, else AMAT and λ_mem; AMAT: the mean Λ of memory accesses (Eq. 12, by level).
 - MWP_peak_bw: Eqs. A.6, A.7 with the GPU's bandwidth and transaction size, else avg_DRAM_lat / λ_mem.
-- O_sync with Γ = 64 as printed. O_bank: the cycles lost to bank conflicts. O_CFdiv is 0: the instructions
-  of a diverging warp's further paths are in #insts already.
+- O_sync with Γ = 64 as printed: at each barrier every warp pays 64 memory latencies, scaled by the share of
+  memory instructions. That can exceed the kernel's time many times over (docs/papers.md).
+- O_bank: the cycles lost to bank conflicts. O_CFdiv is 0: the instructions of a diverging warp's further
+  paths are in #insts already.
 - size_of_data: the kernel's transfers with DRAM in warp accesses, or, where they are not known, all its
   accesses: then T_mem_min is too high and B_memlp too low.
 
@@ -207,6 +209,9 @@ class GpuPerf:
         gains = benefits_of(workload)
         named = (("B_itilp", gains.b_itilp), ("B_memlp", gains.b_memlp), ("B_fp", gains.b_fp))
         notes = tuple(f"{name} {value:.6g} cycles" for name, value in (*named, ("B_serial", gains.b_serial)))
+        costs = costs_of(k, workload.warps_per_sm)
+        if costs.o_sync > costs.t_comp / 2:
+            notes += (f"O_sync as published (Γ = {GAMMA:g}) is {costs.o_sync / costs.t_comp:.0%} of T_comp",)
         return predict_runs(self.name, workload, occupancies, run_of, notes)
 
 

@@ -13,7 +13,8 @@ is P = α_mem compute periods of CI computations each, ending in a memory reques
 Units: cycles of one SM per run of ω warps. Where MWP equals CWP and both are below ω, which the
 conditions leave open, the memory-bound case holds (Hong and Kim, Eq. 23). Assumed: one computing and one
 memory subsystem, equal compute periods, memory instructions do not count as computation (Hong and
-Kim's own equations count them: `mwp_cwp_2009`). Left out: the latency of computations and ILP,
+Kim's own equations count them: `mwp_cwp_2009`); where a kernel computes on several subsystems their times
+add up. Left out: the latency of computations and ILP,
 barriers, the issue limit. For few warps the result lies above Volkov's bound.
 """
 

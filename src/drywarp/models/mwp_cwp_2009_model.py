@@ -7,8 +7,8 @@ The equations stand in `mwp_cwp_2009`. Their inputs, from the workload and the G
 - Mem_LD and the departure delays are the GPU's. Where it gives none, the latencies are Λ of the coalesced
   and of the uncoalesced accesses (caches counted), and the departure delays are their λ on the subsystem
   that sends them.
-- MWP_peak_BW follows Eqs. 6 and 7 with the GPU's bandwidth and bytes per warp, else it is
-  Λ_mem / λ_mem (analysis Eq. 15).
+- MWP_peak_BW follows Eqs. 6 and 7 on a GPU that gives those delays, which has no caches; else it is
+  Mem_L / λ_mem (analysis Eq. 15), with λ_mem of the slowest level of memory.
 - #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are under way together, one is dependent.
 - Divergent paths: the instructions of a warp are those of all its paths, one after the other (§6.3).
 
@@ -105,7 +105,7 @@ def terms_of(workload: BoundWorkload, inputs: ModelInputs) -> Terms:
 
 def _peak_bw(inputs: ModelInputs, mem_l: float) -> float:
     bytes_per_warp = inputs.parameters.get("transaction_bytes")
-    if inputs.memory_gbs and bytes_per_warp:
+    if inputs.memory_gbs and bytes_per_warp and "departure_delay_uncoalesced" in inputs.parameters:
         each = hk.bw_per_warp(inputs.clock_hz, bytes_per_warp, mem_l)
         return hk.mwp_peak_bw(inputs.memory_gbs * 1e9, each, inputs.active_sms)
     return mem_l / inputs.memory.lambda_ if inputs.memory.lambda_ else inf

@@ -17,6 +17,7 @@ from .base import Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
 from .mwp_cwp import Symbols, cpr_compute_bound, cpr_memory_bound, cpr_occupancy_bound, symbols_of
+from .roof_side import roof_side
 
 
 def cpr_corrected(s: Symbols, warps: float, latency_app: float) -> Run:
@@ -42,11 +43,11 @@ class MwpCwpCorrected:
         inputs = inputs_of(workload)
         s = symbols_of(inputs)
         latency_app = inputs.latency_app - workload.launch_ticks / TICKS_PER_CYCLE
-        memory_bound = inputs.busy.get(inputs.roof_bound, 0.0) <= s.alpha_mem * s.lambda_mem
+        side = roof_side(inputs)
 
         def run_of(warps: int) -> Run:
             run = cpr_corrected(s, warps, latency_app)
             roof = warps / inputs.roof
-            return run if run.cycles >= roof else Run(roof, "memory" if memory_bound else "computation")
+            return run if run.cycles >= roof else Run(roof, side)
 
         return predict_runs(self.name, workload, occupancies, run_of, (f"Λ_app {latency_app:.6g} cycles",))

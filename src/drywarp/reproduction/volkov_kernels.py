@@ -10,7 +10,7 @@ from ..hardware import Gpu, load_gpu
 from ..pipeline.blocks import Share
 from ..pipeline.simulate import run_share
 
-PAPER = "Volkov"
+PAPER = "Volkov 2016"
 WARP = 32
 WARP_BYTES = 128
 """A coalesced access: 32 lanes of 4 bytes."""
@@ -101,13 +101,20 @@ def alpha_mix(gpu: Gpu, alpha: int, groups: int = 8, partner: str = "stream") ->
     return workload_of(gpu, [path_of(gpu, lines, (Repeat(groups, body),))])
 
 
+def without_limits(work: BoundWorkload) -> BoundWorkload:
+    """The same without throughput limits: all latencies between instructions are those that the lines say (§3.7)."""
+    paths = tuple(
+        replace(path, nodes=tuple(replace(node, lambda_ticks=0) for node in path.nodes)) for path in work.paths
+    )
+    return replace(work, paths=paths, issue_ticks=0)
+
+
 def issue_cycles(work: BoundWorkload) -> list[list[float]]:
     """When each warp of the block issues each of its instructions, every warp on hardware of its own (§3.7)."""
     alone = replace(
-        work,
+        without_limits(work),
         subsystems=tuple(replace(subsystem, scope="partition") for subsystem in work.subsystems),
         partitions=work.warps_per_block,
-        issue_ticks=0,
     )
     profile = run_share(alone, Share(1, 1, 1), profile=True).profile
     if profile is None:  # it was asked for
@@ -116,6 +123,10 @@ def issue_cycles(work: BoundWorkload) -> list[list[float]]:
     for warp, ticks in sorted(zip(profile.column("warp"), profile.column("issue"), strict=True)):
         warps[int(warp)].append(float(ticks) / 240)
     return warps
+
+
+VECTOR_ADD_INSTRUCTIONS, VECTOR_ADD_PAIRS, VECTOR_ADD_ARITHMETIC_PAIRS, VECTOR_ADD_ACCESSES = 12, 4, 2, 3
+"""Listing 3.5: its lines, dual-issued pairs, those of two CUDA core instructions, and memory instructions."""
 
 
 def vector_add() -> BoundWorkload:
@@ -127,8 +138,8 @@ def vector_add() -> BoundWorkload:
         Line("add", "R3", stall=ilp),
         Line("add", "R0", stall=ilp),
         Line("add", "R2", "R0 R3", stall=ilp),
-        Line("add", "R3", "R2", stall=ilp),
-        Line("add", "R0", "R2"),
+        Line("add", "R3", "R2"),
+        Line("add", "R0", "R2", stall=ilp),
         Line("stream", "R3", "R3", stall=ilp),
         Line("stream", "R0", "R0"),
         Line("add", "R2", "R2", stall=ilp),

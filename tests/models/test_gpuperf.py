@@ -1,0 +1,162 @@
+"""GPUPerf: its terms, its benefits, and what must hold for every workload."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hong_kim_kernels import fma_loads
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drywarp.models import gpuperf
+from drywarp.models import gpuperf_benefits as gain
+from drywarp.models import gpuperf_terms as eq
+from drywarp.models.base import NotApplicable
+from drywarp.models.gpuperf import Kernel
+from drywarp.models.inputs import inputs_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
+from pipeline_cases import random_workload
+from pipeline_kernels import chain, workload
+
+KERNEL = Kernel(
+    insts=90,
+    mem_insts=10,
+    sync_insts=0,
+    sfu_insts=0,
+    fp_insts=80,
+    avg_inst_lat=18,
+    fp_lat=18,
+    warp_over_simd=1,
+    warp_over_sfu=8,
+    ilp=1,
+    mlp=1,
+    amat=440,
+    avg_dram_lat=440,
+    delta=20,
+    mwp_peak_bw=30.7,
+    bank_cycles=0,
+)
+positive = st.floats(0.1, 1000)
+counts = st.floats(0, 1000)
+kernels = st.builds(
+    Kernel,
+    insts=st.floats(1, 1000),
+    mem_insts=st.floats(0.1, 100),
+    sync_insts=counts,
+    sfu_insts=counts,
+    fp_insts=counts,
+    avg_inst_lat=positive,
+    fp_lat=positive,
+    warp_over_simd=positive,
+    warp_over_sfu=positive,
+    ilp=st.floats(1, 8),
+    mlp=st.floats(1, 8),
+    amat=positive,
+    avg_dram_lat=positive,
+    delta=positive,
+    mwp_peak_bw=positive,
+    bank_cycles=counts,
+)
+
+
+def test_volkovs_simplified_form() -> None:
+    """Volkov §7.4 for α additions and a load: T_comp and T_mem, and T_exec by case."""
+    k = replace(KERNEL, insts=33, mem_insts=1, amat=513, avg_dram_lat=513, delta=1e-9)
+    for n in (1, 2, 4, 8, 16, 32, 48):
+        costs = gpuperf.costs_of(k, n)
+        mwp, cwp = min(n, 30.7), min(n, 1 + 513 / (33 * max(18 / n, 1)))
+        t_comp, t_mem = 33 * n * max(18 / n, 1), n * 513 / min(mwp, max(1, cwp - 1))
+        assert (costs.t_comp, costs.t_mem) == (pytest.approx(t_comp), pytest.approx(t_mem))
+        expected = max(t_comp, t_mem) if cwp > mwp else max(t_comp, t_mem + t_comp / n)
+        assert costs.t_exec == pytest.approx(expected)
+
+
+def test_the_kernel_of_a_workload() -> None:
+    k = gpuperf.kernel_of(inputs_of(fma_loads(8)))
+    assert (k.insts, k.mem_insts, k.fp_insts, k.avg_inst_lat, k.itilp_max) == (90, 10, 80, 18, 18)
+    assert (k.amat, k.avg_dram_lat, k.delta, k.ilp, k.mlp) == (440, 440, 20, 1, 1)
+    assert k.mwp_peak_bw == pytest.approx(30.745, abs=1e-3)
+    answer = gpuperf.GpuPerf().predict(fma_loads(8), (1, 8, 48))
+    assert answer.cycles == pytest.approx(gpuperf.costs_of(k, 8).t_exec)
+    assert [note.split()[0] for note in answer.notes] == ["B_itilp", "B_memlp", "B_fp", "B_serial"]
+
+
+def test_sfu_instructions_hide_up_to_the_ratio_of_the_units() -> None:
+    hidden, seen = gpuperf.kernel_of(inputs_of(fma_loads(8, 1))), gpuperf.kernel_of(inputs_of(fma_loads(8, 4)))
+    assert gpuperf.costs_of(hidden, 8).o_sfu == 0
+    assert gpuperf.costs_of(seen, 8).o_sfu == pytest.approx(40 * 8 * 8 * (40 / 90 - 1 / 8))
+
+
+def test_barriers_cost_what_memory_makes_them_cost() -> None:
+    k = gpuperf.kernel_of(inputs_of(fma_loads(8, barriers=1)))
+    assert gpuperf.costs_of(k, 4).o_sync == pytest.approx(10 * 4 * 64 * 440 * 10 / 100)
+
+
+def test_itilp_and_overlap() -> None:
+    assert eq.itilp_max(18, 32, 32) == 18
+    assert [eq.itilp(ilp, n, 18) for ilp, n in ((1, 4), (2, 9), (3, 8))] == [4, 18, 18]
+    assert eq.f_overlap(16, 16, 8) == 1
+    assert eq.f_overlap(16, 8, 16) == 15 / 16
+    assert eq.amat(eq.avg_dram_lat(440, 3, 20), 0.5, 18) == 258
+    assert eq.average([(1, 30), (3, 10)]) == 1.5
+    assert eq.average([]) == 1
+
+
+def test_benefits() -> None:
+    found = gpuperf.benefits_of(fma_loads(8))
+    k = gpuperf.kernel_of(inputs_of(fma_loads(8)))
+    costs = gpuperf.costs_of(k, 8)
+    assert found.b_itilp == pytest.approx(90 * 8 * (18 / 8 - 1))
+    assert found.t_fp == pytest.approx(80 * 8 * 18 / 8)
+    assert found.b_fp == pytest.approx(costs.t_comp - found.t_fp - found.b_itilp)
+    assert found.b_serial == 0
+    assert found.t_mem_min == pytest.approx(80 * 440 / k.mwp_peak_bw)
+    known = gpuperf.benefits_of(replace(fma_loads(8), data_bytes=14 * 128 * 20))
+    assert known.t_mem_min == pytest.approx(20 * 440 / k.mwp_peak_bw)
+    assert gain.b_memlp(0, known.t_mem_min) == 0
+    assert gpuperf.benefits_of(fma_loads(8, blocks_per_sm=18)).b_itilp == 0
+
+
+@given(kernels, st.integers(1, 64))
+def test_no_negative_times_and_no_time_below_either_cost(k: Kernel, n: int) -> None:
+    costs = gpuperf.costs_of(k, n)
+    assert min(costs.t_comp, costs.t_mem, costs.t_overlap, costs.o_sync, costs.o_sfu, costs.o_bank) >= 0
+    slack = 1 - 1e-9
+    assert costs.t_exec >= max(costs.t_comp, costs.t_mem) * slack
+    assert costs.t_exec <= (costs.t_comp + costs.t_mem) * (1 + 1e-9)
+    assert costs.w_parallel >= costs.w_parallel_at_max * slack
+    assert 0 < costs.itilp <= k.itilp_max
+    assert costs.mwp <= n
+
+
+@given(kernels, st.integers(1, 64), st.integers(1, 10))
+def test_costs_are_proportional_to_the_warps(k: Kernel, n: int, rounds: int) -> None:
+    one, several = gpuperf.costs_of(k, n), gpuperf.costs_of(k, n, n * rounds)
+    assert several.t_exec == pytest.approx(rounds * one.t_exec)
+
+
+@given(kernels, st.integers(1, 64))
+def test_slower_memory_never_shortens_the_memory_cost(k: Kernel, n: int) -> None:
+    slower = replace(k, mwp_peak_bw=k.mwp_peak_bw / 2)
+    assert gpuperf.costs_of(slower, n).t_mem >= gpuperf.costs_of(k, n).t_mem * (1 - 1e-9)
+
+
+@given(st.integers(0, 400))
+def test_random_workloads_take_no_negative_time(seed: int) -> None:
+    work = random_workload(seed)
+    try:
+        answer = gpuperf.GpuPerf().predict(work, (work.warps_per_block,))
+    except NotApplicable:
+        return
+    assert answer.cycles >= 0
+    assert answer.curve[0].cycles_per_run is not None
+    assert answer.curve[0].cycles_per_run >= 0
+
+
+def test_a_kernel_without_memory_is_not_for_it() -> None:
+    with pytest.raises(NotApplicable, match="no memory instructions"):
+        gpuperf.GpuPerf().predict(workload(chain(5, 240, 960)), [1])
