@@ -124,7 +124,7 @@ class MemoryCosts:
         self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
 
     def cost(
-        self, shared: bool, behaviour: AccessBehaviour | None, wavefront: float
+        self, shared: bool, behaviour: AccessBehaviour | None, slot: float
     ) -> tuple[float, float, tuple[Level, ...]]:
         """λ, Λ and further levels of a memory instruction; `slot` is the λ of its class.
 
@@ -135,7 +135,6 @@ class MemoryCosts:
         paper §6.3).
         """
         levels = self.gpu.memory
-        shared = instruction.memory is not None and instruction.memory.space == "shared"
         if behaviour is None:
             return slot, levels.shared.latency if shared else self.l1_latency, ()
         if behaviour.space == SPACE_SHARED:

@@ -20,6 +20,7 @@ from . import analyze, cache, doctor, gpus, reproduce
 app = typer.Typer(
     name="drywarp",
     no_args_is_help=True,
+    pretty_exceptions_enable=False,
     help="Dry-run a GPU kernel: its time, occupancy and limiter on a named GPU, with no GPU in hand.",
 )
 analyze.add_to(app)

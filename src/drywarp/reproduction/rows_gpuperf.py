@@ -10,7 +10,7 @@ from ..hardware import load_gpu
 from ..models import gpuperf_terms as eq
 from .row import Row, row
 
-PAPER = "Sim et al. 2012 (GPUPerf)"
+PAPER = "GPUPerf"
 THESIS = "Volkov 2016"
 GIGA = 1e9
 

@@ -11,7 +11,7 @@ from ..models import mwp_cwp_2009 as hk
 from ..models.mwp_cwp_coalescing import is_coalesced, transactions_before_1_3
 from .row import Row, inconsistent, row
 
-PAPER = "Hong and Kim 2009"
+PAPER = "Hong and Kim"
 GIGA = 1e9
 
 LOOP_BODY = (

@@ -7,14 +7,12 @@ memory access at 90 % of the peak.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil
 
 from ..cusp import mix_of
 from ..hardware import Gpu
 from ..models import volkov_worksheet as sheet
 from ..models.needed_occupancy import concurrency, instruction_throughput
-from . import volkov_kernels as kernels
 from .row import Row, row
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import GENERATIONS, PAPER, WARP, volkov_gpu
@@ -57,8 +55,8 @@ def _needed() -> list[Row]:
             whole = _ceil(exact) if (class_, generation) in per_scheduler else _ceil(exact * schedulers) / schedulers
             unit = "scheduler" if (class_, generation) in per_scheduler else "SM"
             note = "" if abs(whole - exact) < 1e-3 else f"{exact:.4g}, rounded up to whole warps per {unit}"
-            found.append(row(PAPER, "Table 6.3", f"{NAMES[generation]}: warps per scheduler, {class_}", published, whole,
-                             note=note))  # fmt: skip
+            quantity = f"{NAMES[generation]}: warps per scheduler, {class_}"
+            found.append(row(PAPER, "Table 6.3", quantity, published, whole, note=note))
     return found
 
 

@@ -57,4 +57,6 @@ def load_workload(
     replace the GPU's. Raises InputFileError or UsageError with one line that says what was expected.
     """
     file = read_workload(name_or_path)
-    return tie(file, gpu, settings_of(file, settings or {}), occupancy=occupancy, runs=runs, clock_mhz=clock_mhz, policy=policy)
+    return tie(
+        file, gpu, settings_of(file, settings or {}), occupancy=occupancy, runs=runs, clock_mhz=clock_mhz, policy=policy
+    )

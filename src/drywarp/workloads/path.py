@@ -66,9 +66,7 @@ class _Path:
         places = self.copies[name]
         for place in places:
             waits = [slot for other in step.needs for slot in self.copies[other]]
-            waits += [
-                slot for other in step.previous for slot in ([place] if other == name else self.copies[other])
-            ]
+            waits += [slot for other in step.previous for slot in ([place] if other == name else self.copies[other])]
             sets = -1 if cost.async_result else place
             self.nodes.append(
                 replace(
