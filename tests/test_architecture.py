@@ -35,11 +35,13 @@ ALLOWED: dict[str, set[str]] = {
         *("memory", "models", "pipeline", "result", "lines", "workload"),
     },
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
+    "cusp": {"hardware", "models", "errors"},
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
-    "report": {"__version__", "reproduction", "result", "hardware", "models", "kernel", "errors"},
+    "report": {"__version__", "cusp", "reproduction", "result", "hardware", "models", "kernel", "errors"},
     "cli": {
         "__version__",
         "api",
+        "cusp",
         "doctor",
         "report",
         "result",

@@ -19,7 +19,7 @@ PARTNERS = ("memory", "sfu", "shared")
 """What adds may be mixed with: streaming global loads, SFU instructions, shared memory loads."""
 
 ALPHAS = tuple(2 ** (i / 2) for i in range(19))
-"""Arithmetic intensities of a curve unless told: 1 to 512 in steps of √2, as in §7.9."""
+"""Arithmetic intensities of a curve: 1 to 512 in steps of √2, as in §7.9."""
 
 MOST_WARPS = 2048
 """Where the search for a model's saturation ends."""
@@ -55,25 +55,31 @@ def cusp(
     gpu: str | Gpu = "papers/volkov-maxwell",
     *,
     partner: str = "memory",
-    alphas: Sequence[float] = ALPHAS,
+    alphas: Sequence[float] | None = None,
     share: float = 1.0,
 ) -> NeededOccupancy:
-    """How many warps per SM hide latency, by model and arithmetic intensity. Raises DrywarpError."""
+    """How many warps per SM hide latency, by model and arithmetic intensity. Raises DrywarpError.
+
+    Without `alphas` the curve is over `ALPHAS` and the cusp's own intensity.
+    """
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
     if not 0 < share <= 1:
         raise UsageError(f"share {share:g}: expected a fraction of the peak above 0 and up to 1")
-    if not alphas or min(alphas) <= 0 or max(alphas) == inf:
-        raise UsageError("arithmetic intensity: expected positive numbers")
     mix = mix_of(machine, partner)
     models = _models(machine, mix, partner, share)
     at = mix.cusp_intensity()
+    if alphas is None:
+        alphas = sorted({*ALPHAS, at} - {0.0})
+    if not alphas or not all(0 < alpha < inf for alpha in alphas):
+        raise UsageError("arithmetic intensity: expected positive numbers")
+    bounds = (mix.bound(alpha) for alpha in alphas)
     return NeededOccupancy(
         gpu=machine,
         partner=partner,
         share=share,
         mix=mix,
         alphas=tuple(alphas),
-        bounds=tuple(mix.bound(alpha) for alpha in alphas),
+        bounds=tuple(partner if bound == "memory" else bound for bound in bounds),
         needed={name: tuple(model(alpha) for alpha in alphas) for name, model in models.items()},
         cusp_alpha=at,
         cusp_warps=mix.needed_occupancy(at, share),

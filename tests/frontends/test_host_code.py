@@ -122,3 +122,12 @@ def test_long_stretches_of_blanks_cost_nothing() -> None:
     text = WHOLE + "\n".join(" " * 200 for _ in range(3000)) + "\n__global__ void last(int* x) { *x = 1; }\n"
     assert len(list(pieces(text))) == len(list(pieces(WHOLE))) + 1
     assert compile_cuda(text, arch="sm_80", entry="last", options=CudaOptions()).name == "last"
+
+
+def test_the_short_names_of_unsigned_types_are_known_as_under_nvcc() -> None:
+    text = "template <uint N> __global__ void k(uint *x, ushort *y, ulong n) { x[n] = y[n] + N; }\n"
+    kernel = compile_cuda(text, arch="sm_80", entry="k<3>")
+    assert [p.name for p in kernel.parameters] == ["x", "y", "n"]
+    # Many sources define them again, as the C library does or by macro.
+    for again in ("typedef unsigned int uint;\n", "#define uint unsigned int\n", "using uint = unsigned;\n"):
+        compile_cuda(again + text, arch="sm_80", entry="k<3>")

@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, doctor, gpus, reproduce
+from . import analyze, cache, cusp, doctor, gpus, reproduce
 
 app = typer.Typer(
     name="drywarp",
@@ -27,6 +27,7 @@ analyze.add_to(app)
 gpus.add_to(app)
 doctor.add_to(app)
 cache.add_to(app)
+cusp.add_to(app)
 reproduce.add_to(app)
 
 

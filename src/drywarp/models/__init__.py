@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from . import (
     boat_hull,
+    chen_aamodt,
+    cuda_guide,
     gpumech_models,
     gpuperf,
+    kothapalli,
     mdm,
     mwp_cwp,
     mwp_cwp_2009_model,
@@ -15,9 +18,11 @@ from . import (
     roofline_mix,
     transit,
     volkov,
+    volkov_contention,
     wfg,
     wfg_corrected,
     x_model,
+    zhang_owens,
 )
 from .base import CurvePoint, Model, NotApplicable, Prediction, get_model, model_names, register
 
@@ -27,9 +32,12 @@ __all__ = [
     "NotApplicable",
     "Prediction",
     "boat_hull",
+    "chen_aamodt",
+    "cuda_guide",
     "get_model",
     "gpumech_models",
     "gpuperf",
+    "kothapalli",
     "mdm",
     "model_names",
     "mwp_cwp",
@@ -41,7 +49,9 @@ __all__ = [
     "roofline_mix",
     "transit",
     "volkov",
+    "volkov_contention",
     "wfg",
     "wfg_corrected",
     "x_model",
+    "zhang_owens",
 ]

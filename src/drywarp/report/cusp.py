@@ -1,0 +1,96 @@
+"""Needed occupancy over arithmetic intensity: a table, a chart in characters, and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import Any
+
+from rich.text import Text
+
+from .. import __version__
+from ..cusp import NeededOccupancy
+from ..result import SCHEMA_VERSION
+from .gpus import aligned
+
+_ROWS, _COLUMNS = 14, 64
+_MARKS = "ox+*#%@&"
+
+
+def cusp_dict(result: NeededOccupancy) -> dict[str, Any]:
+    """Everything in it, for JSON; a null needed occupancy is one that the model does not define."""
+    mix = result.mix
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"drywarp": __version__},
+        "gpu": {"name": result.gpu.name, "title": result.gpu.title, "file_hash": result.gpu.file_hash},
+        "with": result.partner,
+        "share": result.share,
+        "inputs": {
+            "mem_lat_cycles": mix.mem_lat,
+            "mem_thru_ipc": mix.mem_thru,
+            "alu_lat_cycles": mix.alu_lat,
+            "alu_thru_ipc": mix.alu_thru,
+            "issue_thru_ipc": mix.issue_thru,
+        },
+        "cusp": {"alpha": result.cusp_alpha, "needed_warps": result.cusp_warps},
+        "max_warps": result.max_warps,
+        "models": {
+            name: [
+                {"alpha": alpha, "bound": bound, "needed_warps": warps}
+                for alpha, bound, warps in zip(result.alphas, result.bounds, needed, strict=True)
+            ]
+            for name, needed in result.needed.items()
+        },
+        "notes": list(result.notes),
+    }
+
+
+def render_cusp(result: NeededOccupancy) -> Text:
+    """The table, then the chart."""
+    gpu, mix = result.gpu, result.mix
+    head = (
+        f"adds with {result.partner} instructions: Λ {mix.mem_lat:g} and {mix.alu_lat:g} cycles, "
+        f"{mix.mem_thru:.4g} and {mix.alu_thru:g} IPC, issue {mix.issue_thru:g} IPC\n"
+        f"cusp at α = {result.cusp_alpha:.3g}: {result.cusp_warps:.3g} warps per SM"
+        + (f" of {result.max_warps}" if result.max_warps else "")
+        + (f", for {result.share:.0%} of the peak" if result.share < 1 else "")
+    )
+    rows = [["α", "bound", *result.needed]]
+    columns = result.needed.values()
+    for index, (alpha, bound) in enumerate(zip(result.alphas, result.bounds, strict=True)):
+        rows.append([f"{alpha:.3g}", bound, *(_cell(column[index]) for column in columns)])
+    lines = aligned(rows)
+    text = Text.assemble((f"{gpu.name}: {gpu.title}", "bold"), f"\n{head}\n\n", (lines[0], "dim"), "\n")
+    text.append("\n".join(lines[1:]) + "\n\n")
+    text.append("\n".join(_chart(result)) + "\n\n")
+    return text.append("\n".join(result.notes), style="dim")
+
+
+def _cell(warps: float | None) -> str:
+    return "–" if warps is None else f"{warps:.1f}"
+
+
+def _chart(result: NeededOccupancy) -> list[str]:
+    """Needed occupancy upwards, α to the right in powers of two; a later model's mark stays below an earlier's."""
+    top = _top(result)
+    low, high = log2(min(result.alphas)), log2(max(result.alphas))
+    grid = [[" "] * (_COLUMNS + 1) for _ in range(_ROWS + 1)]
+    for mark, needed in reversed(list(zip(_MARKS, result.needed.values(), strict=False))):
+        for alpha, warps in zip(result.alphas, needed, strict=True):
+            if warps is not None and warps <= top:
+                column = round((log2(alpha) - low) / (high - low) * _COLUMNS) if high > low else 0
+                grid[_ROWS - round(warps / top * _ROWS)][column] = mark
+    lines = [f"{top * (_ROWS - row) / _ROWS:5.0f} │{''.join(cells).rstrip()}" for row, cells in enumerate(grid)]
+    left, right = f"{2**low:.3g}", f"{2**high:.3g}"
+    lines.append("      └" + "─" * (_COLUMNS + 1))
+    lines.append("       " + left + "α".center(_COLUMNS + 1 - len(left) - len(right)) + right)
+    marks = (f"{mark} {name}" for mark, name in zip(_MARKS, result.needed, strict=False))
+    return ["warps per SM", *lines, "   ".join(marks)]
+
+
+def _top(result: NeededOccupancy) -> float:
+    """The height of the chart: half as much again as Volkov's cusp, so that steep models do not flatten the rest."""
+    shown: Sequence[float | None] = [warps for needed in result.needed.values() for warps in needed]
+    highest = max((warps for warps in shown if warps is not None), default=1.0)
+    return max(1.0, min(highest, 1.5 * result.cusp_warps))
