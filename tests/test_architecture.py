@@ -28,14 +28,16 @@ ALLOWED: dict[str, set[str]] = {
     # What the parts of an answer are: types, no machinery.
     "result": {"kernel", "models", "pipeline", "errors"},
     "lines": {"kernel", "result"},
+    # Abstract kernel files tied to a GPU: what binding is to machine code.
+    "workloads": {"frontends", "kernel", "memory", "hardware", "binding", "bound", "errors"},
     "doctor": {"__version__", "errors", "frontends", "result"},
     "arguments": {"kernel", "errors"},
     "api": {
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
         *("memory", "models", "pipeline", "result", "lines", "workload"),
     },
-    # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "cusp": {"hardware", "models", "errors"},
+    # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
     "report": {"__version__", "cusp", "reproduction", "result", "hardware", "models", "kernel", "errors"},
     "cli": {
