@@ -96,6 +96,61 @@ def analyze(
     says what is wrong.
     """
     chosen = replace(options or Options(), **settings)
+    ready = bind_kernel(
+        source,
+        gpu=gpu,
+        entry=entry,
+        grid=grid,
+        block=block,
+        args=args,
+        shared=shared,
+        constants=constants,
+        defines=defines,
+        includes=includes,
+        std=std,
+        options=chosen,
+    )
+    return _answer(ready, chosen)
+
+
+@dataclass(frozen=True)
+class BoundKernel:
+    """A kernel with its launch, emulated, its memory accesses judged, and bound to a GPU: ready for models.
+
+    `source` is the source text where it was given as such; the times are seconds of wall time.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    gpu: Gpu
+    fits: Occupancy
+    profile: Profile
+    workload: Workload
+    behaviour: MemoryBehaviour
+    bound: BoundWorkload
+    source: str
+    compile_s: float
+    emulate_s: float
+    memory_s: float
+
+
+def bind_kernel(
+    source: str | Path,
+    *,
+    gpu: str | Path | Gpu = "a100",
+    entry: str | None = None,
+    grid: int | Sequence[int] | str | None = None,
+    block: int | Sequence[int] | str | None = None,
+    args: Mapping[str, Any] | None = None,
+    shared: int | None = None,
+    constants: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str] | None = None,
+    includes: Sequence[str] = (),
+    std: str | None = None,
+    options: Options | None = None,
+) -> BoundKernel:
+    """All of `analyze` but the models; takes the same."""
+    chosen = options or Options()
     started = perf_counter()
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     if machine.abstract_only:
@@ -106,7 +161,7 @@ def analyze(
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()
     inline = source if isinstance(_as_source(source), str) else ""
-    return _answer(kernel, launch, machine, chosen, compiled - started, str(inline))
+    return _bind(kernel, launch, machine, chosen, compiled - started, str(inline))
 
 
 def analyze_launches(
@@ -183,7 +238,7 @@ def _launch(
     )
 
 
-def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float, source: str = "") -> Analysis:
+def _bind(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float, source: str) -> BoundKernel:
     fits = _occupancy(kernel, launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
@@ -202,15 +257,20 @@ def _answer(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_
         warm_l2=options.warm_l2,
         emulate_blocks=lambda part: _whole_blocks(kernel, launch, part, profile, options.limits),
     )
-    judged = perf_counter()
-    options.on_stage("simulating")
     bound = bind(workload, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
-    occupancies = _curve_occupancies(bound, options.occupancies)
+    judged = perf_counter()
+    times = (compile_s, emulated - started, judged - emulated)
+    return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times)
+
+
+def _answer(ready: BoundKernel, options: Options) -> Analysis:
+    started = perf_counter()
+    options.on_stage("simulating")
+    bound = ready.bound
+    occupancies = curve_occupancies(bound, options.occupancies)
     predictions = {name: _model(name, options).predict(bound, occupancies) for name in options.models}
-    timing = Timing(compile_s, emulated - started, judged - emulated, perf_counter() - judged)
-    return _assemble(
-        kernel, launch, gpu, options, fits, profile, workload, behaviour, bound, predictions, timing, source
-    )
+    timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
+    return _assemble(ready, options, predictions, timing)
 
 
 def _model(name: str, options: Options) -> Model:
@@ -255,7 +315,7 @@ def _whole_blocks(kernel: Kernel, launch: Launch, part: range, seen: Profile, li
         return None
 
 
-def _curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
+def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
     """Warps per SM in whole blocks; the launch's own occupancy is always among them.
 
     Of a range the whole blocks are taken; numbers that are named one by one must be whole blocks.
@@ -278,20 +338,9 @@ def _curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> li
     return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
 
 
-def _assemble(
-    kernel: Kernel,
-    launch: Launch,
-    gpu: Gpu,
-    options: Options,
-    fits: Occupancy,
-    profile: Profile,
-    workload: Workload,
-    behaviour: MemoryBehaviour,
-    bound: BoundWorkload,
-    predictions: Mapping[str, Prediction],
-    timing: Timing,
-    source: str,
-) -> Analysis:
+def _assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Prediction], timing: Timing) -> Analysis:
+    kernel, launch, gpu, fits, bound = ready.kernel, ready.launch, ready.gpu, ready.fits, ready.bound
+    profile, workload, behaviour, source = ready.profile, ready.workload, ready.behaviour, ready.source
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
@@ -354,4 +403,12 @@ def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:
     return texts
 
 
-__all__ = ["DEFAULT_MODELS", "Options", "analyze", "analyze_launches"]
+__all__ = [
+    "DEFAULT_MODELS",
+    "BoundKernel",
+    "Options",
+    "analyze",
+    "analyze_launches",
+    "bind_kernel",
+    "curve_occupancies",
+]

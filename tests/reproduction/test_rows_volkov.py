@@ -20,7 +20,8 @@ def thesis() -> list[Row]:
 def test_the_rows(thesis: list[Row]) -> None:
     assert [row for row in thesis if row.status == "failed"] == []
     assert sum(row.status == "reproduced" for row in thesis) >= 180
-    assert {row.place for row in thesis if row.status == "inconsistent_in_source"} == {"§3.2", "Listing 3.3", "§7.5"}
+    odd = {row.place for row in thesis if row.status == "inconsistent_in_source"}
+    assert odd == {"§3.2", "Listing 3.3", "Table 6.1", "§7.5"}
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,9 @@ class Setting(_Table, frozen=True):
 class Launch(_Table, frozen=True):
     """`[launch]`: how the warps run. `occupancy` is the launch's own, in warps per SM.
 
-    `blocks` makes it a grid of so many blocks on all SMs; without it each SM runs its own warps, once.
-    `replaced` counts the GPU's Λ_launch; `in_order` says otherwise than the GPU.
+    `max_occupancy` is the most where the GPU does not say. `blocks` makes it a grid of so many blocks on
+    all SMs; without it each SM runs its own warps, once. `replaced` counts the GPU's Λ_launch; `in_order`
+    says otherwise than the GPU.
     """
 
     warps_per_block: Amount = 1
@@ -86,10 +87,15 @@ class Costs(_Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
 
 
 class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
-    """`[classes.NAME]`: an instruction class. `when` changes it where a setting is not 0."""
+    """`[classes.NAME]`: an instruction class. `when` changes it where a setting is not 0.
+
+    Nothing waits for the result of a `store`. A `queued` instruction issues at once and queues behind the
+    subsystem's λ without holding up its warp.
+    """
 
     kind: Kind = "computation"
     store: bool = False
+    queued: bool = False
     fallback: Own | None = None
     when: dict[str, Costs] = {}
 

@@ -113,7 +113,8 @@ class Mix:
         """α where the memory bound and the tighter of the arithmetic and the issue bound meet, §4.5.
 
         α = alu_thru / mem_thru, or issue_thru / mem_thru − 1 if that is less. Without an issue limit the
-        needed occupancy there is `needed_at_cusp`, as the thesis has it.
+        needed occupancy there is `needed_at_cusp`, as the thesis has it. It is the most for any α, unless the issue
+        bound is the tighter and mem_lat is shorter than alu_lat.
         """
         return max(0.0, min(self.alu_thru / self.mem_thru, self.issue_thru / self.mem_thru - 1))
 

@@ -13,14 +13,22 @@ from ..cusp import mix_of
 from ..hardware import Gpu
 from ..models import volkov_worksheet as sheet
 from ..models.needed_occupancy import concurrency, instruction_throughput
-from .row import Row, row
+from .row import Row, inconsistent, row
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import GENERATIONS, PAPER, WARP, volkov_gpu
 
 
 def rows() -> list[Row]:
     """All rows of chapter 6."""
-    return [*_needed(), *_table_6_4(), *_contention(), *_diverging(), *_bank_conflicts(), *_range_of_peaks()]
+    return [
+        *_table_6_1(),
+        *_needed(),
+        *_table_6_4(),
+        *_contention(),
+        *_diverging(),
+        *_bank_conflicts(),
+        *_range_of_peaks(),
+    ]
 
 
 def _per_sm(gpu: Gpu, class_: str) -> float:
@@ -30,6 +38,24 @@ def _per_sm(gpu: Gpu, class_: str) -> float:
 
 def _per_scheduler(gpu: Gpu, class_: str) -> float:
     return _per_sm(gpu, class_) / gpu.parameter("warp_schedulers")
+
+
+def _table_6_1() -> list[Row]:
+    """Streaming throughput in ops per cycle and scheduler, from Table 6.4's GB/s."""
+    found = []
+    for generation, published in zip(GENERATIONS, ("0.86", "0.89", "0.97", "1.07", "0.65"), strict=True):
+        p = volkov_gpu(generation).parameter
+        computed = _streaming(volkov_gpu(generation))
+        quantity = f"{NAMES[generation]}: streaming throughput per scheduler (ops/cycle)"
+        if generation == "fermi":
+            note = (
+                f"{p('memory_reached_gbs'):g} / (15 · 1.4 · 128) · 32 / 2 = {computed:.3f}; Table 4.1's 0.0599 IPC is"
+                " the same 0.958"
+            )
+            found.append(inconsistent(PAPER, "Table 6.1", quantity, published, computed, note))
+        else:
+            found.append(row(PAPER, "Table 6.1", quantity, published, computed))
+    return found
 
 
 def _needed() -> list[Row]:
@@ -112,13 +138,17 @@ def _diverging() -> list[Row]:
     ]
 
 
+def _streaming(gpu: Gpu) -> float:
+    """Peak streaming throughput in ops per cycle and scheduler."""
+    p = gpu.parameter
+    ipc = instruction_throughput(p("memory_reached_gbs"), p("clock_mhz") / 1000, p("sm_count"))
+    return WARP * ipc / p("warp_schedulers")
+
+
 def _ratio(gpu: Gpu) -> float:
     """Streaming over diverging throughput, both in ops per cycle and scheduler as Table 6.1 rounds them."""
-    p = gpu.parameter
-    schedulers = p("warp_schedulers")
-    stream = WARP * instruction_throughput(p("memory_reached_gbs"), p("clock_mhz") / 1000, p("sm_count")) / schedulers
-    random = WARP / gpu.classes["random"].lambda_ / schedulers
-    return round(stream, 2) / round(random, 3)
+    random = WARP / gpu.classes["random"].lambda_ / gpu.parameter("warp_schedulers")
+    return round(_streaming(gpu), 2) / round(random, 3)
 
 
 def _bank_conflicts() -> list[Row]:

@@ -1,6 +1,7 @@
 """Abstract kernels: the packaged ones of the papers, and tying one to a GPU."""
 
 from .load import PackagedWorkload, is_workload, load_workload, read_workload, workload_names
+from .settings import settings_of
 from .tie import most_warps, occupancy_matters, tie
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "most_warps",
     "occupancy_matters",
     "read_workload",
+    "settings_of",
     "tie",
     "workload_names",
 ]

@@ -50,10 +50,14 @@ class _ClassCosts:
 
     def node(self) -> BoundNode:
         lambda_, latency, levels = self._cycles()
+        subsystem = self._subsystem()
+        if self.class_.queued:
+            ticks = to_ticks(lambda_)
+            lambda_, levels = 0.0, (Level(subsystem, ticks, ticks), *levels)
         return BoundNode(
             instruction=-1,
             class_=self.name,
-            subsystem=self._subsystem(),
+            subsystem=subsystem,
             lambda_ticks=to_ticks(lambda_),
             latency_ticks=to_ticks(latency),
             barrier=self.class_.kind == "barrier",

@@ -105,18 +105,16 @@ def occupancy_matters(file: AbstractFile) -> bool:
 
 
 def _most_blocks(settings: Settings, gpu: Gpu, per_block: int) -> int:
+    """Blocks that an SM holds: as the GPU says, else the file, else `MOST_WARPS`."""
     said = settings.file.kernel.launch.max_occupancy
-    if gpu.abstract_only:
-        limit = int(gpu.parameters.max_warps_per_sm or MOST_WARPS)
-        blocks = limit // per_block
-    else:
+    if not gpu.abstract_only:
         limit = gpu.occupancy.max_warps_per_sm
         blocks = min(limit // per_block, gpu.occupancy.max_blocks_per_sm)
-    if said is not None:
-        wanted = settings.whole("launch.max_occupancy", said, 1)
-        known = gpu.parameters.max_warps_per_sm is not None or not gpu.abstract_only
-        blocks = min(blocks, wanted // per_block) if known else wanted // per_block
-        limit = wanted
+    else:
+        limit = gpu.parameters.max_warps_per_sm or MOST_WARPS
+        if said is not None and gpu.parameters.max_warps_per_sm is None:
+            limit = settings.whole("launch.max_occupancy", said, 1)
+        blocks = limit // per_block
     if blocks < 1:
         raise settings.file.error(
             "launch.warps_per_block", f"expected at most {limit} warps, all that an SM holds, got {per_block}"
