@@ -29,6 +29,8 @@ _SCALARS: dict[str, str] = {
 }  # fmt: skip
 _WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double"}
 _BFLOAT = {"__nv_bfloat16", "nv_bfloat16"}
+_HALVES = {"half2", "__half2", "nv_bfloat162", "__nv_bfloat162"}
+_NULL = {"0", "null", "nullptr", "NULL"}
 _VECTOR = re.compile(r"^(u?(?:char|short|int|long|longlong)|float|double)([1-4])$")
 _VECTOR_CODES = {"char": "b", "short": "h", "int": "i", "long": "q", "longlong": "q", "float": "f", "double": "d"}
 
@@ -93,15 +95,36 @@ def _type_text(parameter: Parameter) -> str:
 def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
     buffer = _as_buffer(value, place)
+    if (packed := _by_value(parameter, value, buffer)) is not None:
+        return packed
     if buffer is not None:
         # Eight bytes of a type that we do not know may well be an address.
         known = _code(parameter.type.split("::")[-1]) or _VECTOR.match(parameter.type)
         if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
         return buffer
+    if parameter.pointer and (value is None or str(value).strip() in _NULL):
+        return Scalar(bytes(parameter.size), "null")
     if parameter.pointer:
-        raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[1024]:random or @file.npy")
+        raise UsageError(f"{place}: got {value!r}, expected a buffer or null, as in f32[1024]:random or @file.npy")
     return _scalar(parameter, value, place)
+
+
+def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar | None:
+    """The bytes of a structure: as such, or from a buffer of its size; None where they are not given so."""
+    if isinstance(value, bytes | bytearray | np.void):
+        data = bytes(value)
+    elif buffer is None or buffer.nbytes != parameter.size or buffer.fill not in ("zeros", "array"):
+        return None
+    else:
+        data = bytes(buffer.nbytes) if buffer.array is None else buffer.array.tobytes()
+    name = parameter.type.split("::")[-1]
+    # Eight bytes of a type that we do not know may well be an address.
+    known = _code(name) or _VECTOR.match(name) or name in _HALVES or name in _BFLOAT
+    address = buffer is not None and parameter.size == 8
+    if parameter.pointer or known or address or len(data) != parameter.size:
+        return None
+    return Scalar(data, value if isinstance(value, str) else f"{len(data)} bytes")
 
 
 def _constant(kernel: Kernel, name: str, value: Any) -> Buffer:
@@ -180,6 +203,8 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
         code = _VECTOR_CODES[match[1].lstrip("u") or match[1]]
         code = code.upper() if match[1].startswith("u") else code
         return _vector(code, int(match[2]), value, place)
+    if name in _HALVES and parameter.size == 4:
+        return _halves(name, value, place)
     number = _number(value, place)
     if name in _BFLOAT and parameter.size == 2:
         return Scalar(_bfloat(number, value, place), str(value))
@@ -189,7 +214,8 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
         whole = isinstance(number, int)
         code = ({1: "<b", 2: "<h", 4: "<i", 8: "<q"} if whole else {2: "<e", 4: "<f", 8: "<d"}).get(parameter.size, "")
         if not code:
-            raise UsageError(f"{place}: {parameter.size} bytes by value; drywarp passes numbers and vector types only")
+            spelt = f"{parameter_name(parameter)}=u8[{parameter.size}]"
+            raise UsageError(f"{place}: {parameter.size} bytes by value; give them as {spelt} or a .npy file's")
     return Scalar(_packed(code, [number], value, place), str(value))
 
 
@@ -203,11 +229,22 @@ def _code(name: str) -> str:
     return "<" + (letter.upper() if "unsigned" in words else letter)
 
 
-def _vector(code: str, count: int, value: Any, place: str) -> Scalar:
+def _numbers(count: int, value: Any, place: str) -> list[int | float]:
     parts = value.split(",") if isinstance(value, str) else list(np.atleast_1d(value))
     if len(parts) != count:
         raise UsageError(f"{place}: got {len(parts)} numbers, expected {count}, as in {','.join(['1'] * count)}")
-    numbers = [_number(part, place) for part in parts]
+    return [_number(part, place) for part in parts]
+
+
+def _halves(name: str, value: Any, place: str) -> Scalar:
+    numbers = _numbers(2, value, place)
+    if "bfloat" in name:
+        return Scalar(b"".join(_bfloat(number, value, place) for number in numbers), str(value))
+    return Scalar(_packed("<2e", numbers, value, place), str(value))
+
+
+def _vector(code: str, count: int, value: Any, place: str) -> Scalar:
+    numbers = _numbers(count, value, place)
     return Scalar(_packed(f"<{count}{code}", numbers, value, place), str(value))
 
 

@@ -37,7 +37,7 @@ def compare_models(
     `gpu` None is the abstract kernel's own, or the A100. `settings` and `runs` are for abstract kernels,
     `launch` (grid, block, args, … as `analyze` takes them) for the others; `options` holds clock and policy.
     """
-    if is_workload(str(target)):
+    if str(target).startswith("papers/") or is_workload(str(target)):
         if any(value for value in launch.values()):
             given = ", ".join(name for name, value in launch.items() if value)
             raise UsageError(f"{target} is an abstract kernel: it takes no {given}")

@@ -237,7 +237,7 @@ EXAMPLES = [
         {"in": _random(100, 100), "out": np.zeros((100, 100), np.float32), "n": 100}, stencil, ulps=2,
     ),
     Example(
-        "collatz.cu", (8, 1, 1), (128, 1, 1), {"steps": np.full(1024, -1, np.int32), "n": 1000}, collatz,
+        "collatz.cu", (32, 1, 1), (32, 1, 1), {"steps": np.full(1024, -1, np.int32), "n": 1000}, collatz,
         data_dependent=True,
     ),
     # Roundings of x - largest, expf, the sum, 1 / sum and the product.
@@ -251,18 +251,18 @@ EXAMPLES = [
         {"data": _integers(256, 23000, np.uint8), "bins": np.arange(256, dtype=np.uint32), "words": 5660}, histogram,
     ),
     Example(
-        "pointer_chase.cu", (7, 1, 1), (64, 1, 1),
+        "pointer_chase.cu", (14, 1, 1), (32, 1, 1),
         {"next": _shuffled(4096, np.uint32), "last": np.zeros(448, np.uint32), "mask": 4095, "steps": 50},
         pointer_chase,
     ),
     Example(
-        "integer_division.cu", (9, 1, 1), (128, 1, 1),
+        "integer_division.cu", (36, 1, 1), (32, 1, 1),
         {"sums": np.full(1152, 9, np.uint32), "mirrors": np.full(1152, 9, np.uint64), "base": 10, "wide_base": 7,
          "n": 1100}, integer_division, data_dependent=True,
     ),
     # A divisor that needs 32 bits, and one that needs more.
     Example(
-        "integer_division.cu", (9, 1, 1), (128, 1, 1),
+        "integer_division.cu", (36, 1, 1), (32, 1, 1),
         {"sums": np.full(1152, 9, np.uint32), "mirrors": np.full(1152, 9, np.uint64), "base": 3_000_000_019,
          "wide_base": 10_000_000_019, "n": 1100}, integer_division, data_dependent=True,
     ),

@@ -104,7 +104,9 @@ class DeviceMemory:
         return np.where(inside, found, -1)
 
     def describe(self, address: int, width: int) -> str:
-        """Where an address lies relative to the nearest buffer, for an error message."""
+        """Where an address lies relative to the nearest buffers, for an error message."""
+        if address < _NULL_BYTES:
+            return "a null pointer"
         if not self.regions:
             return "the launch has no buffers"
 
@@ -117,7 +119,11 @@ class DeviceMemory:
         offset = address - region.start
         extent = f"{region.name} of {region.size} bytes"
         if offset < 0:
-            return f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
+            text = f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
+            ended = max((r for r in self.regions if r.start < region.start), key=lambda r: r.start, default=None)
+            # The nearer buffer need not be the one that the pointer came from.
+            beyond = address - ended.start - ended.size if ended else 0
+            return f"{text}, {beyond} bytes beyond the end of {ended.name} of {ended.size} bytes" if ended else text
         beyond = offset - region.size
         if beyond < 0:
             return f"at byte {offset} of {extent}"

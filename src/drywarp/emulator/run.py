@@ -21,11 +21,14 @@ from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import Recorder
-from .sampling import Blocks, sample_blocks
+from .refine import explains, refine
+from .sampling import Blocks, sample_blocks, stratified
 from .scheduler import Budget, Scheduler
 
 _WAVE_WARPS = 512
 """Warps that are emulated side by side: enough to fill NumPy's calls, few enough for the caches."""
+_DATA_DEPENDENT_SAMPLES = 24
+"""Interior blocks that are sampled where blocks differ from neighbour to neighbour."""
 _STACK_LIMIT = 1 << 20
 _STACK_MARGIN = 4096
 """Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
@@ -62,13 +65,31 @@ def emulate(
 ) -> Emulation:
     """Run a kernel's machine code on the CPU, for some blocks of the grid.
 
-    `blocks` None takes a stratified sample (see `sampling`), a number about so many, a list those
-    linear indices, "all" the whole grid. Blocks run side by side in waves and share device memory.
+    `blocks` None takes a stratified sample (see `sampling` and `refine`), a number about so many, a list
+    those linear indices, "all" the whole grid. Blocks run side by side in waves and share device memory.
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for
     an instruction that is not supported, EmulationLimitError past `limits`, UsageError where the
     launch does not fit the kernel.
     """
-    samples = sample_blocks(launch.grid, blocks)
+    first = _run(kernel, launch, sample_blocks(launch.grid, blocks), limits)
+    if blocks is not None:
+        return first
+
+    def probe(linear: Sequence[int]) -> Profile:
+        return _run(kernel, launch, [(number, 1.0) for number in linear], limits).profile
+
+    cuts = refine(first.profile, probe)
+    if cuts is None:
+        return first
+    if any(cuts):
+        second = _run(kernel, launch, stratified(launch.grid, cuts), limits)
+        if explains(cuts, second.profile):
+            return second
+    return _run(kernel, launch, stratified(launch.grid, interior=_DATA_DEPENDENT_SAMPLES), limits)
+
+
+def _run(kernel: Kernel, launch: Launch, samples: Sequence[tuple[int, float]], limits: Limits) -> Emulation:
+    """Run these blocks (linear index and weight) in a fresh memory."""
     memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed)
     local_bytes = _local_bytes(kernel)
     banks = build_banks(kernel, launch, memory, local_bytes)

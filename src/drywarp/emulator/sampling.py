@@ -17,7 +17,7 @@ from ..kernel.launch import Dim3
 Blocks = int | Sequence[int] | Literal["all"] | None
 """What a caller may ask for: the default sample, about so many, given linear indices, or all."""
 
-_INTERIOR_SAMPLES = 4
+INTERIOR_SAMPLES = 4
 
 
 def sample_blocks(grid: Dim3, blocks: Blocks) -> list[tuple[int, float]]:
@@ -27,7 +27,7 @@ def sample_blocks(grid: Dim3, blocks: Blocks) -> list[tuple[int, float]]:
     """
     total = grid[0] * grid[1] * grid[2]
     if blocks is None:
-        return _stratified(grid)
+        return stratified(grid)
     if isinstance(blocks, str):
         if blocks != "all":
             raise UsageError(f'blocks: expected a count, a list of block indices or "all", not {blocks!r}')
@@ -55,23 +55,29 @@ def _spread(count: int, wanted: int) -> list[int]:
     return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
 
 
-def _classes(extent: int) -> list[tuple[int, int]]:
-    """Ranges (start, length) of the first, interior and last positions of one dimension."""
-    if extent == 1:
-        return [(0, 1)]
-    middle = [(1, extent - 2)] if extent > 2 else []
-    return [(0, 1), *middle, (extent - 1, 1)]
+def _classes(extent: int, cuts: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Ranges (start, length) of one dimension: first, interior and last position, cut further at `cuts`."""
+    edges = sorted({0, 1, extent - 1, extent, *cuts} & set(range(extent + 1)))
+    return [(start, end - start) for start, end in itertools.pairwise(edges)]
 
 
-def _stratified(grid: Dim3) -> list[tuple[int, float]]:
+Cuts = tuple[Sequence[int], Sequence[int], Sequence[int]]
+
+
+def stratified(grid: Dim3, cuts: Cuts = ((), (), ()), interior: int = INTERIOR_SAMPLES) -> list[tuple[int, float]]:
+    """The stratified sample: pairs of linear index and weight, in launch order.
+
+    `cuts` are further places to cut each dimension at, `interior` how many blocks of each large stratum
+    are spread over it.
+    """
     strata: list[tuple[list[Dim3], int]] = []
-    for ranges in itertools.product(*(_classes(extent) for extent in grid)):
+    for ranges in itertools.product(*(_classes(extent, cut) for extent, cut in zip(grid, cuts, strict=True))):
         (x0, nx), (y0, ny), (z0, nz) = ranges
         size = nx * ny * nz
         wide = sum(length > 1 for _, length in ranges)
-        # The stratum with most of the grid's freedom is its interior; edges are sampled once.
-        interior = wide == sum(extent > 3 for extent in grid) and wide > 0
-        members = _interior(ranges) if interior else [(x0 + nx // 2, y0 + ny // 2, z0 + nz // 2)]
+        # The strata with most of the grid's freedom are its interior; edges are sampled once.
+        inside = wide == sum(extent > 3 for extent in grid) and wide > 0
+        members = _interior(ranges, interior) if inside else [(x0 + nx // 2, y0 + ny // 2, z0 + nz // 2)]
         strata.append((members, size))
     weights: dict[int, float] = {}
     for members, size in strata:
@@ -81,13 +87,25 @@ def _stratified(grid: Dim3) -> list[tuple[int, float]]:
     return sorted(weights.items())
 
 
-def _interior(ranges: Sequence[tuple[int, int]]) -> list[Dim3]:
-    """Some blocks of a large stratum: a few spread over it, and the neighbours of one in x, y and z.
+def interior_corners(grid: Dim3) -> tuple[Dim3, tuple[Dim3, Dim3, Dim3]]:
+    """The lowest interior block, and the highest one along each dimension from there."""
+    low = tuple(1 if extent > 2 else 0 for extent in grid)
+    highs = []
+    for dimension, extent in enumerate(grid):
+        place = list(low)
+        place[dimension] = max(low[dimension], extent - 2)
+        highs.append((place[0], place[1], place[2]))
+    return (low[0], low[1], low[2]), (highs[0], highs[1], highs[2])
 
-    The neighbours let later code see whether addresses are affine in the block index.
+
+def _interior(ranges: Sequence[tuple[int, int]], wanted: int) -> list[Dim3]:
+    """Some blocks of a large stratum: spread over it, its corners, and the neighbours of one in x, y and z.
+
+    The corners show whether its far ends behave alike, the neighbours whether addresses are affine in
+    the block index.
     """
     size = ranges[0][1] * ranges[1][1] * ranges[2][1]
-    count = min(_INTERIOR_SAMPLES, size)
+    count = min(wanted, size)
     picks: set[Dim3] = set()
     for number in range(count):
         # Fractions with different strides per dimension, so that the picks do not lie on one line.
@@ -97,9 +115,12 @@ def _interior(ranges: Sequence[tuple[int, int]]) -> list[Dim3]:
         )
         picks.add((x, y, z))
     anchor = min(picks)
+    low = [start for start, _ in ranges]
     for dimension, (start, length) in enumerate(ranges):
         if length > 1:
             moved = list(anchor)
             moved[dimension] += 1 if anchor[dimension] + 1 < start + length else -1
-            picks.add((moved[0], moved[1], moved[2]))
+            corner = list(low)
+            corner[dimension] = start + length - 1
+            picks |= {(moved[0], moved[1], moved[2]), (corner[0], corner[1], corner[2]), (low[0], low[1], low[2])}
     return sorted(picks)

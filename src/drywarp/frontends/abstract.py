@@ -6,17 +6,16 @@ is the matter of `drywarp.workloads`.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from ..errors import InputFileError
+from .abstract_words import in_words
 
 FORMAT = 1
 Kind = Literal["computation", "fp", "sfu", "shared", "memory", "barrier"]
@@ -153,41 +152,34 @@ def read_abstract(path: Path, name: str | None = None) -> AbstractFile:
         raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputFileError(f"{path}: not TOML: {error}") from None
-    try:
-        kernel = msgspec.convert(content, AbstractKernel)
-    except msgspec.ValidationError as error:
-        raise InputFileError(f"{path}: {_in_words(str(error))}") from None
+    for section, kind in (("settings", Setting), ("classes", AbstractClass)):
+        tables = content.get(section)
+        for key, table in tables.items() if isinstance(tables, dict) else ():
+            _convert(table, kind, path, f"{section}.{key}")  # the whole file's error would not name the table
+    kernel = _convert(content, AbstractKernel, path, "")
     file = AbstractFile(name or str(path), str(path), kernel)
     check_abstract(file)
     return file
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` where something known is near, else what is known."""
-    names = list(known)
-    nearest = difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else f"; known: {', '.join(names) or 'none'}"
+_T = TypeVar("_T", bound=_Table)
+_KINDS: dict[str, tuple[type[_Table], ...]] = {
+    "settings": (Setting,),
+    "classes": (AbstractClass, Own, Measured),
+    "program": (Step,),
+    "launch": (Launch,),
+}
+"""What the tables of a section may hold."""
 
 
-_KEYS = sorted(
-    {
-        field.encode_name
-        for kind in (Setting, Launch, Measured, Own, AbstractClass, Step, AbstractKernel)
-        for field in msgspec.structs.fields(kind)
-    }
-)
-_WORDS = {"float": "number", "str": "text", "object": "table", "array": "list", "bool": "true or false", "null": ""}
+def _convert(value: object, kind: type[_T], path: Path, key: str) -> _T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputFileError(f"{path}: {in_words(str(error), key, _keys)}") from None
 
 
-def _in_words(problem: str) -> str:
-    """msgspec's problem as `key: expected …` in TOML's words."""
-    text, _, place = problem.partition(" - at `")
-    key = re.sub(r"^\$\.?", "", place.rstrip("`")) or "the file"
-    if unknown := re.match(r"Object contains unknown field `(.*)`", text):
-        return f"{key}: unknown key {unknown[1]!r}{did_you_mean(unknown[1], _KEYS)}"
-    if missing := re.match(r"Object missing required field `(.*)`", text):
-        return f"{key}: expected the key {missing[1]!r}"
-    for word, said in _WORDS.items():
-        text = re.sub(rf"\b{word}\b", said, text)
-    text = text.replace("number | ", "").replace(" | `", "`").replace("int", "number")
-    return f"{key}: {text[0].lower()}{text[1:]}".replace("`", "")
+def _keys(at: str) -> list[str]:
+    """What may stand in the table at a dotted key."""
+    kinds = _KINDS.get(re.split(r"[.\[]", at)[0], (AbstractKernel,))
+    return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})

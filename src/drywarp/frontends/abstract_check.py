@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .abstract import FORMAT, AbstractFile, Amount, Cycles, Measured, Step, did_you_mean
+from .abstract import FORMAT, AbstractFile, Amount, Cycles, Measured, Step
 from .abstract_expression import ExpressionError, evaluate
+from .abstract_words import did_you_mean
 
 OCCUPANCY = "occupancy"
 """The name that λ and Λ may use besides the settings."""

@@ -19,6 +19,7 @@ from .nvrtc import Compiled, compile_program
 from .source import (
     Declared,
     KernelDeclaration,
+    decode,
     find_kernels,
     includes,
     resolve,
@@ -60,7 +61,7 @@ class CudaOptions:
 def read_source(path: Path) -> str:
     """The text of a source file. Raises InputFileError where there is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such file (expected CUDA C++ source)") from None
     except IsADirectoryError:

@@ -9,6 +9,7 @@ from ..kernel.kernel import Kernel
 from .binary import is_binary, load_binary
 from .comment import LaunchComment, launch_comment
 from .cuda import INLINE_NAME, CudaOptions, compile_cuda
+from .source import decode
 
 
 def load_kernel(
@@ -24,7 +25,7 @@ def load_kernel(
         return load_binary(source, data, arch=arch, entry=entry), LaunchComment()
     origin = str(source) if isinstance(source, Path) else INLINE_NAME
     try:
-        text = data.decode("utf-8")
+        text = decode(data)
     except UnicodeDecodeError:
         raise InputFileError(f"{origin}: neither text nor CUDA machine code") from None
     comment = launch_comment(text, origin)

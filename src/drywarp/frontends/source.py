@@ -50,6 +50,20 @@ class KernelDeclaration:
         return f"{self.scope}::{self.name}" if self.scope else self.name
 
 
+def decode(data: bytes) -> str:
+    """Source text as compilers take it: UTF-8, with or without its mark, or an older 8-bit encoding.
+
+    Raises UnicodeDecodeError for what is no text at all.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # A name or a sign in the comments of an old file; bytes that no text holds give away the rest.
+        if re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data):
+            raise
+        return data.decode("latin-1")
+
+
 def blank_comments(text: str) -> str:
     """The text with comments and literals blanked out, every line where it was."""
     return _BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
@@ -183,6 +197,7 @@ def _split_top(text: str) -> list[str]:
 _QUALIFIERS = re.compile(
     r"\b(const|volatile|restrict|__restrict__|__restrict|struct|enum|typename|__grid_constant__|register)\b"
 )
+_POINTER_TO = re.compile(r"^([^()]*)\(\s*[*&]\s*([A-Za-z_]\w*)\s*\)\s*[\[(]", re.S)
 _TYPE_WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double", "bool", "half"}
 
 
@@ -192,6 +207,9 @@ def _parameters(text: str) -> list[Declared]:
         if part == "void":
             continue
         part = _QUALIFIERS.sub(" ", part.split("=")[0])
+        if inner := _POINTER_TO.match(part):  # float (*rows)[32], or a function
+            found.append(Declared(inner[2], _plain_type(inner[1]), True))
+            continue
         array = re.search(r"\[[^\]]*\]\s*$", part)
         part = re.sub(r"(\[[^\]]*\]\s*)+$", "", part)
         match = re.match(r"^(.*?)([A-Za-z_]\w*)\s*$", part, re.S)

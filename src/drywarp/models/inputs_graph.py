@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Item, Repeat
-from .inputs_parts import kind_of, scoped
+from .inputs_parts import kind_of, own_lambda
 from .inputs_straight import groups, producers_in
 
 
@@ -135,7 +135,7 @@ def _finished(workload: BoundWorkload, path: BoundPath, draft: _Draft) -> WorkNo
     return WorkNode(
         kind=draft.kind,
         instructions=count,
-        lambda_=sum(scoped(workload, node, node.lambda_ticks) for node in nodes) / count,
+        lambda_=sum(own_lambda(workload, node) for node in nodes) / count,
         latency=sum(node.latency_ticks for node in nodes) / count / TICKS_PER_CYCLE,
         ilp=count / groups(producers_in(workload, path, draft.line), workload.in_order),
         times=draft.times,

@@ -68,6 +68,12 @@ def scoped(workload: BoundWorkload, node: BoundNode, ticks: float) -> float:
     return ticks / TICKS_PER_CYCLE / (workload.partitions if inside else 1)
 
 
+def own_lambda(workload: BoundWorkload, node: BoundNode) -> float:
+    """λ of an instruction on its own subsystem, where it may also queue without holding its warp."""
+    queued = sum(level.lambda_ticks for level in node.levels if level.subsystem == node.subsystem)
+    return scoped(workload, node, node.lambda_ticks + queued)
+
+
 def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[BoundNode, float]]:
     """Every node of every path with how often a mean warp runs it."""
     for path, weight in zip(workload.paths, weights, strict=True):
@@ -84,7 +90,7 @@ def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
     levels: dict[int, float] = {}
     for node, times in weighed(workload, weights):
         kind = kind_of(workload, node)
-        lambda_ = scoped(workload, node, node.lambda_ticks)
+        lambda_ = own_lambda(workload, node)
         for total in (kinds[kind], classes.setdefault(node.class_, [0.0, 0.0, 0.0])):
             total[0] += times
             total[1] += times * lambda_

@@ -58,10 +58,12 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
     """
     alone = replace(
         workload,
+        # Only the paths that run: what is laid out for the simulation grows with all that are there.
         paths=tuple(
-            replace(path, nodes=tuple(_without_queues(node) for node in path.nodes)) for path in workload.paths
+            replace(path, nodes=tuple(_without_queues(node) for node in path.nodes))
+            for path in (workload.paths[number] for number in paths)
         ),
-        block_types=(BlockType(paths, 1.0),),
+        block_types=(BlockType(tuple(range(len(paths))), 1.0),),
         subsystems=tuple(replace(subsystem, scope="partition") for subsystem in workload.subsystems),
         partitions=len(paths),
         warps_per_block=len(paths),
@@ -72,6 +74,8 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
 
 
 def _without_queues(node: BoundNode) -> BoundNode:
+    if not node.levels:
+        return node
     return replace(node, levels=tuple(Level(level.subsystem, 0, 0) for level in node.levels))
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from ..binding import MemoryCosts
 from ..bound import BoundNode, Level, to_ticks
-from ..frontends.abstract import AbstractClass, Amount, Costs, Cycles, did_you_mean
+from ..frontends.abstract import AbstractClass, Amount, Costs, Cycles
+from ..frontends.abstract_words import did_you_mean
 from ..hardware import ClassCost, Gpu
 from ..kernel.profile import SPACE_GLOBAL
 from ..memory.behaviour import AccessBehaviour

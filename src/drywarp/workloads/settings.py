@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import InputFileError, UsageError
-from ..frontends.abstract import AbstractFile, Amount, Cycles, Measured, did_you_mean
+from ..frontends.abstract import AbstractFile, Amount, Cycles, Measured
 from ..frontends.abstract_check import OCCUPANCY
 from ..frontends.abstract_expression import ExpressionError, Number, evaluate
+from ..frontends.abstract_words import did_you_mean
 
 
 def settings_of(file: AbstractFile, given: Mapping[str, float | str]) -> dict[str, Number]:

@@ -1,0 +1,74 @@
+"""Samples of grids that are larger than their data, against the whole grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drywarp.arguments import make_launch
+from drywarp.emulator import emulate
+from drywarp.emulator.refine import explains
+from drywarp.emulator.sampling import stratified
+from drywarp.frontends.cuda import compile_cuda
+from drywarp.kernel.kernel import Kernel
+from drywarp.kernel.launch import Dim3, Launch
+
+GUARDED = """
+__global__ void guarded(float* out, int nx, int ny, int nz) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z;
+  if (x >= nx || y >= ny || z >= nz) return;
+  float sum = 0;
+  for (int k = 0; k < 5; ++k) sum += k * out[(z * ny + y) * nx + x];
+  out[(z * ny + y) * nx + x] = sum;
+}
+"""
+TRIANGLE = """
+__global__ void triangle(float* out, int n) {
+  if (blockIdx.x > blockIdx.y) return;
+  out[blockIdx.y * n + blockIdx.x * blockDim.x + threadIdx.x] = 1.0f;
+}
+"""
+
+
+def launch_of(kernel: Kernel, grid: Dim3, block: Dim3, *numbers: int) -> Launch:
+    values = {p.name: n for p, n in zip(kernel.parameters[1:], numbers, strict=True)}
+    return make_launch(kernel, grid, block, {"out": "f32[262144]", **values})
+
+
+def totals(kernel: Kernel, launch: Launch, blocks: str | None) -> np.ndarray:
+    return emulate(kernel, launch, blocks=blocks).profile.executions()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("grid", "extents"),
+    [
+        ((64, 1, 1), (1000, 1, 1)),
+        ((40, 30, 1), (600, 100, 1)),
+        ((9, 40, 3), (256, 37, 2)),
+        ((40, 12, 5), (1280, 48, 3)),
+        ((30, 30, 1), (32, 4, 1)),
+        ((100, 1, 1), (3200, 1, 1)),
+    ],
+)
+def test_grids_beyond_the_data_are_counted_exactly(grid: Dim3, extents: Dim3) -> None:
+    kernel = compile_cuda(GUARDED, arch="sm_80")
+    launch = launch_of(kernel, grid, (32, 4, 1) if grid[1] > 1 else (32, 1, 1), *extents)
+    sampled = emulate(kernel, launch).profile
+    np.testing.assert_array_equal(sampled.executions(), totals(kernel, launch, "all"))
+    assert sum(block.weight for block in sampled.blocks) == pytest.approx(launch.blocks)
+
+
+def test_work_that_no_cut_explains_is_sampled_more_densely() -> None:
+    kernel = compile_cuda(TRIANGLE, arch="sm_80")
+    launch = launch_of(kernel, (48, 48, 1), (32, 1, 1), 2048)
+    sampled = emulate(kernel, launch).profile
+    assert len(sampled.blocks) > 24
+    assert sampled.executions().sum() == pytest.approx(totals(kernel, launch, "all").sum(), rel=0.15)
+
+
+def test_a_cut_must_make_its_strata_uniform() -> None:
+    kernel = compile_cuda(GUARDED, arch="sm_80")
+    launch = launch_of(kernel, (40, 30, 1), (32, 4, 1), 600, 100, 1)
+    for cuts, uniform in ((((18, 19), (25,), ()), True), (((10,), (), ()), False)):
+        listed = [linear for linear, _ in stratified(launch.grid, cuts)]
+        assert explains(cuts, emulate(kernel, launch, blocks=listed).profile) is uniform
