@@ -111,8 +111,8 @@ TYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
         ("f32[4]:rand", f"{PLACE}: unknown fill 'rand'; expected zeros, ones, iota, random or @file.npy"),
         ("f32[4]:array", f"{PLACE}: unknown fill 'array'; expected zeros, ones, iota, random or @file.npy"),
         ("f64[99999999999999]", f"{PLACE}: 799999999999992 bytes are more than any GPU's address space"),
-        ("4", f"{PLACE}: got '4', expected a buffer, as in f32[1024]:random or @file.npy"),
-        (4, f"{PLACE}: got 4, expected a buffer, as in f32[1024]:random or @file.npy"),
+        ("4", f"{PLACE}: got '4', expected a buffer or null, as in f32[1024]:random or @file.npy"),
+        (4, f"{PLACE}: got 4, expected a buffer or null, as in f32[1024]:random or @file.npy"),
         (
             np.zeros(3, np.complex64),
             f"{PLACE}: no device type for NumPy elements of type complex64; expected one of {TYPES}",
@@ -230,7 +230,7 @@ def test_bfloat_rounds_to_nearest_even(value: float) -> None:
         ("int2", 8, "1,2.5", "got 1,2.5, expected a whole number"),
         ("int2", 8, "1,nan", "got 1,nan, expected a whole number"),
         ("uchar2", 2, "1,256", "1,256 does not fit into 2 bytes"),
-        ("Point", 24, "1", "24 bytes by value; drywarp passes numbers and vector types only"),
+        ("Point", 24, "1", "24 bytes by value; give them as v=u8[24] or a .npy file's"),
         ("int", 4, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("float2", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("size_t", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
@@ -294,3 +294,31 @@ def test_a_kernel_without_parameters_takes_none() -> None:
     assert message(make_launch, kernel(), ONE, ONE, {"n": 1}) == "k: no parameter named 'n'; it takes: none"
     with pytest.raises(UsageError):
         make_launch(SAXPY, ONE, ONE, {})
+
+
+# Null pointers, structures, pairs of halves -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["0", "null", "nullptr", 0, None])
+def test_a_pointer_may_be_null(value: Any) -> None:
+    (argument,) = make_launch(kernel(POINTER), ONE, ONE, {"x": value}).arguments
+    assert argument == Scalar(bytes(8), "null")
+
+
+def test_a_structure_by_value_is_its_bytes(tmp_path: Path) -> None:
+    held = np.array([(1, 2.0)], np.dtype([("a", np.int32), ("b", np.float64)], align=True))
+    np.save(tmp_path / "p.npy", held.view(np.uint8))
+    assert scalar("Point", 16, held[0]) == held.tobytes()
+    assert scalar("Point", 16, held.tobytes()) == held.tobytes()
+    assert scalar("Point", 16, f"@{tmp_path / 'p.npy'}") == held.tobytes()
+    assert scalar("Point", 16, "u8[16]") == bytes(16)
+    assert "got a buffer" in message(scalar, "Point", 16, "u8[15]")
+    assert "got a buffer" in message(scalar, "float4", 16, "u8[16]")
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"), [("half2", b"\x00\x3e\x00\xc0"), ("__nv_bfloat162", b"\xc0\x3f\x00\xc0")]
+)
+def test_two_halves(type_: str, expected: bytes) -> None:
+    assert scalar(type_, 4, "1.5,-2") == expected
+    assert "got 1 numbers, expected 2" in message(scalar, type_, 4, "1.5")

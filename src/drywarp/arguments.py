@@ -112,8 +112,8 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
 
 def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar | None:
     """The bytes of a structure: as such, or from a buffer of its size; None where they are not given so."""
-    if isinstance(value, bytes | bytearray | np.void):
-        data = bytes(value)
+    if isinstance(value, bytes | np.void):
+        data = value.tobytes() if isinstance(value, np.void) else value
     elif buffer is None or buffer.nbytes != parameter.size or buffer.fill not in ("zeros", "array"):
         return None
     else:

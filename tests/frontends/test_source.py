@@ -8,6 +8,7 @@ from drywarp.frontends.source import (
     Declared,
     KernelDeclaration,
     blank_comments,
+    decode,
     find_kernels,
     includes,
     resolve,
@@ -165,3 +166,20 @@ def test_blanking_keeps_every_line_where_it_was() -> None:
     assert len(blanked) == len(text)
     assert blanked.split() == ["a", "b", "d"]
     assert blanked.count("\n") == 2
+
+
+def test_pointers_to_rows_and_functions_have_names() -> None:
+    (kernel,) = find_kernels("__global__ void k(const float (*rows)[32], void (*f)(int, float), int n) {}")
+    assert [(p.name, p.type, p.pointer) for p in kernel.parameters] == [
+        ("rows", "float", True),
+        ("f", "void", True),
+        ("n", "int", False),
+    ]
+
+
+def test_text_in_old_encodings() -> None:
+    assert decode(b"\xef\xbb\xbfint a;") == "int a;"
+    assert decode(b"// gr\xf6\xdfe\n") == "// gr\xf6\xdfe\n"
+    for garbage in (b"\xff\xfei\0n\0", b"\x7fELF\xff\x02"):
+        with pytest.raises(UnicodeDecodeError):
+            decode(garbage)

@@ -29,6 +29,7 @@ def paths(draw: st.DrawFn) -> BoundPath:
             0,
             TICKS_PER_CYCLE,
             draw(st.integers(0, 20)) * TICKS_PER_CYCLE,
+            stall_ticks=draw(st.integers(0, 4)) * TICKS_PER_CYCLE,
             waits=tuple(draw(st.lists(st.integers(0, 3), max_size=2))),
             sets=draw(st.integers(-1, 3)),
         )
@@ -43,7 +44,7 @@ def paths(draw: st.DrawFn) -> BoundPath:
 
 
 @given(paths(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_intervals_of_loops_are_those_of_the_unrolled_program(path: BoundPath, memory_only: bool) -> None:
     memory = [one.class_ == "mem" for one in path.nodes]
     kept = intervals(path, memory, memory_only)

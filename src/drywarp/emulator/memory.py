@@ -23,6 +23,8 @@ _GAP = 1 << 16
 _ALIGNMENT = 512
 _CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
 _MAP_NORESERVE = 0x4000
+_NULL_BYTES = 1 << 16
+"""An address below this is a null pointer, or a field of what one points at."""
 
 
 @dataclass

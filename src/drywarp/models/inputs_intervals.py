@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 from ..bound import TICKS_PER_CYCLE, BoundPath, Item, Repeat
 
+MOST_TURNS = 1000
+"""Turns of a loop after which the rest is taken to be like the last one, should they still differ."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -42,6 +45,7 @@ class _Walk:
         self.path, self.memory, self.memory_only = path, memory, memory_only
         self.now = 0
         self.open = 0
+        self.earliest = 0
         self.last = 0
         self.last_memory = False
         self.ready = [0] * path.slots
@@ -65,9 +69,12 @@ class _Walk:
     def _loop(self, loop: Repeat) -> None:
         for turn in range(loop.count):
             before, open_, now, count = self._state(), self.open, self.now, len(self.closed)
+            outer, outer_memory, self.last = self.last, self.last_memory, 0
             self._items(loop.body)
+            inner, inner_memory = self.last, self.last_memory
+            self._end(outer, outer_memory, inner, inner_memory)
             rest = loop.count - turn - 1
-            if rest <= 0 or self._state() != before:
+            if rest <= 0 or (self._state() != before and turn < MOST_TURNS):
                 continue
             if len(self.closed) == count:
                 # No stall: the open interval grows by the same in each turn.
@@ -79,24 +86,29 @@ class _Walk:
                 self.closed += again
             else:
                 continue
-            self._shift(rest * passed)
+            ticks = rest * passed
+            self.now += ticks
+            self.earliest += ticks
+            self.ready = [ready + ticks for ready in self.ready]
+            self._end(outer, outer_memory, inner + ticks, inner_memory)
             return
 
-    def _shift(self, ticks: int) -> None:
-        self.now += ticks
-        self.last += ticks
-        self.ready = [ready + ticks for ready in self.ready]
+    def _end(self, outer: int, outer_memory: bool, inner: int, inner_memory: bool) -> None:
+        """When all results so far are there: those of before a turn, and the turn's own."""
+        self.last, self.last_memory = (inner, inner_memory) if inner > outer else (outer, outer_memory)
 
     def _state(self) -> tuple[int, ...]:
-        return tuple(max(0, ready - self.now) for ready in self.ready)
+        """What the turns to come depend on, as seen from now."""
+        return (self.earliest - self.now, *(max(0, ready - self.now) for ready in self.ready), *self.from_memory)
 
     def _issue(self, index: int) -> None:
         node = self.path.nodes[index]
         waited = max(node.waits, key=lambda slot: self.ready[slot], default=-1)
-        start = max(self.now, self.ready[waited]) if waited >= 0 else self.now
-        if start > self.now and self.open:
-            stall = (start - self.now) / TICKS_PER_CYCLE
-            self.closed.append(Interval(self.open, stall, 1, self.from_memory[waited]))
+        ready = self.ready[waited] if waited >= 0 else 0
+        start = max(self.now, self.earliest, ready)
+        if start > self.now:
+            memory = ready > max(self.now, self.earliest) and self.from_memory[waited]
+            self.closed.append(Interval(self.open, (start - self.now) / TICKS_PER_CYCLE, 1, memory))
             self.open = 0
         memory = self.memory[index]
         latency = node.latency_ticks if memory or not self.memory_only else 0
@@ -110,14 +122,11 @@ class _Walk:
             self.from_memory[node.sets] = memory
         if node.stall_ticks > TICKS_PER_CYCLE and not self.memory_only:
             # The compiler's distance to the next instruction, where it tells the fixed latencies.
-            self._pause(start + node.stall_ticks)
+            self.earliest = start + node.stall_ticks
+        else:
+            self.earliest = self.now
         if ready > self.last:
             self.last, self.last_memory = ready, memory
-
-    def _pause(self, until: int) -> None:
-        self.closed.append(Interval(self.open, (until - self.now) / TICKS_PER_CYCLE))
-        self.open = 0
-        self.now = until
 
 
 def _joined(closed: Sequence[Interval]) -> list[Interval]:
