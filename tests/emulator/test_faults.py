@@ -62,7 +62,9 @@ def test_between_two_buffers_both_are_named(arch):
 
 def test_null_pointer(arch):
     source = 'extern "C" __global__ void k(float* out, long long off) { out[off - (long long)out / 4] = 1; }'
-    with pytest.raises(EmulationError, match=r"global store of 4 bytes out of bounds at address 0x0,.*: a null pointer$"):
+    with pytest.raises(
+        EmulationError, match=r"global store of 4 bytes out of bounds at address 0x0,.*: a null pointer$"
+    ):
         run(source, 1, 1, FLOATS, np.int64(0), arch=arch)
 
 

@@ -87,7 +87,9 @@ def fused_double(a: Value, b: Value, c: Value, rounding: str = "RN") -> Value:
     plain = np.asarray(a * b + c)
     if rounding == "RN" and _moderate(a) and _moderate(b) and _moderate(c) and _moderate(plain):
         high, rest = _fused_parts(a, b, c)
-        return np.where(rest == 0, plain, high + rest)
+        total = high + rest
+        # The sign of an exact zero is that of the plain sum, whose product is then exact.
+        return np.where(total == 0, plain, total)
     return _fused_scaled(a, b, c, plain, rounding)
 
 

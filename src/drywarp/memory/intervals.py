@@ -70,13 +70,13 @@ def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:
     """The parts of `left` that lie in `right` (`wanted`) or outside it."""
     if not len(left) or not len(right):
         return EMPTY if wanted or not len(left) else left
-    edges = np.sort(np.concatenate([left.ravel(), right.ravel()]))
-    pieces = np.stack([edges[:-1], edges[1:]], axis=1)[edges[1:] > edges[:-1]]
-    kept = pieces[_inside(pieces[:, 0], left) & (_inside(pieces[:, 0], right) == wanted)]
-    return merged(kept)
-
-
-def _inside(points: npt.NDArray[np.int64], runs: Runs) -> npt.NDArray[np.bool_]:
-    at = np.searchsorted(runs[:, 0], points, side="right") - 1
-    inside: npt.NDArray[np.bool_] = (at >= 0) & (points < runs[np.maximum(at, 0), 1])
-    return inside
+    both = np.concatenate([left.ravel(), right.ravel()])
+    # Two sorted halves, which a stable sort only merges. Edges open and close their set in turn.
+    order = np.argsort(both, kind="stable")
+    edges = both[order]
+    step = 1 - 2 * (order & 1)
+    of_left = order < left.size
+    in_left = np.cumsum(np.where(of_left, step, 0))[:-1] > 0
+    in_right = np.cumsum(np.where(of_left, 0, step))[:-1] > 0
+    kept = (edges[1:] > edges[:-1]) & in_left & (in_right == wanted)
+    return merged(np.stack([edges[:-1][kept], edges[1:][kept]], axis=1))
