@@ -130,7 +130,8 @@ class MemoryCosts:
 
         An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared
         memory as many as its bank conflicts make, for global and local memory one for each line's worth
-        of sectors or each 4 tags, whichever is more. Λ is the mean over where its sectors are found (the
+        of sectors, each 4 tags, or each pass of the banks that are the L1's data stage too, whichever is
+        most. Λ is the mean over where its sectors are found (the
         average memory access time, GPUPerf §3), plus the λ of its own further wavefronts (analysis
         paper §6.3).
         """
@@ -145,7 +146,7 @@ class MemoryCosts:
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
-        passes = max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle)
+        passes = max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle, behaviour.passes)
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         beyond = self.l2_latency * (1 - far) + self.dram_latency * far
         latency = self.l1_latency * behaviour.l1_hit + beyond * miss + (passes - 1) * wavefront

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import UsageError
 from .progress import stages
-from .values import pairs, parse_blocks, parse_occupancies
+from .values import check_positive, pairs, parse_blocks, parse_occupancies, read_stdin
 
 if TYPE_CHECKING:
     from ..result import LaunchSeries
@@ -59,6 +59,9 @@ def command(
     from ..api import Options, analyze, analyze_launches
     from ..emulator import Limits
 
+    check_positive(clock, "--clock")
+    check_positive(seconds, "--seconds")
+    check_positive(lane_steps, "--lane-steps")
     options = Options(
         clock_mhz=clock,
         scheduler=scheduler,
@@ -68,7 +71,7 @@ def command(
         occupancy_trace=occupancy_trace,
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
     )
-    source = sys.stdin.read() + "\n" if kernel == "-" else Path(kernel)
+    source = read_stdin() if kernel == "-" else Path(kernel)
     macros = pairs(define, "-D", value_needed=False)
     if launches:
         if grid or block or arg or const or shared is not None:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Literal
 
 from ..errors import UsageError
+
+
+def read_stdin() -> str:
+    """CUDA C++ from standard input. Raises UsageError for what is no text."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8") + "\n"
+    except UnicodeDecodeError:
+        raise UsageError("standard input: not text (expected CUDA C++ source)") from None
+
+
+def check_positive(value: float | None, option: str) -> None:
+    """Raise UsageError where a number is given that is not positive and finite."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{option} {value:g}: expected a positive number")
 
 
 def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:
@@ -15,6 +31,8 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
         name, equals, value = text.partition("=")
         if not name or (value_needed and not equals):
             raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
+        if name in pairs:
+            raise UsageError(f"{option} {text!r}: {name} is given twice")
         pairs[name] = value
     return pairs
 

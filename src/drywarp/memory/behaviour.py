@@ -29,7 +29,8 @@ class AccessBehaviour:
 
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
     lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
-    which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM.
+    which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes`
+    is how often the banks of the data stage are gone through.
     """
 
     executions: float
@@ -40,6 +41,7 @@ class AccessBehaviour:
     l2_hit: float = 0.0
     dram_read: float = 0.0
     dram_write: float = 0.0
+    passes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def analyse_memory(
     counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
     units = np.bincount(table.instruction, table.units * counted, minlength=count)
     lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
+    passes = np.bincount(table.instruction, table.passes * counted, minlength=count)
     affine = fit_affine(profile)
     l1_hit = l1_hit_fractions(profile, affine, geometry)
     l1_hit = np.where(_local_instructions(table, count), _local_hit(profile, geometry), l1_hit)
@@ -110,6 +113,7 @@ def analyse_memory(
             l2_hit=float(np.clip(1 - fetched / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
             dram_read=fetched / runs,
             dram_write=totals.written.get(index, 0.0) / runs,
+            passes=float(passes[index]) / runs,
         )
     return _summary(profile, geometry, table, weight, accesses, totals, method)
 

@@ -19,7 +19,9 @@ class RequestTable:
     """Columns of shape (requests,): where each came from and what it costs.
 
     `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts
-    (shared), `ideal` the least units for the same bytes, `lines` distinct cache lines.
+    (shared), `ideal` the least units for the same bytes, `lines` distinct cache lines,
+    `passes` what the banks take to deliver the data: those of shared memory, or the same ones where they
+    serve as the L1's data stage.
     """
 
     instruction: npt.NDArray[np.int32]
@@ -28,6 +30,7 @@ class RequestTable:
     units: npt.NDArray[np.int64]
     ideal: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
+    passes: npt.NDArray[np.int64]
 
 
 def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
@@ -39,12 +42,13 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     align = log.base % (geometry.banks * geometry.bank_bytes)
     key = np.stack([log.pattern.astype(np.int64), align, width, log.space.astype(np.int64)], axis=1)
     unique, inverse = _unique_rows(key)
-    units, ideal, lines = (np.zeros(len(unique), np.int64) for _ in range(3))
+    units, ideal, lines, passes = (np.zeros(len(unique), np.int64) for _ in range(4))
     for start in range(0, len(unique), _CHUNK):
         part = slice(start, start + _CHUNK)
-        units[part], ideal[part], lines[part] = _cost(unique[part], log, geometry)
+        units[part], ideal[part], lines[part], passes[part] = _cost(unique[part], log, geometry)
     sample = (log.warp // profile.launch.warps_per_block).astype(np.int32)
-    return RequestTable(log.instruction, sample, log.space, units[inverse], ideal[inverse], lines[inverse])
+    columns = (column[inverse] for column in (units, ideal, lines, passes))
+    return RequestTable(log.instruction, sample, log.space, *columns)
 
 
 def _unique_rows(key: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
@@ -54,12 +58,12 @@ def _unique_rows(key: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
     return key[first], inverse
 
 
-def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:
+def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints]:
     pattern, align, width, space = rows.T
     active = lane_masks(log.masks[pattern])
     addresses = align[:, None] + log.offsets[pattern]
     units, ideal = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    lines = np.zeros(len(rows), np.int64)
+    lines, passes = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     for size in np.unique(width):
         for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL):
             at = np.flatnonzero((width == size) & (space == kind))
@@ -68,13 +72,16 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
             where, on = addresses[at], active[at]
             if kind == SPACE_SHARED:
                 units[at], ideal[at] = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
+                passes[at] = units[at]
                 continue
+            if kind == SPACE_GLOBAL:
+                passes[at], _ = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
             if kind == SPACE_LOCAL:
                 where, on = interleave_local(where, on, int(size))
             units[at] = sectors_of(where, on, geometry.sector_bytes)
             lines[at] = sectors_of(where, on, geometry.line_bytes)
             ideal[at] = -(-active[at].sum(1) * int(size) // geometry.sector_bytes)
-    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines
+    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, passes
 
 
 def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
