@@ -33,6 +33,7 @@ from .memory.geometry import MemoryGeometry
 from .models import get_model
 from .models.base import Model, Prediction
 from .models.pipeline import Pipeline
+from .pipeline.extrapolate import CURVE_BUDGET, instructions
 from .pipeline.policies import policy_named
 from .result import Analysis, LaunchAnswer, LaunchSeries, MemoryResult, OccupancyResult, Timing
 from .workload import Workload, build_workload
@@ -42,6 +43,10 @@ DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
 
 MOST_CURVE_POINTS = 16
 """Occupancies on a curve; where more are possible they are spread evenly."""
+
+FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
+"""Points that a curve has at least where the GPU allows them, and warp instructions that all may take."""
+
 
 TRACE_POINTS = 240
 """Intervals of an occupancy trace at most."""
@@ -318,7 +323,8 @@ def _whole_blocks(kernel: Kernel, launch: Launch, part: range, seen: Profile, li
 def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
     """Warps per SM in whole blocks; the launch's own occupancy is always among them.
 
-    Of a range the whole blocks are taken; numbers that are named one by one must be whole blocks.
+    Of a range the whole blocks are taken; numbers that are named one by one must be whole blocks. Unless
+    told, the more a point costs to simulate the fewer there are.
     """
     warps = bound.warps_per_block
     if isinstance(wanted, range):
@@ -333,7 +339,9 @@ def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> lis
                 )
         return sorted({*wanted, bound.warps_per_sm})
     most = bound.max_blocks_per_sm
-    count = min(most, MOST_CURVE_POINTS)
+    cost = min(instructions(bound, -(-bound.blocks // bound.sm_count)), CURVE_BUDGET)
+    affordable = max(FEWEST_CURVE_POINTS, CURVE_STEPS // max(1, cost))
+    count = min(most, MOST_CURVE_POINTS, affordable)
     blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
     return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
 

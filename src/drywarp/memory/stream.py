@@ -43,17 +43,27 @@ def l1_hit_fractions(
     addresses, active = active_lanes(profile.accesses, rows)
     request, line, mask = split_lines(addresses + shift[:, None], active, geometry)
     instruction = profile.accesses.instruction[rows][request]
+    is_load = loads[instruction]
+    if not _wanted_twice(line[is_load], mask[is_load], geometry):
+        return fractions
     dense = np.unique(line, return_inverse=True)[1]
-    from .lru import sector_hits  # here, because Numba costs start-up time that many runs can spare
+    from .lru import sector_hits  # here, because loading compiled code costs time that many runs can spare
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
-    is_load = loads[instruction]
     hits = sector_hits(dense.astype(np.int64), mask, is_load, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
     found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
     np.divide(found, count, out=fractions, where=count > 0)
     return fractions
+
+
+def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:
+    """Whether any sector is loaded more than once; without, nothing can hit."""
+    per_line = geometry.line_bytes // geometry.sector_bytes
+    access, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
+    sectors = np.sort(line[access] * per_line + bit)
+    return bool((sectors[1:] == sectors[:-1]).any())
 
 
 def _cached(modifiers: Sequence[str]) -> bool:
