@@ -30,9 +30,12 @@ ALLOWED: dict[str, set[str]] = {
     "lines": {"kernel", "result"},
     # Abstract kernel files tied to a GPU: what binding is to machine code.
     "workloads": {"frontends", "kernel", "memory", "hardware", "binding", "bound", "errors"},
+    "ready": {"bound", "emulator", "hardware", "kernel", "memory", "models", "workload"},
+    "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
     "arguments": {"kernel", "errors"},
     "api": {
+        *("assemble", "ready"),
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
         *("memory", "models", "pipeline", "result", "lines", "workload"),
     },

@@ -5,41 +5,36 @@ source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) ->
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import __version__
 from .arguments import make_launch, parse_dim3
-from .binding import Binding, bind, class_totals
+from .assemble import assemble
+from .binding import Binding, bind
 from .bound import BoundWorkload
 from .emulator import Limits, emulate
-from .emulator.sampling import Blocks
 from .errors import EmulationLimitError, UsageError
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
 from .frontends.launches import read_launches
 from .frontends.load import load_kernel
-from .frontends.toolchain import tool_versions
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
-from .kernel.launch import Buffer, Launch
+from .kernel.launch import Launch
 from .kernel.profile import Profile
-from .lines import line_costs
-from .memory.behaviour import MemoryBehaviour, analyse_memory
+from .memory.behaviour import analyse_memory
 from .memory.geometry import MemoryGeometry
 from .models import get_model
-from .models.base import Model, Prediction
+from .models.base import Model
 from .models.pipeline import Pipeline
 from .pipeline.extrapolate import CURVE_BUDGET, instructions
 from .pipeline.policies import policy_named
-from .result import Analysis, LaunchAnswer, LaunchSeries, MemoryResult, OccupancyResult, Timing
-from .workload import Workload, build_workload
-
-DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
-"""Models of an analysis; the first is the one that is believed."""
+from .ready import DEFAULT_MODELS, BoundKernel, Options
+from .result import Analysis, LaunchAnswer, LaunchSeries, Timing
+from .workload import build_workload
 
 MOST_CURVE_POINTS = 16
 """Occupancies on a curve; where more are possible they are spread evenly."""
@@ -53,27 +48,6 @@ TRACE_POINTS = 240
 
 WAVE_WARP_STEPS = 6_000_000
 """Warp instructions that emulating one whole wave for its addresses may take (a few seconds)."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What an analysis takes besides the kernel, the GPU and the launch.
-
-    `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
-    samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
-    `on_stage` is told what is being done, for a display of progress. `occupancy_trace` asks for the
-    number of active warps over time.
-    """
-
-    clock_mhz: float | None = None
-    scheduler: str | None = None
-    warm_l2: bool = False
-    blocks: Blocks = None
-    occupancies: Sequence[int] | None = None
-    models: Sequence[str] = DEFAULT_MODELS
-    limits: Limits = field(default_factory=Limits)
-    on_stage: Callable[[str], None] = lambda stage: None
-    occupancy_trace: bool = False
 
 
 def analyze(
@@ -116,27 +90,6 @@ def analyze(
         options=chosen,
     )
     return _answer(ready, chosen)
-
-
-@dataclass(frozen=True)
-class BoundKernel:
-    """A kernel with its launch, emulated, its memory accesses judged, and bound to a GPU: ready for models.
-
-    `source` is the source text where it was given as such; the times are seconds of wall time.
-    """
-
-    kernel: Kernel
-    launch: Launch
-    gpu: Gpu
-    fits: Occupancy
-    profile: Profile
-    workload: Workload
-    behaviour: MemoryBehaviour
-    bound: BoundWorkload
-    source: str
-    compile_s: float
-    emulate_s: float
-    memory_s: float
 
 
 def bind_kernel(
@@ -232,7 +185,7 @@ def _launch(
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     names = {p.name for p in kernel.parameters}
     said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
-    said_shared = int(comment.shared) if comment.shared and comment.shared.isdigit() else 0
+    said_shared = int(comment.shared or 0)
     return make_launch(
         kernel,
         extents["grid"],
@@ -275,7 +228,7 @@ def _answer(ready: BoundKernel, options: Options) -> Analysis:
     occupancies = curve_occupancies(bound, options.occupancies)
     predictions = {name: _model(name, options).predict(bound, occupancies) for name in options.models}
     timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
-    return _assemble(ready, options, predictions, timing)
+    return assemble(ready, options, predictions, timing)
 
 
 def _model(name: str, options: Options) -> Model:
@@ -344,71 +297,6 @@ def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> lis
     count = min(most, MOST_CURVE_POINTS, affordable)
     blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
     return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
-
-
-def _assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Prediction], timing: Timing) -> Analysis:
-    kernel, launch, gpu, fits, bound = ready.kernel, ready.launch, ready.gpu, ready.fits, ready.bound
-    profile, workload, behaviour, source = ready.profile, ready.workload, ready.behaviour, ready.source
-    executions = profile.executions().tolist()
-    wave = gpu.device.sm_count * fits.blocks_per_sm
-    model = options.models[0]
-    notes = [*profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
-    if gpu.compiled_for_another:
-        capability = gpu.compute_capability
-        notes.insert(0, f"no compiler for compute capability {capability}: predicted from {gpu.arch} machine code")
-    return Analysis(
-        kernel=kernel.name,
-        source_file=kernel.source_file,
-        arch=kernel.arch,
-        gpu=gpu.name,
-        gpu_title=gpu.title,
-        gpu_hash=gpu.file_hash,
-        clock_hz=bound.clock_hz,
-        l2_state="warm" if options.warm_l2 else "cold",
-        scheduler=bound.policy,
-        grid=launch.grid,
-        block=launch.block,
-        dynamic_shared=launch.dynamic_shared,
-        arguments=_argument_texts(kernel, launch),
-        resources=kernel.resources,
-        occupancy=OccupancyResult(
-            fits.warps_per_sm, fits.blocks_per_sm, fits.fraction, fits.limited_by, dict(fits.limits)
-        ),
-        warps_per_block=launch.warps_per_block,
-        waves=launch.blocks / wave,
-        warp_instructions=sum(executions),
-        by_class=class_totals(workload, executions),
-        memory=MemoryResult(
-            global_load_sectors=round(behaviour.global_load_sectors),
-            global_store_sectors=round(behaviour.global_store_sectors),
-            shared_wavefronts=round(behaviour.shared_wavefronts),
-            shared_conflict_degree=behaviour.shared_conflict_degree,
-            l1_hit_rate=behaviour.l1_hit_rate,
-            l2_hit_rate=behaviour.l2_hit_rate,
-            dram_bytes=round(behaviour.dram_bytes),
-            dram_read_bytes=round(behaviour.dram_read_bytes),
-            dram_write_bytes=round(behaviour.dram_write_bytes),
-            l2_method=behaviour.method,
-        ),
-        predictions=predictions,
-        model=model,
-        sampled_blocks=len(profile.blocks),
-        timing=timing,
-        lines=tuple(line_costs(kernel, predictions[model].node_stalls, source)),
-        versions={"drywarp": __version__, **tool_versions()},
-        notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:
-    texts = {}
-    for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
-        if isinstance(value, Buffer):
-            text = f"{value.dtype}[{','.join(map(str, value.shape))}]:{value.fill}"
-        else:
-            text = value.text
-        texts[parameter.name or f"arg{parameter.ordinal}"] = text
-    return texts
 
 
 __all__ = [

@@ -1,0 +1,61 @@
+"""What an analysis has in hand before any model is asked: what was asked for, and the kernel bound to a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .bound import BoundWorkload
+from .emulator import Limits
+from .emulator.sampling import Blocks
+from .hardware import Gpu, Occupancy
+from .kernel.kernel import Kernel
+from .kernel.launch import Launch
+from .kernel.profile import Profile
+from .memory.behaviour import MemoryBehaviour
+from .workload import Workload
+
+DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
+"""Models of an analysis; the first is the one that is believed."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an analysis takes besides the kernel, the GPU and the launch.
+
+    `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
+    samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
+    `on_stage` is told what is being done, for a display of progress. `occupancy_trace` asks for the
+    number of active warps over time.
+    """
+
+    clock_mhz: float | None = None
+    scheduler: str | None = None
+    warm_l2: bool = False
+    blocks: Blocks = None
+    occupancies: Sequence[int] | None = None
+    models: Sequence[str] = DEFAULT_MODELS
+    limits: Limits = field(default_factory=Limits)
+    on_stage: Callable[[str], None] = lambda stage: None
+    occupancy_trace: bool = False
+
+
+@dataclass(frozen=True)
+class BoundKernel:
+    """A kernel with its launch, emulated, its memory accesses judged, and bound to a GPU: ready for models.
+
+    `source` is the source text where it was given as such; the times are seconds of wall time.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    gpu: Gpu
+    fits: Occupancy
+    profile: Profile
+    workload: Workload
+    behaviour: MemoryBehaviour
+    bound: BoundWorkload
+    source: str
+    compile_s: float
+    emulate_s: float
+    memory_s: float
