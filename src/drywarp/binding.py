@@ -138,24 +138,26 @@ class MemoryCosts:
         levels = self.gpu.memory
         if behaviour is None:
             return slot, levels.shared.latency if shared else self.l1_latency, ()
+        # A measured rate may lie a little under the documented wavefront a slot.
+        bank_pass = min(slot, levels.shared.banks * levels.shared.bank_bytes / levels.shared.bytes_per_cycle)
         if behaviour.space == SPACE_SHARED:
-            # A measured rate may lie a little under the documented wavefront a slot.
-            wavefront = min(slot, levels.shared.banks * levels.shared.bank_bytes / levels.shared.bytes_per_cycle)
             passes = max(1.0, behaviour.units)
-            return max(slot, wavefront * passes), levels.shared.latency + (passes - 1) * wavefront, ()
+            return max(slot, bank_pass * passes), levels.shared.latency + (passes - 1) * bank_pass, ()
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
-        passes = max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle, behaviour.passes)
+        moved = wavefront * max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle)
+        # The banks are those of shared memory, and a pass takes what it takes there.
+        busy = max(moved, bank_pass * behaviour.passes)
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         beyond = self.l2_latency * (1 - far) + self.dram_latency * far
-        latency = self.l1_latency * behaviour.l1_hit + beyond * miss + (passes - 1) * wavefront
+        latency = self.l1_latency * behaviour.l1_hit + beyond * miss + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
         to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
         if to_dram:
             visited.append(self._level("dram", to_dram, self.dram_rate))
-        return max(slot, wavefront * passes), latency, tuple(visited)
+        return max(slot, busy), latency, tuple(visited)
 
     def _level(self, name: str, moved: float, rate: float) -> Level:
         """λ of one SM's transfer of `moved` bytes where all SMs share `rate` bytes a cycle."""
