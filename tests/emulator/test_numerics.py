@@ -41,6 +41,7 @@ def nearest(exact: Fraction, mantissa: int, smallest: int, largest: float) -> fl
 @settings(max_examples=1000)
 @given(a=doubles, b=doubles, c=doubles)
 @example(a=1.5, b=-5.814914798132018e16, c=1.8014398509481984e16)  # exact, where the product alone is rounded
+@example(a=4.0937828093856013e-73, b=2.0**-1022, c=2.0**-1022)  # the least normal number and next to nothing
 def test_fused_multiply_add_of_doubles_rounds_once(a, b, c):
     with np.errstate(all="ignore"):
         got = float(fused_double(np.array([a]), np.array([b]), np.array([c]))[0])

@@ -117,7 +117,8 @@ def _fused_scaled(a: Value, b: Value, c: Value, plain: Value, rounding: str) -> 
     high, rest = _fused_parts(ma, mb, addend)
     total = high + rest if rounding == "RN" else _step_double(*two_sum(high, rest), rounding)
     result = np.ldexp(total, scale)
-    small = np.abs(result) < 2.3e-308
+    with np.errstate(over="ignore"):
+        small = np.abs(total) < np.ldexp(1.0, -1022 - scale)
     if small.any():
         # Scaling down rounds again: start from a total that is rounded to odd.
         result = np.where(small, np.ldexp(round_to_odd(high, rest), scale), result)
