@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,3 +126,16 @@ def test_an_sm_as_one_has_the_same_throughputs() -> None:
     before, after = inputs_of(work), inputs_of(one)
     assert after.busy == before.busy
     assert after.issue_rate == before.issue_rate == 4
+
+
+@given(st.integers(1, 12), st.integers(1, 12))
+def test_computing_subsystems_work_side_by_side(first: int, second: int) -> None:
+    """λ_comp is that of the busiest subsystem, no less than the issue limit; the mix adds all of them up."""
+    nodes = tuple(
+        replace(node(subsystem, λ, 4), class_="comp") for subsystem, λ in ((0, first), (1, second), (1, second))
+    )
+    apart = inputs_of(replace(workload(BoundPath(nodes, (0, 1, 2), 0)), kinds={"comp": "computation"}))
+    assert apart.computation.lambda_ * 3 == pytest.approx(max(first, 2 * second))
+    assert apart.mixed_cycles == pytest.approx(first + 2 * second)
+    limited = replace(workload(BoundPath(nodes, (0, 1, 2), 0)), issue_ticks=8 * TICKS_PER_CYCLE)
+    assert inputs_of(limited).computation.lambda_ * 3 == pytest.approx(max(24, first, 2 * second))

@@ -33,9 +33,10 @@ class ModelInputs:
     """What a workload asks and what its GPU gives, as the papers' models take it.
 
     Software. `computation` (α_comp, λ_comp, Λ_comp), `memory` (α_mem, λ_mem, Λ_mem) and `barrier` (α_sync)
-    are together all instructions; `sfu`, `shared` and `fp` are parts of `computation`. λ_comp is no less
-    than the issue limit allows, λ_mem is that of the slowest level of memory. `by_class` divides the same
-    by class, with each class's own λ and Λ; `busy` is Σλ of a warp per subsystem and of the issue valve.
+    are together all instructions; `sfu`, `shared` and `fp` are parts of `computation`. λ_comp is that of the
+    busiest computing subsystem and no less than the issue limit allows, λ_mem that of the slowest level of
+    memory. `mixed_cycles` is Σ α·λ as if all computing instructions shared one subsystem. `by_class` divides the
+    same by class, with each class's own λ and Λ; `busy` is Σλ of a warp per subsystem and of the issue valve.
 
     Parallelism within a warp, GPUPerf §5.3: `ilp` is instructions over groups that can issue together,
     `mlp` memory requests between a load and its first use, both as means over straight-line code weighed
@@ -65,6 +66,7 @@ class ModelInputs:
     shared: Part
     fp: Part
     by_class: Mapping[str, Part]
+    mixed_cycles: float
     busy: Mapping[str, float]
     ilp: float
     mlp: float
@@ -135,6 +137,7 @@ def inputs_of(workload: BoundWorkload) -> ModelInputs:
         shared=parts.shared,
         fp=parts.fp,
         by_class=parts.by_class,
+        mixed_cycles=parts.mixed_cycles,
         busy=needs.cycles,
         ilp=mean_ilp(workload, weights),
         mlp=mean_mlp(workload, weights),

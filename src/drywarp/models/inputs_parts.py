@@ -34,6 +34,8 @@ class Parts:
     shared: Part
     fp: Part
     by_class: dict[str, Part]
+    mixed_cycles: float
+    """Σ α · λ over all computing instructions, as if they shared one subsystem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,15 @@ def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[Bou
 
 
 def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
-    """Counts and means of each kind and class."""
+    """Counts and means of each kind and class.
+
+    λ of computation is that of the busiest computing subsystem, or of the issue limit: subsystems work side
+    by side, so a warp takes the machine no longer than the busiest of them.
+    """
     kinds = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
     classes: dict[str, list[float]] = {}
     levels: dict[int, float] = {}
+    computing: dict[int, float] = {}
     for node, times in weighed(workload, weights):
         kind = kind_of(workload, node)
         lambda_ = own_lambda(workload, node)
@@ -95,13 +102,17 @@ def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
             total[0] += times
             total[1] += times * lambda_
             total[2] += times * node.latency_ticks / TICKS_PER_CYCLE
+        if kind in KINDS[:-2]:
+            computing[node.subsystem] = computing.get(node.subsystem, 0.0) + times * lambda_
         for level in node.levels if kind == "memory" else ():
             levels[level.subsystem] = levels.get(level.subsystem, 0.0) + times * level.lambda_ticks / TICKS_PER_CYCLE
     own = kinds["memory"]
     memory = (own[0], max(own[1], *levels.values()) if levels else own[1], own[2])
     computation = [sum(kinds[kind][i] for kind in KINDS[:-2]) for i in range(3)]
     issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
-    computation[1] = max(computation[1], computation[0] * issue)
+    least = computation[0] * issue
+    mixed = max(computation[1], least)
+    computation[1] = max(least, *computing.values()) if computing else least
     return Parts(
         computation=_mean(*computation),
         memory=_mean(*memory),
@@ -110,6 +121,7 @@ def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
         shared=_mean(*kinds["shared"]),
         fp=_mean(*kinds["fp"]),
         by_class={name: _mean(*total) for name, total in sorted(classes.items(), key=lambda item: -item[1][0])},
+        mixed_cycles=mixed,
     )
 
 

@@ -44,7 +44,7 @@ class RooflineMix:
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
-        computation = inputs.computation.count * inputs.computation.lambda_
+        computation = inputs.mixed_cycles
         memory = inputs.memory.count * inputs.memory.lambda_
         if not computation and not memory:
             raise NotApplicable("no instruction takes any throughput")

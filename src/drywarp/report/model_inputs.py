@@ -41,6 +41,7 @@ def _figures(inputs: ModelInputs) -> list[list[str]]:
         ["departure delay", f"{inputs.departure_delay:.5g} cycles"],
         ["transactions per access", f"{inputs.transactions:.4g}"],
         ["coalesced, uncoalesced", f"{inputs.coalesced:.6g}, {inputs.uncoalesced:.6g} accesses"],
+        ["computation on one subsystem", f"{inputs.mixed_cycles:.6g} cycles"],
         ["bank conflicts", f"{inputs.conflict_cycles:.5g} cycles"],
         ["roof", f"{inputs.roof:.5g} warps a cycle, by {inputs.roof_bound}"],
         ["issue limit", rate],
