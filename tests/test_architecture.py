@@ -39,14 +39,17 @@ ALLOWED: dict[str, set[str]] = {
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
         *("memory", "models", "pipeline", "result", "lines", "workload"),
     },
+    "counters": {"kernel", "memory"},
+    "counts_api": {"__version__", "api", "counters", "frontends", "models", "ready", "result"},
     "models_api": {"api", "bound", "errors", "hardware", "kernel", "models", "pipeline", "workloads"},
     "cusp": {"hardware", "models", "errors"},
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
-    "report": {"__version__", "cusp", "reproduction", "result", "hardware", "models", "kernel", "errors", "frontends"},
+    "report": {"__version__", "counters", "cusp", "reproduction", "result", "hardware", "models", "kernel", "errors", "frontends"},
     "cli": {
         "__version__",
         "api",
+        "counts_api",
         "cusp",
         "models",
         "models_api",
@@ -70,6 +73,7 @@ TYPES_ONLY = {
     ("result", "models"): {"models.base"},
     ("result", "kernel"): {"kernel.kernel", "kernel.launch"},
     ("report", "models"): {"models.base", "models.comparison", "models.inputs"},
+    ("report", "counters"): {"counters.metrics", "counters.result"},
     ("report", "frontends"): {"frontends.abstract"},
     ("cli", "models"): {"models.comparison"},
     ("report", "reproduction"): {"reproduction.row"},
@@ -82,6 +86,7 @@ TYPES_ONLY = {
 """Where only certain modules of a room may be imported."""
 
 ABOVE_API = {
+    "counts_api",
     "models_api",
     "report",
     "cli",

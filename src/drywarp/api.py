@@ -105,6 +105,7 @@ def bind_kernel(
     defines: Mapping[str, str] | None = None,
     includes: Sequence[str] = (),
     std: str | None = None,
+    max_registers: int | None = None,
     options: Options | None = None,
 ) -> BoundKernel:
     """All of `analyze` but the models; takes the same."""
@@ -114,7 +115,7 @@ def bind_kernel(
     if machine.abstract_only:
         raise UsageError(f"GPU {machine.name} takes abstract workloads only, not CUDA kernels")
     chosen.on_stage(f"compiling for {machine.arch}")
-    compile_options = CudaOptions(defines, tuple(includes), std)
+    compile_options = CudaOptions(defines, tuple(includes), std, max_registers)
     kernel, comment = load_kernel(_as_source(source), arch=machine.arch, entry=entry, options=compile_options)
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()

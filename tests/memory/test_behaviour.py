@@ -337,7 +337,9 @@ def test_local_memory_moves_all_its_words(width: str, units: int) -> None:
     def of(block: Dim3, warp: int) -> list[Access]:
         return [access(0, np.full(32, 16), space=SPACE_LOCAL)]
 
-    spilled = profile([f"STL{width} [R1], R2"], (8, 1, 1), of, local_bytes=64)
+    written = analyse_memory(profile([f"STL{width} [R1], R2"], (8, 1, 1), of, local_bytes=64), geometry())
+    assert (written.accesses[0].units, written.accesses[0].l1_hit) == (units, 0)  # the L1 writes through
+    spilled = profile([f"LDL{width} R2, [R1]"], (8, 1, 1), of, local_bytes=64)
     found = analyse_memory(spilled, geometry(blocks_per_sm=2))
     assert found.accesses[0].units == units
     assert found.accesses[0].l1_hit == 1  # two blocks of 32 threads with 64 bytes each

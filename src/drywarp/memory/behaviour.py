@@ -30,7 +30,8 @@ class AccessBehaviour:
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
     lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
     which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes`
-    is how often the banks of the data stage are gone through.
+    is how often the banks of the data stage are gone through, `requests` the fraction of executions that have
+    an active lane.
     """
 
     executions: float
@@ -42,6 +43,7 @@ class AccessBehaviour:
     dram_read: float = 0.0
     dram_write: float = 0.0
     passes: float = 0.0
+    requests: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,12 @@ def analyse_memory(
     units = np.bincount(table.instruction, table.units * counted, minlength=count)
     lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
     passes = np.bincount(table.instruction, table.passes * counted, minlength=count)
+    requests = np.bincount(table.instruction, counted * (table.units > 0), minlength=count)
     affine = fit_affine(profile)
     l1_hit = l1_hit_fractions(profile, affine, geometry)
     l1_hit = np.where(_local_instructions(table, count), _local_hit(profile, geometry), l1_hit)
+    # The L1 writes through: no store is served by it.
+    l1_hit = np.where(_stores(profile), 0.0, l1_hit)
     totals, method = _dram(profile, affine, geometry, warm_l2, emulate_blocks)
     to_l2 = units * (1 - l1_hit)
     accesses: dict[int, AccessBehaviour] = {}
@@ -114,6 +119,7 @@ def analyse_memory(
             dram_read=fetched / runs,
             dram_write=totals.written.get(index, 0.0) / runs,
             passes=float(passes[index]) / runs,
+            requests=float(requests[index]) / runs,
         )
     return _summary(profile, geometry, table, weight, accesses, totals, method)
 
@@ -122,6 +128,10 @@ def _local_instructions(table: RequestTable, count: int) -> np.ndarray[tuple[int
     local = np.zeros(count, bool)
     local[table.instruction[table.space == SPACE_LOCAL]] = True
     return local
+
+
+def _stores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.array([bool(i.memory and i.memory.kind == "store") for i in profile.kernel.instructions])
 
 
 def _local_hit(profile: Profile, geometry: MemoryGeometry) -> float:

@@ -1,0 +1,31 @@
+"""Options that several verbs take, declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+KernelFile = Annotated[str, typer.Argument(help="CUDA C++ file; - reads standard input.", metavar="FILE")]
+GpuName = Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")]
+Entry = Annotated[str | None, typer.Option(help="Kernel in the file; a template with its arguments: 'sgemm<128,8>'.")]
+Grid = Annotated[str | None, typer.Option(help="Blocks in x,y,z.", metavar="X[,Y[,Z]]")]
+Block = Annotated[str | None, typer.Option(help="Threads of a block in x,y,z.", metavar="X[,Y[,Z]]")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(help="An argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
+]
+Constants = Annotated[list[str] | None, typer.Option(help="Content of a __constant__ variable.", metavar="NAME=VALUE")]
+Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
+Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")]
+Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")]
+Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")]
+MaxRegisters = Annotated[
+    int | None, typer.Option(help="Registers per thread at most, as nvcc's -maxrregcount.", min=16, max=255)
+]
+Clock = Annotated[float | None, typer.Option(help="SM clock in MHz instead of the boost clock.")]
+Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")]
+WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")]
+Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")]
+Seconds = Annotated[float, typer.Option(help="Time limit of the emulation.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]

@@ -1,0 +1,69 @@
+"""`count`: a kernel's counters, as a profiler would print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .api import Options, bind_kernel
+from .counters import count_metrics
+from .counters.result import Counts
+from .frontends.toolchain import tool_versions
+from .models import get_model
+from .models.pipeline import Pipeline
+from .ready import BoundKernel
+from .result import SCHEMA_VERSION
+
+NO_PIPES = frozenset({"issue", "bar", "l2", "dram"})
+"""Subsystems of the GPU files that are no pipe of Nsight Compute's."""
+
+
+def count(source: str | Path, *, options: Options | None = None, **kernel: Any) -> Counts:
+    """Nsight Compute's metrics of one launch, with no GPU. Takes what `bind_kernel` takes.
+
+    `sm__warps_active` is simulated, hit rates and DRAM sectors are modelled, all else is counted.
+    """
+    chosen = options or Options()
+    return counts_of(bind_kernel(source, options=chosen, **kernel), chosen)
+
+
+def counts_of(ready: BoundKernel, options: Options) -> Counts:
+    """The metrics of a kernel that is bound already."""
+    gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.bound
+    options.on_stage("simulating")
+    simulated = get_model(Pipeline.name).predict(bound, [bound.warps_per_sm])
+    active = simulated.achieved_occupancy_warps
+    slots = gpu.occupancy.max_warps_per_sm
+    # Nsight Compute counts barriers on the ADU pipe; the GPU files give them a subsystem of their own.
+    pipes = {name: "adu" if cost.subsystem == "bar" else cost.subsystem for name, cost in gpu.classes.items()}
+    found = count_metrics(
+        ready.profile,
+        ready.behaviour,
+        {name: pipe for name, pipe in pipes.items() if pipe not in NO_PIPES},
+        gpu.memory.sector_bytes,
+        None if active is None else active / slots,
+    )
+    return Counts(
+        kernel=kernel.name,
+        source_file=kernel.source_file,
+        arch=kernel.arch,
+        gpu=gpu.name,
+        gpu_title=gpu.title,
+        gpu_hash=gpu.file_hash,
+        grid=launch.grid,
+        block=launch.block,
+        registers=kernel.resources.registers,
+        shared_bytes=kernel.resources.shared_bytes + launch.dynamic_shared,
+        local_bytes=kernel.resources.local_bytes,
+        sampled_blocks=len(ready.profile.blocks),
+        method=ready.behaviour.method,
+        l2_state="warm" if options.warm_l2 else "cold",
+        counts=found,
+        versions={"drywarp": __version__, **tool_versions()},
+        schema_version=SCHEMA_VERSION,
+        notes=tuple(dict.fromkeys([*ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
+    )
+
+
+__all__ = ["count", "counts_of"]

@@ -1,0 +1,148 @@
+"""Counters of kernels whose counts can be worked out by hand, and laws that hold for all."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from drywarp.cli.main import run
+from drywarp.counters import METRICS, describe
+from drywarp.counters.op_classes import GROUPS, SETTLED, TAKEN
+from drywarp.counts_api import count
+from drywarp.kernel.classes import class_of
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCHEMA = json.loads((files("drywarp") / "report" / "schema" / "counts.schema.json").read_text(encoding="utf-8"))
+L1 = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+
+STRIDED = """
+__global__ void strided(float* x, float* y, int stride) {
+  __shared__ float tile[32 * 33];
+  int lane = threadIdx.x;
+  tile[lane * stride] = x[blockIdx.x * 1024 + lane * 8];
+  __syncthreads();
+  y[blockIdx.x * 32 + lane] = tile[lane];
+}
+"""
+
+HALF = """
+__global__ void half(float* y, int n) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (threadIdx.x < n) {
+    float sum = 0;
+    for (int k = 0; k < 100; k++) sum = sum * y[i] + 1.0f;
+    y[i] = sum;
+  }
+}
+"""
+
+
+def test_saxpy_by_hand() -> None:
+    found = count(EXAMPLES / "saxpy.cu", gpu="rtx2080ti").counts
+    warps, threads = 65536 * 8, 1 << 24
+    assert found[L1.format("requests", "ld")] == 2 * warps
+    assert found[L1.format("sectors", "ld")] == 2 * warps * 4
+    assert found[L1.format("sectors", "st")] == found["lts__t_sectors_op_write.sum"] == warps * 4
+    assert found["lts__t_sectors_op_read.sum"] == found["dram__sectors_read.sum"] == 2 * warps * 4
+    assert found["smsp__sass_thread_inst_executed_op_fp32_pred_on.sum"] == threads
+    assert found["smsp__inst_executed_pipe_lsu.sum"] >= 3 * warps
+    assert found["smsp__thread_inst_executed_per_inst_executed.ratio"] == 32
+
+
+@pytest.mark.parametrize("stride", [1, 2, 8, 32, 33])
+def test_bank_conflicts_and_strides(stride: int) -> None:
+    degree = {1: 1, 2: 2, 8: 8, 32: 32, 33: 1}[stride]
+    args = {"x": "f32[65536]", "y": "f32[2048]", "stride": stride}
+    found = count(STRIDED, gpu="a100", grid=64, block=32, args=args).counts
+    assert found[SHARED.format("st")] == 64 * degree
+    assert found[SHARED.format("ld")] == 64
+    assert found[L1.format("sectors", "ld")] == 64 * 32
+    assert found[L1.format("requests", "ld")] == 64
+
+
+@pytest.mark.parametrize("lanes", [1, 5, 32])
+def test_lanes_that_are_off_do_not_count_as_threads(lanes: int) -> None:
+    found = count(HALF, gpu="a100", grid=8, block=32, args={"y": "f32[256]", "n": lanes}).counts
+    fp32 = found["smsp__sass_thread_inst_executed_op_fp32_pred_on.sum"]
+    assert fp32 == 8 * lanes * 100
+    assert found["smsp__thread_inst_executed_pred_on.sum"] <= found["smsp__thread_inst_executed.sum"]
+    ratio = found["smsp__thread_inst_executed_per_inst_executed.ratio"]
+    # The instructions before the branch run with all lanes.
+    assert ratio == 32 if lanes == 32 else lanes < ratio < lanes + 3
+
+
+@pytest.mark.parametrize("name", ["tiled_matmul", "histogram", "collatz", "half2", "transpose_naive"])
+@pytest.mark.parametrize("gpu", ["rtx2080ti", "h100"])
+def test_laws(name: str, gpu: str) -> None:
+    found = count(EXAMPLES / f"{name}.cu", gpu=gpu).counts
+    executed, lanes = found["smsp__inst_executed.sum"], found["smsp__thread_inst_executed.sum"]
+    held = found["smsp__thread_inst_executed_pred_on.sum"]
+    groups = sum(found[f"smsp__sass_thread_inst_executed_op_{group}_pred_on.sum"] for group in GROUPS)
+    pipes = sum(value for metric, value in found.items() if metric.startswith("smsp__inst_executed_pipe_"))
+    assert groups <= held * (1 + 1e-6)
+    assert held <= lanes * (1 + 1e-6)
+    assert lanes <= 32 * executed * (1 + 1e-6)
+    assert pipes <= executed * (1 + 1e-6)
+    for kind in ("ld", "st"):
+        assert found[L1.format("sectors", kind)] >= found[L1.format("requests", kind)]
+    assert 0 < found["sm__warps_active.avg.pct_of_peak_sustained_active"] <= 100
+    assert all(describe(metric) for metric in found)
+
+
+def test_a_register_cap_spills_to_local_memory() -> None:
+    source = """
+    __global__ void wide(float* x) {
+      float v[64];
+      for (int i = 0; i < 64; i++) v[i] = x[i * 32 + threadIdx.x];
+      __syncthreads();
+      for (int i = 0; i < 64; i++) x[i * 32 + threadIdx.x] = v[(i * 7 + 3) & 63] * v[i] + v[(i * 11 + 5) & 63];
+    }
+    """
+    free = count(source, gpu="a100", grid=4, block=32, args={"x": "f32[2048]"})
+    capped = count(source, gpu="a100", grid=4, block=32, args={"x": "f32[2048]"}, max_registers=32)
+    local = "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"
+    assert free.registers > 64 > capped.registers
+    assert free.counts[local] == 0 < capped.counts[local]
+    # Stores to local memory are written through.
+    outputs = capped.counts[L1.format("sectors", "st")]
+    assert capped.counts["lts__t_sectors_op_write.sum"] == outputs + capped.counts[local]
+
+
+def test_groups_are_disjoint_and_known() -> None:
+    assert not set(SETTLED) & set(TAKEN)
+    assert {*SETTLED.values(), *TAKEN.values()} <= {*GROUPS, ""}
+    assert all(class_of(opcode, ()) != "unknown" for opcode in [*SETTLED, *TAKEN])
+    assert describe("smsp__inst_executed_pipe_fma.sum") == METRICS["smsp__inst_executed_pipe_*.sum"]
+    assert describe("no__such_metric") == ""
+
+
+def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "t4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    assert run(["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "t4"]) == 0
+    text = capsys.readouterr().out
+    assert f"{found['counts']['smsp__inst_executed.sum']:,}" in text
+    assert run(["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "t4", "--explain"]) == 0
+    assert describe("dram__sectors_read.sum") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["counts", "nowhere.cu"], "nowhere.cu: no such file"),
+        (["counts", str(EXAMPLES / "saxpy.cu"), "--max-registers", "8"], "--max-registers"),
+        (["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "papers/example"], "abstract workloads only"),
+    ],
+)
+def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
