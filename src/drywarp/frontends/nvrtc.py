@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import CompileError, ToolError
-from .toolchain import toolkit_folder
+from .toolchain import compiler_library, packaged_library
 
 _ERROR = re.compile(r"\berror\b\s*(#[\w-]+\s*)?:|^ptxas (error|fatal)|^nvrtc: error")
 """How an error looks in a log; a warning or a quoted source line may hold the word too."""
@@ -26,13 +26,15 @@ class Compiled:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    folder = toolkit_folder() / "lib"
-    found = sorted(folder.glob("libnvrtc.so.*")) or sorted(folder.glob("libnvrtc*.so*"))
+def _library(path: Path | None = None) -> ctypes.CDLL:
+    path = path or compiler_library()
     try:
-        return ctypes.CDLL(str(found[0]))
-    except (IndexError, OSError) as error:
-        raise ToolError(f"NVRTC cannot be loaded from {folder}: {error}") from None
+        # The compiler finds its built-ins by name; loaded beforehand they need no search path.
+        for part in sorted(path.parent.glob("libnvrtc-builtins.so*")):
+            ctypes.CDLL(str(part), ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ToolError(f"NVRTC cannot be loaded from {path}: {error}") from None
 
 
 def _call(name: str, *arguments: object) -> int:
@@ -57,8 +59,9 @@ def _sized(size_of: str, get: str, program: ctypes.c_void_p) -> bytes:
 
 def install_headers(folder: Path) -> None:
     """Write the headers that NVRTC bundles (fp16, cooperative_groups, cub, …) into `folder`."""
-    # Absent from NVRTC before 13.3; the toolchain's lower bound has it.
-    _checked("nvrtcInstallBundledHeaders", str(folder).encode(), 0, None)
+    # Absent from NVRTC before 13.3; the packaged one has it, a user's own may not.
+    if _library(packaged_library()).nvrtcInstallBundledHeaders(str(folder).encode(), 0, None):
+        raise ToolError(f"NVRTC's headers cannot be written to {folder}")
 
 
 def compile_program(

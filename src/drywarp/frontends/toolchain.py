@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import importlib.util
+import os
 from functools import cache
 from pathlib import Path
 
@@ -21,13 +23,53 @@ def toolkit_folder() -> Path:
     raise ToolError("NVRTC is not installed (expected: pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm)")
 
 
+COMPILER_VARIABLE = "DRYWARP_NVRTC"
+"""Environment variable with the path of another libnvrtc, such as that of the toolkit that a user builds with."""
+
+
+@cache
+def compiler_library() -> Path:
+    """The NVRTC library that compiles. Raises ToolError where there is none."""
+    chosen = os.environ.get(COMPILER_VARIABLE)
+    if chosen:
+        path = Path(chosen)
+        if not path.is_file():
+            raise ToolError(f"{COMPILER_VARIABLE}={chosen}: no such file (expected the path of a libnvrtc.so)")
+        return path.resolve()
+    return packaged_library()
+
+
+@cache
+def packaged_library() -> Path:
+    """The NVRTC library that came with drywarp. Raises ToolError where there is none."""
+    folder = toolkit_folder() / "lib"
+    found = sorted(folder.glob("libnvrtc.so.*")) or sorted(folder.glob("libnvrtc*.so*"))
+    if not found:
+        raise ToolError(f"NVRTC cannot be loaded from {folder}: it holds no libnvrtc")
+    return found[0]
+
+
+def _version_of(library: Path) -> str:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    try:
+        ctypes.CDLL(str(library)).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    except (OSError, AttributeError):
+        return "unusable"
+    return f"{major.value}.{minor.value} ({library})"
+
+
 @cache
 def tool_versions() -> dict[str, str]:
-    """Versions of the packages that turn source into machine code, as recorded by pip."""
+    """Versions of the packages that turn source into machine code, as recorded by pip.
+
+    A compiler that was chosen by `COMPILER_VARIABLE` stands there with its path.
+    """
     versions = {}
     for tool, package in (("nvrtc", "nvidia-cuda-nvrtc"), ("nvdisasm", "nvidia-cuda-nvdisasm")):
         try:
             versions[tool] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             versions[tool] = "missing"
+    if os.environ.get(COMPILER_VARIABLE):
+        versions["nvrtc"] = _version_of(compiler_library())
     return versions
