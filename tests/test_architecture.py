@@ -31,17 +31,18 @@ ALLOWED: dict[str, set[str]] = {
     # Abstract kernel files tied to a GPU: what binding is to machine code.
     "workloads": {"frontends", "kernel", "memory", "hardware", "binding", "bound", "errors"},
     "ready": {"bound", "emulator", "hardware", "kernel", "memory", "models", "workload"},
+    "measured": {"binding", "errors", "kernel", "memory", "models", "ready", "result"},
     "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
     "arguments": {"kernel", "errors"},
     "api": {
-        *("assemble", "ready"),
+        *("assemble", "measured", "ready"),
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
         *("memory", "models", "pipeline", "result", "lines", "workload"),
     },
     "counters": {"kernel", "memory"},
     "counts_api": {"__version__", "api", "counters", "frontends", "models", "ready", "result"},
-    "models_api": {"api", "bound", "errors", "hardware", "kernel", "models", "pipeline", "workloads"},
+    "models_api": {"api", "bound", "errors", "hardware", "kernel", "measured", "models", "pipeline", "workloads"},
     "cusp": {"hardware", "models", "errors"},
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
@@ -75,16 +76,16 @@ ALLOWED: dict[str, set[str]] = {
 TYPES_ONLY = {
     ("result", "models"): {"models.base"},
     ("result", "kernel"): {"kernel.kernel", "kernel.launch"},
-    ("report", "models"): {"models.base", "models.comparison", "models.inputs"},
+    ("report", "models"): {"models.base", "models.comparison", "models.input_sources", "models.inputs"},
     ("report", "counters"): {"counters.metrics", "counters.result"},
-    ("report", "frontends"): {"frontends.abstract"},
+    ("report", "frontends"): {"frontends.abstract", "frontends.measured_file"},
     ("cli", "models"): {"models.comparison"},
     ("report", "reproduction"): {"reproduction.row"},
     ("cli", "reproduction"): {"reproduction.reproduce"},
     ("report", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.instruction"},
     ("result", "pipeline"): {"pipeline.occupancy"},
     ("cli", "emulator"): {"emulator"},
-    ("cli", "frontends"): {"frontends", "frontends.cache"},
+    ("cli", "frontends"): {"frontends", "frontends.cache", "frontends.measured_file"},
 }
 """Where only certain modules of a room may be imported."""
 

@@ -24,7 +24,9 @@ from .frontends.load import load_kernel
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
+from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
+from .measured import check_mapper, compare_with, count_ratio, with_memory
 from .memory.behaviour import analyse_memory
 from .memory.geometry import MemoryGeometry
 from .models import get_model
@@ -120,7 +122,8 @@ def bind_kernel(
     launch = _launch(kernel, comment, grid, block, args, shared, constants)
     compiled = perf_counter()
     inline = source if isinstance(_as_source(source), str) else ""
-    return _bind(kernel, launch, machine, chosen, compiled - started, str(inline))
+    ready = _bind(kernel, launch, machine, chosen, compiled - started, str(inline))
+    return replace(ready, measured=_measured(kernel, launch, chosen))
 
 
 def analyze_launches(
@@ -222,14 +225,30 @@ def _bind(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s:
     return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times)
 
 
+def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKernel | None:
+    check_mapper(options.memory)
+    if options.profile is None:
+        return None
+    from .frontends.measured_file import matching, read_measured
+
+    kernels = read_measured(options.profile).kernels
+    return matching(kernels, kernel.name, kernel.symbol, launch.grid, launch.block)
+
+
 def _answer(ready: BoundKernel, options: Options) -> Analysis:
     started = perf_counter()
     options.on_stage("simulating")
+    emulated, measured = ready, ready.measured
+    ready, counts = with_memory(ready, options.memory, measured), count_ratio(ready, measured)
     bound = ready.bound
     occupancies = curve_occupancies(bound, options.occupancies)
-    predictions = {name: _model(name, options).predict(bound, occupancies) for name in options.models}
+    predictions = {name: counts.scale(_model(name, options).predict(bound, occupancies)) for name in options.models}
+    comparison = None
+    if measured and measured.time_s:
+        believed = _model(options.models[0], options)
+        comparison = compare_with(emulated, measured, lambda r: believed.predict(r.bound, [r.bound.warps_per_sm]))
     timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
-    return assemble(ready, options, predictions, timing)
+    return replace(assemble(ready, options, predictions, timing), measured=comparison)
 
 
 def _model(name: str, options: Options) -> Model:

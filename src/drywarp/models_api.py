@@ -12,8 +12,10 @@ from .bound import BoundWorkload
 from .errors import UsageError
 from .hardware import Gpu, load_gpu
 from .kernel.dataflow import Dataflow
+from .measured import count_ratio, with_memory
 from .models.base import NotApplicable, Prediction, get_model, model_names
 from .models.comparison import Comparison
+from .models.input_sources import sources_of_file, sources_of_kernel
 from .models.inputs import inputs_of
 from .pipeline.policies import policy_named
 from .workloads import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
@@ -56,12 +58,16 @@ def _real(
     launch: Mapping[str, Any],
 ) -> Comparison:
     ready = bind_kernel(target, gpu=gpu, options=options, **launch)
+    counts = count_ratio(ready, ready.measured)
+    ready = with_memory(ready, options.memory, ready.measured)
     bound = with_producers(ready)
     at = tuple(curve_occupancies(bound, occupancies))
     options.on_stage("asking every model")
-    found = _ask(models, lambda name: get_model(name).predict(bound, at))
+    found = _ask(models, lambda name: counts.scale(get_model(name).predict(bound, at)))
     notes = (*ready.profile.notes, *ready.behaviour.notes, *bound.notes)
-    return _comparison(ready.kernel.name, str(ready.kernel.source_file), ready.gpu, at, bound, found, {}, notes)
+    answer = _comparison(ready.kernel.name, str(ready.kernel.source_file), ready.gpu, at, bound, found, {}, notes)
+    sources = sources_of_kernel(ready.measured is not None and options.memory != "emulated", counts.matters)
+    return replace(answer, input_sources=sources)
 
 
 def with_producers(ready: BoundKernel) -> BoundWorkload:
@@ -156,6 +162,7 @@ def _comparison(
         predictions=found[0],
         not_applicable=found[1],
         notes=tuple(dict.fromkeys(notes)),
+        input_sources=sources_of_file(),
     )
 
 

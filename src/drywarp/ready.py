@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .bound import BoundWorkload
 from .emulator import Limits
@@ -11,6 +12,7 @@ from .emulator.sampling import Blocks
 from .hardware import Gpu, Occupancy
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
+from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .memory.behaviour import MemoryBehaviour
 from .workload import Workload
@@ -26,7 +28,8 @@ class Options:
     `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
     samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
     `on_stage` is told what is being done, for a display of progress. `occupancy_trace` asks for the
-    number of active warps over time.
+    number of active warps over time. `profile` is a profiler's export whose figures take the place of emulated ones;
+    `memory` the mapper of accesses (see `drywarp.measured`), None: averaged where there is a profile, else emulated.
     """
 
     clock_mhz: float | None = None
@@ -38,13 +41,16 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     on_stage: Callable[[str], None] = lambda stage: None
     occupancy_trace: bool = False
+    profile: Path | None = None
+    memory: str | None = None
 
 
 @dataclass(frozen=True)
 class BoundKernel:
     """A kernel with its launch, emulated, its memory accesses judged, and bound to a GPU: ready for models.
 
-    `source` is the source text where it was given as such; the times are seconds of wall time.
+    `source` is the source text where it was given as such; the times are seconds of wall time. `measured` is
+    what a profile says of this launch, where one was given.
     """
 
     kernel: Kernel
@@ -59,3 +65,4 @@ class BoundKernel:
     compile_s: float
     emulate_s: float
     memory_s: float
+    measured: MeasuredKernel | None = None

@@ -75,6 +75,30 @@ class LineCost:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A figure in which prediction and measurement differ, and the factor by which it changes the time."""
+
+    name: str
+    factor: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredComparison:
+    """A measured time beside the predicted one, both in seconds; `ratio` is predicted over measured.
+
+    The factors of all `terms` multiplied lead from the predicted to the measured time. `place` is where the
+    measurement was read.
+    """
+
+    time_s: float
+    predicted_s: float
+    ratio: float
+    terms: tuple[Term, ...]
+    place: str
+
+
 @dataclass(frozen=True)
 class Analysis:
     """The answer for one kernel, launch and GPU.
@@ -110,6 +134,7 @@ class Analysis:
     versions: Mapping[str, str]
     lines: tuple[LineCost, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    measured: MeasuredComparison | None = None
 
     @property
     def prediction(self) -> Prediction:
@@ -203,6 +228,7 @@ class Analysis:
                 {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
                 for c in self.lines
             ],
+            **({"measured": _measured(self.measured)} if self.measured else {}),
             **({"occupancy_trace": _trace(believed.occupancy_trace)} if believed.occupancy_trace else {}),
             "timing": {
                 "compile_s": self.timing.compile_s,
@@ -245,6 +271,16 @@ class LaunchSeries:
             "time_s": self.time_s,
             "launches": [{"name": a.name, "times": a.times, **a.analysis.to_dict()} for a in self.launches],
         }
+
+
+def _measured(found: MeasuredComparison) -> dict[str, Any]:
+    return {
+        "time_s": found.time_s,
+        "predicted_s": found.predicted_s,
+        "predicted_over_measured": found.ratio,
+        "terms": [{"name": t.name, "factor": t.factor, "reason": t.reason} for t in found.terms],
+        "place": found.place,
+    }
 
 
 def _count(value: float) -> int | float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from . import options as take
 from .progress import stages
 from .values import check_positive, pairs, parse_blocks, parse_occupancies, read_stdin
 
@@ -52,6 +53,8 @@ def command(
     ] = False,
     seconds: Annotated[float, typer.Option(help="Time limit of the emulation.")] = 20.0,
     lane_steps: Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")] = 2e9,
+    profile: take.ProfileFile = None,
+    memory: take.Mapper = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Predict a kernel's time, occupancy curve and limiter."""
@@ -69,6 +72,8 @@ def command(
         blocks=parse_blocks(blocks),
         occupancies=parse_occupancies(occupancy),
         occupancy_trace=occupancy_trace,
+        profile=Path(profile) if profile else None,
+        memory=memory,
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
     )
     source = read_stdin() if kernel == "-" else Path(kernel)

@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, counts, cusp, doctor, gpus, models, reproduce, workloads
+from . import analyze, cache, counts, cusp, doctor, gpus, import_ncu, models, reproduce, workloads
 
 app = typer.Typer(
     name="drywarp",
@@ -29,6 +29,7 @@ doctor.add_to(app)
 cache.add_to(app)
 models.add_to(app)
 counts.add_to(app)
+import_ncu.add_to(app)
 workloads.add_to(app)
 cusp.add_to(app)
 reproduce.add_to(app)

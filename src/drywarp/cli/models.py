@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from . import options as take
 from .progress import stages
 from .values import pairs, parse_blocks, parse_occupancies
 
@@ -53,6 +54,8 @@ def command(
     scheduler: Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")] = None,
     warm_l2: Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")] = False,
     blocks: Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")] = None,
+    profile: take.ProfileFile = None,
+    memory: take.Mapper = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """All models' curves over occupancy for one workload, in one table and one chart."""
@@ -66,7 +69,13 @@ def command(
     wanted = parse_occupancies(occupancy)
     with stages() as on_stage:
         options = Options(
-            clock_mhz=clock, scheduler=scheduler, warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage
+            clock_mhz=clock,
+            scheduler=scheduler,
+            warm_l2=warm_l2,
+            blocks=parse_blocks(blocks),
+            profile=Path(profile) if profile else None,
+            memory=memory,
+            on_stage=on_stage,
         )
         result = compare_models(
             workload,

@@ -26,6 +26,16 @@ MaxRegisters = Annotated[
 Clock = Annotated[float | None, typer.Option(help="SM clock in MHz instead of the boost clock.")]
 Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")]
 WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")]
+ProfileFile = Annotated[
+    str | None,
+    typer.Option(
+        help="A profiler's export (or what import-ncu wrote) whose figures go before emulated ones.", metavar="FILE"
+    ),
+]
+Mapper = Annotated[
+    str | None,
+    typer.Option(help="How accesses are judged: emulated (each its own) or averaged (the mean one of its space)."),
+]
 Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")]
 Seconds = Annotated[float, typer.Option(help="Time limit of the emulation.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .base import Prediction
@@ -15,7 +15,8 @@ class Comparison:
     """The curves of all models over `occupancies` (warps per SM), and what the models were given.
 
     `predictions` holds the models that apply; `not_applicable` says of each other one why not. `settings`
-    and `runs` are those of an abstract workload (`runs` 0: a grid of blocks).
+    and `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` says of each input
+    where it came from (see `input_sources`).
     """
 
     workload: str
@@ -31,6 +32,7 @@ class Comparison:
     predictions: Mapping[str, Prediction]
     not_applicable: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    input_sources: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), less its head."""
@@ -52,6 +54,7 @@ class Comparison:
                 for name, p in self.predictions.items()
             },
             "inputs": inputs_dict(self.inputs),
+            "input_sources": dict(self.input_sources),
             "notes": list(self.notes),
         }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ..models.input_sources import in_words
 from ..models.inputs import ModelInputs, Part
 from .gpus import aligned
 
@@ -9,8 +12,8 @@ MOST_NODES = 24
 """Nodes of the work-flow graph, and intervals, that are shown."""
 
 
-def render_inputs(inputs: ModelInputs) -> str:
-    """Instructions by kind and class, parallelism, latencies, memory requests, structure and machine."""
+def render_inputs(inputs: ModelInputs, sources: Mapping[str, str]) -> str:
+    """Instructions by kind and class, where figures came from, parallelism, latencies, requests, structure, machine."""
     parts = {
         "computation": inputs.computation,
         "of it floating point": inputs.fp,
@@ -22,7 +25,8 @@ def render_inputs(inputs: ModelInputs) -> str:
     rows = [["per warp", "α", "λ", "Λ"]]
     rows += [_row(name, part) for name, part in parts.items() if part.count or name in ("computation", "memory")]
     rows += [_row(f"class {name}", part) for name, part in inputs.by_class.items()]
-    return "\n\n".join(["\n".join(aligned(rows)), "\n".join(aligned(_figures(inputs))), _structure(inputs)])
+    origin = "\n".join(["where they came from", *(f"  {source}: {names}" for source, names in in_words(sources))])
+    return "\n\n".join(["\n".join(aligned(rows)), origin, "\n".join(aligned(_figures(inputs))), _structure(inputs)])
 
 
 def _row(name: str, part: Part) -> list[str]:

@@ -41,7 +41,7 @@ def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text
         text.append("\n".join(aligned(rows)) + "\n")
     if with_inputs:
         text.append("\nWhat the models were given\n", style="bold")
-        text.append(render_inputs(comparison.inputs) + "\n")
+        text.append(render_inputs(comparison.inputs, comparison.input_sources) + "\n")
     text.append(f"\n{_assumptions(comparison)}", style="dim")
     for note in comparison.notes:
         text.append(f"\nnote: {note}", style="yellow")

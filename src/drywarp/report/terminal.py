@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..result import Analysis
 from .cycles import render_cycles, render_trace
+from .measured import render_comparison_with
 from .units import bytes_text, count_text, percent_text, time_text
 
 
@@ -35,6 +36,7 @@ def render_analysis(analysis: Analysis) -> Group:
         Text(""),
         *render_cycles(analysis),
         *render_trace(analysis),
+        *([Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []),
         Text(_assumptions(analysis), style="dim"),
     ]
     parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]
