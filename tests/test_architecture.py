@@ -21,36 +21,56 @@ ALLOWED: dict[str, set[str]] = {
     "frontends": {"kernel", "errors"},
     "emulator": {"kernel", "errors"},
     "memory": {"kernel", "hardware", "errors"},
-    "workload": {"kernel", "bound", "errors"},
+    "counted_waits": {"bound"},
+    # Counters of outstanding accesses as dependences, for AMD machine code.
+    "outstanding": {"kernel"},
+    "workload": {"kernel", "bound", "counted_waits", "outstanding", "errors"},
+    # Follows code without running it; what an opcode computes, and which blocks are sampled, is the emulator's.
+    "static": {"kernel", "emulator", "errors"},
     "binding": {"kernel", "hardware", "memory", "workload", "bound", "errors"},
+    # Real kernels on GPUs of the papers.
+    "table_binding": {"binding", "bound", "errors", "hardware", "kernel", "memory", "workload"},
     "pipeline": BOUND_SIDE,
     "models": BOUND_SIDE | {"pipeline"},
     # What the parts of an answer are: types, no machinery.
-    "result": {"kernel", "models", "pipeline", "errors"},
+    "result": {"kernel", "models", "pipeline", "static", "errors"},
     "lines": {"kernel", "result"},
     # Abstract kernel files tied to a GPU: what binding is to machine code.
     "workloads": {"frontends", "kernel", "memory", "hardware", "binding", "bound", "errors"},
-    "ready": {"bound", "emulator", "hardware", "kernel", "memory", "models", "workload"},
+    "ready": {"bound", "emulator", "hardware", "kernel", "memory", "models", "static", "workload"},
     "measured": {"binding", "errors", "kernel", "memory", "models", "ready", "result"},
+    "whole_blocks": {"emulator", "errors", "kernel"},
     "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
-    "arguments": {"kernel", "errors"},
+    "textures": {"kernel", "errors"},
+    "arguments": {"kernel", "errors", "textures"},
+    "objects": {"arguments", "kernel", "errors", "textures"},
+    "static_api": {"arguments", "errors", "frontends", "hardware", "kernel", "ready", "static"},
+    "specialise": {"arguments", "errors", "frontends", "kernel"},
+    "tuning": {"errors", "ready"},
     "api": {
-        *("assemble", "measured", "ready"),
+        *("assemble", "measured", "ready", "specialise", "tuning", "whole_blocks"),
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
-        *("memory", "models", "pipeline", "result", "lines", "workload"),
+        *("memory", "models", "pipeline", "result", "lines", "static", "static_api", "table_binding", "workload"),
     },
     "counters": {"kernel", "memory"},
-    "counts_api": {"__version__", "api", "counters", "frontends", "models", "ready", "result"},
+    # Whole folders, a module in a process of its own.
+    "corpus": {
+        *("__version__", "api", "emulator", "errors", "frontends", "hardware", "kernel", "result", "static"),
+        "workload",
+    },
+    "counts_api": {"__version__", "api", "counters", "errors", "frontends", "models", "ready", "result"},
     "models_api": {"api", "bound", "errors", "hardware", "kernel", "measured", "models", "pipeline", "workloads"},
     "cusp": {"hardware", "models", "errors"},
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
     "report": {
+        "corpus",
         *("__version__", "counters", "cusp", "errors", "frontends", "hardware", "kernel", "models"),
-        *("reproduction", "result"),
+        *("reproduction", "result", "static"),
     },
     "cli": {
+        "corpus",
         "__version__",
         "api",
         "counts_api",
@@ -66,23 +86,31 @@ ALLOWED: dict[str, set[str]] = {
         "emulator",
         "frontends",
         "reproduction",
+        "static_api",
     },
     "__main__": {"cli"},
     # The public names, loaded on first use.
-    "__init__": {"api", "errors", "hardware", "result"},
+    "__init__": {"api", "errors", "hardware", "objects", "result"},
 }
 """Room (folder or module of the package) to the rooms that it may import."""
 
 TYPES_ONLY = {
     ("result", "models"): {"models.base"},
-    ("result", "kernel"): {"kernel.kernel", "kernel.launch"},
+    ("result", "static"): {"static.report"},
+    ("report", "static"): {"static.report"},
+    ("static", "emulator"): {
+        *("emulator.bits", "emulator.compare", "emulator.constants", "emulator.decode", "emulator.machine"),
+        *("emulator.memory_ops", "emulator.program", "emulator.refine", "emulator.sampling"),
+    },
+    ("result", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.sampling"},
     ("report", "models"): {"models.base", "models.comparison", "models.input_sources", "models.inputs"},
+    ("report", "corpus"): {"corpus.result"},
     ("report", "counters"): {"counters.metrics", "counters.result"},
     ("report", "frontends"): {"frontends.abstract", "frontends.measured_file"},
     ("cli", "models"): {"models.comparison"},
     ("report", "reproduction"): {"reproduction.row"},
     ("cli", "reproduction"): {"reproduction.reproduce"},
-    ("report", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.instruction"},
+    ("report", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.instruction", "kernel.sampling"},
     ("result", "pipeline"): {"pipeline.occupancy"},
     ("cli", "emulator"): {"emulator"},
     ("cli", "frontends"): {"frontends", "frontends.cache", "frontends.measured_file"},
@@ -90,6 +118,7 @@ TYPES_ONLY = {
 """Where only certain modules of a room may be imported."""
 
 ABOVE_API = {
+    "corpus",
     "counts_api",
     "models_api",
     "report",

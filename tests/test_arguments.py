@@ -96,6 +96,29 @@ def test_arrays_and_files(tmp_path: Path) -> None:
     assert buffer(f"f32[6]:@{path}").shape == (6,)
 
 
+class Tensor:
+    """An array of another library, as NumPy reads it."""
+
+    shape = (2, 3)
+
+    def __init__(self, array: np.ndarray | None) -> None:
+        self.array = array
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        if self.array is None:
+            raise TypeError("it is on a GPU")
+        return self.array
+
+
+def test_arrays_of_other_libraries() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = buffer(Tensor(array))
+    assert found.shape == (2, 3)
+    assert found.array is not None
+    np.testing.assert_array_equal(found.array, array)
+    assert message(buffer, Tensor(None)) == f"{PLACE}: Tensor cannot be read as a NumPy array: it is on a GPU"
+
+
 PLACE = "k: argument x (float*)"
 TYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
 
@@ -189,6 +212,8 @@ def test_bad_files(tmp_path: Path) -> None:
         ("", 4, "7", struct.pack("<i", 7)),
         ("", 4, "7.5", struct.pack("<f", 7.5)),
         ("", 8, "7", struct.pack("<q", 7)),
+        ("", 4, "-1", struct.pack("<i", -1)),
+        ("", 4, str(2**32 - 1), struct.pack("<I", 2**32 - 1)),
     ],
 )
 def test_scalars(type_: str, size: int, value: Any, expected: bytes) -> None:

@@ -15,14 +15,26 @@ if TYPE_CHECKING:
     from .api import Options, analyze
     from .errors import DrywarpError
     from .hardware import Gpu, gpu_names, load_gpu
+    from .objects import surface, texture
     from .result import Analysis
 
 _HOMES = {
     "Analysis": "result", "Options": "api", "analyze": "api", "DrywarpError": "errors",
-    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
+    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects", "texture": "objects",
 }  # fmt: skip
 
-__all__ = ["Analysis", "DrywarpError", "Gpu", "Options", "__version__", "analyze", "gpu_names", "load_gpu"]
+__all__ = [
+    "Analysis",
+    "DrywarpError",
+    "Gpu",
+    "Options",
+    "__version__",
+    "analyze",
+    "gpu_names",
+    "load_gpu",
+    "surface",
+    "texture",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) ->
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -15,12 +15,12 @@ from .arguments import make_launch, parse_dim3
 from .assemble import assemble
 from .binding import Binding, bind
 from .bound import BoundWorkload
-from .emulator import Limits, emulate
-from .errors import EmulationLimitError, UsageError
+from .emulator import emulate
+from .errors import UsageError
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
 from .frontends.launches import read_launches
-from .frontends.load import load_kernel
+from .frontends.load import load
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
@@ -36,6 +36,12 @@ from .pipeline.extrapolate import CURVE_BUDGET, instructions
 from .pipeline.policies import policy_named
 from .ready import DEFAULT_MODELS, BoundKernel, Options
 from .result import Analysis, LaunchAnswer, LaunchSeries, Timing
+from .specialise import Grid, settle
+from .static import StaticLaunch, StaticReport
+from .static_api import always_static, arch_of, static_answer, static_launch
+from .table_binding import LANE_BYTES, bind_to_table
+from .tuning import BEST, best, config_number
+from .whole_blocks import WAVE_WARP_STEPS, WholeBlocks
 from .workload import build_workload
 
 MOST_CURVE_POINTS = 16
@@ -48,16 +54,14 @@ FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
 TRACE_POINTS = 240
 """Intervals of an occupancy trace at most."""
 
-WAVE_WARP_STEPS = 6_000_000
-"""Warp instructions that emulating one whole wave for its addresses may take (a few seconds)."""
 
 
 def analyze(
-    source: str | Path,
+    source: object,
     *,
     gpu: str | Path | Gpu = "a100",
     entry: str | None = None,
-    grid: int | Sequence[int] | str | None = None,
+    grid: Grid = None,
     block: int | Sequence[int] | str | None = None,
     args: Mapping[str, Any] | None = None,
     shared: int | None = None,
@@ -65,16 +69,18 @@ def analyze(
     defines: Mapping[str, str] | None = None,
     includes: Sequence[str] = (),
     std: str | None = None,
+    config: int | str | None = None,
     options: Options | None = None,
     **settings: Any,
 ) -> Analysis:
     """Dry-run one kernel: predict its time, occupancy curve and limiter on a GPU that need not be there.
 
-    `source` is a path to a CUDA C++ file or to machine code (cubin, fat binary, executable), or CUDA C++
-    itself (any string with a line break or a brace). What the file's launch comment says holds where an
-    argument here is left out. `args` maps parameter names to NumPy arrays, numbers, or texts such as
-    ``"f32[1024]:random"``. `settings` are fields of `Options`. Raises DrywarpError, with one line that
-    says what is wrong.
+    `source` is a path to a file with a kernel (CUDA C++, PTX, Python, cubin, fat binary, executable), CUDA
+    C++ or PTX itself (any string with a line break or a brace), or a kernel as a Python object (Triton's,
+    Numba's or CuPy's; docs/inputs.md). What the file's launch comment says holds where an argument here is
+    left out. `args` maps parameter names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``.
+    `config` chooses among the configurations of a kernel that is tuned: a number, or ``"best"``. `settings`
+    are fields of `Options`. Raises DrywarpError, with one line that says what is wrong.
     """
     chosen = replace(options or Options(), **settings)
     ready = bind_kernel(
@@ -89,17 +95,18 @@ def analyze(
         defines=defines,
         includes=includes,
         std=std,
+        config=config,
         options=chosen,
     )
     return _answer(ready, chosen)
 
 
 def bind_kernel(
-    source: str | Path,
+    source: object,
     *,
     gpu: str | Path | Gpu = "a100",
     entry: str | None = None,
-    grid: int | Sequence[int] | str | None = None,
+    grid: Grid = None,
     block: int | Sequence[int] | str | None = None,
     args: Mapping[str, Any] | None = None,
     shared: int | None = None,
@@ -108,26 +115,46 @@ def bind_kernel(
     includes: Sequence[str] = (),
     std: str | None = None,
     max_registers: int | None = None,
+    config: int | str | None = None,
     options: Options | None = None,
 ) -> BoundKernel:
     """All of `analyze` but the models; takes the same."""
     chosen = options or Options()
     started = perf_counter()
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
-    if machine.abstract_only:
-        raise UsageError(f"GPU {machine.name} takes abstract workloads only, not CUDA kernels")
-    chosen.on_stage(f"compiling for {machine.arch}")
+    arch = arch_of(machine)
+    chosen.on_stage(f"compiling for {arch}")
     compile_options = CudaOptions(defines, tuple(includes), std, max_registers)
-    kernel, comment = load_kernel(_as_source(source), arch=machine.arch, entry=entry, options=compile_options)
-    launch = _launch(kernel, comment, grid, block, args, shared, constants)
-    compiled = perf_counter()
-    inline = source if isinstance(_as_source(source), str) else ""
-    ready = _bind(kernel, launch, machine, chosen, compiled - started, str(inline))
-    return replace(ready, measured=_measured(kernel, launch, chosen))
+    loaded = load(_as_source(source), arch=arch, entry=entry, options=compile_options)
+    if chosen.static or always_static(machine):
+        kernel = loaded.kernel
+        if not isinstance(kernel, Kernel):
+            raise UsageError(f"{kernel.origin}: {kernel.name} is compiled for its arguments: it has no static mode")
+        if callable(grid):
+            raise UsageError("grid: a function of the arguments, expected numbers in the static mode")
+        given = static_launch(kernel, loaded.comment, machine, grid, block, args, shared, constants)
+        return _bind(kernel, given, machine, chosen, perf_counter() - started, loaded.text)
+    listed = () if isinstance(loaded.kernel, Kernel) else loaded.kernel.configs(arch)
+    wanted = config_number(config, loaded.comment.config)
+
+    loaded_s = perf_counter() - started
+
+    def bind_config(number: int | None) -> BoundKernel:
+        begun = perf_counter()
+        said = settle(loaded, arch, grid=grid, block=block, args=args, shared=shared, config=number)
+        launch = _launch(said.kernel, said.comment, said.grid, said.block, said.args, shared, constants)
+        compile_s = loaded_s + perf_counter() - begun
+        ready = _bind(said.kernel, launch, machine, chosen, compile_s, loaded.text)
+        return replace(ready, tools=loaded.tools, measured=_measured(said.kernel, launch, chosen))
+
+    if wanted == BEST:
+        model = _model(chosen.models[0], chosen)
+        return best(listed, bind_config, lambda ready: model.predict(ready.bound, ()).time_s)
+    return bind_config(int(wanted) if wanted is not None else None)
 
 
 def analyze_launches(
-    source: str | Path,
+    source: object,
     launches: str | Path,
     *,
     gpu: str | Path | Gpu = "a100",
@@ -152,6 +179,7 @@ def analyze_launches(
                 args=item.args,
                 shared=item.shared,
                 constants=item.constants,
+                config=item.config,
                 defines={**(defines or {}), **{name: str(value) for name, value in item.defines.items()}},
                 includes=includes,
                 std=std,
@@ -163,9 +191,9 @@ def analyze_launches(
     return LaunchSeries(tuple(done))
 
 
-def _as_source(source: str | Path) -> str | Path:
-    """A string with a line break or a brace is source, any other a path."""
-    return source if isinstance(source, Path) or "\n" in source or "{" in source else Path(source)
+def _as_source(source: object) -> object:
+    """A string with a line break or a brace is source, any other a path; objects stay."""
+    return Path(source) if isinstance(source, str) and "\n" not in source and "{" not in source else source
 
 
 def _launch(
@@ -200,15 +228,27 @@ def _launch(
     )
 
 
-def _bind(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s: float, source: str) -> BoundKernel:
+def _bind(
+    kernel: Kernel, stated: Launch | StaticLaunch, gpu: Gpu, options: Options, compile_s: float, source: str
+) -> BoundKernel:
+    launch = stated.launch if isinstance(stated, StaticLaunch) else stated
     fits = _occupancy(kernel, launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
     if clock <= 0:
         raise UsageError(f"clock {clock} MHz: expected a positive number")
     started = perf_counter()
-    options.on_stage("emulating a sample of blocks")
-    profile = emulate(kernel, launch, blocks=options.blocks, limits=options.limits).profile
+    assumed: StaticReport | None = None
+    emulate_blocks: Callable[[range], Profile | None]
+    if isinstance(stated, StaticLaunch):
+        options.on_stage("following a sample of blocks")
+        profile, assumed, emulate_blocks = static_answer(kernel, stated, options, WAVE_WARP_STEPS)
+    else:
+        options.on_stage("emulating a sample of blocks")
+        profile = emulate(
+            kernel, launch, blocks=options.blocks, confidence=options.confidence, limits=options.limits
+        ).profile
+        emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)
     emulated = perf_counter()
     geometry = _geometry(gpu, fits)
     options.on_stage("judging memory accesses")
@@ -217,12 +257,16 @@ def _bind(kernel: Kernel, launch: Launch, gpu: Gpu, options: Options, compile_s:
         profile,
         geometry,
         warm_l2=options.warm_l2,
-        emulate_blocks=lambda part: _whole_blocks(kernel, launch, part, profile, options.limits),
+        emulate_blocks=emulate_blocks,
     )
-    bound = bind(workload, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
+    binding = Binding(clock, policy, fits.blocks_per_sm)
+    if gpu.machine_code is not None:
+        bound = bind_to_table(workload, profile.cfg, behaviour, gpu, binding)
+    else:
+        bound = bind(workload, behaviour, gpu, binding)
     judged = perf_counter()
     times = (compile_s, emulated - started, judged - emulated)
-    return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times)
+    return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times, assumed)
 
 
 def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKernel | None:
@@ -253,44 +297,50 @@ def _answer(ready: BoundKernel, options: Options) -> Analysis:
 
 def _model(name: str, options: Options) -> Model:
     if name == Pipeline.name and options.occupancy_trace:
-        return Pipeline(trace_points=TRACE_POINTS)
-    return get_model(name)
+        return Pipeline(trace_points=TRACE_POINTS, full_simulation=options.full_simulation)
+    return get_model(name, full_simulation=options.full_simulation)
 
 
 def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     if kernel.resources.max_threads and launch.threads_per_block > kernel.resources.max_threads:
+        bounds = "its code is for at most" if gpu.is_amd else "its __launch_bounds__ allow"
+        hint = " (OpenCL's reqd_work_group_size or HIP's __launch_bounds__ say otherwise)" if gpu.is_amd else ""
         raise UsageError(
             f"{kernel.name}: {launch.threads_per_block} threads per block, "
-            f"its __launch_bounds__ allow {kernel.resources.max_threads}"
+            f"{bounds} {kernel.resources.max_threads}{hint}"
         )
     check_extents(gpu.occupancy, launch.grid, launch.block)
     shared = kernel.resources.shared_bytes + launch.dynamic_shared
-    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block)
+    scalars = kernel.resources.scalar_registers
+    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
 
 
 def _geometry(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+    if (code := gpu.machine_code) is not None:
+        return MemoryGeometry(
+            sector_bytes=code.transaction_bytes,
+            line_bytes=code.line_bytes,
+            banks=code.shared_banks,
+            bank_bytes=LANE_BYTES,
+            l1_bytes=code.l1_bytes,
+            l2_bytes=code.l2_bytes,
+            sm_count=gpu.device.sm_count,
+            blocks_per_sm=fits.blocks_per_sm,
+            shared_banks_serve_l1=False,
+        )
     memory = gpu.memory
     return MemoryGeometry(
         sector_bytes=memory.sector_bytes,
         line_bytes=memory.line_bytes,
         banks=memory.shared.banks,
         bank_bytes=memory.shared.bank_bytes,
-        l1_bytes=fits.l1_bytes,
+        l1_bytes=memory.l1.bytes or fits.l1_bytes,
         l2_bytes=memory.l2.bytes,
         sm_count=gpu.device.sm_count,
         blocks_per_sm=fits.blocks_per_sm,
+        l3_bytes=memory.l3.bytes if memory.l3 else 0,
+        shared_banks_serve_l1=memory.l1.bytes is None,
     )
-
-
-def _whole_blocks(kernel: Kernel, launch: Launch, part: range, seen: Profile, limits: Limits) -> Profile | None:
-    """Emulate whole blocks for their addresses; None where that would take too long."""
-    per_block = seen.steps / len(seen.blocks)
-    if per_block * len(part) > WAVE_WARP_STEPS:
-        return None
-    try:
-        return emulate(kernel, launch, blocks=list(part), limits=limits).profile
-    except EmulationLimitError:
-        return None
 
 
 def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:

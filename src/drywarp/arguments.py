@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 
 from .errors import InputFileError, UsageError
-from .kernel.kernel import Kernel, Parameter
+from .kernel.kernel import Kernel, Parameter, Symbol
 from .kernel.launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, array_buffer
+from .kernel.texture import Texture
+from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind
 
 _BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](?::(.+))?$")
+_LARGEST_VALUE = 32
+"""Bytes of the largest type that a single value is given for: four doubles."""
 _MOST_BYTES = 1 << 46
 """No GPU's address space holds a larger buffer than this many bytes."""
 
@@ -63,18 +67,38 @@ def make_launch(
     Raises UsageError for one that is unknown, missing or does not match its parameter.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
-    for name in arguments:
-        if name not in known:
-            raise UsageError(f"{kernel.name}: no parameter named {name!r}; it takes: {signature(kernel)}")
+    given = bind_arguments(kernel, arguments)
     missing = [name for name in known if name not in arguments]
     if missing:
         hint = f"{missing[0]}=f32[1024]" if known[missing[0]].pointer else f"{missing[0]}=1"
         raise UsageError(f"{kernel.name}: no value for {', '.join(missing)}; give each, as in --arg {hint}")
     if dynamic_shared < 0:
         raise UsageError(f"dynamic shared memory {dynamic_shared}: expected a number of bytes, 0 or more")
-    values = tuple(_argument(kernel, parameter, arguments[name]) for name, parameter in known.items())
-    filled = {name: _constant(kernel, name, value) for name, value in (constants or {}).items()}
-    return Launch(grid, block, values, dynamic_shared, filled, seed)
+    values = tuple(given[name] for name in known)
+    return Launch(grid, block, values, dynamic_shared, bind_constants(kernel, constants or {}), seed)
+
+
+def bind_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Argument]:
+    """Those arguments that are given, by name (`argN` where the source has none).
+
+    Raises UsageError for one that is unknown or does not match its parameter.
+    """
+    known = {parameter_name(p): p for p in kernel.parameters}
+    for name in arguments:
+        if name not in known:
+            raise UsageError(f"{kernel.name}: no parameter named {name!r}; it takes: {signature(kernel)}")
+    return {name: _argument(kernel, known[name], value) for name, value in arguments.items()}
+
+
+def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:
+    """Shared memory of a block that the buffers of OpenCL's pointers to local memory take, each from 16 bytes on."""
+    shared = [arguments.get(parameter_name(p)) for p in kernel.parameters if p.space == "shared"]
+    return sum(-(-buffer.nbytes // 16) * 16 for buffer in shared if isinstance(buffer, Buffer))
+
+
+def bind_constants(kernel: Kernel, constants: Mapping[str, Any]) -> dict[str, Argument]:
+    """Contents of `__constant__` variables by name. Raises UsageError for one that the kernel does not have."""
+    return dict(_constant(kernel, name, value) for name, value in constants.items())
 
 
 def parameter_name(parameter: Parameter) -> str:
@@ -94,7 +118,9 @@ def _type_text(parameter: Parameter) -> str:
 
 def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
-    buffer = _as_buffer(value, place)
+    if (object_ := _object(parameter, value, place)) is not None:
+        return object_
+    buffer = as_buffer(value, place)
     if (packed := _by_value(parameter, value, buffer)) is not None:
         return packed
     if buffer is not None:
@@ -108,6 +134,23 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     if parameter.pointer:
         raise UsageError(f"{place}: got {value!r}, expected a buffer or null, as in f32[1024]:random or @file.npy")
     return _scalar(parameter, value, place)
+
+
+def _object(parameter: Parameter, value: Any, place: str) -> Texture | None:
+    """The texture or surface that is given; None where it is something else that the parameter may take."""
+    given = value if isinstance(value, Texture) else None
+    if isinstance(value, str):
+        given = parse_texture(value, place, as_buffer)
+    name = parameter.type.split("::")[-1]
+    kind = "texture" if name in TEXTURE_TYPES else "surface" if name in SURFACE_TYPES else ""
+    if given is None:
+        if kind and (isinstance(value, Buffer | np.ndarray) or (isinstance(value, str) and as_buffer(value, place))):
+            raise UsageError(f"{place}: got a buffer, expected a {kind}, as in {kind}:f32[1024,1024]")
+        return None
+    if parameter.pointer or parameter.size != 8 or not same_kind(given, name):
+        got = "surface" if given.surface else "texture"
+        raise UsageError(f"{place}: got a {got}, expected {f'a {kind}' if kind else 'a value or a buffer'}")
+    return given
 
 
 def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar | None:
@@ -127,31 +170,61 @@ def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar
     return Scalar(data, value if isinstance(value, str) else f"{len(data)} bytes")
 
 
-def _constant(kernel: Kernel, name: str, value: Any) -> Buffer:
-    symbol = kernel.symbols.get(name)
-    held = [n for n, s in kernel.symbols.items() if s.space == "constant"]
-    if symbol is None or symbol.space != "constant":
+def _constant(kernel: Kernel, name: str, value: Any) -> tuple[str, Argument]:
+    """A `__constant__` variable and what it is to hold: an array, a value of its type, a texture."""
+    held = {n: s for n, s in kernel.symbols.items() if s.space == "constant"}
+    meant = [n for n in held if n == name] or [n for n in held if n.rpartition("::")[2] == name]
+    if len(meant) != 1:
         raise UsageError(f"{kernel.name}: no __constant__ variable named {name!r}; it has: {', '.join(held) or 'none'}")
-    buffer = _as_buffer(value, f"constant {name}")
-    if buffer is None:
-        raise UsageError(f"constant {name}: got {value!r}, expected a buffer, as in f32[9]:ones or @file.npy")
-    if buffer.nbytes > symbol.size:
-        raise UsageError(f"constant {name}: {buffer.nbytes} bytes given, the variable holds {symbol.size}")
-    return buffer
+    return meant[0], _constant_value(name, held[meant[0]], value)
 
 
-def _as_buffer(value: Any, place: str) -> Buffer | None:
-    """A buffer from an array, a `Buffer` or its text; None for anything that is not one."""
+def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:
+    place = f"constant {name}" + (f" ({symbol.type})" if symbol.type else "")
+    pointer = symbol.type.endswith("*")
+    variable = Parameter(0, symbol.offset, symbol.size, name, symbol.type.rstrip("*").strip())
+    if (object_ := _object(variable, value, place)) is not None:
+        return object_
+    buffer = as_buffer(value, place)
+    if buffer is not None:
+        if pointer:
+            raise UsageError(f"{place}: got a buffer, and pointers in constant memory cannot be given")
+        if buffer.nbytes > symbol.size:
+            raise UsageError(f"{place}: {buffer.nbytes} bytes given, the variable holds {symbol.size}")
+        return buffer
+    if symbol.size > _LARGEST_VALUE or symbol.type.endswith("]"):
+        raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[9]:ones or @file.npy")
+    return _scalar(variable, value, place)
+
+
+def as_buffer(value: Any, place: str) -> Buffer | None:
+    """A buffer from an array (of NumPy or read by it), a `Buffer` or its text; None for anything that is not one.
+
+    Raises UsageError naming `place` for a text that begins like a buffer's and is none.
+    """
     if isinstance(value, Buffer):
         return value
     if isinstance(value, np.ndarray) and value.ndim:
         return _held(value, place)
     if not isinstance(value, str):
-        return None
+        return _held(_array(value, place), place) if getattr(value, "shape", ()) else None
     if value.startswith("@"):
         return _held(_load(value[1:], place), place)
     match = _BUFFER.match(value.strip())
     return _parsed_buffer(match, value, place) if match else None
+
+
+def buffer_of(value: Any, place: str) -> Buffer | None:
+    """A buffer from an array, a `Buffer` or its text; None for anything that is not one. Raises UsageError."""
+    return as_buffer(value, place)
+
+
+def _array(value: Any, place: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The data of another library's array, such as a PyTorch tensor on the CPU."""
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        raise UsageError(f"{place}: {type(value).__name__} cannot be read as a NumPy array: {error}") from None
 
 
 def _held(array: np.ndarray[Any, np.dtype[Any]], place: str) -> Buffer:
@@ -212,7 +285,9 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
     if not code or struct.calcsize(code) != parameter.size:
         # A type that is not known to us, such as an enumeration: the number says what it is.
         whole = isinstance(number, int)
-        code = ({1: "<b", 2: "<h", 4: "<i", 8: "<q"} if whole else {2: "<e", 4: "<f", 8: "<d"}).get(parameter.size, "")
+        signed = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}
+        unsigned = {size: code.upper() for size, code in signed.items()}
+        code = ((signed if number < 0 else unsigned) if whole else {2: "<e", 4: "<f", 8: "<d"}).get(parameter.size, "")
         if not code:
             spelt = f"{parameter_name(parameter)}=u8[{parameter.size}]"
             raise UsageError(f"{place}: {parameter.size} bytes by value; give them as {spelt} or a .npy file's")

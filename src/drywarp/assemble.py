@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from . import __version__
 from .binding import class_totals
+from .frontends.amd_tools import amd_tool_versions
 from .frontends.toolchain import tool_versions
 from .kernel.kernel import Kernel
 from .kernel.launch import Buffer, Launch
@@ -22,7 +23,7 @@ def assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Pre
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
-    notes = [*profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
+    notes = [*kernel.notes, *ready.notes, *profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
     if gpu.compiled_for_another:
         capability = gpu.compute_capability
         notes.insert(0, f"no compiler for compute capability {capability}: predicted from {gpu.arch} machine code")
@@ -63,10 +64,16 @@ def assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Pre
         predictions=predictions,
         model=model,
         sampled_blocks=len(profile.blocks),
+        sampling=profile.sampling,
         timing=timing,
         lines=tuple(line_costs(kernel, predictions[model].node_stalls, source)),
-        versions={"drywarp": __version__, **tool_versions()},
+        versions={
+            "drywarp": __version__,
+            **(amd_tool_versions() if gpu.is_amd else tool_versions()),
+            **ready.tools,
+        },
         notes=tuple(dict.fromkeys(notes)),
+        static=ready.static,
     )
 
 

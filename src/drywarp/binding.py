@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .bound import BoundNode, BoundPath, BoundWorkload, Level, Subsystem, to_ticks
-from .hardware import Gpu, model_parameters
+from .hardware import ClassCost, Gpu, model_parameters
+from .kernel.amd import is_amd
+from .kernel.amd.matrix import matrix_shape
+from .kernel.classes import is_barrier
 from .kernel.instruction import Instruction
 from .kernel.profile import SPACE_SHARED
 from .memory.behaviour import AccessBehaviour, MemoryBehaviour
-from .workload import SLOTS, Node, Path, Workload
+from .workload import Node, Path, Workload
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding
     costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
     limits, scheduler = gpu.occupancy, gpu.scheduler
     warps = launch.warps_per_block
-    most = max(1, min(limits.max_warps_per_sm // warps, limits.max_blocks_per_sm))
+    most_blocks = (limits.max_multiwarp_blocks_per_sm if warps > 1 else None) or limits.max_blocks_per_sm
+    most = max(1, min(limits.max_warps_per_sm // warps, most_blocks))
     return BoundWorkload(
         paths=tuple(costs.path(path) for path in workload.paths),
         block_types=workload.block_types,
@@ -65,7 +69,7 @@ class _Costs:
         self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
     def path(self, path: Path) -> BoundPath:
-        return BoundPath(tuple(self.node(node) for node in path.nodes), path.program, SLOTS)
+        return BoundPath(tuple(self.node(node) for node in path.nodes), path.program, path.slots)
 
     def node(self, node: Node) -> BoundNode:
         instruction = self.instructions[node.instruction]
@@ -85,20 +89,30 @@ class _Costs:
             subsystem=self.index[cost.subsystem],
             lambda_ticks=to_ticks(lambda_),
             latency_ticks=to_ticks(latency),
-            stall_ticks=to_ticks(node.stall),
+            stall_ticks=to_ticks(self._stall(node, cost)),
             waits=node.waits,
             sets=node.sets,
             sets_read=node.sets_read,
             read_ticks=to_ticks(read),
-            barrier=instruction.opcode == "BAR" and "ARV" not in instruction.modifiers,
+            barrier=is_barrier(instruction),
             async_result=instruction.memory is not None and instruction.memory.kind in ("store", "reduction"),
             levels=levels,
             transactions=_transactions(instruction, behaviour),
             conflict_ticks=_conflict(behaviour, cost.lambda_),
         )
 
+    def _stall(self, node: Node, cost: ClassCost) -> float:
+        """Cycles until the warp's next instruction; after an AMD GPU's branch that is taken, Λ."""
+        slots = node.stall * self.gpu.scheduler.slot_cycles
+        return max(slots, cost.latency or 0.0) if node.taken else slots
+
     def _tensor(self, instruction: Instruction, usual: float) -> float:
         """λ of a matrix instruction from its shape and input type; the class's λ where unknown."""
+        if is_amd(instruction.opcode):
+            matrix = matrix_shape(instruction.opcode)
+            if matrix is None or matrix.input_type not in self.gpu.tensor:
+                return usual
+            return matrix.multiplications / self.gpu.tensor[matrix.input_type]
         shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
         kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
         if "TF32" in instruction.modifiers:
@@ -118,6 +132,7 @@ class MemoryCosts:
         self.sms, self.tail_sms = sms, blocks % sms or sms
         self.l1_latency = levels.l1.latency
         self.l2_latency = gpu.cycles(levels.l2.latency_ns, clock_mhz)
+        self.l3_latency = gpu.cycles(levels.l3.latency_ns, clock_mhz) if levels.l3 else 0.0
         self.dram_latency = gpu.cycles(levels.dram.latency_ns, clock_mhz)
         self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
         gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
@@ -150,11 +165,14 @@ class MemoryCosts:
         # The banks are those of shared memory, and a pass takes what it takes there.
         busy = max(moved, bank_pass * behaviour.passes)
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
-        beyond = self.l2_latency * (1 - far) + self.dram_latency * far
+        farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
+        beyond = self.l2_latency * (1 - far) + farthest * far
         latency = self.l1_latency * behaviour.l1_hit + beyond * miss + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
         to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
+        if levels.l3 and (to_l3 := (to_l2 * far + behaviour.dram_write * levels.sector_bytes)):
+            visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
         if to_dram:
             visited.append(self._level("dram", to_dram, self.dram_rate))
         return max(slot, busy), latency, tuple(visited)

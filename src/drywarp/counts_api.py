@@ -9,6 +9,7 @@ from . import __version__
 from .api import Options, bind_kernel
 from .counters import count_metrics
 from .counters.result import Counts
+from .errors import UsageError
 from .frontends.toolchain import tool_versions
 from .models import get_model
 from .models.pipeline import Pipeline
@@ -31,6 +32,8 @@ def count(source: str | Path, *, options: Options | None = None, **kernel: Any) 
 def counts_of(ready: BoundKernel, options: Options) -> Counts:
     """The metrics of a kernel that is bound already."""
     gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.bound
+    if gpu.is_amd:
+        raise UsageError(f"GPU {gpu.name}: the counts are those of NVIDIA's profiler (expected an NVIDIA GPU)")
     options.on_stage("simulating")
     simulated = get_model(Pipeline.name).predict(bound, [bound.warps_per_sm])
     active = simulated.achieved_occupancy_warps
@@ -60,9 +63,9 @@ def counts_of(ready: BoundKernel, options: Options) -> Counts:
         method=ready.behaviour.method,
         l2_state="warm" if options.warm_l2 else "cold",
         counts=found,
-        versions={"drywarp": __version__, **tool_versions()},
+        versions={"drywarp": __version__, **tool_versions(), **ready.tools},
         schema_version=SCHEMA_VERSION,
-        notes=tuple(dict.fromkeys([*ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
+        notes=tuple(dict.fromkeys([*ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
     )
 
 

@@ -24,6 +24,9 @@ ALPHAS = tuple(2 ** (i / 2) for i in range(19))
 MOST_WARPS = 2048
 """Where the search for a model's saturation ends."""
 
+LANE_BYTES = 4
+"""What a lane of the memory instructions moves, as in the thesis."""
+
 _CLASSES = {"memory": ("stream", "mem", "mem_coalesced"), "sfu": ("sfu",), "shared": ("smem", "shared_load")}
 _ADDS = ("add", "fp32", "fp", "comp")
 
@@ -130,10 +133,12 @@ def _cost(gpu: Gpu, names: Sequence[str]) -> tuple[float, float]:
 def _real(gpu: Gpu, partner: str) -> tuple[float, float]:
     if partner == "sfu":
         return _cost(gpu, _CLASSES[partner])
+    access = gpu.occupancy.warp_size * LANE_BYTES
     if partner == "shared":
-        return gpu.memory.shared.latency, gpu.memory.shared.bytes_per_cycle / 128
+        return gpu.memory.shared.latency, gpu.memory.shared.bytes_per_cycle / access
     dram = gpu.memory.dram
-    throughput = instruction_throughput(dram.read_gbs, gpu.device.boost_clock_mhz / 1000, gpu.device.sm_count)
+    clock_ghz = gpu.device.boost_clock_mhz / 1000
+    throughput = instruction_throughput(dram.read_gbs, clock_ghz, gpu.device.sm_count, access)
     return gpu.cycles(dram.latency_ns), throughput
 
 

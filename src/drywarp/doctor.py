@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from . import __version__
 from .errors import DrywarpError
 from .frontends import cache
+from .frontends.amd_compile import compile_probe
+from .frontends.amd_tools import amd_tool_versions, find_clang
+from .frontends.assembler import find_ptxas, ptxas_version
 from .frontends.disassemble import disassemble
 from .frontends.nvrtc import compile_program
 from .frontends.toolchain import tool_versions
@@ -37,8 +40,12 @@ def checkup() -> tuple[Part, ...]:
         Part("Python", "ok", platform.python_version(), True, "runs drywarp"),
         _platform(),
         *_toolchain(),
+        _clang(),
         _package("numba", "compiles the simulation's inner loop", needed=True),
         _cache(),
+        _assembler(),
+        _package("triton", "compiles Triton kernels", extra="triton"),
+        _package("numba_cuda", "compiles Numba kernels to PTX", extra="numba-cuda"),
         _package("zstandard", "reads fat binaries and executables compressed with zstd", extra="binaries"),
         _package("lz4", "reads fat binaries and executables compressed with LZ4", extra="binaries"),
     )
@@ -70,17 +77,43 @@ def _toolchain() -> tuple[Part, Part]:
     )
 
 
+def _clang() -> Part:
+    """Compile an OpenCL kernel for an AMD GPU, past the cache."""
+    purpose = "compiles OpenCL C and HIP for AMD GPUs"
+    try:
+        found = find_clang()
+        if found is None:
+            return Part("clang", "missing", "", False, purpose, "pip install 'drywarp[amd]'")
+        compile_probe(found)
+    except DrywarpError as error:
+        return Part("clang", "broken", "", False, purpose, str(error))
+    return Part("clang", "ok", f"{found.major} of {found.origin}", False, purpose)
+
+
 def _tool(name: str, version: str, failure: str, purpose: str) -> Part:
     if version == "missing":
         return Part(name, "missing", "", True, purpose, f"pip install nvidia-cuda-{name}")
     return Part(name, "broken" if failure else "ok", version, True, purpose, failure)
 
 
+def _assembler() -> Part:
+    purpose = "assembles PTX, which Numba kernels are compiled to as well"
+    try:
+        path = find_ptxas()
+    except DrywarpError as error:
+        return Part("ptxas", "broken", "", False, purpose, str(error))
+    if path is None:
+        return Part("ptxas", "missing", "", False, purpose, "pip install 'drywarp[ptx]'")
+    version = ptxas_version(path)
+    return Part("ptxas", "ok" if version else "broken", version, False, f"{purpose}: {path}")
+
+
 def _package(name: str, purpose: str, *, needed: bool = False, extra: str = "") -> Part:
+    label = name.replace("_", "-")
     if importlib.util.find_spec(name) is None:
         remedy = f"pip install 'drywarp[{extra}]'" if extra else f"pip install {name}"
-        return Part(name, "missing", "", needed, purpose, remedy)
-    return Part(name, "ok", importlib.metadata.version(name), needed, purpose)
+        return Part(label, "missing", "", needed, purpose, remedy)
+    return Part(label, "ok", importlib.metadata.version(name), needed, purpose)
 
 
 def _cache() -> Part:
@@ -99,7 +132,7 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
     """The documented JSON object."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__, **tool_versions()},
+        "versions": {"drywarp": __version__, **tool_versions(), **amd_tool_versions()},
         "healthy": healthy(parts),
         "parts": [
             {

@@ -38,6 +38,10 @@ class EmulationError(DrywarpError):
     """The kernel did something that cannot go on: an access outside every buffer, an unknown opcode."""
 
 
+class StarvationError(EmulationError):
+    """Threads wait in a loop for what no emulated thread does; blocks that were not emulated may do it."""
+
+
 class UnsupportedInstructionError(EmulationError):
     """An opcode that the emulator does not execute; never skipped in silence."""
 

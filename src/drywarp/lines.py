@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from .kernel.classes import is_barrier
 from .kernel.kernel import Kernel
 from .result import LineCost
 
@@ -19,7 +20,7 @@ def line_costs(kernel: Kernel, node_stalls: Mapping[int, Mapping[str, float]], s
     for index, stalls in node_stalls.items():
         for reason, cycles in stalls.items():
             # A barrier never branches: what follows it is the next instruction.
-            after_barrier = index > 0 and kernel.instructions[index - 1].opcode == "BAR"
+            after_barrier = index > 0 and is_barrier(kernel.instructions[index - 1])
             shown = index - 1 if reason == "barrier" and after_barrier else index
             place = kernel.instructions[shown].source
             reasons = by_line.setdefault((place.file, place.line) if place else ("", 0), {})

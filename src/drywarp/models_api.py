@@ -62,9 +62,10 @@ def _real(
     ready = with_memory(ready, options.memory, ready.measured)
     bound = with_producers(ready)
     at = tuple(curve_occupancies(bound, occupancies))
+    full = options.full_simulation
     options.on_stage("asking every model")
-    found = _ask(models, lambda name: counts.scale(get_model(name).predict(bound, at)))
-    notes = (*ready.profile.notes, *ready.behaviour.notes, *bound.notes)
+    found = _ask(models, lambda name: counts.scale(get_model(name, full_simulation=full).predict(bound, at)))
+    notes = (*ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes)
     answer = _comparison(ready.kernel.name, str(ready.kernel.source_file), ready.gpu, at, bound, found, {}, notes)
     sources = sources_of_kernel(ready.measured is not None and options.memory != "emulated", counts.matters)
     return replace(answer, input_sources=sources)
@@ -101,7 +102,7 @@ def _abstract(
     varies = occupancy_matters(file)
 
     def predict(name: str) -> Prediction:
-        model = get_model(name)
+        model = get_model(name, full_simulation=options.full_simulation)
         if not varies:
             return model.predict(bound, at)
         curve = [point for warps in at for point in model.predict(bind_at(warps), (warps,)).curve]

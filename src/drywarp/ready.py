@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from .kernel.launch import Launch
 from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .memory.behaviour import MemoryBehaviour
+from .static import StaticReport
 from .workload import Workload
 
 DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
@@ -25,11 +26,15 @@ DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
 class Options:
     """What an analysis takes besides the kernel, the GPU and the launch.
 
-    `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None
-    samples (see `drywarp.emulator`). `occupancies` None spreads the curve over all that are possible.
-    `on_stage` is told what is being done, for a display of progress. `occupancy_trace` asks for the
-    number of active warps over time. `profile` is a profiler's export whose figures take the place of emulated ones;
-    `memory` the mapper of accesses (see `drywarp.measured`), None: averaged where there is a profile, else emulated.
+    `clock_mhz` None is the GPU file's boost clock; `scheduler` None its own policy; `blocks` None samples (see
+    `drywarp.emulator`), and `confidence` says how closely where blocks differ. `occupancies` None spreads the curve
+    over all that are possible. `on_stage` is told what is being done, for a display of progress. `occupancy_trace`
+    asks for the number of active warps over time. `profile` is a profiler's export whose figures take the place of
+    emulated ones; `memory` the mapper of accesses (see `drywarp.measured`), None: averaged where there is a
+    profile, else emulated. `static` follows the code without running it (docs/static.md): what the launch leaves
+    out is assumed; `trips` (turns by loop), `taken` (share by line) and `access` (pattern by line) steer that.
+    `full_simulation` simulates every instruction of the share: no jumps over steady states, which change no number,
+    and no extrapolation.
     """
 
     clock_mhz: float | None = None
@@ -43,14 +48,21 @@ class Options:
     occupancy_trace: bool = False
     profile: Path | None = None
     memory: str | None = None
+    static: bool = False
+    trips: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, float] = field(default_factory=dict)
+    access: Mapping[str, str] = field(default_factory=dict)
+    full_simulation: bool = False
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
 class BoundKernel:
     """A kernel with its launch, emulated, its memory accesses judged, and bound to a GPU: ready for models.
 
-    `source` is the source text where it was given as such; the times are seconds of wall time. `measured` is
-    what a profile says of this launch, where one was given.
+    `source` is the source text where it lies in no file; the times are seconds of wall time. `static` is
+    what was assumed where nothing was emulated, `measured` what a profile says of this launch, where one was given.
+    `notes` say what was decided before any model was asked; `tools` are versions of compilers besides drywarp's own.
     """
 
     kernel: Kernel
@@ -65,4 +77,7 @@ class BoundKernel:
     compile_s: float
     emulate_s: float
     memory_s: float
+    static: StaticReport | None = None
     measured: MeasuredKernel | None = None
+    notes: tuple[str, ...] = ()
+    tools: Mapping[str, str] = field(default_factory=dict)

@@ -8,8 +8,10 @@ from typing import Any
 
 from .kernel.kernel import Resources
 from .kernel.launch import Dim3
+from .kernel.sampling import Sampling
 from .models.base import CurvePoint, Prediction
 from .pipeline.occupancy import OccupancyTrace
+from .static.report import StaticReport, static_dict
 
 SCHEMA_VERSION = 1
 """Version of the JSON contract; raised when a key is renamed or changes its meaning."""
@@ -31,7 +33,7 @@ class OccupancyResult:
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """Memory figures of the whole grid: counts of 32-byte sectors, bytes, and rates 0..1.
+    """Memory figures of the whole grid: counts of sectors (32 bytes; on AMD GPUs their file's), bytes, and rates 0..1.
 
     A rate is None where nothing was accessed. `l2_method` says how L2 and DRAM figures were found.
     """
@@ -104,7 +106,8 @@ class Analysis:
     """The answer for one kernel, launch and GPU.
 
     `predictions` maps model name to its prediction; `model` is the one that is believed. `time_s` is
-    the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says.
+    the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says. `static` is
+    what was assumed where nothing was emulated, else None.
     """
 
     kernel: str
@@ -134,7 +137,9 @@ class Analysis:
     versions: Mapping[str, str]
     lines: tuple[LineCost, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    sampling: Sampling | None = None
     measured: MeasuredComparison | None = None
+    static: StaticReport | None = None
 
     @property
     def prediction(self) -> Prediction:
@@ -197,6 +202,7 @@ class Analysis:
                 "warp_instructions": _count(self.warp_instructions),
                 "by_class": {name: _count(value) for name, value in self.by_class.items()},
             },
+            **({"sampling": _sampling(self.sampling)} if self.sampling else {}),
             "memory": {
                 "global_load_sectors": self.memory.global_load_sectors,
                 "global_store_sectors": self.memory.global_store_sectors,
@@ -230,6 +236,7 @@ class Analysis:
             ],
             **({"measured": _measured(self.measured)} if self.measured else {}),
             **({"occupancy_trace": _trace(believed.occupancy_trace)} if believed.occupancy_trace else {}),
+            **({"static": static_dict(self.static)} if self.static else {}),
             "timing": {
                 "compile_s": self.timing.compile_s,
                 "emulate_s": self.timing.emulate_s,
@@ -286,6 +293,18 @@ def _measured(found: MeasuredComparison) -> dict[str, Any]:
 def _count(value: float) -> int | float:
     """Whole numbers as integers; a sampled estimate may have a fraction."""
     return round(value) if abs(value - round(value)) < 1e-6 * max(1.0, value) else value
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "blocks": sampling.blocks,
+        "of": sampling.of,
+        "estimate": _count(sampling.estimate),
+        "low": None if sampling.low is None else _count(sampling.low),
+        "high": None if sampling.high is None else _count(sampling.high),
+        "confidence": sampling.confidence,
+        "basis": sampling.basis,
+    }
 
 
 def _trace(trace: OccupancyTrace) -> dict[str, Any]:

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from .bound import BlockType, Item, Repeat
+from .counted_waits import Dependences, spread_counted_waits
 from .kernel.cfg import ControlFlowGraph
 from .kernel.instruction import Instruction
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
 from .kernel.operand import Immediate, Special
 from .kernel.profile import Profile
+from .outstanding import Dependences as CountedDependences
+from .outstanding import counts_accesses, dependences
 
 SCOREBOARDS = 6
 ASYNC_SLOT = SCOREBOARDS
@@ -36,7 +39,8 @@ class Node:
 
     `waits` are the slots that must be ready; `sets` the slot of its result, `sets_read` that of its
     operands having been read (-1: none). `stall` is the compiler's distance to the next instruction,
-    in cycles.
+    in issue slots of the warp. `taken` marks an AMD GPU's branch that mostly goes elsewhere than to the next
+    instruction; the others' stall counts say what a branch costs.
     """
 
     instruction: int
@@ -44,15 +48,20 @@ class Node:
     sets: int
     sets_read: int
     stall: int
+    taken: bool = False
 
 
 @dataclass(frozen=True)
 class Path:
-    """One distinct warp path: nodes, their order with loops as loops, and mean active lanes per node."""
+    """One distinct warp path: nodes, their order with loops as loops, and mean active lanes per node.
+
+    An instruction may be several nodes, with different slots. `slots` is how many slots the nodes use.
+    """
 
     nodes: tuple[Node, ...]
     program: tuple[Item, ...]
     lanes: tuple[float, ...]
+    slots: int = SLOTS
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ class Workload:
 def build_workload(profile: Profile) -> Workload:
     """Turn an emulated profile into a workload."""
     instructions = profile.kernel.instructions
-    paths = tuple(_path(instructions, profile.cfg, path.blocks, path.lanes) for path in profile.paths)
+    size = profile.launch.warp_size
+    paths = tuple(_path(instructions, profile.cfg, path.blocks, path.lanes, size) for path in profile.paths)
     weights: dict[tuple[int, ...], float] = {}
     for sample in profile.blocks:
         weights[sample.paths] = weights.get(sample.paths, 0.0) + sample.weight
@@ -97,15 +107,20 @@ def node_of(instructions: Sequence[Instruction], index: int) -> Node:
 
 
 def _counted_wait(instruction: Instruction) -> tuple[int, ...]:
-    """Slots that a `DEPBAR.LE SB0, count, {4,3}` waits for: SB0 where the count is 0, and the set in braces.
-
-    A count above 0 lets that many stay outstanding; taking it as no wait is the optimistic bound.
-    """
-    counts = [o.value for o in instruction.operands if isinstance(o, Immediate)]
+    """Slots that a `DEPBAR.LE SB0, 0x0, {4,3}` waits for: SB0 where the count is 0, and the set in braces."""
     names = [o.name for o in instruction.operands if isinstance(o, Special)]
     whole = [int(board) for name in names if name.startswith("{") for board in re.findall(r"\d", name)]
-    counted = [int(name[2:]) for name in names if name.startswith("SB")] if counts == [0] else []
-    return (*whole, *counted, *([ASYNC_SLOT] if counted else []))
+    board, count = _scoreboard_and_count(instruction)
+    return (*whole, *([board, ASYNC_SLOT] if count == 0 else []))
+
+
+def _scoreboard_and_count(instruction: Instruction) -> tuple[int, int]:
+    """The scoreboard of a DEPBAR.LE and how many may stay outstanding; (-1, -1) for any other instruction."""
+    if instruction.opcode != "DEPBAR":
+        return -1, -1
+    counts = [int(o.value) for o in instruction.operands if isinstance(o, Immediate)]
+    boards = [int(o.name[2:]) for o in instruction.operands if isinstance(o, Special) and o.name.startswith("SB")]
+    return (boards[0], counts[0]) if boards and counts else (-1, -1)
 
 
 def _path(
@@ -113,22 +128,56 @@ def _path(
     cfg: ControlFlowGraph,
     blocks: npt.NDArray[np.int32],
     lanes: npt.NDArray[np.float32],
+    warp_size: int,
 ) -> Path:
     tree = fold(blocks.tolist(), cfg)
+    counted = dependences(instructions, cfg, blocks.tolist()) if counts_accesses(instructions) else None
     order = sorted(set(blocks.tolist()))
     node_index: dict[int, int] = {}
     nodes: list[Node] = []
     node_lanes: list[float] = []
     for block in order:
-        mean = float(lanes[blocks == block].mean()) if len(lanes) else 32.0
+        mean = float(lanes[blocks == block].mean()) if len(lanes) else float(warp_size)
         for index in range(cfg.blocks[block].start, cfg.blocks[block].end):
             node_index[index] = len(nodes)
-            nodes.append(node_of(instructions, index))
+            made = node_of(instructions, index) if counted is None else _counted_node(instructions, index, counted)
+            nodes.append(made)
             node_lanes.append(mean)
     spans = {
         block: tuple(node_index[i] for i in range(cfg.blocks[block].start, cfg.blocks[block].end)) for block in order
     }
-    return Path(tuple(nodes), _items(tree, spans), tuple(node_lanes))
+    if counted is not None:
+        return Path(tuple(nodes), _items(tree, spans), tuple(node_lanes), counted.slots)
+    return _with_counted_waits(instructions, Path(tuple(nodes), _items(tree, spans), tuple(node_lanes)))
+
+
+def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:
+    """The path with waits for all but the last few made waits for slots (see `counted_waits`)."""
+    given = []
+    for node in path.nodes:
+        board, count = _scoreboard_and_count(instructions[node.instruction])
+        given.append(Dependences(node.waits, node.sets, node.sets_read, (board, count) if count > 0 else None))
+    commits = [node.sets for node in path.nodes if instructions[node.instruction].opcode == "LDGDEPBAR"]
+    spread = spread_counted_waits(given, path.program, SLOTS, ASYNC_SLOT, commits[0] if commits else None)
+    if spread is None:
+        return path
+    nodes = tuple(
+        replace(path.nodes[origin], waits=made.waits, sets=made.sets, sets_read=made.sets_read)
+        for origin, made in zip(spread.origins, spread.nodes, strict=True)
+    )
+    return Path(nodes, spread.program, tuple(path.lanes[origin] for origin in spread.origins), spread.slots)
+
+
+def _counted_node(instructions: Sequence[Instruction], index: int, counted: CountedDependences) -> Node:
+    """The node of an AMD instruction, whose dependences the counters state."""
+    return Node(
+        instruction=index,
+        waits=counted.waits.get(index, ()),
+        sets=counted.sets.get(index, -1),
+        sets_read=-1,
+        stall=instructions[index].control.stall,
+        taken=index in counted.taken,
+    )
 
 
 def _items(tree: Sequence[Item], spans: dict[int, tuple[int, ...]]) -> tuple[Item, ...]:

@@ -49,6 +49,12 @@ def test_the_total_counts_each_launch_as_often_as_it_runs(folder: Path) -> None:
     assert document["time_s"] == pytest.approx(3 * first["prediction"]["time_s"] + second["prediction"]["time_s"])
 
 
+def test_grids_may_be_sums(folder: Path) -> None:
+    (folder / "l.toml").write_text(LAUNCHES.replace("grid = 64", 'grid = "cdiv(n,256)"'))
+    document = json.loads(run("analyze", "k.cu", "--launches", "l.toml", "--json", cwd=folder).stdout)
+    assert document["launches"][0]["launch"]["grid"] == [64, 1, 1]
+
+
 def test_the_table_has_a_row_a_launch(folder: Path) -> None:
     lines = run("analyze", "k.cu", "--launches", "l.toml", cwd=folder).stdout.splitlines()
     assert any(line.startswith("first  ") for line in lines)
@@ -62,6 +68,10 @@ def test_the_table_has_a_row_a_launch(folder: Path) -> None:
         ("times = 3", "tmes = 3", "l.toml: Object contains unknown field `tmes`"),
         ("times = 3", "times = 0", "l.toml: Expected `int` >= 1"),
         ("grid = 64\n", "", "l.toml: Object missing required field `grid`"),
+        ("block = [256]\n", "", "l.toml: launch 1: k.cu: no block given"),
+        ("times = 3", "config = -1", "l.toml: Expected"),
+        ("times = 3", "config = 1", "l.toml: launch 1: k.cu: --config is for the configurations of triton.autotune"),
+        ("grid = 64", 'grid = "cdiv(m,2)"', "l.toml: launch 1: grid 'cdiv(m,2)': unknown name 'm'"),
         ("grid = 64", "grid = [1, 2, 3, 4]", "l.toml: Expected"),
         ("grid = 64", "grid = ", "l.toml: not TOML"),
         ('args = { a = "f32[256]" }', "", "l.toml: launch 2: second: no value for a"),

@@ -24,6 +24,12 @@ def test_doctor_finds_a_working_toolchain(tmp_path: Path) -> None:
     assert {p["name"]: p["state"] for p in document["parts"]}["nvrtc"] == "ok"
     assert result.returncode == 0
     assert "nvdisasm" in run("doctor", cwd=tmp_path).stdout
+    # The parts for other inputs than CUDA C++ are told of, whether they are there or not.
+    extras = {p["name"]: p for p in document["parts"] if p["name"] in ("ptxas", "triton", "numba-cuda")}
+    assert len(extras) == 3
+    for part in extras.values():
+        assert not part["needed"]
+        assert part["state"] == "ok" or part["remedy"].startswith("pip install 'drywarp[")
 
 
 def test_doctor_says_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

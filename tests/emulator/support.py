@@ -10,7 +10,8 @@ import numpy as np
 from drywarp.emulator import Emulation, Limits, emulate
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Buffer, Dim3, Launch, Scalar, array_buffer
+from drywarp.kernel.launch import Argument, Buffer, Dim3, Launch, Scalar, array_buffer
+from drywarp.kernel.texture import Texture
 
 ARCHES = ("sm_80", "sm_90")
 
@@ -24,8 +25,8 @@ def scalar(value: Any) -> Scalar:
     return Scalar(value.tobytes(), str(value))
 
 
-def argument(value: Any) -> Buffer | Scalar:
-    if isinstance(value, Buffer | Scalar):
+def argument(value: Any) -> Argument:
+    if isinstance(value, Buffer | Scalar | Texture):
         return value
     return array_buffer(value) if isinstance(value, np.ndarray) else scalar(value)
 

@@ -232,14 +232,35 @@ extern "C" __global__ void k(volatile int* flag, int* o) {
     assert set(o[:32].tolist()) == {42}
 
 
-def test_printf_and_assert_are_stubs(arch):
+def test_switch_on_a_value_that_all_threads_share(arch):
     source = """
-#include <cstdio>
-extern "C" __global__ void k(int* o) {
-  int t = threadIdx.x;
-  if (t == 3) printf("value %d\\n", o[t]);
-  o[t] = t + 1;
+extern "C" __global__ void k(int* o, int n, int m) {
+  int i = threadIdx.x, x = o[i];
+#pragma unroll 1
+  for (int j = 0; j < m; ++j) {
+    switch ((n + j) & 15) {
+      case 0: x = x * 3 + 1; break;
+      case 1: x ^= 77; break;
+      case 2: x = x / 3; break;
+      case 3: x = __popc(x); o[i + 32] = x; break;
+      case 4: x = x * x; break;
+      case 5: x -= 9; o[i + 64] = x; break;
+      case 6: x = ~x; break;
+      case 7: x = x << 3; break;
+      case 8: x = x % 7; break;
+      case 9: x += o[i + 1]; break;
+      case 12: o[i + 96] = x; break;
+      case 13: x ^= i;
+    }
+  }
+  o[i] = x;
 }"""
-    e = run(source, 1, 32, np.zeros(32, np.int32), arch=arch)
-    np.testing.assert_array_equal(e.buffer("o"), np.arange(1, 33))
-    assert any("outside the kernel" in note for note in e.profile.notes)
+    start = RNG.integers(0, 1000, 128).astype(np.int32)
+    counted = np.array([bin(v).count("1") for v in ((start[:32].astype(np.int64) * 3 + 1) ^ 77) // 3])
+    squared = counted * counted - 9
+    # The last thread's neighbour has been overwritten by then.
+    added = np.fmod(~squared << 3, 7) + np.append(start[1:32], counted[0])
+    # On sm_120 the jump is a uniform one.
+    for machine in (arch, "sm_75" if arch == "sm_80" else "sm_120"):
+        o = run(source, 1, 32, start, 0, 14, arch=machine).buffer("o").reshape(4, 32)
+        np.testing.assert_array_equal(o, [added ^ np.arange(32), counted, squared, added])

@@ -39,7 +39,7 @@ def test_store_beyond_a_buffer(arch):
     with pytest.raises(EmulationError) as error:
         run(source, 4, 32, FLOATS, 128, arch=arch)
     text = message(error)
-    assert re.search(r"k at 0x[0-9a-f]{4} \(.*kernel\.cu:4\): global store of 4 bytes out of bounds", text)
+    assert re.search(r"k at 0x[0-9a-f]{4} \(.*<source>:4\): global store of 4 bytes out of bounds", text)
     assert "at address 0x7f0000000190, block (3, 0, 0) thread (4, 0, 0)" in text
     assert "0 bytes (0 elements of f32) beyond the end of out of 400 bytes" in text
 
@@ -140,7 +140,7 @@ def test_unsupported_opcode_is_refused_only_when_reached(arch):
         run(kernel, 1, 32, np.zeros(32, np.int32), 1, arch=arch)
     pc = next(i.pc for i in changed if i.opcode == "QQQ")
     assert f"k at {pc:#06x} (" in message(error)
-    assert "kernel.cu:2): QQQ.X7 is not supported by the emulator (opcode)" in message(error)
+    assert "<source>:2): QQQ.X7 is not supported by the emulator (opcode)" in message(error)
 
 
 def test_unsupported_modifier_is_named(arch):
@@ -162,7 +162,7 @@ def test_deadlock_at_a_barrier_names_who_waits(arch):
         run(source, 1, 96, np.zeros(96, np.int32), arch=arch)
     text = message(error)
     assert "deadlock, no warp can run: 2 warps wait at 0x" in text
-    assert "kernel.cu:3) for other warps of its block at a barrier" in text
+    assert "<source>:3) for other warps of its block at a barrier" in text
 
 
 def test_trap(arch):

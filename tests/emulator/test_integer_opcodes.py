@@ -211,3 +211,23 @@ def test_integer_operations(arch):
                 wrong.append(f"{name}({x:#x}, {y:#x}, {z:#x}) gave {int(o[n, i]):#x}, not {want:#x}")
                 break
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
+def test_64_bit_minima(arch):
+    source = """
+extern "C" __global__ void k(const long long* a, long long* o, int n, long long all) {
+  int i = threadIdx.x;
+  o[i] = min(a[i], a[i + n]);
+  o[i + n] = max(a[i], a[i + n]);
+  o[i + 2 * n] = min((unsigned long long)a[i], (unsigned long long)a[i + n]);
+  o[i + 3 * n] = max(a[blockIdx.x], all) + i;
+}"""
+    a = RNG.integers(-(2**63), 2**63, 64)
+    a[:4] = [0, -1, 5, -(2**63)]
+    o = run(source, 1, 32, a, np.zeros(128, np.int64), 32, np.int64(7), arch=arch).buffer("o").reshape(4, 32)
+    x, y = a[:32], a[32:]
+    np.testing.assert_array_equal(o[0], np.minimum(x, y))
+    np.testing.assert_array_equal(o[1], np.maximum(x, y))
+    np.testing.assert_array_equal(o[2], np.minimum(x.view(np.uint64), y.view(np.uint64)).view(np.int64))
+    np.testing.assert_array_equal(o[3], np.maximum(a[0], 7) + np.arange(32))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.emulator import buffer_content
-from drywarp.emulator.program import DecodedBlock
+from drywarp.emulator.operands import Touched
 from drywarp.emulator.sampling import sample_blocks
 from drywarp.errors import UsageError
 from drywarp.kernel.launch import Buffer
@@ -121,9 +121,9 @@ extern "C" __global__ void k(const float* x, float* o, int n) {
   }
 }"""
     gathered = []
-    gather = DecodedBlock.gather
+    gather = Touched.gather
     monkeypatch.setattr(
-        DecodedBlock, "gather", lambda block, frame: (gathered.append(frame.rows), gather(block, frame))
+        Touched, "gather", lambda block, frame: (gathered.append(frame.rows), gather(block, frame))
     )
     x = np.random.default_rng(3).random((6, 1024)).astype(np.float32)
     o = run(source, 6, 1024, x, np.zeros(6, np.float32), 1024, arch=arch).buffer("o")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
+from drywarp.emulator import Limits, emulate
 from drywarp.emulator.refine import explains
 from drywarp.emulator.sampling import stratified
+from drywarp.emulator.session import Session
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch import Dim3, Launch
@@ -71,4 +72,5 @@ def test_a_cut_must_make_its_strata_uniform() -> None:
     launch = launch_of(kernel, (40, 30, 1), (32, 4, 1), 600, 100, 1)
     for cuts, uniform in ((((18, 19), (25,), ()), True), (((10,), (), ()), False)):
         listed = [linear for linear, _ in stratified(launch.grid, cuts)]
-        assert explains(cuts, emulate(kernel, launch, blocks=listed).profile) is uniform
+        known = Session(kernel, launch, Limits()).signatures(listed)
+        assert explains(cuts, launch.grid, known) is uniform

@@ -104,3 +104,20 @@ def test_matrix_multiply_accumulate(arch, case):
     got = run(source, 1, 32, *arrays, arch=arch).buffer("c")
     want = packed(fragment_c(a @ b + c), d_kind).reshape(32, -1)
     np.testing.assert_array_equal(np.ascontiguousarray(got).view(np.uint32).reshape(32, -1), want)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("mode", ["", ".satfinite"])
+def test_integer_sums_wrap_or_saturate(mode, sign):
+    start = sign * (2**31 - 1000)
+    source = f"""extern "C" __global__ void k(int* c, int a, int b, int start) {{
+  int d[4] = {{start, start, start, start}};
+  asm volatile("mma.sync.aligned.m16n8k32.row.col{mode}.s32.s8.s8.s32 {{%0, %1, %2, %3}}, {{%4, %4, %4, %4}}, "
+               "{{%5, %5}}, {{%0, %1, %2, %3}};" : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a), "r"(b));
+  for (int i = 0; i < 4; ++i) c[threadIdx.x * 4 + i] = d[i]; }}"""
+    hundreds, others = 0x64646464, 0x64646464 if sign > 0 else 0x9C9C9C9C - 2**32
+    got = run(source, 1, 32, np.zeros(128, np.int32), hundreds, others, start).buffer("c")
+    exact = start + sign * 32 * 100 * 100
+    limit = 2**31 - 1 if sign > 0 else -(2**31)
+    wrapped = (exact + 2**31) % 2**32 - 2**31
+    assert set(got.tolist()) == {limit if mode else wrapped}

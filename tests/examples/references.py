@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from drywarp import surface, texture
+
 Arrays = dict[str, Any]
 
 
@@ -200,6 +202,31 @@ def black_scholes(arguments: Arrays) -> Arrays:
     return {"call": call.astype(np.float32), "put": put.astype(np.float32)}
 
 
+def texture_filter(arguments: Arrays) -> Arrays:
+    size, out = arguments["size"], arguments["out"].buffer.array.copy()
+    image = arguments["image"].buffer.array.astype(np.float64)
+    cosine, sine, centre = (np.float32(v) for v in (arguments["cosine"], arguments["sine"], 0.5 * size))
+    step = np.arange(size, dtype=np.float32) + np.float32(0.5) - centre
+    dx, dy = np.meshgrid(step, step)
+    # Whether the compiler fuses these is its own affair: the arguments make every product exact.
+    at_x, at_y = centre + cosine * dx - sine * dy, centre + sine * dx + cosine * dy
+    (left, right, across), (top, bottom, down) = (_texels(at, image.shape[0]) for at in (at_x, at_y))
+    upper = (1 - across) * image[top, left] + across * image[top, right]
+    lower = (1 - across) * image[bottom, left] + across * image[bottom, right]
+    value = ((1 - down) * upper + down * lower).astype(np.float32)
+    x, y = np.meshgrid(np.arange(size), np.arange(size))
+    out[:size, :size] = value * arguments["shade"].buffer.array[(x ^ y) & 255]
+    return {"out": out}
+
+
+def _texels(at: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The texels before and after some coordinates, clamped, and the latter's weight in eight bits."""
+    place = at.astype(np.float64) - 0.5
+    low = np.floor(place).astype(np.int64)
+    weight = np.floor((place - low) * 256 + 0.5) / 256
+    return np.clip(low, 0, size - 1), np.clip(low + 1, 0, size - 1), weight
+
+
 def _normal_cdf(x: np.ndarray) -> np.ndarray:
     return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
 
@@ -296,5 +323,11 @@ EXAMPLES = [
         {"call": np.zeros(1152, np.float32), "put": np.zeros(1152, np.float32), "price": _between(20, 30, 1152, 1),
          "strike": _between(20, 30, 1152, 2), "years": _between(0.5, 2, 1152, 3), "rate": 0.02, "volatility": 0.3,
          "n": 1152}, black_scholes, ulps=64,
+    ),
+    Example(
+        "texture_filter.cu", (4, 13, 1), (32, 8, 1),
+        {"image": texture(_random(100, 100), filter="linear", address="clamp"), "shade": texture(_random(256)),
+         "out": surface(_random(100, 100, seed=9)), "size": 100, "cosine": 0.75, "sine": 0.625}, texture_filter,
+        ulps=2,
     ),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from drywarp.arguments import make_launch
 from drywarp.emulator import emulate
 from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.kernel.texture import Texture
 
 from .references import EXAMPLES, Example
 
@@ -18,6 +20,11 @@ FOLDER = Path(__file__).parents[2] / "examples"
 
 def _name(example: Example) -> str:
     return "-".join([example.file, *example.defines.values()])
+
+
+def _array(value: Any) -> Any:
+    """The array of a texture, or the value itself."""
+    return value.buffer.array if isinstance(value, Texture) else value
 
 
 def _ulps(left: np.ndarray, right: np.ndarray) -> int:
@@ -51,11 +58,11 @@ def test_every_example_file_has_a_reference() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=_name)
 def test_the_callers_arrays_stay_as_they_were(example: Example) -> None:
-    before = {name: np.copy(value) for name, value in example.arguments.items()}
+    before = {name: np.copy(_array(value)) for name, value in example.arguments.items()}
     kernel = compile_cuda(FOLDER / example.file, arch="sm_80", options=CudaOptions(example.defines))
     emulate(kernel, make_launch(kernel, example.grid, example.block, example.arguments), blocks=1)
     for name, value in before.items():
-        np.testing.assert_array_equal(example.arguments[name], value)
+        np.testing.assert_array_equal(_array(example.arguments[name]), value)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=_name)

@@ -98,7 +98,9 @@ def test_fat_binaries_hold_machine_code_packed_or_not(tmp_path: Path, flags: int
     assert load(tmp_path, data, "sm_80").arch == "sm_80"  # type: ignore[attr-defined]
     assert load(tmp_path, data, "sm_90").arch == "sm_90"  # type: ignore[attr-defined]
     assert load(tmp_path, data, "sm_86").arch == "sm_80"  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match=r"no machine code that runs on sm_75 \(it holds: sm_80, sm_90\)"):
+    with pytest.raises(
+        UsageError, match=r"no machine code that runs on sm_75 \(it holds: sm_80, sm_90, PTX for sm_90\)"
+    ):
         load(tmp_path, data, "sm_75")
 
 
@@ -131,10 +133,11 @@ def test_instances_of_a_template_are_told_apart_by_symbol(tmp_path: Path) -> Non
         (container((2, 80, 0, CUBIN_80))[:500], "truncated fat binary"),
         (container((2, 80, 0x8000, b"not zstd at all")), "damaged compressed machine code"),
         (container((2, 80, 0x2000, b"not lz4")), "damaged compressed machine code"),
-        (container((1, 80, 0, b"only ptx")), "it holds: PTX only"),
+        (container((1, 80, 0, b"no text of ptx")), "damaged PTX in a fat binary"),
+        (container((1, 90, 0, b".version 8.0")), "it holds: PTX for sm_90"),
         (CUBIN_80[:48] + struct.pack("<I", 0x01000104) + CUBIN_80[52:], "unknown architecture"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_files_are_one_line(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises((InputFileError, UsageError), match=r"file\.bin: ") as caught:
@@ -171,3 +174,33 @@ def test_what_nvcc_writes(tmp_path: Path) -> None:
         pytest.skip(f"nvcc cannot build here: {made.stderr.strip()[:100]}")
     path = tmp_path / "program"
     assert load_binary(path, path.read_bytes(), arch="sm_80", entry="scale").parameters[1].size == 4
+
+
+PTX = (Path(__file__).parents[2] / "examples" / "axpy.ptx").read_text()
+
+
+def ptx_for(number: int) -> bytes:
+    return PTX.replace("sm_70", f"sm_{number}").replace(".version 7.0", ".version 8.0").encode() + b"\0"
+
+
+def test_ptx_is_assembled_where_no_machine_code_runs(tmp_path: Path) -> None:
+    packed = zstandard.ZstdCompressor().compress(ptx_for(75))
+    data = container((1, 75, 0, ptx_for(75)), (1, 90, 0, ptx_for(90)), (2, 90, 0, CUBIN_90))
+    assembled = load(tmp_path, data, "sm_80", entry="axpy")
+    assert assembled.arch == "sm_80"  # type: ignore[attr-defined]
+    assert [p.name for p in assembled.parameters] == ["x", "y", "a", "n"]  # type: ignore[attr-defined]
+    # Machine code goes before PTX.
+    assert load(tmp_path, data, "sm_90").name == "scale"  # type: ignore[attr-defined]
+    assert len(packed) < len(ptx_for(75))
+    with pytest.raises(UsageError, match=r"no kernel named 'scale'; it holds: axpy"):
+        load(tmp_path, host_elf(data), "sm_80")
+
+
+def test_compressed_ptx(tmp_path: Path) -> None:
+    text = ptx_for(75)
+    packed = zstandard.ZstdCompressor().compress(text)
+    stored = packed + bytes(-len(packed) % 8)
+    entry = struct.pack("<HHIQI", 1, 0x101, 64, len(stored), len(packed))
+    entry += struct.pack("<IHHI", 0, 8, 1, 75).ljust(20, b"\0") + struct.pack("<QQQ", 0x8000, 0, len(text)) + stored
+    data = struct.pack("<IHHQ", fatbin.MAGIC, 1, 16, len(entry)) + entry
+    assert load(tmp_path, data, "sm_86", entry=None).arch == "sm_86"  # type: ignore[attr-defined]

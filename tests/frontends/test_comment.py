@@ -32,7 +32,7 @@ def test_what_a_comment_may_say(text: str, expected: LaunchComment) -> None:
     assert launch_comment(text, "k.cu") == expected
 
 
-OPTIONS = "--grid, --block, --shared, --entry, --std, --arg, --const, -D"
+OPTIONS = "--grid, --block, --shared, --entry, --std, --config, --arg, --const, -D"
 
 
 @pytest.mark.parametrize(

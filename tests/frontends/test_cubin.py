@@ -35,7 +35,7 @@ def test_parameters_are_laid_out_like_a_struct(variables: Kernel) -> None:
 
 
 def test_constant_and_device_variables(variables: Kernel) -> None:
-    assert variables.symbols["coefficient"] == Symbol("constant", 0, 36)
+    assert variables.symbols["coefficient"] == Symbol("constant", 0, 36, "float[]")
     assert len(variables.constant_banks[3]) == 36
     table, counter = variables.symbols["table"], variables.symbols["counter"]
     assert (table.space, table.size, counter.space, counter.size) == ("global", 16, "global", 4)
@@ -79,6 +79,7 @@ def test_spills_are_reported(spilling: Kernel) -> None:
         ("_Z5saxpyPKfPfi", "saxpy"),
         ("_ZN1a2bb6kernelEPf", "a::bb::kernel"),
         ("_Z5sgemmILi128EEvPf", "sgemm"),
+        ("_Z5takes5PointPKi", "takes"),  # a parameter's type is no part of the name
         ("extern_c", "extern_c"),
     ],
 )

@@ -51,7 +51,7 @@ def test_include_folders_and_the_files_own(tmp_path: Path) -> None:
 def test_the_standard_decides_what_compiles() -> None:
     text = "template <typename T> concept Any = true;\n" + SCALE
     assert compile_cuda(text, arch="sm_80", options=CudaOptions(std="c++20")).name == "scale"
-    with pytest.raises(CompileError, match=r"^kernel\.cu\(1\): error: "):
+    with pytest.raises(CompileError, match=r"^<source>\(1\): error: "):
         compile_cuda(text, arch="sm_80", options=CudaOptions(std="c++14"))
 
 
@@ -138,15 +138,15 @@ def test_other_names_of_types_are_resolved() -> None:
 @pytest.mark.parametrize(
     ("text", "entry", "message"),
     [
-        ("int x;", None, "kernel.cu: no __global__ function found (expected a CUDA kernel)"),
-        (TWO, None, "kernel.cu: several kernels, name one with --entry: scale, fill"),
-        (TWO, "fil", "kernel.cu: no kernel named 'fil'; it holds: scale, fill"),
-        (TEMPLATE, None, "kernel.cu: add is a template, name its arguments: --entry 'add<…>'"),
-        (TEMPLATE, "add", "kernel.cu: add is a template, name its arguments: --entry 'add<…>'"),
+        ("int x;", None, "<source>: no __global__ function found (expected a CUDA kernel)"),
+        (TWO, None, "<source>: several kernels, name one with --entry: scale, fill"),
+        (TWO, "fil", "<source>: no kernel named 'fil'; it holds: scale, fill"),
+        (TEMPLATE, None, "<source>: add is a template, name its arguments: --entry 'add<…>'"),
+        (TEMPLATE, "add", "<source>: add is a template, name its arguments: --entry 'add<…>'"),
         (
             f"namespace a {{ {SCALE} }} namespace b {{ {SCALE} }}",
             "scale",
-            "kernel.cu: several kernels named 'scale': a::scale, b::scale",
+            "<source>: several kernels named 'scale': a::scale, b::scale",
         ),
     ],
 )
@@ -162,28 +162,28 @@ def test_a_kernel_that_cannot_be_told(text: str, entry: str | None, message: str
 @pytest.mark.parametrize(
     ("text", "entry", "message"),
     [
-        ("\n__global__ void k(int* x) { *x = y; }", None, 'kernel.cu(2): error: identifier "y" is undefined'),
+        ("\n__global__ void k(int* x) { *x = y; }", None, '<source>(2): error: identifier "y" is undefined'),
         (
             "__global__ void k(int* x) { *x = y + z; }",
             None,
-            'kernel.cu(1): error: identifier "y" is undefined (and 1 more)',
+            '<source>(1): error: identifier "y" is undefined (and 1 more)',
         ),
         (
             '#include "nothing.h"\n__global__ void k() {}',
             None,
-            'kernel.cu(1): catastrophic error: cannot open source file "nothing.h"',
+            '<source>(1): catastrophic error: cannot open source file "nothing.h"',
         ),
         # A warning that holds the word does not pass for the error.
         (
             "__global__ void k(int* x) { int error; *x = 1; }\n__global__ void m() { f(); }",
             "k",
-            'kernel.cu(2): error: identifier "f" is undefined',
+            '<source>(2): error: identifier "f" is undefined',
         ),
-        (TEMPLATE, "add<Nothing, 3>", "kernel.cu: kernel 'add<Nothing, 3>': identifier \"Nothing\" is undefined"),
+        (TEMPLATE, "add<Nothing, 3>", "<source>: kernel 'add<Nothing, 3>': identifier \"Nothing\" is undefined"),
         (
             "__global__ void k(float* x) { __shared__ float a[20000]; a[threadIdx.x] = *x; *x = a[3]; }",
             None,
-            "kernel.cu: ptxas error   : Entry function '_Z1kPf' uses too much shared data (0x13880 bytes, 0xc000 max)",
+            "<source>: ptxas error   : Entry function '_Z1kPf' uses too much shared data (0x13880 bytes, 0xc000 max)",
         ),
     ],
 )

@@ -148,6 +148,12 @@ def test_mutated_reports_give_an_answer_or_one_line(report: str, data: st.DataOb
             assert all(isinstance(value, float) for kernel in kernels for value in kernel.metrics.values())
 
 
+def test_a_lone_carriage_return_is_no_traceback() -> None:
+    for parse in (parse_ncu, parse_rocprof):
+        with contextlib.suppress(DrywarpError):
+            parse("\r" + WIDE, "r.csv")
+
+
 @given(st.binary(max_size=2000))
 @settings(max_examples=100, deadline=None)
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:

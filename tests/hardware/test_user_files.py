@@ -216,7 +216,7 @@ BAD_FILES: list[tuple[str, str]] = [
     (HEAD + "device = 3\n", ":4: device: expected a table, got 3"),
     (HEAD + "[sources]\nguide = 'another'\n", ":5: sources.guide: an inherited file uses this key for another source"),
     (HEAD + "[sources]\nmine = 3\n", ":5: sources.mine: expected text that names the source, got 3"),
-    (HEAD + "arch = 'ampere'\n", ":4: arch: expected a text such as \"sm_80\", got 'ampere'"),
+    (HEAD + "arch = 'ampere'\n", ":4: arch: expected a text such as \"sm_80\" or \"gfx90a\", got 'ampere'"),
     (HEAD + "compute_capability = '8'\n", ":4: compute_capability: expected a text such as \"8.0\", got '8'"),
     (ABSTRACT.replace("[sources]", 'arch = "sm_80"\n[sources]'), ": compute_capability: missing; expected beside arch"),
     (ABSTRACT.replace("[sources]", 'arch = "sm_80"\ncompute_capability = "8.0"\n[sources]'),

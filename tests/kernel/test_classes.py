@@ -60,6 +60,8 @@ def test_a_gpu_file_prices_the_same_classes() -> None:
         ("ATOMS.POPC.INC.32", "shared_atomic"),
         ("LDC.64", "constant_load"),
         ("BAR.SYNC", "barrier"),
+        ("TLD4.SCR.R", "texture"),
+        ("SUST.D.BA.2D.128.STRONG.SM", "texture"),
     ],
 )
 def test_class_of_some_opcodes(full: str, expected: str) -> None:
@@ -84,6 +86,9 @@ def test_class_of_some_opcodes(full: str, expected: str) -> None:
         ("ATOMS.CAST.SPIN.64", ("shared", "atomic", 8)),
         ("LDGSTS.E.BYPASS.128", ("global", "copy", 16)),
         ("LDGSTS.E.LTC128B", ("global", "copy", 4)),
+        ("TEX.SCR.LL", ("texture", "load", 4)),
+        ("SULD.D.BA.2D.U8.STRONG.SM.TRAP", ("texture", "load", 1)),
+        ("SUST.D.BA.2D.128.STRONG.SM", ("texture", "store", 16)),
     ],
 )
 def test_memory_access_of_some_opcodes(full: str, expected: tuple[str, str, int]) -> None:
@@ -91,6 +96,6 @@ def test_memory_access_of_some_opcodes(full: str, expected: tuple[str, str, int]
     assert memory_access(opcode, tuple(modifiers)) == MemoryAccess(*expected)
 
 
-@pytest.mark.parametrize("opcode", ["FFMA", "LDC", "BAR", "TEX"])
+@pytest.mark.parametrize("opcode", ["FFMA", "LDC", "BAR", "TXQ"])
 def test_other_opcodes_access_no_memory(opcode: str) -> None:
     assert memory_access(opcode, ()) is None

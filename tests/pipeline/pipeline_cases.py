@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from drywarp.bound import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Level, Repeat, Subsystem
 from drywarp.pipeline import POLICIES
@@ -39,6 +40,22 @@ def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
         sm_count=r.randint(1, 3),
         clock_hz=1e9,
     )
+
+
+def lasting_workload(seed: int, in_order: bool = True) -> BoundWorkload:
+    """A random workload whose loops and blocks go on for long enough to become steady."""
+    r = random.Random(seed)
+    work = random_workload(r.randrange(10**9), in_order)
+    turns = r.choice((4, 20, 60))
+
+    def longer(program: tuple[Item, ...]) -> tuple[Item, ...]:
+        return tuple(
+            Repeat(r.choice((0, 1, 2, 5, turns)), longer(item.body)) if isinstance(item, Repeat) else item
+            for item in program
+        )
+
+    paths = tuple(replace(path, program=longer(path.program)) for path in work.paths)
+    return replace(work, paths=paths, blocks=r.choice((work.blocks, 40, 150)))
 
 
 def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool) -> BoundPath:

@@ -55,6 +55,7 @@ class Reference:
         self.resource_last: dict[tuple[int, int], tuple[int, int]] = {}
         self.holders: dict[tuple[int, int], list[int]] = {}
         self.partition_last: dict[int, tuple[int, Warp]] = {}
+        self.served_at: dict[int, int] = {}
         self.rows: list[list[int]] = []
         self.taken: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         """Per resource the ticks in which it takes no instruction."""
@@ -196,9 +197,14 @@ class Reference:
                 picks.append(self._pick(partition, feasible))
         if not picks:
             return False
-        warp, position = min(picks, key=lambda pick: pick[0].slot)
+        # Partitions that want the same subsystem at the same tick take turns: who was served longest ago goes first.
+        warp, position = min(picks, key=lambda pick: self._served(pick[0].slot % self.w.partitions))
         self._issue(warp, position, tick)
         return True
+
+    def _served(self, partition: int) -> int:
+        """When a subsystem of all partitions last took an instruction of this one."""
+        return self.served_at.get(partition, -1)
 
     def _pick(self, partition: int, feasible: list[tuple[Warp, int]]) -> tuple[Warp, int]:
         last = self.partition_last.get(partition)
@@ -236,6 +242,8 @@ class Reference:
         self.holders.setdefault(resource, []).append(completion)
         self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)
+        if self.w.subsystems[node.subsystem].scope != "partition":
+            self.served_at[partition] = tick
         if node.barrier:
             warp.at_barrier = position
         else:

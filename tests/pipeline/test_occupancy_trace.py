@@ -14,6 +14,7 @@ from pipeline_kernels import COMP, chain, node, workload
 from drywarp.bound import BoundPath, Subsystem
 from drywarp.models.pipeline import Pipeline
 from drywarp.pipeline import Share, occupancy_trace, share_of, simulate, trace_of
+from drywarp.pipeline.extrapolate import extrapolate
 from drywarp.pipeline.simulate import run_share
 
 
@@ -103,7 +104,7 @@ def test_the_prediction_holds_it() -> None:
 
 def test_an_extrapolated_run_is_traced_in_its_simulated_part() -> None:
     work = workload(chain(10, 240, 960))
-    result = simulate(work, Share(2, 1001, 1001), budget=100)
+    result = extrapolate(work, Share(2, 1001, 1001), budget=100)
     trace = trace_of(result)
     assert trace.extrapolated
     assert trace.ticks[-1] == result.simulated_ticks < result.total_ticks

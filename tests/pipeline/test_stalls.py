@@ -14,7 +14,7 @@ from pipeline_kernels import COMP, chain, example, node, workload
 from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 from drywarp.kernel.classes import CLASSES
 from drywarp.pipeline import REASONS, Share, SimulationResult, share_of, simulate
-from drywarp.pipeline.extrapolate import apportion
+from drywarp.pipeline.extrapolate import apportion, extrapolate
 from drywarp.pipeline.reasons import busy_reason, dependent_reason
 from drywarp.pipeline.simulate import run_share
 
@@ -173,7 +173,7 @@ def test_additivity(seed: int, in_order: bool, cycle: int, spells: int) -> None:
 def test_extrapolated_stalls_add_up_and_scale() -> None:
     work = workload(chain(10, 240, 960))
     exact = simulate(work, Share(2, 1001, 1001))
-    result = simulate(work, Share(2, 1001, 1001), budget=100)
+    result = extrapolate(work, Share(2, 1001, 1001), budget=100)
     assert result.extrapolated
     assert result.stall_ticks.sum() == result.warp_ticks
     assert result.warp_ticks == pytest.approx(exact.warp_ticks, rel=1e-2)

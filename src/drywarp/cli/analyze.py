@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .progress import stages
-from .values import check_positive, pairs, parse_blocks, parse_occupancies, read_stdin
+from .values import check_positive, pairs, parse_blocks, parse_occupancies, parse_shares, parse_trips, read_stdin
 
 if TYPE_CHECKING:
     from ..result import LaunchSeries
@@ -24,12 +25,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def command(
-    kernel: Annotated[str, typer.Argument(help="CUDA C++ file; - reads standard input.", metavar="FILE")],
+    kernel: take.KernelFile,
     gpu: Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")] = "a100",
     entry: Annotated[
         str | None, typer.Option(help="Kernel in the file; a template with its arguments: 'sgemm<128,8>'.")
     ] = None,
-    grid: Annotated[str | None, typer.Option(help="Blocks in x,y,z.", metavar="X[,Y[,Z]]")] = None,
+    grid: take.Grid = None,
     block: Annotated[str | None, typer.Option(help="Threads of a block in x,y,z.", metavar="X[,Y[,Z]]")] = None,
     arg: Annotated[
         list[str] | None,
@@ -43,13 +44,33 @@ def command(
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
+    config: take.Config = None,
     clock: Annotated[float | None, typer.Option(help="SM clock in MHz instead of the boost clock.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")] = None,
     warm_l2: Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")] = False,
     blocks: Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Sample blocks that differ until the 95 % interval is ± this fraction; 0 for all blocks."),
+    ] = None,
     occupancy: Annotated[str | None, typer.Option(help="Warps per SM on the curve: 8,16 or 8-64.")] = None,
     occupancy_trace: Annotated[
         bool, typer.Option("--occupancy-trace", help="Show the number of active warps over time.")
+    ] = False,
+    static: Annotated[
+        bool, typer.Option("--static", help="Follow the code without running it; what is not given is assumed.")
+    ] = False,
+    trip: Annotated[list[str] | None, typer.Option(help="--static: turns of a loop.", metavar="L1=N or LINE=N")] = None,
+    taken: Annotated[
+        list[str] | None, typer.Option(help="--static: share of threads that take a branch.", metavar="LINE=SHARE")
+    ] = None,
+    access: Annotated[
+        list[str] | None,
+        typer.Option(help="--static: pattern of accesses: coalesced, random, uniform.", metavar="LINE=PATTERN"),
+    ] = None,
+    list_loops: Annotated[bool, typer.Option("--list-loops", help="--static: list the loops and leave.")] = False,
+    full_simulation: Annotated[
+        bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
     ] = False,
     seconds: Annotated[float, typer.Option(help="Time limit of the emulation.")] = 20.0,
     lane_steps: Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")] = 2e9,
@@ -61,26 +82,38 @@ def command(
     # Imported here: --help and usage errors should not wait for NumPy.
     from ..api import Options, analyze, analyze_launches
     from ..emulator import Limits
+    from ..static_api import always_static
 
     check_positive(clock, "--clock")
     check_positive(seconds, "--seconds")
     check_positive(lane_steps, "--lane-steps")
-    options = Options(
+    chosen = Options(
         clock_mhz=clock,
         scheduler=scheduler,
         warm_l2=warm_l2,
         blocks=parse_blocks(blocks),
+        confidence=confidence,
         occupancies=parse_occupancies(occupancy),
         occupancy_trace=occupancy_trace,
         profile=Path(profile) if profile else None,
         memory=memory,
+        full_simulation=full_simulation,
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
+        static=static,
+        trips=parse_trips(trip),
+        taken=parse_shares(taken),
+        access=pairs(access, "--access"),
     )
+    if not static and (trip or taken or access or list_loops) and not always_static(gpu):
+        raise UsageError("--trip, --taken, --access and --list-loops are for --static")
     source = read_stdin() if kernel == "-" else Path(kernel)
     macros = pairs(define, "-D", value_needed=False)
+    if list_loops:
+        _print_loops(source, gpu, entry, macros, include or (), std, json)
+        return
     if launches:
-        if grid or block or arg or const or shared is not None:
-            raise UsageError("--launches takes the place of --grid, --block, --arg, --const and --shared")
+        if grid or block or arg or const or config or shared is not None:
+            raise UsageError("--launches takes the place of --grid, --block, --arg, --const, --shared and --config")
         with stages() as on_stage:
             series = analyze_launches(
                 source,
@@ -90,7 +123,7 @@ def command(
                 defines=macros,
                 includes=include or (),
                 std=std,
-                options=replace(options, on_stage=on_stage),
+                options=replace(chosen, on_stage=on_stage),
             )
         _print_series(series, json)
         return
@@ -107,7 +140,8 @@ def command(
             defines=macros,
             includes=include or (),
             std=std,
-            options=replace(options, on_stage=on_stage),
+            config=config,
+            options=replace(chosen, on_stage=on_stage),
         )
     if json:
         from ..report.json_text import json_text
@@ -119,6 +153,24 @@ def command(
         from ..report.terminal import print_analysis
 
         print_analysis(result, Console(highlight=False))
+
+
+def _print_loops(
+    source: str | Path, gpu: str, entry: str | None, macros: dict[str, str], includes: Sequence[str], std: str | None,
+    json: bool,
+) -> None:  # fmt: skip
+    from ..report.static import loops_dict, render_loops
+    from ..static_api import loops_of
+
+    kernel, loops = loops_of(source, gpu=gpu, entry=entry, defines=macros, includes=includes, std=std)
+    if json:
+        from ..report.json_text import json_text
+
+        sys.stdout.write(json_text(loops_dict(kernel, loops)))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(render_loops(kernel, loops), soft_wrap=True)
 
 
 def _print_series(series: LaunchSeries, json: bool) -> None:

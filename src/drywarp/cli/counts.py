@@ -31,6 +31,7 @@ def command(
     include: take.Includes = None,
     std: take.Std = None,
     max_registers: take.MaxRegisters = None,
+    config: take.Config = None,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
     seconds: take.Seconds = 20.0,
@@ -59,6 +60,7 @@ def command(
             includes=include or (),
             std=std,
             max_registers=max_registers,
+            config=config,
             options=Options(
                 warm_l2=warm_l2, blocks=parse_blocks(blocks), limits=Limits(seconds=seconds), on_stage=on_stage
             ),

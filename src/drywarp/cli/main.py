@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, counts, cusp, doctor, gpus, import_ncu, models, reproduce, workloads
+from . import analyze, cache, corpus, counts, cusp, doctor, gpus, import_ncu, models, reproduce, workloads
 
 app = typer.Typer(
     name="drywarp",
@@ -33,6 +33,7 @@ import_ncu.add_to(app)
 workloads.add_to(app)
 cusp.add_to(app)
 reproduce.add_to(app)
+corpus.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

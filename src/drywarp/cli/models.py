@@ -11,7 +11,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .progress import stages
-from .values import pairs, parse_blocks, parse_occupancies
+from .values import pairs, parse_blocks, parse_occupancies, parse_trips
 
 if TYPE_CHECKING:
     from ..models.comparison import Comparison
@@ -50,22 +50,33 @@ def command(
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
+    config: take.Config = None,
     clock: Annotated[float | None, typer.Option(help="SM clock in MHz instead of the GPU's.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")] = None,
     warm_l2: Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")] = False,
+    static: Annotated[
+        bool, typer.Option("--static", help="Follow the code without running it, as `analyze --static`.")
+    ] = False,
+    trip: Annotated[list[str] | None, typer.Option(help="--static: turns of a loop.", metavar="L1=N or LINE=N")] = None,
     blocks: Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")] = None,
     profile: take.ProfileFile = None,
     memory: take.Mapper = None,
+    full_simulation: Annotated[
+        bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """All models' curves over occupancy for one workload, in one table and one chart."""
     from ..api import Options
     from ..models_api import compare_models
+    from ..static_api import always_static
 
     if plot is not None and not plot.endswith(".svg"):
         raise UsageError(f"--plot {plot}: expected a file name that ends in .svg")
     if clock is not None and clock <= 0:
         raise UsageError(f"--clock {clock:g}: expected a positive number of MHz")
+    if trip and not static and not (gpu and always_static(gpu)):
+        raise UsageError("--trip is for --static")
     wanted = parse_occupancies(occupancy)
     with stages() as on_stage:
         options = Options(
@@ -76,6 +87,9 @@ def command(
             profile=Path(profile) if profile else None,
             memory=memory,
             on_stage=on_stage,
+            static=static,
+            trips=parse_trips(trip),
+            full_simulation=full_simulation,
         )
         result = compare_models(
             workload,
@@ -93,6 +107,7 @@ def command(
             defines=pairs(define, "-D", value_needed=False),
             includes=include or (),
             std=std,
+            config=config,
         )
     if plot is not None:
         _write_plot(result, Path(plot))

@@ -6,10 +6,15 @@ from typing import Annotated
 
 import typer
 
-KernelFile = Annotated[str, typer.Argument(help="CUDA C++ file; - reads standard input.", metavar="FILE")]
+KernelFile = Annotated[
+    str,
+    typer.Argument(help="CUDA C++, PTX, Python or machine code with a kernel; - reads standard input.", metavar="FILE"),
+]
 GpuName = Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")]
 Entry = Annotated[str | None, typer.Option(help="Kernel in the file; a template with its arguments: 'sgemm<128,8>'.")]
-Grid = Annotated[str | None, typer.Option(help="Blocks in x,y,z.", metavar="X[,Y[,Z]]")]
+Grid = Annotated[
+    str | None, typer.Option(help="Blocks in x,y,z; also sums over arguments: cdiv(n,256).", metavar="X[,Y[,Z]]")
+]
 Block = Annotated[str | None, typer.Option(help="Threads of a block in x,y,z.", metavar="X[,Y[,Z]]")]
 Arguments = Annotated[
     list[str] | None,
@@ -22,6 +27,9 @@ Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Fol
 Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")]
 MaxRegisters = Annotated[
     int | None, typer.Option(help="Registers per thread at most, as nvcc's -maxrregcount.", min=16, max=255)
+]
+Config = Annotated[
+    str | None, typer.Option(help="Of a tuned Triton kernel: the number of a configuration, or best.", metavar="N|best")
 ]
 Clock = Annotated[float | None, typer.Option(help="SM clock in MHz instead of the boost clock.")]
 Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")]

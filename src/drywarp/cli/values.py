@@ -11,11 +11,11 @@ from ..errors import UsageError
 
 
 def read_stdin() -> str:
-    """CUDA C++ from standard input. Raises UsageError for what is no text."""
+    """CUDA C++ or PTX from standard input. Raises UsageError for what is no text."""
     try:
         return sys.stdin.buffer.read().decode("utf-8") + "\n"
     except UnicodeDecodeError:
-        raise UsageError("standard input: not text (expected CUDA C++ source)") from None
+        raise UsageError("standard input: not text (expected CUDA C++ source or PTX)") from None
 
 
 def check_positive(value: float | None, option: str) -> None:
@@ -35,6 +35,27 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
             raise UsageError(f"{option} {text!r}: {name} is given twice")
         pairs[name] = value
     return pairs
+
+
+def parse_trips(texts: list[str] | None) -> dict[str, int]:
+    """`L1=64`, `file.cu:21=64` of a repeated option."""
+    found = {}
+    for name, value in pairs(texts, "--trip").items():
+        if not value.isdecimal():
+            raise UsageError(f"--trip {name}={value}: expected a whole number, as in L1=64 or file.cu:21=64")
+        found[name] = int(value)
+    return found
+
+
+def parse_shares(texts: list[str] | None) -> dict[str, float]:
+    """`21=0.25`, `file.cu:21=0.25` of a repeated option."""
+    found = {}
+    for name, value in pairs(texts, "--taken").items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"--taken {name}={value}: expected a share between 0 and 1, as in 21=0.25") from None
+    return found
 
 
 def parse_blocks(text: str | None) -> int | list[int] | Literal["all"] | None:

@@ -12,6 +12,11 @@ from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .op_classes import GROUPS, group_of
 
 WARP_LANES = 32
+_TEXTURES = {
+    **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD"), "texture"),
+    "SULD": "surface_op_ld",
+    "SUST": "surface_op_st",
+}
 _KINDS = {"load": "ld", "store": "st", "atomic": "atom", "reduction": "red", "copy": "ldgsts"}
 
 
@@ -93,9 +98,12 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
         memory = profile.kernel.instructions[index].memory
         if memory is None:
             continue
-        key = (access.space, _KINDS[memory.kind])
+        textured = memory.space == "texture"
+        name = _TEXTURES[profile.kernel.instructions[index].opcode] if textured else _KINDS[memory.kind]
+        key = (access.space, name)
         total = access.units * access.executions
-        requests.add(key, access.requests * access.executions)
+        # The texels of one fetch may be recorded as several accesses.
+        requests.add(key, (min(access.requests, 1.0) if textured else access.requests) * access.executions)
         units.add(key, total)
         if access.space == SPACE_SHARED:
             continue
@@ -114,9 +122,14 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
         metrics[f"l1tex__t_sectors_pipe_lsu_mem_local_op_{name}.sum"] = units.of((SPACE_LOCAL, name))
         metrics[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{name}.sum"] = units.of((SPACE_SHARED, name))
     metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"] = behaviour.shared_wavefronts
+    for name in dict.fromkeys(_TEXTURES.values()):
+        metrics[f"l1tex__t_requests_pipe_tex_mem_{name}.sum"] = requests.of((SPACE_GLOBAL, name))
+        metrics[f"l1tex__t_sectors_pipe_tex_mem_{name}.sum"] = units.of((SPACE_GLOBAL, name))
     reads = [(space, name) for space in (SPACE_GLOBAL, SPACE_LOCAL) for name in ("ld", "ldgsts")]
+    reads += [(SPACE_GLOBAL, "texture"), (SPACE_GLOBAL, "surface_op_ld")]
     metrics["lts__t_sectors_op_read.sum"] = sum(misses.of(key) for key in reads)
-    metrics["lts__t_sectors_op_write.sum"] = sum(misses.of((space, "st")) for space in (SPACE_GLOBAL, SPACE_LOCAL))
+    writes = [(SPACE_GLOBAL, "st"), (SPACE_LOCAL, "st"), (SPACE_GLOBAL, "surface_op_st")]
+    metrics["lts__t_sectors_op_write.sum"] = sum(misses.of(key) for key in writes)
     for name in ("atom", "red"):
         metrics[f"lts__t_sectors_op_{name}.sum"] = misses.of((SPACE_GLOBAL, name))
     if asked:

@@ -35,12 +35,20 @@ METRICS: dict[str, str] = {
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": "all passes over the banks, atomics included",
     "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": "32-byte sectors of local loads",
     "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum": "32-byte sectors of local stores",
+    "l1tex__t_requests_pipe_tex_mem_texture.sum": "texture fetches with an active lane",
+    "l1tex__t_sectors_pipe_tex_mem_texture.sum": (
+        "32-byte sectors of the texels that fetches read, as if textures lay row by row"
+    ),
+    "l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum": "surface loads with an active lane",
+    "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum": "surface stores with an active lane",
+    "l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum": "sectors of surface loads, as if surfaces lay row by row",
+    "l1tex__t_sectors_pipe_tex_mem_surface_op_st.sum": "sectors of surface stores, as if surfaces lay row by row",
     "lts__t_sectors_op_read.sum": (
-        "sectors that the L2 is asked for: loads that miss the L1, as modelled. Instruction and constant "
+        "sectors that the L2 is asked for: loads and fetches that miss the L1, as modelled. Instruction and constant "
         "fetches are left out"
     ),
     "lts__t_sectors_op_write.sum": (
-        "sectors written to the L2: stores to global and local memory, which the L1 writes through"
+        "sectors written to the L2: stores to global and local memory and surfaces, which the L1 writes through"
     ),
     "lts__t_sectors_op_atom.sum": "sectors of global atomics at the L2",
     "lts__t_sectors_op_red.sum": "sectors of global reductions at the L2",

@@ -2,7 +2,8 @@
 
 from .content import buffer_content
 from .limits import Limits
-from .run import Emulation, emulate
+from .run import emulate
 from .sampling import sample_blocks
+from .session import Emulation
 
 __all__ = ["Emulation", "Limits", "buffer_content", "emulate", "sample_blocks"]

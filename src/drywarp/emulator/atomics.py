@@ -22,13 +22,16 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
-from .operands import Value
+from .operands import Put, Value
 
 Flat = npt.NDArray[Any]
 Update = Callable[[Flat, Flat, Flat], Flat]
 """New values of old ones, a first and a second operand (used by CAS only)."""
 _OPERATIONS = "ADD MIN MAX AND OR XOR EXCH CAS INC DEC CAST POPC SAFEADD"
-_TYPES = " S32 U32 S64 U64 64 32 F32 F64 F16 F16x2 BF16_V2 FTZ RN SPIN"
+_TYPES = " S32 U32 S64 U64 64 32 F32 F64 F16 F16x2 BF16_V2 BF16x2 FTZ RN SPIN"
+
+
+_HALVES = {"F16x2", "BF16_V2", "BF16x2"}
 
 
 def _increment(old: Flat, limit: Flat, _: Flat) -> Flat:
@@ -126,8 +129,8 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
         raise UnsupportedInstructionError(f"memory operand {address_op}")
     data = [o for o in operands if isinstance(o, Register)]
     kind = _element_type(names)
-    if "F16x2" in names or "BF16_V2" in names:
-        return _packed(d, i, destination, address_op, data)
+    if _HALVES & set(names):
+        return _packed(d, i, destination, address_op, data, put_success)
     values = [word_sources(d, o, kind.itemsize) for o in data]
     update = _UPDATES["ADD" if name == "POPC" else name]
     # A compiler's loop round a failed attempt gets to know only whether it succeeded.
@@ -200,12 +203,21 @@ class _Runner:
 
 
 def _packed(
-    d: Decoder, i: Instruction, destination: Operand | None, address_op: Operand, data: Sequence[Register]
+    d: Decoder,
+    i: Instruction,
+    destination: Operand | None,
+    address_op: Operand,
+    data: Sequence[Register],
+    put_success: Put | None,
 ) -> Step:
-    """Additions to two halves at once, each half rounded on its own."""
+    """Additions to two halves at once, each half rounded on its own.
+
+    Only global memory can do them: where a generic address lies elsewhere a predicate says that nothing
+    was done, and the code that follows does it in another way.
+    """
     if "ADD" not in i.modifiers:
         raise UnsupportedInstructionError("operation on packed halves")
-    bf16 = "BF16_V2" in i.modifiers
+    bf16 = "F16x2" not in i.modifiers
 
     def update(old: Flat, a: Flat, _: Flat) -> Flat:
         if bf16:
@@ -221,6 +233,11 @@ def _packed(
         values = np.array(f.spread(source(f)))
 
         def access(found: str, local: Value) -> None:
+            done = put_success is None or found == "global"
+            if put_success is not None:
+                put_success(f, np.bool_(done))
+            if not done:
+                return
             old = runner(f, found, local, values, values)
             if put is not None:
                 put(f, old)

@@ -13,6 +13,7 @@ from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .integer import signed_wide, split_predicates, wide
 from .operands import Fetch, Put, Value
+from .packed import PARTS, packed_minimum, parts_of
 
 
 def boolean_op(name: str) -> Callable[[Value, Value], Value]:
@@ -23,6 +24,9 @@ def boolean_op(name: str) -> Callable[[Value, Value], Value]:
         "XOR": np.bitwise_xor,
     }
     return operations[name]
+
+
+_MINIMA = "U32 S32 S64 U64 RELU " + " ".join(PARTS)
 
 
 @opcode("IABS UIABS")
@@ -53,48 +57,47 @@ def _relu(names: Sequence[str]) -> Callable[[Value], Value]:
     return lambda value: value
 
 
-_PACKED = {"U16x2": np.uint16, "S16x2": np.int16, "U8x4": np.uint8, "S8x4": np.int8}
-
-
-def _minimum_packed(d: Decoder, i: Instruction, kind: type) -> Step:
-    """Minima or maxima of the parts of a word."""
-    _, (a_op, b_op), ins = split_predicates(i.operands[1:])
-    put, a, b, smallest = d.put(i.operands[0]), d.word(a_op), d.word(b_op), d.predicate(ins[-1])
-    relu = "RELU" in i.modifiers
-
-    def run(f: Frame) -> None:
-        words = (np.ascontiguousarray(f.spread(fetch(f))) for fetch in (a, b))
-        x, y = (part.view(kind) for part in words)  # type: ignore[var-annotated]
-        least: Value = np.minimum(x, y)
-        most: Value = np.maximum(x, y)
-        if relu:
-            least, most = np.maximum(least, kind(0)), np.maximum(most, kind(0))
-        put(f, np.where(smallest(f), least.view(np.uint32), most.view(np.uint32)))
-
-    return run
-
-
-@opcode("IMNMX VIMNMX UIMNMX UVIMNMX", "U32 S32 RELU " + " ".join(_PACKED))
+@opcode("IMNMX VIMNMX UIMNMX UVIMNMX", _MINIMA)
 def _minimum(d: Decoder, i: Instruction) -> Step:
-    packed = next((_PACKED[n] for n in i.modifiers if n in _PACKED), None)
-    if packed is not None:
-        return _minimum_packed(d, i, packed)
+    if parts_of(i) is not None:
+        return packed_minimum(d, i)
+    if "S64" in i.modifiers or "U64" in i.modifiers:
+        return _minimum_wide(d, i)
     _, (a_op, b_op), ins = split_predicates(i.operands[1:])
     put, a, b = d.put(i.operands[0]), d.word(a_op), d.word(b_op)
     choose, relu = _choice(d, ins[-1], "U32" in i.modifiers), _relu(i.modifiers)
     return lambda f: put(f, relu(choose(f, a(f), b(f))))
 
 
-@opcode("VIADDMNMX", "U32 S32 RELU")
+def _minimum_wide(d: Decoder, i: Instruction) -> Step:
+    """Minimum or maximum of register pairs; predicates stand before the result here."""
+    told, (to, a_op, b_op), ins = split_predicates(i.operands)
+    if any(isinstance(p, Predicate) and p.index != PT for p in told) or "RELU" in i.modifiers:
+        raise UnsupportedInstructionError("predicates of a 64-bit minimum")
+    put, a, b, smallest = d.put_pair(to), d.pair(a_op), d.pair(b_op), d.predicate(ins[0])
+    kind = np.uint64 if "U64" in i.modifiers else np.int64
+
+    def run(f: Frame) -> None:
+        x, y = (np.asarray(value).view(kind) for value in (a(f), b(f)))
+        put(f, np.where(smallest(f), np.minimum(x, y), np.maximum(x, y)).view(np.uint64))
+
+    return run
+
+
+@opcode("VIADDMNMX", _MINIMA)
 def _add_minimum(d: Decoder, i: Instruction) -> Step:
+    if parts_of(i) is not None:
+        return packed_minimum(d, i, adds=True)
     _, (a_op, b_op, c_op), ins = split_predicates(i.operands[1:])
     put, a, b, c = d.put(i.operands[0]), d.word(a_op), d.word(b_op), d.word(c_op)
     choose, relu = _choice(d, ins[-1], "U32" in i.modifiers), _relu(i.modifiers)
     return lambda f: put(f, relu(choose(f, np.asarray(a(f) + b(f)), c(f))))
 
 
-@opcode("VIMNMX3", "U32 S32 RELU")
+@opcode("VIMNMX3", _MINIMA)
 def _minimum_of_three(d: Decoder, i: Instruction) -> Step:
+    if parts_of(i) is not None:
+        return packed_minimum(d, i)
     _, (a_op, b_op, c_op), ins = split_predicates(i.operands[1:])
     put, a, b, c = d.put(i.operands[0]), d.word(a_op), d.word(b_op), d.word(c_op)
     unsigned, relu = "U32" in i.modifiers, _relu(i.modifiers)

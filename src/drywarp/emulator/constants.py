@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from ..errors import EmulationError, UsageError
 from ..kernel.kernel import Kernel
-from ..kernel.launch import Launch, Scalar
+from ..kernel.launch import Argument, Buffer, Launch, Scalar
+from ..kernel.texture import Texture
 from .content import buffer_content
+from .grid_barrier import AREA, put_area, uses_grid_barrier
 from .memory import DeviceMemory
 
 BANK_BYTES = 1 << 16
@@ -20,6 +22,8 @@ SHARED_WINDOW = 0x7E0100000000
 LOCAL_WINDOW = 0x7E0200000000
 """Generic address of local memory byte 0."""
 WINDOW_BYTES = 1 << 24
+EXTERNAL_BASE, EXTERNAL_STRIDE = 0x7D0000000000, 16
+"""Address that stands for a kernel's first external function, and the distance to the next one's."""
 _USER_CONSTANT_BANK = 3
 
 
@@ -54,18 +58,33 @@ def build_banks(kernel: Kernel, launch: Launch, memory: DeviceMemory, stack_byte
     for relocation in kernel.relocations:
         if relocation.bank in banks:
             _put(banks[relocation.bank], relocation.offset, "<Q", memory.image.start + relocation.image_offset)
-    for ordinal, (name, buffer) in enumerate(launch.constants.items()):
+    for number, external in enumerate(kernel.externals):
+        if external.bank in banks:
+            _put(banks[external.bank], external.offset, "<Q", EXTERNAL_BASE + EXTERNAL_STRIDE * number)
+    if uses_grid_barrier(kernel):
+        put_area(banks[0], kernel, memory.region_named(AREA).start)
+    for ordinal, (name, value) in enumerate(launch.constants.items()):
         symbol = kernel.symbols.get(name)
         if symbol is None or symbol.space != "constant":
             known = sorted(n for n, s in kernel.symbols.items() if s.space == "constant")
             raise UsageError(
                 f"constant {name}: no such __constant__ in {kernel.name} (it has {', '.join(known) or 'none'})"
             )
-        if buffer.nbytes > symbol.size > 0:
-            raise UsageError(f"constant {name}: {buffer.nbytes} bytes given, the variable holds {symbol.size}")
-        data_bytes = np.ascontiguousarray(buffer_content(buffer, ordinal, launch.seed)).reshape(-1).view(np.uint8)
+        data_bytes = _constant_bytes(name, value, ordinal, launch.seed, memory)
+        if len(data_bytes) > symbol.size > 0:
+            raise UsageError(f"constant {name}: {len(data_bytes)} bytes given, the variable holds {symbol.size}")
         banks[_USER_CONSTANT_BANK][symbol.offset : symbol.offset + len(data_bytes)] = data_bytes
     return ConstantBanks(banks)
+
+
+def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory: DeviceMemory) -> npt.NDArray[np.uint8]:
+    """What a `__constant__` variable holds: the elements of a buffer, a number, or the handle of a texture."""
+    if isinstance(value, Buffer):
+        return np.ascontiguousarray(buffer_content(value, ordinal, seed)).reshape(-1).view(np.uint8)
+    if isinstance(value, Texture):
+        region = next(r for r in memory.regions if r.buffer is value.buffer and r.name == name)
+        return np.frombuffer(struct.pack("<Q", memory.bind(value, region)), np.uint8)
+    return np.frombuffer(value.data, np.uint8)
 
 
 def _put(bank: npt.NDArray[np.uint8], offset: int, form: str, *values: int) -> None:
@@ -93,7 +112,12 @@ def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, mem
         )
     regions = iter(memory.regions)
     for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
-        data = argument.data if isinstance(argument, Scalar) else struct.pack("<Q", next(regions).start)
+        if isinstance(argument, Scalar):
+            data = argument.data
+        else:
+            region = next(regions)
+            word = memory.bind(argument, region) if isinstance(argument, Texture) else region.start
+            data = struct.pack("<Q", word)
         if len(data) > parameter.size:
             name = parameter.name or f"arg{parameter.ordinal}"
             raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")

@@ -10,8 +10,9 @@ import numpy as np
 from ..errors import EmulationError, UnsupportedInstructionError
 from ..kernel.cfg import jump_target
 from ..kernel.instruction import Instruction
-from ..kernel.operand import Immediate, Predicate, Register
+from ..kernel.operand import Immediate, Label, Predicate, Register
 from .decode import Decoder, place
+from .externals import external_at, external_call
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .operands import ZERO, Fetch
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 
 _RETURN_REGISTER = 20
 """First register of the return address in the device's calling convention."""
-_RESULT_REGISTER = 4
-"""First register of a result in the device's calling convention."""
 
 
-@finish("BRA", "U DIV CONV")
+@finish("BRA", "U DIV CONV ANY ALL")
 def _branch(d: Decoder, i: Instruction, fall: int) -> Finish:
     target = jump_target(i)
     if target is None:
         raise UnsupportedInstructionError("unknown target")
     if "DIV" in i.modifiers or "CONV" in i.modifiers:
         return _branch_on_presence(d, i, fall, target)
+    if "ANY" in i.modifiers or "ALL" in i.modifiers:
+        return _branch_together(d, i, fall, target)
     extra = next((o for o in i.operands if isinstance(o, Predicate)), None)
     if i.guard is None and extra is None:
         return lambda s, f: target
@@ -51,15 +52,37 @@ def _branch(d: Decoder, i: Instruction, fall: int) -> Finish:
 
 
 def _branch_on_presence(d: Decoder, i: Instruction, fall: int, target: int) -> Finish:
-    """BRA.DIV jumps where live lanes of the mask are elsewhere, BRA.CONV where all are here."""
+    """BRA.DIV jumps where live lanes of the mask are not here, BRA.CONV where all are.
+
+    The guard says which lanes count as here (compilers put one that is false where lanes name different
+    masks); all executing lanes jump or none.
+    """
     wanted = d.word(next(o for o in i.operands if isinstance(o, Register)))
+    condition = condition_of(d, i)
     divergent = "DIV" in i.modifiers
 
     def branch(s: Scheduler, f: Frame) -> int:
-        active = words_of(f, None)
         mask = member_values(f, wanted(f))
-        absent = (mask & f.machine.live[s.warps] & ~active) != ZERO
+        absent = (mask & f.machine.live[s.warps] & ~words_of(f, condition(f))) != ZERO
         taken = absent if divergent else ~absent
+        if not taken.any():
+            return fall
+        if taken.all():
+            return target
+        s.split(np.where(taken, words_of(f, None), ZERO), target, fall)
+        return MOVED
+
+    return branch
+
+
+def _branch_together(d: Decoder, i: Instruction, fall: int, target: int) -> Finish:
+    """BRA.U.ANY and BRA.U.ALL: all executing lanes jump where any of them, or all, would."""
+    condition = condition_of(d, i, next((o for o in i.operands if isinstance(o, Predicate)), None))
+    every = "ALL" in i.modifiers
+
+    def branch(s: Scheduler, f: Frame) -> int:
+        active, would = words_of(f, None), words_of(f, condition(f))
+        taken = would == active if every else would != ZERO
         if not taken.any():
             return fall
         if taken.all():
@@ -76,7 +99,7 @@ def _call(d: Decoder, i: Instruction, fall: int) -> Finish:
     target = jump_target(i)
     registers = [o for o in i.operands if isinstance(o, Register)]
     if "ABS" in i.modifiers:
-        return _external_call(d, i, registers)
+        return _absolute_call(d, i, fall, registers)
     if registers:
         return _jump_to_register(d, i, d.word(registers[0]), fall)
     if target is None:
@@ -93,19 +116,38 @@ def _call(d: Decoder, i: Instruction, fall: int) -> Finish:
     return call
 
 
-def _external_call(d: Decoder, i: Instruction, registers: list[Register]) -> Finish:
-    """A call of code that is not in the kernel (printf, malloc): returns 0 at once."""
-    if i.guard is not None:
-        raise UnsupportedInstructionError("a guarded call of code outside the kernel")
-    result = d.put(Register(_RESULT_REGISTER))
-    back = d.word(Register(_RETURN_REGISTER))
-    jump = _jump_to(back, d, i)
-    note = f"call of code outside the kernel at {place(d.kernel, i)} returned 0 without running"
+def _absolute_call(d: Decoder, i: Instruction, fall: int, registers: list[Register]) -> Finish:
+    """A call by address: of a function of the driver, which comes back at once, or of code in the kernel."""
+    condition = condition_of(d, i)
+    target = d.pair(registers[0]) if registers else None
+    names = {name for label in i.operands if isinstance(label, Label) for name in (label.name,)}
+    back = _jump_to(d.word(Register(_RETURN_REGISTER)), d, i)
+    inside = _jump_to(d.word(registers[0]), d, i) if registers else None
+    # Decoded with the block, so that the registers that they touch are known.
+    outside = {name: external_call(d, i, name) for name in {*names, *(e.name for e in d.kernel.externals)}}
 
     def call(s: Scheduler, f: Frame) -> int:
-        f.machine.notes.add(note)
-        result(f, ZERO)
-        return jump(s, f, None)
+        lanes = condition(f)
+        words = words_of(f, lanes)
+        if not words.any():
+            return fall
+        if lanes is not None and (words != words_of(f, None)).any():
+            # The lanes that call come here again by themselves.
+            s.split(words, i.pc, fall)
+            return MOVED
+        if target is None or inside is None:
+            outside[next(iter(names))](f)
+            return back(s, f, None)
+        addresses = f.spread(target(f))[f.lanes()]
+        if addresses.max() < d.kernel.instructions[-1].pc:
+            return inside(s, f, None)
+        name = external_at(d.kernel, int(addresses[0]))
+        if name is None or (addresses != addresses[0]).any():
+            raise EmulationError(
+                f"{place(d.kernel, i)}: call of {int(addresses[0]):#x}, which is no function: {i.text}"
+            )
+        outside[name](f)
+        return back(s, f, None)
 
     return call
 

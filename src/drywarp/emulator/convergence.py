@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernel.instruction import Instruction
 from ..kernel.operand import Immediate, Predicate, Register, Special
+from .bits import pack, unpack
 from .decode import Decoder, Step, opcode
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
-from .groups import AT_CONVERGENCE, AT_WARPSYNC
+from .groups import AT_CONVERGENCE, AT_WARPSYNC, RUN
 from .operands import ZERO
 
 if TYPE_CHECKING:
@@ -100,13 +102,25 @@ def _leave_convergence(d: Decoder, i: Instruction, fall: int) -> Finish:
 
 @finish("WARPSYNC", "ALL COLLECTIVE EXCLUSIVE")
 def _synchronise_warp(d: Decoder, i: Instruction, fall: int) -> Finish:
+    """Wait for the live lanes of a mask, which may differ between lanes.
+
+    With .EXCLUSIVE lanes of different masks go on apart, so that what follows sees one mask at a time.
+    """
     condition = condition_of(d, i)
     operand = next((o for o in i.operands if isinstance(o, Register | Immediate)), None)
     mask = (lambda f: ~ZERO) if operand is None else d.word(operand)
+    exclusive = "EXCLUSIVE" in i.modifiers
 
     def synchronise(s: Scheduler, f: Frame) -> int:
+        lanes = condition(f)
+        words = words_of(f, lanes)
         wanted = member_values(f, mask(f))
-        words = words_of(f, condition(f))
+        masks = f.spread(mask(f))
+        if np.size(masks) and _differ(f, masks, lanes):
+            members = slice(None) if f.members is None else f.members
+            _each_mask(s, unpack(words), masks[members], fall, exclusive)
+            s.groups.release(s.warps)
+            return MOVED
         missing = np.where(words != ZERO, wanted & f.machine.live[s.warps] & ~words, ZERO)
         if not missing.any():
             return fall
@@ -117,14 +131,45 @@ def _synchronise_warp(d: Decoder, i: Instruction, fall: int) -> Finish:
     return synchronise
 
 
-@finish("ENDCOLLECTIVE NANOSLEEP", "SYNCS")
+def _differ(f: Frame, masks: npt.NDArray[np.uint32], lanes: npt.NDArray[np.bool_] | None) -> bool:
+    """Whether executing lanes of one warp name different masks."""
+    first = masks[np.arange(f.rows), f.leader()][:, None]
+    different = masks != first
+    where = f.lanes() if lanes is None else f.lanes() & lanes
+    return bool((different & where).any())
+
+
+def _each_mask(
+    s: Scheduler, lanes: npt.NDArray[np.bool_], masks: npt.NDArray[np.uint32], fall: int, exclusive: bool
+) -> None:
+    """Place the lanes of a batch, shape (warps, 32), by the mask that each names."""
+    live = s.machine.live[s.warps]
+    parts: list[tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]] = []
+    together = np.zeros(len(s.warps), np.uint32)
+    left = lanes.copy()
+    while left.any():
+        chosen = masks[np.arange(len(masks)), left.argmax(axis=1)]
+        same = left & (masks == chosen[:, None])
+        words = pack(same)
+        complete = (chosen & live & ~words) == ZERO
+        if not exclusive:
+            together |= np.where(complete, words, ZERO)
+            words = np.where(complete, ZERO, words)
+        argument = chosen.astype(np.int64)
+        parts.append((np.where(complete, words, ZERO), RUN, argument))
+        parts.append((np.where(complete, ZERO, words), AT_WARPSYNC, argument))
+        left &= ~same
+    s.place(fall, together, parts)
+
+
+@finish("ENDCOLLECTIVE")
 def _go_on(d: Decoder, i: Instruction, fall: int) -> Finish:
     return lambda s, f: fall
 
 
-@finish("YIELD")
+@finish("YIELD NANOSLEEP", "SYNCS WARP")
 def _yield(d: Decoder, i: Instruction, fall: int) -> Finish:
-    """Compilers put YIELD into loops that may wait for lanes of the same warp.
+    """Compilers put YIELD into loops that may wait for lanes of the same warp, if they do not sleep anyway.
 
     Lanes that stand at a convergence barrier must not wait for these, or a lock that they hold would
     never be given back.

@@ -95,8 +95,9 @@ class Decoder(Operands):
             return step
         test = self.predicate(guard)
         index = instruction.pc // 16
-        first = instruction.operands[0] if instruction.operands else None
-        if guard.uniform or (isinstance(first, Register) and first.uniform):
+        # R2UR may tell lanes apart in a predicate before it names its uniform register.
+        first = next(iter(instruction.operands), None)
+        if guard.uniform or instruction.opcode == "R2UR" or (isinstance(first, Register) and first.uniform):
             return _guarded_uniform(step, test, index)
 
         def guarded(f: Frame) -> None:

@@ -63,13 +63,14 @@ class Groups:
         """Add a group to each of some warps, in its first empty slot."""
         free = self.state[:, warps] == EMPTY
         if not free.any(axis=0).all():
-            self._grow()
+            self.grow()
             free = self.state[:, warps] == EMPTY
         slots = free.argmax(axis=0)
         self.stamp[slots, warps] = 0
         self.set(warps, slots, pc, mask, state, argument)
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """Twice as many slots."""
         count = len(self.pc)
         for name in ("pc", "mask", "state", "argument", "stamp"):
             array = getattr(self, name)
@@ -135,6 +136,7 @@ class Groups:
             if not len(here):
                 continue
             waits = (self.state[:, here] == AT_WARPSYNC) & (self.pc[:, here] == self.pc[slot, here])
+            waits &= self.argument[:, here] == self.argument[slot, here]
             waiting = np.bitwise_or.reduce(np.where(waits, self.mask[:, here], np.uint32(0)), axis=0)
             needed = self.argument[slot, here].astype(np.uint32) & live[here]
             ready = (needed & ~waiting) == 0

@@ -74,6 +74,12 @@ def _immediate(values: tuple[Immediate, Immediate], bf16: bool) -> Value:
     return numbers.astype(np.float16).astype(np.float64)
 
 
+def packed_immediate(values: tuple[Immediate, Immediate], bf16: bool) -> int:
+    """The word of two halves that are printed as numbers."""
+    numbers = _immediate(values, bf16)[None, :]
+    return int(pack_halves(double_to_bf16(numbers) if bf16 else numbers.astype(np.float16))[0])
+
+
 def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16: bool) -> Fetch:
     """Fetcher of (rows, 32, 2) doubles, selector, absolute value and sign applied."""
     if isinstance(operand, tuple):

@@ -16,6 +16,7 @@ from ..kernel.operand import PT, RZ, Constant, Operand, Predicate, Register
 from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .operands import ZERO, Fetch, Value, constant
+from .packed import PARTS, packed_add, parts_of
 
 LOW = np.uint64(0xFFFFFFFF)
 THIRTY_TWO = np.uint64(32)
@@ -60,8 +61,10 @@ def _carry_term(d: Decoder, operand: Operand, extended: bool) -> Fetch:
     return lambda f: wide(~fetch(f)) + ONE64
 
 
-@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X 64")
+@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X 64 " + " ".join(PARTS))
 def _add(d: Decoder, i: Instruction) -> Step:
+    if parts_of(i) is not None:
+        return packed_add(d, i)
     outs, sources, ins = split_predicates(i.operands[1:])
     if "64" in i.modifiers:
         put_pair, left, right = d.put_pair(i.operands[0]), d.pair(sources[0]), d.pair(sources[1])

@@ -21,6 +21,11 @@ U32 = npt.NDArray[np.uint32]
 PREDICATES = 7
 BARRIER_REGISTERS = 16
 BLOCK_BARRIERS = 16
+SPECIAL_ROWS = (
+    "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_LANEID", "SR_LTMASK",
+    "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID",
+)  # fmt: skip
+"""Special registers that differ between warps or lanes, in the order of their rows."""
 
 
 class Machine:
@@ -39,16 +44,13 @@ class Machine:
         self.blocks = list(blocks)
         self.warps_per_block = launch.warps_per_block
         self.warps = warps = len(self.blocks) * self.warps_per_block
-        self.registers: U32 = np.zeros((registers[0], warps, LANES), np.uint32)
-        self.predicates = np.zeros((PREDICATES, warps, LANES), np.bool_)
-        self.uniform: U32 = np.zeros((registers[1], warps, 1), np.uint32)
-        self.uniform_predicates = np.zeros((PREDICATES, warps, 1), np.bool_)
+        self._register_files(registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
         self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
         linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
         exists = np.tile((linear < launch.threads_per_block).reshape(-1, LANES), (len(self.blocks), 1))
         self.live = pack(exists)
-        self.special = self._special(linear)
+        self._special(linear)
         self._shared_memory(launch, kernel)
         self._local_memory(local_bytes)
         # Results of the latest reduction at a barrier, per block: threads with a true predicate, and the answer.
@@ -56,7 +58,20 @@ class Machine:
         self.clock = 0
         self.notes: set[str] = set()
 
-    def _special(self, linear: U32) -> dict[str, U32]:
+    def _register_files(self, registers: tuple[int, int]) -> None:
+        """All registers in one array and all predicates in another, which compiled code takes whole."""
+        general, uniform, special = registers[0] * LANES, registers[1], len(SPECIAL_ROWS) * LANES
+        self.words: U32 = np.zeros((general + uniform + special) * self.warps, np.uint32)
+        self.uniform_base, self.special_base = general * self.warps, (general + uniform) * self.warps
+        self.registers = self.words[: self.uniform_base].reshape(-1, self.warps, LANES)
+        self.uniform = self.words[self.uniform_base : self.special_base].reshape(-1, self.warps, 1)
+        self.flags = np.zeros(PREDICATES * (LANES + 1) * self.warps, np.uint8)
+        self.uniform_flags = PREDICATES * LANES * self.warps
+        flags = self.flags.view(np.bool_)
+        self.predicates = flags[: self.uniform_flags].reshape(-1, self.warps, LANES)
+        self.uniform_predicates = flags[self.uniform_flags :].reshape(-1, self.warps, 1)
+
+    def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
         x, y, _ = self.launch.block
         count = len(self.blocks)
@@ -82,7 +97,10 @@ class Machine:
         }
         for axis, name in enumerate("XYZ"):
             special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_warp)[:, None]
-        return special
+        rows = self.words[self.special_base :].reshape(-1, self.warps, LANES)
+        for row, name in zip(rows, SPECIAL_ROWS, strict=True):
+            row[...] = special[name]
+        self.special = special
 
     def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
         resources = kernel.resources

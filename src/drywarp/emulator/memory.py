@@ -8,6 +8,7 @@ Between buffers stay gaps that belong to nobody: an access there is an error.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.launch import Buffer
+from ..kernel.texture import Texture
 from .content import CHUNK_BYTES, fill_chunk, numpy_dtype
 
 ARENA_START = 0x7F0000000000
@@ -29,7 +31,10 @@ _NULL_BYTES = 1 << 16
 
 @dataclass
 class Region:
-    """An allocation: `start` address and `size` in bytes; `pending` marks chunks not filled yet."""
+    """An allocation: `start` address and `size` in bytes; `pending` marks chunks not filled yet.
+
+    `first_chunk` is where these stand among the chunks of all buffers.
+    """
 
     name: str
     start: int
@@ -37,6 +42,7 @@ class Region:
     buffer: Buffer | None = None
     ordinal: int = 0
     pending: npt.NDArray[np.bool_] | None = None
+    first_chunk: int = 0
     base: np.uint64 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,19 +53,36 @@ class DeviceMemory:
     """The device's address space: typed views of one arena, and the regions in it.
 
     `views` maps an access width in bytes (1, 2, 4, 8, 16) to the arena as elements of that width.
+    `scratch` are further areas of zeros, by name and size in bytes.
     """
 
-    def __init__(self, buffers: list[tuple[str, int, Buffer]], image: bytes, seed: int) -> None:
+    def __init__(
+        self, buffers: list[tuple[str, int, Buffer]], image: bytes, seed: int, scratch: Sequence[tuple[str, int]] = ()
+    ) -> None:
         self.regions: list[Region] = []
+        self.heap_used = 0
+        self.objects: dict[int, tuple[Texture, Region]] = {}
+        """Texture and surface objects by handle."""
         self._seed = seed
         at = ARENA_START
-        for name, ordinal, buffer in buffers:
-            self.regions.append(Region(name, at, buffer.nbytes, buffer, ordinal, _pending(buffer)))
+        chunks = np.cumsum([0, *(-(-buffer.nbytes // CHUNK_BYTES) for _, _, buffer in buffers)])
+        # Chunks of all buffers whose content is still to be made.
+        self.pending = np.zeros(int(chunks[-1]), np.bool_)
+        for (name, ordinal, buffer), first, end in zip(buffers, chunks.tolist(), chunks[1:].tolist(), strict=False):
+            pending = self.pending[first:end]
+            # Fresh memory holds zeros already.
+            pending[...] = buffer.fill != "zeros"
+            self.regions.append(
+                Region(name, at, buffer.nbytes, buffer, ordinal, pending if pending.any() else None, first)
+            )
             at = _aligned(at + buffer.nbytes + _GAP)
         self.image = Region("__device__ variables", at, len(image))
         if image:
             self.regions.append(self.image)
             at = _aligned(at + len(image) + _GAP)
+        for name, size in scratch:
+            self.regions.append(Region(name, at, size))
+            at = _aligned(at + size + _GAP)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
         self._arena = np.frombuffer(mmap.mmap(-1, max(at - ARENA_START, mmap.PAGESIZE), flags=flags), np.uint8)
         self.views: dict[int, npt.NDArray[Any]] = {
@@ -70,10 +93,24 @@ class DeviceMemory:
             # NumPy has no 16-byte integer; a complex number is moved about just as well.
             16: self._arena.view(np.complex128),
         }
+        # Address, size and first chunk of each region, and whether any of its chunks is pending.
+        self.table = np.array(
+            [[r.start, r.size, r.first_chunk, r.pending is not None] for r in self.regions], np.int64
+        ).reshape(-1, 4)
         self._starts = np.array([region.start for region in self.regions], np.uint64)
         self._sizes = np.array([region.size for region in self.regions], np.uint64)
         if image:
             self.bytes_of(self.image)[...] = np.frombuffer(image, np.uint8)
+
+    def region_named(self, name: str) -> Region:
+        """The region of this name, which must be there."""
+        return next(region for region in self.regions if region.name == name)
+
+    def bind(self, texture: Texture, region: Region) -> int:
+        """Make an object of a texture whose texels lie in `region`; the object's handle."""
+        handle = len(self.objects) + 1
+        self.objects[handle] = (texture, region)
+        return handle
 
     def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
         """The bytes of a region, as a view."""
@@ -140,13 +177,7 @@ class DeviceMemory:
         region.pending[chunks] = False
         if not region.pending.any():
             region.pending = None
-
-
-def _pending(buffer: Buffer) -> npt.NDArray[np.bool_] | None:
-    """Chunks to be filled before use; None for zeros, which fresh memory holds already."""
-    if buffer.fill == "zeros" or buffer.nbytes == 0:
-        return None
-    return np.ones(-(-buffer.nbytes // CHUNK_BYTES), np.bool_)
+            self.table[self._starts == region.base, 3] = 0
 
 
 def _aligned(address: int) -> int:

@@ -328,3 +328,23 @@ def _load_constant(d: Decoder, i: Instruction) -> Step:
             put(f, value)
 
     return load
+
+
+@opcode("QSPC", "E S G L C")
+def _query_space(d: Decoder, i: Instruction) -> Step:
+    """Whether generic addresses lie in shared, global or local memory."""
+    wanted = {"S": "shared", "G": "global", "L": "local"}.get(next((m for m in i.modifiers if m != "E"), ""))
+    predicates = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
+    addresses = address64(d, next(o for o in i.operands if isinstance(o, Address)))
+    if wanted is None or not predicates:
+        raise UnsupportedInstructionError("memory space")
+
+    def query(f: Frame) -> None:
+        where = f.spread(addresses(f))
+        inside = np.zeros(where.shape, np.bool_)
+        for space, lanes in split_generic(f, where):
+            if space == wanted:
+                inside |= f.lanes() if lanes is None else lanes
+        predicates[0](f, inside)
+
+    return query

@@ -43,11 +43,35 @@ def float_bits(immediate: Immediate) -> int:
 
 
 class Touched:
-    """Registers that a basic block reads or writes, which a gathered frame copies in and out."""
+    """Registers that some instructions read or write, which a gathered frame copies in and out."""
 
     def __init__(self) -> None:
         self.read: dict[str, set[int]] = {"R": set(), "P": set(), "U": set(), "UP": set()}
         self.written: dict[str, set[int]] = {"R": set(), "P": set(), "U": set(), "UP": set()}
+
+    def gather(self, frame: Frame) -> None:
+        """Copy the registers that are touched into a gathered frame."""
+        machine, warps, read = frame.machine, frame.warps, self.read
+        for index in read["R"]:
+            np.take(machine.registers[index], warps, axis=0, out=frame.R[index], mode="clip")
+        for index in read["P"]:
+            np.take(machine.predicates[index], warps, axis=0, out=frame.P[index], mode="clip")
+        for index in read["U"]:
+            np.take(machine.uniform[index], warps, axis=0, out=frame.U[index], mode="clip")
+        for index in read["UP"]:
+            np.take(machine.uniform_predicates[index], warps, axis=0, out=frame.UP[index], mode="clip")
+
+    def scatter(self, frame: Frame) -> None:
+        """Write the registers that are changed back from a gathered frame."""
+        machine, warps, written = frame.machine, frame.warps, self.written
+        for index in written["R"]:
+            machine.registers[index][warps] = frame.R[index]
+        for index in written["P"]:
+            machine.predicates[index][warps] = frame.P[index]
+        for index in written["U"]:
+            machine.uniform[index][warps] = frame.U[index]
+        for index in written["UP"]:
+            machine.uniform_predicates[index][warps] = frame.UP[index]
 
 
 class Operands:

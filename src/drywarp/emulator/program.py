@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..errors import EmulationError
 from ..kernel.cfg import BasicBlock, ControlFlowGraph, ends_block
 from ..kernel.instruction import Instruction
@@ -24,12 +22,13 @@ from . import (
     integer,
     memory_ops,
     special,
+    surface_ops,
     tensor,
+    texture_ops,
     warp_ops,
 )
 from .decode import Decoder, Step
 from .finish import Finish, build_finish
-from .frame import Frame
 from .operands import Touched
 
 HANDLER_MODULES = (
@@ -46,7 +45,9 @@ HANDLER_MODULES = (
     integer,
     memory_ops,
     special,
+    surface_ops,
     tensor,
+    texture_ops,
     warp_ops,
 )
 """Modules whose import registers the handlers of the opcodes."""
@@ -67,30 +68,6 @@ class DecodedBlock:
     touched: Touched
     spins: bool
 
-    def gather(self, frame: Frame) -> None:
-        """Copy the registers that the block touches into a gathered frame."""
-        machine, warps, read = frame.machine, frame.warps, self.touched.read
-        for index in read["R"]:
-            np.take(machine.registers[index], warps, axis=0, out=frame.R[index], mode="clip")
-        for index in read["P"]:
-            np.take(machine.predicates[index], warps, axis=0, out=frame.P[index], mode="clip")
-        for index in read["U"]:
-            np.take(machine.uniform[index], warps, axis=0, out=frame.U[index], mode="clip")
-        for index in read["UP"]:
-            np.take(machine.uniform_predicates[index], warps, axis=0, out=frame.UP[index], mode="clip")
-
-    def scatter(self, frame: Frame) -> None:
-        """Write the registers that the block changes back from a gathered frame."""
-        machine, warps, written = frame.machine, frame.warps, self.touched.written
-        for index in written["R"]:
-            machine.registers[index][warps] = frame.R[index]
-        for index in written["P"]:
-            machine.predicates[index][warps] = frame.P[index]
-        for index in written["U"]:
-            machine.uniform[index][warps] = frame.U[index]
-        for index in written["UP"]:
-            machine.uniform_predicates[index][warps] = frame.UP[index]
-
 
 class Program:
     """The blocks of a kernel, decoded lazily under one launch's constants."""
@@ -100,18 +77,25 @@ class Program:
         self.cfg = cfg
         self.instructions = decoder.kernel.instructions
         self._blocks: dict[int, DecodedBlock] = {}
-        self._spinning = _spinning_blocks(self.instructions, cfg)
+        self.spinning = _spinning_blocks(self.instructions, cfg)
 
     def block_at(self, pc: int) -> DecodedBlock:
         """The block that starts at a byte offset. Raises EmulationError past the end of the code."""
         block = self._blocks.get(pc)
         if block is None:
-            index = pc // 16
-            if index >= len(self.instructions):
-                raise EmulationError(f"{self.decoder.kernel.name} ran past its last instruction at {pc:#06x}")
-            number = self.cfg.block_of[index]
-            block = self._blocks[pc] = self._decode(self.cfg.blocks[number], index)
+            block = self._blocks[pc] = self._decode(self.basic_block(pc), pc // 16)
         return block
+
+    def basic_block(self, pc: int) -> BasicBlock:
+        """The basic block that a byte offset lies in. Raises EmulationError past the end of the code."""
+        index = pc // 16
+        if index >= len(self.instructions):
+            raise EmulationError(f"{self.decoder.kernel.name} ran past its last instruction at {pc:#06x}")
+        return self.cfg.blocks[self.cfg.block_of[index]]
+
+    def spins_at(self, pc: int) -> bool:
+        """Whether the block at a byte offset belongs to a loop that may wait for others."""
+        return self.basic_block(pc).index in self.spinning
 
     def _decode(self, block: BasicBlock, start: int) -> DecodedBlock:
         # An indirect jump may land inside a block that the graph does not know to start there.
@@ -127,7 +111,7 @@ class Program:
             steps = tuple(decoder.decode(i) for i in body)
             finish = _falls_to(block.end * 16)
         return DecodedBlock(
-            block.index, start * 16, len(body), steps, finish, decoder.touched, block.index in self._spinning
+            block.index, start * 16, len(body), steps, finish, decoder.touched, block.index in self.spinning
         )
 
 

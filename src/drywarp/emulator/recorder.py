@@ -1,8 +1,8 @@
 """What a run leaves behind: every memory access, and the basic blocks that every warp issued.
 
-Both are kept as arrays per executed step and put in the order of each warp once, at the end. Lane
-offsets of accesses repeat endlessly, so each access stores the number of its pattern, found by a
-hash of the offsets.
+Both are rows in arrays that grow, written by compiled code and by the handlers in NumPy, and put in the
+order of each warp once, at the end. Lane offsets of accesses repeat endlessly, so each access stores the
+number of its pattern.
 """
 
 from __future__ import annotations
@@ -13,59 +13,122 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import AccessLog, WarpPath
-from .bits import FULL, LANES
+from .bits import LANES
+from .compiled.layout import (
+    ACCESS_ROOM,
+    ACCESSES,
+    FIRST_WARP,
+    LOG_INSTRUCTION,
+    PATTERN_ROOM,
+    PATTERNS,
+    PLACES,
+    STATE,
+    STATE_COLUMNS,
+    STEP_ROOM,
+    STEPS,
+    TABLE_SIZE,
+)
+from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by
 from .frame import Frame
 from .operands import Value
 
-_HASH_SEED = 0x5EED
-_rng = np.random.Generator(np.random.Philox(_HASH_SEED))
-_WEIGHTS = _rng.integers(1, 1 << 63, LANES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-_WEIGHT_SUM = _WEIGHTS.sum(dtype=np.uint64)
-_MASK_WEIGHT = np.uint64(_rng.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
-_ZERO = np.int64(0)
-
-
-class Patterns:
-    """Distinct patterns of lane offsets with the lanes that take part, numbered as they appear."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
-        self.offsets: list[npt.NDArray[np.int64]] = []
-        self.masks: list[int] = []
-
-    def number(
-        self, hashes: npt.NDArray[np.uint64], addresses: npt.NDArray[np.int64], base: npt.NDArray[np.int64],
-        lanes: npt.NDArray[np.bool_] | None,
-    ) -> npt.NDArray[np.int32]:  # fmt: skip
-        """Pattern numbers of some accesses, shape (warps,); new patterns are kept."""
-        unique, where, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        numbers = np.empty(len(unique), np.int32)
-        for position, (key, row) in enumerate(zip(unique.tolist(), where.tolist(), strict=True)):
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = len(self.offsets)
-                mask = np.ones(LANES, np.bool_) if lanes is None else lanes[row]
-                self.offsets.append(np.where(mask, addresses[row] - base[row], _ZERO))
-                self.masks.append(int(np.packbits(mask, bitorder="little").view(np.uint32)[0]))
-            numbers[position] = number
-        return numbers[inverse]
+_FIRST_ROWS, _FIRST_PATTERNS = 1 << 14, 1 << 8
+MOST_ACCESSES, MOST_STEPS = 40_000_000, 80_000_000
+"""Rows of the record: about 2 GB of memory."""
+_TABLE_FACTOR = 4
+"""Places in the table of patterns for each pattern that there is room for."""
 
 
 class Recorder:
-    """Collects the record of one launch over all its waves."""
+    """Collects the record of one launch over all its waves.
+
+    `log` are the arrays, `state` the run's state (see `compiled.layout`), which says how far they are filled.
+    """
 
     def __init__(self) -> None:
-        self.patterns = Patterns()
-        self.first_warp = 0
+        self.state: npt.NDArray[np.int64] = np.zeros(STATE_COLUMNS, np.int64)
+        self._places = np.zeros(PLACES, np.int64)
+        self.log = Log(
+            instruction=np.empty(_FIRST_ROWS, np.int32),
+            warp=np.empty(_FIRST_ROWS, np.int32),
+            base=np.empty(_FIRST_ROWS, np.int64),
+            pattern=np.empty(_FIRST_ROWS, np.int32),
+            space=np.empty(_FIRST_ROWS, np.int8),
+            step_block=np.empty(_FIRST_ROWS, np.int32),
+            step_warp=np.empty(_FIRST_ROWS, np.int32),
+            step_lanes=np.empty(_FIRST_ROWS, np.uint8),
+            offsets=np.empty(_FIRST_PATTERNS * LANES, np.int64),
+            masks=np.empty(_FIRST_PATTERNS, np.uint32),
+            kinds=np.empty(_FIRST_PATTERNS, np.int8),
+            table=np.zeros(_FIRST_PATTERNS * _TABLE_FACTOR, np.int32),
+            weights=WEIGHTS,
+        )
+        self.locate(self._places)
+
+    def locate(self, places: npt.NDArray[np.int64]) -> None:
+        """Put the addresses of the arrays where compiled code looks for them, and their lengths into the state."""
+        places[STATE] = self.state.ctypes.data
+        for place, name in enumerate(Log._fields, LOG_INSTRUCTION):
+            places[place] = getattr(self.log, name).ctypes.data
+        rooms = {STEP_ROOM: "step_warp", ACCESS_ROOM: "warp", PATTERN_ROOM: "masks", TABLE_SIZE: "table"}
+        for column, name in rooms.items():
+            self.state[column] = len(getattr(self.log, name))
+
+    @property
+    def accesses(self) -> int:
+        """How many accesses are recorded."""
+        return int(self.state[ACCESSES])
+
+    @property
+    def steps(self) -> int:
+        """How many steps of warps are recorded."""
+        return int(self.state[STEPS])
+
+    @property
+    def first_warp(self) -> int:
         """Number of the wave's first warp among all sampled warps."""
-        self._accesses: list[tuple[int, int, int, Any, Any, Any]] = []
-        self._blocks: list[tuple[int, int, Any, Any]] = []
-        self._latest: dict[tuple[int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]] = {}
+        return int(self.state[FIRST_WARP])
+
+    @first_warp.setter
+    def first_warp(self, number: int) -> None:
+        self.state[FIRST_WARP] = number
+
+    def exceeded(self) -> str | None:
+        """The limit of the record's size in words, if it was passed."""
+        if self.state[ACCESSES] > MOST_ACCESSES:
+            return f"{MOST_ACCESSES:,} recorded accesses"
+        return f"{MOST_STEPS:,} recorded basic blocks" if self.state[STEPS] > MOST_STEPS else None
+
+    def make_room(self, steps: int, accesses: int) -> None:
+        """See that so many more steps and accesses, each with a pattern of its own, fit."""
+        log, state = self.log, self.state
+        changed = {
+            **_grown(log, ("step_block", "step_warp", "step_lanes"), int(state[STEPS]), steps),
+            **_grown(log, ("instruction", "warp", "base", "pattern", "space"), int(state[ACCESSES]), accesses),
+        }
+        used = int(state[PATTERNS])
+        patterns = _grown(log, ("masks", "kinds"), used, accesses)
+        if patterns:
+            room = len(patterns["masks"])
+            offsets = np.empty(room * LANES, np.int64)
+            offsets[: used * LANES] = log.offsets[: used * LANES]
+            changed |= {**patterns, "offsets": offsets, "table": np.zeros(room * _TABLE_FACTOR, np.int32)}
+        if changed:
+            self.log = log._replace(**changed)
+            self.locate(self._places)
+        if patterns:
+            fill_table(self._places)
 
     def block(self, block: int, frame: Frame) -> None:
         """Note that the frame's warps issue a basic block."""
         warps, lanes = frame.record
-        self._blocks.append((block, self.first_warp, warps, lanes))
+        self.make_room(len(warps), 0)
+        start = int(self.state[STEPS])
+        rows = slice(start, start + len(warps))
+        self.log.step_block[rows] = block
+        self.log.step_warp[rows] = warps + self.first_warp
+        self.log.step_lanes[rows] = lanes
+        self.state[STEPS] += len(warps)
 
     def access(self, frame: Frame, instruction: int, addresses: Value, space: int) -> None:
         """Note an access of the frame's executing lanes; `addresses` are bytes, shape (rows, 32).
@@ -75,56 +138,40 @@ class Recorder:
         """
         addresses = frame.spread(addresses)
         addresses = addresses.view(np.int64) if addresses.dtype.itemsize == 8 else addresses.astype(np.int64)
-        lanes = frame.exec
-        warps = frame.warps
-        if lanes is None:
-            base = addresses[:, 0]
-            hashes = addresses.view(np.uint64) @ _WEIGHTS - base.view(np.uint64) * _WEIGHT_SUM
-        else:
-            words = frame.words()
-            if not words.all():
-                rows = np.flatnonzero(words)
-                addresses, lanes, warps, words = addresses[rows], lanes[rows], warps[rows], words[rows]
-            base = addresses[np.arange(len(words)), lanes.argmax(axis=1)]
-            offsets = (addresses - base[:, None]) * lanes
-            hashes = offsets.view(np.uint64) @ _WEIGHTS + (words ^ FULL).astype(np.uint64) * _MASK_WEIGHT
-        latest = self._latest.get((instruction, space))
-        if latest is not None and len(latest[0]) == len(hashes) and (latest[0] == hashes).all():
-            numbers = latest[1]
-        else:
-            numbers = self.patterns.number(hashes, addresses, base, lanes)
-            self._latest[instruction, space] = (hashes, numbers)
-        self._accesses.append((instruction, space, self.first_warp, warps, base.copy(), numbers))
+        self.make_room(0, frame.rows)
+        rows = (frame.warps, np.ascontiguousarray(addresses), frame.words())
+        given = np.array([array.ctypes.data for array in rows], np.int64)
+        note_rows(self._places, given, frame.rows, instruction, space)
 
-    def access_log(self) -> AccessLog:
-        """All accesses, ordered by warp and, within a warp, as issued."""
-        rows = self._accesses
-        sizes = np.array([len(r[3]) for r in rows], np.int64)
+    def access_log(self, places: npt.NDArray[np.int32] | None = None) -> AccessLog:
+        """All accesses, ordered by warp and, within a warp, as issued.
 
-        def joined(column: int, kind: Any) -> npt.NDArray[Any]:
-            return np.concatenate([r[column] for r in rows]).astype(kind) if rows else np.zeros(0, kind)
-
-        warp = joined(3, np.int32) + np.repeat(np.array([r[2] for r in rows], np.int32), sizes)
-        order = np.argsort(warp, kind="stable")
-        warp = warp[order]
-        starts = np.searchsorted(warp, warp, side="left")
+        `places` gives each warp the number that it is to have, or -1 where it is to be left out.
+        """
+        log, count, patterns = self.log, int(self.state[ACCESSES]), int(self.state[PATTERNS])
+        warps, kept = _renumbered(log.warp[:count], places)
+        order, bounds = _by_warp(warps)
+        warp = warps[order]
+        rows = order if kept is None else kept[order]
         return AccessLog(
-            instruction=np.repeat(np.array([r[0] for r in rows], np.int32), sizes)[order],
+            instruction=log.instruction[rows],
             warp=warp,
-            order=np.arange(len(warp), dtype=np.int64) - starts,
-            base=joined(4, np.int64)[order],
-            pattern=joined(5, np.int32)[order],
-            space=np.repeat(np.array([r[1] for r in rows], np.int8), sizes)[order],
-            offsets=np.array(self.patterns.offsets, np.int64).reshape(-1, LANES),
-            masks=np.array(self.patterns.masks, np.uint32),
+            order=np.arange(len(rows), dtype=np.int64) - bounds[warp],
+            base=log.base[rows],
+            pattern=log.pattern[rows],
+            space=log.space[rows],
+            offsets=log.offsets[: patterns * LANES].reshape(-1, LANES).copy(),
+            masks=log.masks[:patterns].copy(),
         )
 
-    def paths(self, warps: int) -> tuple[tuple[WarpPath, ...], list[int]]:
-        """Distinct paths, and the path number of each of `warps` warps."""
-        blocks, warp, lanes = self._steps()
-        order = np.argsort(warp, kind="stable")
-        blocks, lanes = blocks[order], lanes[order]
-        bounds = np.searchsorted(warp[order], np.arange(warps + 1))
+    def paths(
+        self, warps: int, places: npt.NDArray[np.int32] | None = None
+    ) -> tuple[tuple[WarpPath, ...], list[int]]:
+        """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
+        numbered, kept = _renumbered(self.log.step_warp[: int(self.state[STEPS])], places)
+        order, bounds = _by_warp(numbered, warps)
+        rows = order if kept is None else kept[order]
+        blocks, lanes = self.log.step_block[rows], self.log.step_lanes[rows]
         members: dict[bytes, list[int]] = {}
         for number in range(warps):
             members.setdefault(blocks[bounds[number] : bounds[number + 1]].tobytes(), []).append(number)
@@ -140,16 +187,44 @@ class Recorder:
 
     def lane_counts(self, warps: int, blocks: int) -> npt.NDArray[np.int64]:
         """Active lanes summed over the executions of each basic block, shape (warps, blocks)."""
-        block, warp, lanes = self._steps()
-        flat = np.bincount(warp.astype(np.int64) * blocks + block, lanes, minlength=warps * blocks)
+        log, count = self.log, int(self.state[STEPS])
+        place = log.step_warp[:count].astype(np.int64) * blocks + log.step_block[:count]
+        flat = np.bincount(place, log.step_lanes[:count], minlength=warps * blocks)
         return flat.astype(np.int64).reshape(warps, blocks)
 
-    def _steps(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Basic block, warp and active lanes of every step of every warp, in the order of execution."""
-        rows = self._blocks
-        sizes = np.array([len(r[2]) for r in rows], np.int64)
-        if not rows:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
-        blocks = np.repeat(np.array([r[0] for r in rows], np.int32), sizes)
-        warp = np.concatenate([r[2] for r in rows]) + np.repeat(np.array([r[1] for r in rows], np.int32), sizes)
-        return blocks, warp, np.concatenate([r[3] for r in rows])
+    def steps_since(self, first: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Warp and basic block of every step from row `first` on, in the order of execution."""
+        rows = slice(first, int(self.state[STEPS]))
+        return self.log.step_warp[rows], self.log.step_block[rows]
+
+
+def _renumbered(
+    warps: npt.NDArray[np.int32], places: npt.NDArray[np.int32] | None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64] | None]:
+    """New numbers of warps, and which rows are kept (None: all)."""
+    if places is None:
+        return warps, None
+    numbered = places[warps]
+    kept = np.flatnonzero(numbered >= 0)
+    return (numbered, None) if len(kept) == len(numbered) else (numbered[kept], kept)
+
+
+def _grown(log: Log, names: tuple[str, ...], used: int, more: int) -> dict[str, npt.NDArray[Any]]:
+    """Longer copies of some arrays of the record, if `more` rows do not fit; else nothing."""
+    size = len(getattr(log, names[0]))
+    if used + more <= size:
+        return {}
+    while size < used + more:
+        size *= 2
+    grown = {}
+    for name in names:
+        old = getattr(log, name)
+        grown[name] = np.empty(size, old.dtype)
+        grown[name][:used] = old[:used]
+    return grown
+
+
+def _by_warp(warp: npt.NDArray[np.int32], warps: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The order by warp, rows of one warp as they were, and where each warp's rows begin in it."""
+    bounds = np.zeros(max(warps, int(warp.max()) + 1 if len(warp) else 0) + 1, np.int64)
+    return order_by(warp, bounds), bounds

@@ -8,55 +8,52 @@ data dependent: no cut can tell them apart, and more of them are sampled instead
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..kernel.launch import Dim3
-from ..kernel.profile import Profile
 from .sampling import Cuts, interior_corners
 
 Signature = tuple[bytes, ...]
 """What a block did: a digest of each warp's path."""
 
-Probe = Callable[[Sequence[int]], Profile]
-"""Emulates some blocks by linear index."""
+Probe = Callable[[Sequence[int]], Mapping[int, Signature]]
+"""Emulates some blocks by linear index, and tells what they did."""
 
 _PROBES_A_ROUND = 7
 
 
-def signatures(profile: Profile) -> dict[int, Signature]:
-    """What each sampled block did, by linear index."""
-    digests = [hashlib.blake2b(path.blocks.tobytes(), digest_size=12).digest() for path in profile.paths]
-    return {block.linear: tuple(digests[path] for path in block.paths) for block in profile.blocks}
+def refine(grid: Dim3, known: Mapping[int, Signature], probe: Probe) -> Cuts | None:
+    """Where to cut each dimension, judged from what the blocks of a first stratified sample did.
 
-
-def refine(profile: Profile, probe: Probe) -> Cuts | None:
-    """Where to cut each dimension, judged from a first stratified sample; None where that is good as it is.
-
-    `probe` runs further blocks where the interior differs. No cuts in any dimension mean that blocks differ
-    in a way that a cut cannot explain.
+    None where that sample is good as it is. `probe` runs further blocks where the interior differs. No cuts in
+    any dimension mean that blocks differ in a way that a cut cannot explain.
     """
-    grid = profile.launch.grid
-    known = signatures(profile)
-    inside = [
-        b for b in profile.blocks if all(0 < c < e - 1 or e < 3 for c, e in zip(b.coordinates, grid, strict=True))
-    ]
-    if len({known[b.linear] for b in inside}) < 2:
+    inside = [linear for linear in known if _inside(grid, linear)]
+    if len({known[linear] for linear in inside}) < 2:
         return None
     low, highs = interior_corners(grid)
-    x, y, z = (_cuts(grid, low, high, d, known, probe) if high != low else () for d, high in enumerate(highs))
+    seen = dict(known)
+    x, y, z = (_cuts(grid, low, high, d, seen, probe) if high != low else () for d, high in enumerate(highs))
     return x, y, z
 
 
-def explains(cuts: Cuts, profile: Profile) -> bool:
-    """Whether all sampled blocks of each stratum that the cuts make did the same."""
-    known = signatures(profile)
-    edges = [sorted({0, 1, extent - 1, *cut}) for extent, cut in zip(profile.launch.grid, cuts, strict=True)]
+def _coordinates(grid: Dim3, linear: int) -> Dim3:
+    return linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1])
+
+
+def _inside(grid: Dim3, linear: int) -> bool:
+    return all(0 < c < e - 1 or e < 3 for c, e in zip(_coordinates(grid, linear), grid, strict=True))
+
+
+def explains(cuts: Cuts, grid: Dim3, known: Mapping[int, Signature]) -> bool:
+    """Whether all these blocks that lie in one of the strata that the cuts make did the same."""
+    edges = [sorted({0, 1, extent - 1, *cut}) for extent, cut in zip(grid, cuts, strict=True)]
     by_stratum: dict[tuple[int, ...], Signature] = {}
-    for block in profile.blocks:
-        stratum = tuple(bisect_right(edge, c) for edge, c in zip(edges, block.coordinates, strict=True))
-        if by_stratum.setdefault(stratum, known[block.linear]) != known[block.linear]:
+    for linear, signature in known.items():
+        place = _coordinates(grid, linear)
+        stratum = tuple(bisect_right(edge, c) for edge, c in zip(edges, place, strict=True))
+        if by_stratum.setdefault(stratum, signature) != signature:
             return False
     return True
 
@@ -74,7 +71,7 @@ def _cuts(
     def look(positions: Sequence[int]) -> None:
         missing = sorted({at(p) for p in positions} - set(known))
         if missing:
-            known.update(signatures(probe(missing)))
+            known.update(probe(missing))
 
     first, last = low[dimension], high[dimension]
     look([first, min(first + 1, last), last])

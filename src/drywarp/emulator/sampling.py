@@ -8,6 +8,7 @@ exact number of blocks. All of it is deterministic.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -61,6 +62,9 @@ def _classes(extent: int, cuts: Sequence[int] = ()) -> list[tuple[int, int]]:
     return [(start, end - start) for start, end in itertools.pairwise(edges)]
 
 
+Range = tuple[int, int]
+"""First position and number of positions along one dimension."""
+Box = tuple[Range, Range, Range]
 Cuts = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 
@@ -85,6 +89,47 @@ def stratified(grid: Dim3, cuts: Cuts = ((), (), ()), interior: int = INTERIOR_S
             linear = x + grid[0] * (y + grid[1] * z)
             weights[linear] = size / len(members)
     return sorted(weights.items())
+
+
+def boxes(grid: Dim3, cuts: Cuts, slabs: int) -> list[Box]:
+    """Strata for random samples: boxes between the cuts, the largest of them in `slabs` along its longest dimension.
+
+    Borders are no strata of their own here: of blocks that differ anyway each stratum takes some samples.
+    """
+    edges = [sorted({0, extent, *cut}) for extent, cut in zip(grid, cuts, strict=True)]
+    ranges = [[(low, high - low) for low, high in itertools.pairwise(edge)] for edge in edges]
+    found: list[Box] = [(x, y, z) for x, y, z in itertools.product(*ranges)]
+    largest = max(found, key=lambda box: math.prod(length for _, length in box))
+    longest = max(range(3), key=lambda d: (largest[d][1], d))
+    start, length = largest[longest]
+    found.remove(largest)
+    for low, high in itertools.pairwise(sorted({start + length * k // slabs for k in range(slabs + 1)})):
+        part = list(largest)
+        part[longest] = (low, high - low)
+        found.append((part[0], part[1], part[2]))
+    return found
+
+
+def fewest(grid: Dim3) -> list[int]:
+    """As few blocks as show how addresses move with the block index: one inside, its neighbours, one to check.
+
+    The first of them is the one that stands for all where only one can be run.
+    """
+    low = [1 if extent > 2 else 0 for extent in grid]
+    middle = [at + max(0, extent - 2 * at - 1) // 2 for at, extent in zip(low, grid, strict=True)]
+    places = [list(middle)]
+    opposite = list(middle)
+    for dimension, extent in enumerate(grid):
+        if extent > 1:
+            step = 1 if middle[dimension] + 1 < extent else -1
+            moved = list(middle)
+            moved[dimension] += step
+            places.append(moved)
+            further = middle[dimension] + 2 * step
+            opposite[dimension] = further if 0 <= further < extent else middle[dimension]
+    places.append(opposite)
+    linear = [x + grid[0] * (y + grid[1] * z) for x, y, z in places]
+    return list(dict.fromkeys(linear))
 
 
 def interior_corners(grid: Dim3) -> tuple[Dim3, tuple[Dim3, Dim3, Dim3]]:

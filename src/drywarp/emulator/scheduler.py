@@ -8,12 +8,13 @@ longest goes first instead, or a thread that holds a lock further down would nev
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import EmulationError, EmulationLimitError
+from ..errors import EmulationError, EmulationLimitError, StarvationError
 from .decode import place
 from .finish import MOVED
 from .frame import Frame, FrameCache
@@ -22,13 +23,14 @@ from .limits import Limits
 from .machine import U32, Machine
 from .program import DecodedBlock, Program
 from .recorder import Recorder
+from .standstill import Standstill
 
 _CHECK_EVERY = 64
 _ROTATE_EVERY = 512
 """Steps after which the group that has waited longest runs, wherever it stands."""
 
-_CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
-_WAITS = "threads wait for others in a loop, so counts depend on timing and are not exact"
+CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
+WAITS = "threads wait for others in a loop, so counts depend on timing and are not exact"
 
 
 class Budget:
@@ -40,13 +42,25 @@ class Budget:
         self.warp_steps = 0
         self._start = time.monotonic()
 
+    def lane_steps_left(self) -> int:
+        """Lane steps before the limit."""
+        return self.limits.lane_steps - self.lane_steps
+
+    def lane_limit(self) -> str:
+        """The limit of lane steps in words."""
+        return f"{self.limits.lane_steps:,} lane steps"
+
+    def seconds(self) -> float:
+        """Time since the beginning."""
+        return time.monotonic() - self._start
+
+    def time_exceeded(self) -> str | None:
+        """The limit of time in words, if it was passed."""
+        return f"{self.limits.seconds:g} s" if self.seconds() > self.limits.seconds else None
+
     def exceeded(self) -> str | None:
         """The limit that was passed, in words."""
-        if self.lane_steps > self.limits.lane_steps:
-            return f"{self.limits.lane_steps:,} lane steps"
-        if time.monotonic() - self._start > self.limits.seconds:
-            return f"{self.limits.seconds:g} s"
-        return None
+        return self.lane_limit() if self.lane_steps_left() < 0 else self.time_exceeded()
 
 
 class Scheduler:
@@ -68,6 +82,7 @@ class Scheduler:
         self.others_wait = False
         self._next_other = int(FAR)
         self._step = 0
+        self._standstill = Standstill(machine, self.groups)
         self._active = machine.live.copy()
         self._frame = self.frames.frame(self._active, 0)
 
@@ -89,15 +104,13 @@ class Scheduler:
         if pc == FAR:
             if (groups.state == EMPTY).all():
                 return -1
-            if groups.break_convergence():
-                self.machine.notes.add(_CIRCLE)
-                return self._choose()
-            raise EmulationError(self._deadlock())
+            self._unlock()
+            return self._choose()
         if self._step % _ROTATE_EVERY == _ROTATE_EVERY - 1 or self.program.block_at(pc).spins:
             stamps = np.where(runnable, groups.stamp, FAR)
             oldest = int(groups.pc.reshape(-1)[stamps.argmin()])
             if oldest != pc and self.program.block_at(pc).spins:
-                self.machine.notes.add(_WAITS)
+                self.machine.notes.add(WAITS)
             pc = oldest
         here = places == pc
         if len(here) == 1:
@@ -116,6 +129,12 @@ class Scheduler:
         self.others_wait = bool((groups.state > RUN).any())
         return pc
 
+    def _unlock(self) -> None:
+        """Let lanes go on that wait for each other; raises EmulationError where there is no way out."""
+        if not self.groups.break_convergence():
+            raise EmulationError(self._deadlock())
+        self.machine.notes.add(CIRCLE)
+
     def refresh(self) -> None:
         """Look again at where the other groups stand, after some of them were let go."""
         groups = self.groups
@@ -130,13 +149,18 @@ class Scheduler:
         members = len(self.warps)
         while True:
             block = self.program.block_at(pc)
+            if not block.spins:
+                self._standstill.progress(self._step)
+            elif self._step % _CHECK_EVERY == 0 and self._standstill.certain(self._step):
+                self._get_going(pc)
+                return
             self._step += 1
             budget.warp_steps += block.length * members
             budget.lane_steps += block.length * frame.total
             self.machine.clock += block.length
             record(block.index, frame)
             if self._step % _CHECK_EVERY == 0 and (limit := budget.exceeded()):
-                raise EmulationLimitError(self._limit_reached(limit, block))
+                raise EmulationLimitError(self._limit_reached(limit, pc))
             if frame.gathered:
                 pc = self._run_gathered(block, frame)
             else:
@@ -153,11 +177,11 @@ class Scheduler:
                 return
 
     def _run_gathered(self, block: DecodedBlock, frame: Frame) -> int:
-        block.gather(frame)
+        block.touched.gather(frame)
         for step in block.steps:
             step(frame)
         pc = block.finish(self, frame)
-        block.scatter(frame)
+        block.touched.scatter(frame)
         return pc
 
     # What finishes call ---------------------------------------------------------------------------
@@ -199,6 +223,22 @@ class Scheduler:
         if some.any():
             self.groups.add(warps[some], pc, rest[some])
 
+    def place(self, pc: int, words: U32, parts: Sequence[tuple[U32, int, Any]]) -> None:
+        """Send the batch to `pc` in groups: `words` and the lanes of no part together, each part on its own.
+
+        A part is its lanes, a word per warp, its state, and what it waits for.
+        """
+        warps, slots = self.warps, self.slots
+        active = self._active[warps]
+        for lanes, _, _ in parts:
+            active = active & ~lanes
+        self.groups.set(warps, slots, pc, active | words)
+        self.groups.stamp[slots, warps] = self._step
+        for lanes, state, argument in parts:
+            some = lanes != 0
+            if some.any():
+                self.groups.add(warps[some], pc, lanes[some], state, np.broadcast_to(argument, lanes.shape)[some])
+
     def whole_blocks(self, frame: Frame) -> bool:
         """Whether the batch holds every live lane of every block that it has warps of."""
         version = self.groups.live_version
@@ -211,20 +251,52 @@ class Scheduler:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def _limit_reached(self, limit: str, block: DecodedBlock) -> str:
-        program, kernel = self.program, self.machine.kernel
-        here = program.instructions[block.start // 16]
-        loop = program.cfg.innermost_loop(block.index)
+    def _limit_reached(self, limit: str, pc: int) -> str:
+        here = place(self.machine.kernel, self.program.instructions[pc // 16])
+        loop = self._loop_at(pc)
+        if not loop:
+            return f"{here}: emulation stopped after {limit}, outside any loop"
+        hint = "raise the limits, sample fewer blocks or shrink the problem"
+        if self.program.spins_at(pc) and len(self.machine.blocks) < self.machine.launch.blocks:
+            hint = f"it may wait for {self._others()}; {hint}"
+        return f"{here}: emulation stopped after {limit} in {loop}; {hint}"
+
+    def _loop_at(self, pc: int) -> str:
+        """The innermost loop round the block at a PC, in words; empty where there is none."""
+        program = self.program
+        loop = program.cfg.innermost_loop(program.basic_block(pc).index)
         if loop is None:
-            return f"{place(kernel, here)}: emulation stopped after {limit}, outside any loop"
+            return ""
         body = [i for b in loop.blocks for i in program.instructions[_span(program, b)]]
         lines = sorted({i.source.line for i in body if i.source})
         header = program.instructions[program.cfg.blocks[loop.header].start]
         source = header.source or next((i.source for i in body if i.source), None)
         span = f"lines {lines[0]}-{lines[-1]} of {source.file}" if source and lines else "no source lines known"
+        return f"the loop that starts at {header.pc:#06x} ({span})"
+
+    def _get_going(self, pc: int) -> None:
+        """Where every thread that can run waits in a loop for ever: let go on what waits for those at convergence.
+
+        Raises where nothing does.
+        """
+        machine = self.machine
+        if self.groups.break_convergence():
+            machine.notes.add(CIRCLE)
+            self.groups.pc[self.slots, self.warps] = pc
+            self._standstill.progress(self._step)
+            return
+        here = place(machine.kernel, self.program.instructions[pc // 16])
+        waits = int((self.groups.state == RUN).any(axis=0).sum())
+        text = f"{here}: {waits} warps wait in {self._loop_at(pc)} for something that no emulated thread does"
+        if len(machine.blocks) == machine.launch.blocks:
+            raise EmulationError(f"{text}: on a GPU they would wait for ever")
+        raise StarvationError(f"{text}: it is left to {self._others()}")
+
+    def _others(self) -> str:
+        together, all_blocks = len(self.machine.blocks), self.machine.launch.blocks
         return (
-            f"{place(kernel, here)}: emulation stopped after {limit} in the loop that starts at"
-            f" {header.pc:#06x} ({span}); raise the limits, sample fewer blocks or shrink the problem"
+            f"one of the {all_blocks - together} blocks (of {all_blocks}) that were not run beside these: emulate"
+            " them all (--blocks all), or launch fewer"
         )
 
     def _deadlock(self) -> str:

@@ -10,7 +10,8 @@ from ..kernel.operand import Label, Predicate, Special
 from .constants import SHARED_WINDOW
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
-from .operands import ZERO, Fetch, constant
+from .machine import PREDICATES
+from .operands import ZERO, Fetch, Value, constant
 
 _CLOCKS = ("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI")
 _ZERO_REGISTERS = ("SRZ", "SR_CgaCtaId", "SR_VIRTUALSMID", "SR_SMID", "SR_NSMID", "SR_VIRTCFG", "SR_CTXADDR")
@@ -71,26 +72,43 @@ def _read_counter(d: Decoder, i: Instruction) -> Step:
 
 @opcode("R2UR", "OR FILL BROADCAST")
 def _to_uniform(d: Decoder, i: Instruction) -> Step:
-    """The value of the first executing lane; compilers use it on values that are the same in all."""
-    operands = [o for o in i.operands if not isinstance(o, Predicate)]
+    """The value of the first executing lane.
+
+    A predicate tells the lanes whose value is another one; with .OR it keeps what it was told before.
+    Compilers go through differing values with it: the lanes that agree act, the others come again.
+    """
+    operands = list(i.operands)
+    differs = operands.pop(0) if isinstance(operands[0], Predicate) else None
     put, source = d.put(operands[0]), d.word(operands[1])
-    any_of = "OR" in i.modifiers
+    put_differs = d.put_predicate(differs) if differs is not None else None
+    before = d.predicate(differs) if differs is not None and "OR" in i.modifiers else None
 
     def move(f: Frame) -> None:
         value = f.spread(source(f))
-        if any_of:
-            put(f, np.bitwise_or.reduce(np.where(f.lanes(), value, ZERO), axis=1)[:, None])
-        elif f.exec is None:
-            put(f, value[:, :1])
-        else:
-            put(f, value[np.arange(f.rows), f.leader()][:, None])
+        chosen = value[:, :1] if f.exec is None else value[np.arange(f.rows), f.leader()][:, None]
+        put(f, chosen)
+        if put_differs is not None:
+            others = value != chosen
+            put_differs(f, others if before is None else others | before(f))
 
     return move
 
 
 @opcode("UP2UR")
 def _uniform_predicates(d: Decoder, i: Instruction) -> Step:
-    raise UnsupportedInstructionError("moves of uniform predicates")
+    """The uniform predicates whose bit in the mask is set, in the low bits; the other bits from a register."""
+    operands = [o for o in i.operands if not isinstance(o, Predicate)]
+    put, base, mask = d.put(operands[0]), d.word(operands[1]), d.word(operands[-1])
+    predicates = [d.predicate(Predicate(n, True)) for n in range(PREDICATES)]
+
+    def move(f: Frame) -> None:
+        bits: Value = ZERO
+        for number, predicate in enumerate(predicates):
+            bits = bits | np.asarray(predicate(f), np.uint32) << np.uint32(number)
+        chosen = mask(f)
+        put(f, (base(f) & ~chosen) | (bits & chosen))
+
+    return move
 
 
 @opcode("LEPC")

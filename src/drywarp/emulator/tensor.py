@@ -138,6 +138,10 @@ def _integer_words(values: Value) -> Value:
     return np.ascontiguousarray(values[..., 0]).astype(np.int64).astype(np.uint32)
 
 
+def _saturated_words(values: Value) -> Value:
+    return _integer_words(values.clip(-(2.0**31), 2.0**31 - 1))
+
+
 @opcode("HMMA", "16816 1688 1684 F32 F16 BF16 TF32")
 def _half_multiply(d: Decoder, i: Instruction) -> Step:
     names = i.modifiers
@@ -156,16 +160,16 @@ def _half_multiply(d: Decoder, i: Instruction) -> Step:
 @opcode("IMMA", "16816 16832 8816 S8 U8 SAT ROW COL")
 def _integer_multiply(d: Decoder, i: Instruction) -> Step:
     names = i.modifiers
-    if "SAT" in names:
-        raise UnsupportedInstructionError("modifier .SAT")
     kinds = [n == "S8" for n in names if n in ("S8", "U8")]
     widen_a, widen_b = _bytes(kinds[0]), _bytes(kinds[-1])
     a_count, b_count, c_count = {"16816": (2, 1, 4), "16832": (4, 2, 4), "8816": (1, 1, 2)}[names[0]]
 
+    finish = _saturated_words if "SAT" in names else _integer_words
+
     def integers(words: Value) -> Value:
         return words.view(np.int32).astype(np.float64)[..., None]
 
-    return _step(d, i, a_count, b_count, c_count, c_count, widen_a, widen_b, integers, 4, 1, _integer_words)
+    return _step(d, i, a_count, b_count, c_count, c_count, widen_a, widen_b, integers, 4, 1, finish)
 
 
 @opcode("DMMA", "884 8x8x4")

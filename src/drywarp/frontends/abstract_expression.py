@@ -1,7 +1,7 @@
 """Small sums in abstract kernel files: `"alpha + 1"`, evaluated without giving the file any power.
 
 Allowed are numbers, names, `+ - * / // % **`, comparisons, brackets, and the functions `min`, `max`,
-`ceil`, `floor`. A comparison is 1 or 0.
+`ceil`, `floor`, `cdiv` (a quotient rounded up). A comparison is 1 or 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-_FUNCTIONS: dict[str, Callable[..., Number]] = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor}
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "min": min,
+    "max": max,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "cdiv": lambda a, b: -(-a // b),
+}
 _LARGEST = 1e15
 _LONGEST = 200
 
@@ -83,4 +89,6 @@ def _raw(node: ast.expr, names: Mapping[str, Number]) -> Number:
             return _FUNCTIONS[name](*(_value(argument, names) for argument in args))
         case _:
             pass
-    raise ExpressionError(f"expected numbers, names and + - * / // % ** min max ceil floor, got {ast.unparse(node)!r}")
+    raise ExpressionError(
+        f"expected numbers, names and + - * / // % ** min max ceil floor cdiv, got {ast.unparse(node)!r}"
+    )

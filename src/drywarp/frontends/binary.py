@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import InputFileError, UsageError
 from ..kernel.kernel import Kernel
-from . import cache
-from .cubin import kernels_of, plain_name
-from .disassemble import disassemble
 from .elf import CUDA_MACHINE, parse_elf, sections_of
+from .entry import chosen
 from .fatbin import MAGIC, Image, images
-from .toolchain import tool_versions
+from .machine_code import cubin_kernels
+from .ptx import ptx_kernels
+from .ptx_text import is_ptx, read_ptx
 
 _HOST_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 
@@ -28,43 +27,46 @@ def load_binary(path: Path, data: bytes, *, arch: str, entry: str | None = None)
     """One kernel of a binary file, for a GPU of architecture `arch` (``sm_80``).
 
     Machine code runs on its own architecture and on later ones of the same major version; of several the
-    latest that runs is taken. `entry` is a kernel's name, or its mangled symbol. Raises InputFileError
-    for a foreign or damaged file, UsageError where no kernel fits.
+    latest that runs is taken. Where none runs, PTX is assembled, as the driver does. `entry` is a kernel's
+    name, or its mangled symbol. Raises InputFileError for a foreign or damaged file, UsageError where no
+    kernel fits.
     """
+    return chosen(load_binary_module(path, data, arch=arch), entry, str(path))
+
+
+def load_binary_module(path: Path, data: bytes, *, arch: str) -> dict[str, Kernel]:
+    """All kernels of a binary file that run on `arch`, by symbol; see `load_binary`."""
     origin = str(path)
     found: dict[str, Kernel] = {}
-    architectures: set[str] = set()
-    only_ptx = False
     wanted = _number(arch)
-    for image in sorted(_images(data, origin), key=lambda i: (not i.is_cubin, -i.sm)):
-        if not image.is_cubin:
-            only_ptx = not architectures
-            continue
-        architectures.add(f"sm_{image.sm}")
-        if image.sm // 10 == wanted // 10 and image.sm <= wanted:
-            for symbol, kernel in _kernels(image, origin).items():
+    held = sorted(_images(data, origin), key=lambda i: (not i.is_cubin, -i.sm))
+    for image in held:
+        if image.is_cubin and image.sm // 10 == wanted // 10 and image.sm <= wanted:
+            for symbol, kernel in cubin_kernels(image.unpacked(origin), f"sm_{image.sm}", origin).items():
                 found.setdefault(symbol, kernel)
     if not found:
-        held = ", ".join(sorted(architectures)) or ("PTX only" if only_ptx else "none")
-        raise UsageError(f"{origin}: no machine code that runs on {arch} (it holds: {held})")
-    return _chosen(found, entry, origin)
+        found = _assembled(held, arch, origin)
+    return found
 
 
-def _chosen(found: dict[str, Kernel], entry: str | None, origin: str) -> Kernel:
-    names = {symbol: plain_name(symbol) for symbol in found}
-    plain = list(names.values())
-    # Instances of one template share a name; their symbols tell them apart.
-    listed = ", ".join(sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()))
-    if entry is None:
-        if len(found) == 1:
-            return next(iter(found.values()))
-        raise UsageError(f"{origin}: several kernels, name one with --entry: {listed}")
-    matches = [symbol for symbol, name in names.items() if entry in (symbol, name, name.split("::")[-1])]
-    if len(matches) == 1:
-        return replace(found[matches[0]], name=entry)
-    if matches:
-        raise UsageError(f"{origin}: {entry} is ambiguous, name a symbol with --entry: {', '.join(sorted(matches))}")
-    raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
+def _assembled(held: Sequence[Image], arch: str, origin: str) -> dict[str, Kernel]:
+    """The kernels of the PTX for the newest architecture that runs here. Raises UsageError where none does."""
+    found: dict[str, Kernel] = {}
+    texts = [image for image in held if not image.is_cubin]
+    newest = max((image.sm for image in texts if image.sm <= _number(arch)), default=0)
+    for image in texts:
+        if image.sm == newest:
+            text = image.unpacked(origin).rstrip(b"\0").decode("utf-8", "replace")
+            if not is_ptx(text):
+                raise InputFileError(f"{origin}: damaged PTX in a fat binary")
+            module = read_ptx(text)
+            for symbol, kernel in (ptx_kernels(text, module, arch, origin) if module.entries else {}).items():
+                found.setdefault(symbol, kernel)
+    if not found:
+        names = [f"sm_{i.sm}" if i.is_cubin else f"PTX for sm_{i.sm}" for i in reversed(held)]
+        holds = ", ".join(sorted(dict.fromkeys(names), key=lambda name: name.startswith("PTX"))) or "none"
+        raise UsageError(f"{origin}: no machine code that runs on {arch} (it holds: {holds})")
+    return found
 
 
 def _images(data: bytes, origin: str) -> Iterator[Image]:
@@ -90,15 +92,17 @@ def architecture(cubin: bytes, origin: str) -> int:
     return number
 
 
-def _kernels(image: Image, origin: str) -> dict[str, Kernel]:
-    cubin = image.unpacked(origin)
-    key = cache.key_of(cubin, origin, tool_versions()["nvdisasm"])
-    entry = cache.load(key)
-    if entry is None:
-        entry = cache.Entry(cubin, disassemble(cubin, origin), "", {})
-        cache.store(key, entry)
-    return kernels_of(cubin, entry.listing, f"sm_{image.sm}", origin)
-
-
 def _number(arch: str) -> int:
     return int("".join(c for c in arch.removeprefix("sm_") if c.isdigit()))
+
+
+def holds_device_code(data: bytes) -> bool:
+    """Whether these are the bytes of a binary file with CUDA machine code or PTX in it, damaged or not."""
+    try:
+        if data[:4] != b"\x7fELF":
+            return is_binary(data)
+        if len(data) >= 20 and struct.unpack_from("<H", data, 18)[0] == CUDA_MACHINE:
+            return True
+        return any(section.name in _HOST_SECTIONS for section in sections_of(data, ""))
+    except InputFileError:
+        return False

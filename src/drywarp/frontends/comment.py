@@ -2,6 +2,8 @@
 
 // drywarp: --grid 64,64 --block 16,16
 // drywarp: --arg A=f32[1024,1024]:random --arg n=1024
+
+In Python the same stands behind a `#`.
 """
 
 from __future__ import annotations
@@ -12,9 +14,16 @@ from dataclasses import dataclass, field
 
 from ..errors import InputFileError
 
-_LINE = re.compile(r"^\s*(?://|\*|/\*)\s*drywarp:\s*(.*?)\s*(?:\*/)?\s*$")
+_LINE = re.compile(r"^\s*(?://|\*|/\*|#)\s*drywarp:\s*(.*?)\s*(?:\*/)?\s*$")
 _REPEATED = {"--arg": "arguments", "--const": "constants", "-D": "defines"}
-_SINGLE = {"--grid": "grid", "--block": "block", "--shared": "shared", "--entry": "entry", "--std": "std"}
+_SINGLE = {
+    "--grid": "grid",
+    "--block": "block",
+    "--shared": "shared",
+    "--entry": "entry",
+    "--std": "std",
+    "--config": "config",
+}
 
 
 @dataclass
@@ -26,6 +35,7 @@ class LaunchComment:
     shared: str | None = None
     entry: str | None = None
     std: str | None = None
+    config: str | None = None
     arguments: dict[str, str] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     defines: dict[str, str] = field(default_factory=dict)

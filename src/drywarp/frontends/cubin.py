@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import InputFileError
-from ..kernel.kernel import Kernel, Parameter, Relocation, Resources, Symbol
+from ..kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, Section, parse_elf
 from .sass import Listing, parse_listing
 
@@ -78,6 +78,7 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             global_image=image,
             relocations=relocations,
             symbols=symbols,
+            externals=tuple(_externals(elf)),
             source_file=origin,
         )
     return kernels
@@ -85,15 +86,24 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
 
 def plain_name(symbol: str) -> str:
     """The function name of a mangled symbol, without parameters; other symbols as they are."""
-    match = re.match(r"^_ZN?(\d+)", symbol)
+    match = re.match(r"^_Z(N?)(\d+)", symbol)
     if not match:
         return symbol
-    names, rest = [], symbol[2:].lstrip("N")
+    if not match[1]:
+        # What follows are the parameters' types, which may begin with a name as well.
+        return symbol[match.end() : match.end() + int(match[2])]
+    names, rest = [], symbol[3:]
     while number := re.match(r"\d+", rest):
         length, start = int(number[0]), number.end()
         names.append(rest[start : start + length])
         rest = rest[start + length :]
     return "::".join(names)
+
+
+def variable_name(symbol: str) -> str:
+    """The name of a variable as the source spells it, unnamed namespaces left out."""
+    parts = plain_name(symbol).split("::")
+    return "::".join(p for p in parts if not p.startswith(("_INTERNAL_", "_GLOBAL__N_")))
 
 
 def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> Resources:
@@ -193,6 +203,15 @@ def _bank_relocations(elf: ElfFile, image_offsets: dict[int, int]) -> Iterator[R
             yield Relocation(int(match[1]), relocation.offset, where)
 
 
+def _externals(elf: ElfFile) -> Iterator[External]:
+    """Functions of the driver whose addresses stand in a constant bank."""
+    for relocation in elf.relocations:
+        match = re.match(r"\.nv\.constant(\d+)", elf.sections[relocation.section].name)
+        symbol = elf.symbols[relocation.symbol]
+        if match and not symbol.section and symbol.name:
+            yield External(int(match[1]), relocation.offset, symbol.name)
+
+
 def _variables(elf: ElfFile, image_offsets: dict[int, int], kernel: str) -> dict[str, Symbol]:
     found = {}
     for symbol in elf.symbols:
@@ -200,7 +219,9 @@ def _variables(elf: ElfFile, image_offsets: dict[int, int], kernel: str) -> dict
             continue
         section = elf.sections[symbol.section]
         if section.name == ".nv.constant3":
-            found[symbol.name] = Symbol("constant", symbol.value, symbol.size)
+            name = variable_name(symbol.name)
+            # Instances of a template share a name.
+            found[symbol.name if name in found else name] = Symbol("constant", symbol.value, symbol.size)
         elif symbol.section in image_offsets:
             found[symbol.name] = Symbol("global", image_offsets[symbol.section] + symbol.value, symbol.size)
         elif section.name == f".nv.shared.{kernel}":

@@ -11,41 +11,41 @@ from pathlib import Path
 from ..errors import CompileError, InputFileError, UsageError
 from ..kernel.kernel import Kernel, Parameter
 from . import cache
+from .constant_types import constant_types, typed
 from .cubin import kernels_of
 from .disassemble import disassemble
 from .headers import header_folder
-from .host_code import compile_device_part, holds_host_code
+from .host_code import holds_host_code
 from .nvrtc import Compiled, compile_program
+from .repair import compile_repaired
 from .source import (
     Declared,
     KernelDeclaration,
     decode,
     find_kernels,
-    includes,
     resolve,
     template_arguments,
     type_names,
 )
-from .toolchain import tool_versions
+from .stand_ins import HOST_HEADERS, stand_in_texts
+from .toolchain import library_folders, tool_versions
 from .translation import Translation, gather
-
-HOST_HEADERS = Path(__file__).parent / "host_headers"
-"""Stand-ins for headers of the host side, which NVRTC does not bring and device code rarely needs."""
 
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
-INLINE_NAME = "kernel.cu"
-"""The file name that the compiler is told for source that came as a string."""
+INLINE_NAME = "<source>"
+"""What source that came as a string, or from standard input, is called: in messages and to the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class CudaOptions:
-    """What a user may tell the compiler: `-D`, `-I`, `--std`, and the register cap."""
+    """What a user may tell the compiler: `-D`, `-I`, `--std`, the register cap, and flags of arithmetic."""
 
     defines: Mapping[str, str] | None = None
     includes: Sequence[str] = ()
     std: str | None = None
     max_registers: int | None = None
+    arithmetic: Sequence[str] = ()
 
     def flags(self) -> list[str]:
         """The options as NVRTC spells them."""
@@ -55,7 +55,17 @@ class CudaOptions:
             flags.append(f"--std={self.std}")
         if self.max_registers:
             flags.append(f"--maxrregcount={self.max_registers}")
-        return flags
+        return [*flags, *self.arithmetic]
+
+    def over(self, own: CudaOptions) -> CudaOptions:
+        """These, with those that a source brings of its `own` where these are silent."""
+        return CudaOptions(
+            {**(own.defines or {}), **(self.defines or {})},
+            (*self.includes, *own.includes),
+            self.std or own.std,
+            self.max_registers or own.max_registers,
+            (*own.arithmetic, *self.arithmetic),
+        )
 
 
 def read_source(path: Path) -> str:
@@ -101,23 +111,25 @@ def compile_cuda(
     entry: str | None = None,
     options: CudaOptions | None = None,
     defines: Mapping[str, str] | None = None,
+    name: str = "",
 ) -> Kernel:
     """Compile one kernel for `arch` (``sm_80``). A `Path` is read; a string is the source itself.
 
-    `entry` names the kernel where the file holds several, a template with its arguments. Raises
-    CompileError with the compiler's own message, UsageError for an unknown entry.
+    `entry` names the kernel where the file holds several, a template with its arguments. `name` is the
+    file that messages and source lines name in place of a string's usual one. Raises CompileError with the
+    compiler's own message, UsageError for an unknown entry.
     """
     options = options or CudaOptions(defines=defines)
     text = read_source(source) if isinstance(source, Path) else source
-    origin = str(source) if isinstance(source, Path) else INLINE_NAME
-    folder = source.parent if isinstance(source, Path) else None
+    origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
+    folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
     translation = gather(text, origin, folder, [Path(i) for i in options.includes])
     bodies = translation.bodies
-    declaration = _declaration(text, bodies, entry, origin)
+    declaration = declaration_of(text, bodies, entry, origin)
     expression = entry or ""
     if declaration:
         expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
-    compiled = _compile(translation, arch, expression, options)
+    compiled = compile_translation(translation, arch, [expression], options)
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression, expression)
     if symbol not in kernels:
@@ -125,16 +137,27 @@ def compile_cuda(
     kernel = replace(kernels[symbol], name=entry or expression, source_file=origin)
     if declaration is None:
         return kernel
+    return name_parameters(kernel, declaration, expression, translation, options)
+
+
+def name_parameters(
+    kernel: Kernel, declaration: KernelDeclaration, expression: str, translation: Translation, options: CudaOptions
+) -> Kernel:
+    """The kernel with its parameters' names and types as the source declares them."""
     names: dict[str, str] = {}
-    for body in (*bodies, text):
+    for body in (*translation.bodies, translation.text):
         names.update(type_names(body))
     names.update({name: value for name, value in (options.defines or {}).items() if value})
     names.update(template_arguments(declaration, expression))
     parameters = [resolve(parameter, names) for parameter in declaration.parameters]
-    return replace(kernel, parameters=_named(kernel.parameters, parameters))
+    declared: dict[str, tuple[str, bool, bool]] = {}
+    for body in (*translation.bodies, translation.text):
+        declared.update(constant_types(body))
+    symbols = typed(kernel.symbols, declared, names)
+    return replace(kernel, parameters=with_names(kernel.parameters, parameters), symbols=symbols)
 
 
-def _declaration(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
+def declaration_of(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
     """The kernel's declaration in the file or in what it includes; None where only a macro may make it."""
     declared = find_kernels(text)
     plain = entry.split("<")[0].strip().split("::")[-1] if entry else None
@@ -145,7 +168,8 @@ def _declaration(text: str, bodies: Sequence[str], entry: str | None, origin: st
     return choose_entry(declared, entry, origin)
 
 
-def _named(parameters: Sequence[Parameter], declarations: Sequence[Declared]) -> tuple[Parameter, ...]:
+def with_names(parameters: Sequence[Parameter], declarations: Sequence[Declared]) -> tuple[Parameter, ...]:
+    """Parameters of machine code with the names and types of their declarations, where there are as many."""
     if len(parameters) != len(declarations):
         return tuple(parameters)
     return tuple(
@@ -154,26 +178,32 @@ def _named(parameters: Sequence[Parameter], declarations: Sequence[Declared]) ->
     )
 
 
-def _compile(translation: Translation, arch: str, expression: str, options: CudaOptions) -> cache.Entry:
-    text, origin = translation.text, translation.origin
+def compile_translation(
+    translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions
+) -> cache.Entry:
+    """Compile a source and disassemble it, through the cache. `expressions` are kernels to be there by name.
+
+    Raises CompileError with the compiler's own message, and its log.
+    """
+    origin = translation.origin
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
-    key = cache.key_of(text, origin, expression, *flags, *translation.bodies, *sorted(tool_versions().values()))
+    key = _key(translation, expressions, flags)
     if (entry := cache.load(key)) is not None:
         return entry
     if translation.folder:
         flags.append(f"-I{translation.folder}")
-    if includes(text):
-        headers = header_folder()
-        flags += [f"-I{place}" for place in (headers, headers / "cccl")]
+    headers = header_folder()
+    flags += [f"-I{place}" for place in (headers, headers / "cccl")]
     # As nvcc does, so that a file may take INFINITY and the like for granted.
-    flags += [f"-I{HOST_HEADERS}", f"--pre-include={_PRE_INCLUDED}"]
+    flags += [f"-I{HOST_HEADERS}", *(f"-I{place}" for place in library_folders()), f"--pre-include={_PRE_INCLUDED}"]
     try:
-        compiled = _compiled(translation, flags, expression)
+        compiled = _compiled(translation, flags, expressions)
     except CompileError as error:
         # The compiler reports a bad name expression in a file of its own making.
         if str(error).startswith("__nv_name_map"):
             reason = str(error).partition("error: ")[2]
-            raise CompileError(f"{origin}: kernel {expression!r}: {reason}", error.log) from None
+            names = " or ".join(map(repr, expressions))
+            raise CompileError(f"{origin}: kernel {names}: {reason}", error.log) from None
         raise
     # The compiler writes absolute places; the user's own file keeps the user's spelling.
     listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
@@ -182,18 +212,26 @@ def _compile(translation: Translation, arch: str, expression: str, options: Cuda
     return entry
 
 
-def _compiled(translation: Translation, flags: Sequence[str], expression: str) -> Compiled:
-    """Compile as it stands; where that fails and there is host code in the way, without that."""
+def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:
+    """What a compilation depends on: the texts, the names by which they are included, options and tools."""
+    included = [part for i in translation.included for part in (i.name, str(i.path), i.text)]
+    tools = [*sorted(tool_versions().values()), *(part for stand_in in stand_in_texts() for part in stand_in)]
+    return cache.key_of(
+        translation.text, translation.origin, *expressions, "flags", *flags, "included", *included, *tools
+    )
+
+
+def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
+    """Compile as it stands; where that fails, without host code and with what makes up for its headers."""
+
+    def attempt(text: str, headers: Mapping[str, str], more: Sequence[str]) -> Compiled:
+        # What the user said of the standard stands.
+        more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
+        return compile_program(text, translation.origin, [*flags, *more], expressions, headers)
+
     try:
-        return compile_program(translation.text, translation.origin, flags, [expression])
-    except CompileError:
-        if not holds_host_code(translation):
-            raise
-
-    def attempt(text: str, headers: Mapping[str, str]) -> Compiled:
+        return attempt(translation.text, {}, ())
+    except CompileError as error:
         # Functions without a qualifier that are left may be called from device code: constexpr ones can.
-        return compile_program(
-            text, translation.origin, [*flags, "--device-as-default-execution-space"], [expression], headers
-        )
-
-    return compile_device_part(translation, attempt)
+        flags = [*flags, "--device-as-default-execution-space"]
+        return compile_repaired(translation, attempt, error, whole=holds_host_code(translation))

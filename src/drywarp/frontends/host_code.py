@@ -7,10 +7,9 @@ every line of device code stays where it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
-from ..errors import CompileError
 from .source import blank_comments, includes
 from .toplevel import Piece, pieces
 from .translation import Translation
@@ -18,25 +17,42 @@ from .translation import Translation
 _DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
 _LIKE_A_MACRO_CALL = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()]*\)\s*$")
 _ENDS_PARAMETERS = re.compile(r"\)\s*+(?:(?:const|noexcept|override)\s*+)*+(?:->[^;{}()]*+)?$")
+_INITIALISED = re.compile(r"^(?:\s*template\s*<[^(){}]*>)?(?:(?!\boperator\b)[^(=])*=")
 _TYPES = re.compile(r"\b(typedef|using|namespace|struct|class|union|enum|static_assert|concept)\b|\btemplate\s*<")
-_ERROR_PLACE = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error", re.M)
-_MISSING = re.compile(r'^(.+?)\((\d+)\): catastrophic error: cannot open source file "([^"]+)"', re.M)
-_HOST_HEADERS = ("thrust/", "cub/cub", "curand.h", "cublas", "cufft", "cusparse", "cusolver", "nccl", "mpi", "omp.h")
-_MOST_ATTEMPTS = 24
-
+_HOST_HEADERS = (
+    *("thrust/", "cub/cub", "cub/device/", "curand.h", "cublas", "cufft", "cusparse", "cusolver"),
+    *("nccl", "mpi", "omp.h"),
+)
+_CONTAINERS = frozenset(
+    "vector string map set list deque queue stack unordered_map unordered_set iostream fstream sstream memory thread"
+    " mutex filesystem regex".split()
+)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\b((?:.*\\\r?\n)*.*)$", re.M)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:.*\\\r?\n)*.*$", re.M)
 _HOST_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.M)
 
-T = TypeVar("T")
+
+def device_macros(texts: Iterable[str]) -> frozenset[str]:
+    """Macros that stand for a device qualifier, among other things, so that a piece headed by one is the device's."""
+    found: set[str] = set()
+    for text in texts:
+        for match in _MACRO.finditer(text):
+            if _DEVICE.search(match[2]) or found.intersection(re.findall(r"\w+", match[2])):
+                found.add(match[1])
+    return frozenset(found)
 
 
-def is_host_only(piece: Piece) -> bool:
-    """Whether a piece can only matter to the host: a function or variable without a device qualifier."""
+def is_host_only(piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
+    """Whether a piece can only matter to the host: a function or variable without a device qualifier.
+
+    `macros` are those that stand for one.
+    """
     header = piece.header
-    if _DEVICE.search(header) or not header.strip():
+    if _DEVICE.search(header) or not header.strip() or not macros.isdisjoint(re.findall(r"\w+", header)):
         return False
     if re.search(r"\bconstexpr\b", header):
         return False
-    is_function = _ENDS_PARAMETERS.search(header) is not None
+    is_function = _is_function(header)
     if piece.body and is_function:
         return True
     if _TYPES.search(header):
@@ -47,12 +63,16 @@ def is_host_only(piece: Piece) -> bool:
     return re.search(r"\bconst\b", header) is None or _LIKE_A_MACRO_CALL.match(header) is not None
 
 
+def _is_function(header: str) -> bool:
+    return _ENDS_PARAMETERS.search(header) is not None and not _INITIALISED.search(header)
+
+
 def holds_host_code(translation: Translation) -> bool:
     """Whether anything in the source, or in a file that it includes, is for the host alone."""
     texts = (translation.text, *translation.bodies)
     return any(
         "<<<" in blank_comments(text) or any(is_host_only(piece) for piece in pieces(text)) for text in texts
-    ) or any(_is_host_header(name) for text in texts for name, _ in includes(text))
+    ) or any(_is_host_header(name) or name in _CONTAINERS for text in texts for name, _ in includes(text))
 
 
 def _is_host_header(name: str) -> bool:
@@ -60,71 +80,51 @@ def _is_host_header(name: str) -> bool:
     return name.startswith(_HOST_HEADERS)
 
 
+def is_device(text: str, piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
+    """Whether a piece is headed by a device qualifier or, unless it is a function, has one in its body."""
+    if _is_function(piece.header):
+        return not is_host_only(piece, macros)
+    body = blank_comments(text[piece.start : piece.end])
+    return _DEVICE.search(body) is not None or not macros.isdisjoint(re.findall(r"\w+", body))
+
+
+def hidden_libraries(text: str) -> set[str]:
+    """The libraries of the host that a source includes."""
+    return {name for name, _ in includes(text) if _is_host_header(name)}
+
+
+def hide_host_includes(text: str) -> str:
+    """The text without the includes of libraries that are called from the host."""
+    return _HOST_INCLUDE.sub(lambda m: " " * len(m[0]) if _is_host_header(m[1]) else m[0], text)
+
+
 def device_part(text: str) -> str:
     """The source with its host functions, variables and libraries blanked out; other directives stay."""
-    text = _HOST_INCLUDE.sub(lambda m: " " * len(m[0]) if _is_host_header(m[1]) else m[0], text)
-    for piece in pieces(text):
-        if is_host_only(piece):
-            text = _blank(text, piece.start, piece.end)
-    return text
+    text = hide_host_includes(text)
+    return without(text, [(piece.start, piece.end) for piece in pieces(text) if is_host_only(piece)])
 
 
-def _blank(text: str, start: int, end: int) -> str:
-    kept = [
-        line if line.lstrip().startswith("#") else re.sub(r"[^\r\n]", " ", line)
-        for line in text[start:end].splitlines(keepends=True)
-    ]
-    return text[:start] + "".join(kept) + text[end:]
+def without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with these spans blanked out, every line where it was; directives in them stay."""
+    if not spans:
+        return text
+    # A comment may begin on the line of a directive and end far below.
+    bare = blank_comments(text, literals=False)
+    directives = [(m.start(), m.end()) for m in _DIRECTIVE.finditer(blank_comments(text))]
+    kept = list(text)
+    for start, end in spans:
+        at = start
+        for opening, closing in directives[bisect_left(directives, (start,)) :]:
+            if opening >= end:
+                break
+            _blank(kept, at, opening)
+            kept[opening:closing] = bare[opening:closing]
+            at = closing
+        _blank(kept, at, end)
+    return "".join(kept)
 
 
-def compile_device_part(translation: Translation, attempt: Callable[[str, Mapping[str, str]], T]) -> T:
-    """Compile a source whose host code is in the way: take that out, then what the compiler still refuses.
-
-    `attempt` compiles a text with headers given as texts. An include that is not to be found, and a type
-    or constant that only host code can use, is blanked and the rest tried again. Raises the first
-    CompileError that lies in device code.
-    """
-    texts = {translation.origin: translation.text}
-    texts |= {included.name: included.text for included in translation.included}
-    texts = {name: device_part(text) for name, text in texts.items()}
-    for _ in range(_MOST_ATTEMPTS):
-        try:
-            return attempt(texts[translation.origin], {n: t for n, t in texts.items() if n != translation.origin})
-        except CompileError as error:
-            if not _take_out_what_failed(texts, error.log):
-                raise
-    return attempt(texts[translation.origin], {n: t for n, t in texts.items() if n != translation.origin})
-
-
-def _take_out_what_failed(texts: dict[str, str], log: str) -> bool:
-    """Blank the pieces that the log's errors lie in; false where they lie in device code or elsewhere."""
-    if match := _MISSING.search(log):
-        name, number, missing = _named(match[1], texts), int(match[2]), match[3]
-        lines = texts[name].splitlines(keepends=True) if name else []
-        if not name or number > len(lines) or missing not in lines[number - 1]:
-            return False
-        lines[number - 1] = re.sub(r"[^\r\n]", " ", lines[number - 1])
-        texts[name] = "".join(lines)
-        return True
-    changed = False
-    failed: dict[str, set[int]] = {}
-    for file, number in _ERROR_PLACE.findall(log):
-        if name := _named(file, texts):
-            failed.setdefault(name, set()).add(int(number))
-    for name, numbers in failed.items():
-        text = texts[name]
-        for piece in pieces(text):
-            body = text[piece.start : piece.end]
-            first = text.count("\n", 0, piece.start + len(body) - len(body.lstrip())) + 1
-            last = text.count("\n", 0, piece.end) + 1
-            if numbers.intersection(range(first, last + 1)) and not _DEVICE.search(body) and body.strip():
-                texts[name], changed = _blank(texts[name], piece.start, piece.end), True
-    return changed
-
-
-def _named(file: str, texts: Mapping[str, str]) -> str | None:
-    """The key in `texts` of a file as the compiler spells it."""
-    if file in texts:
-        return file
-    # A header given as text may be reported below the folder of the file that includes it.
-    return next((name for name in texts if file.endswith("/" + name)), None)
+def _blank(characters: list[str], start: int, end: int) -> None:
+    for at in range(start, end):
+        if characters[at] not in "\r\n":
+            characters[at] = " "

@@ -36,9 +36,9 @@ def read_rocprof(path: Path) -> tuple[MeasuredKernel, ...]:
 def parse_rocprof(text: str, origin: str) -> tuple[MeasuredKernel, ...]:
     """The dispatches of a results file's text."""
     reader = csv.reader(io.StringIO(text))
-    header = [cell.strip().strip('"') for cell in next(reader, [])]
     found = []
     try:
+        header = [cell.strip().strip('"') for cell in next(reader, [])]
         for row in reader:
             if not row:
                 continue

@@ -10,7 +10,8 @@ A listing looks like this, the last line holding the upper half of the 128-bit e
                                               /* 0x000fea0003800000 */
 
 An instruction of an inlined function belongs to the line where its work is written (line 4 above), as
-in Nsight Compute's source view; only where that is a header of the toolkit, to the line that called it.
+in Nsight Compute's source view; only where that is a header of the toolkit, or Triton's or Numba's own
+library, to the line that called it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ _FILE = re.compile(r'\s*//## File "([^"]*)", line (\d+)( inlined at)?')
 _CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _GUARD = re.compile(r"@(!?)(U?)P(\d|T)\s+")
-_TOOLKIT = re.compile(r"/drywarp-headers/|/host_headers/|/cuda[^/]*/(?:targets/[^/]+/)?include/|/nvidia/cu\d+/include/")
+_TOOLKIT = re.compile(
+    r"/drywarp-headers/|/host_headers/|/cuda[^/]*/(?:targets/[^/]+/)?include/|/nvidia/cu\d+/include/"
+    r"|(?:^|/)__nv_nvrtc_builtin_header\.h$"
+    r"|/triton/(?:language|experimental)/|/numba(?:_cuda)?/"
+)
 _SELF = re.compile(r"BRA `\(([^()]+)\)$")
 _NOTE = re.compile(r'\(\*"(\w+)([^"]*)"\*\)')
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 _BLANKED = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]{0,16})\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S
 )
+_INSIDE = re.compile(r"[^\n\\]|\\(?!\r?\n)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A parameter as declared: its name and its type without qualifiers."""
+    """A parameter as declared: its name, its type without qualifiers, and how many times that is pointed at."""
 
     name: str
     type: str
     pointer: bool
+    depth: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,9 @@ def decode(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def blank_comments(text: str) -> str:
-    """The text with comments and literals blanked out, every line where it was."""
-    return _BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+def blank_comments(text: str, *, literals: bool = True) -> str:
+    """The text with comments, and literals, blanked out; every line where it was and continued where it was."""
+    return _BLANKED.sub(lambda m: _INSIDE.sub(" ", m[0]) if literals or m[0][0] == "/" else m[0], text)
 
 
 def includes(text: str) -> list[tuple[str, bool]]:
@@ -115,10 +117,10 @@ def find_kernels(text: str) -> tuple[KernelDeclaration, ...]:
         template = _TEMPLATE.search(before)
         declaration = KernelDeclaration(
             name=header[1],
-            parameters=tuple(_parameters(clean[opening + 1 : closing])),
+            parameters=tuple(parameters_of(clean[opening + 1 : closing])),
             line=before.count("\n") + 1,
             scope=_scope(before),
-            template_parameters=tuple(map(_template_parameter, _split_top(template[1]))) if template else None,
+            template_parameters=tuple(map(_template_parameter, split_top(template[1]))) if template else None,
         )
         is_definition = clean[closing + 1 :].lstrip()[:1] == "{"
         if is_definition or declaration.qualified not in found:
@@ -135,6 +137,19 @@ def _scope(before: str) -> str:
         elif stack:
             stack.pop()
     return "::".join(name for name in stack if name)
+
+
+def template_parameters_of(header: str) -> tuple[tuple[str, str], ...]:
+    """The template parameters, with their defaults, of a declaration whose text starts with `template <…>`."""
+    match = re.match(r"\s*template\s*<", header)
+    if not match:
+        return ()
+    depth = 0
+    for at in range(match.end() - 1, len(header)):
+        depth += (header[at] == "<") - (header[at] == ">")
+        if depth == 0:
+            return tuple(map(_template_parameter, split_top(header[match.end() : at])))
+    return ()
 
 
 def _template_parameter(text: str) -> tuple[str, str]:
@@ -161,7 +176,7 @@ def type_names(text: str) -> dict[str, str]:
 def template_arguments(declaration: KernelDeclaration, entry: str) -> dict[str, str]:
     """What each template parameter stands for in a name expression such as ``sgemm<128, float>``."""
     inner = entry.partition("<")[2].rpartition(">")[0]
-    given = _split_top(inner)
+    given = split_top(inner)
     parameters = declaration.template_parameters or ()
     return {
         name: given[number] if number < len(given) else default
@@ -183,7 +198,8 @@ def _plain_type(text: str) -> str:
     return " ".join(_QUALIFIERS.sub(" ", text).replace("*", " ").replace("&", " ").split())
 
 
-def _split_top(text: str) -> list[str]:
+def split_top(text: str) -> list[str]:
+    """The parts between commas that stand outside every bracket, empty ones left out."""
     parts, depth, start = [], 0, 0
     for position, char in enumerate(text):
         depth += (char in "(<[{") - (char in ")>]}")
@@ -201,14 +217,15 @@ _POINTER_TO = re.compile(r"^([^()]*)\(\s*[*&]\s*([A-Za-z_]\w*)\s*\)\s*[\[(]", re
 _TYPE_WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double", "bool", "half"}
 
 
-def _parameters(text: str) -> list[Declared]:
+def parameters_of(text: str) -> list[Declared]:
+    """The parameters that a function's parentheses declare."""
     found = []
-    for part in _split_top(text):
+    for part in split_top(text):
         if part == "void":
             continue
         part = _QUALIFIERS.sub(" ", part.split("=")[0])
         if inner := _POINTER_TO.match(part):  # float (*rows)[32], or a function
-            found.append(Declared(inner[2], _plain_type(inner[1]), True))
+            found.append(Declared(inner[2], _plain_type(inner[1]), True, 1))
             continue
         array = re.search(r"\[[^\]]*\]\s*$", part)
         part = re.sub(r"(\[[^\]]*\]\s*)+$", "", part)
@@ -216,5 +233,6 @@ def _parameters(text: str) -> list[Declared]:
         pointer = "*" in part or "&" in part or array is not None
         named = match is not None and match[1].strip() and match[2] not in _TYPE_WORDS
         type_text, name = (match[1], match[2]) if match and named else (part, "")
-        found.append(Declared(name, _plain_type(type_text), pointer))
+        depth = part.count("*") + (array is not None)
+        found.append(Declared(name, _plain_type(type_text), pointer, depth))
     return found

@@ -73,3 +73,12 @@ def tool_versions() -> dict[str, str]:
     if os.environ.get(COMPILER_VARIABLE):
         versions["nvrtc"] = _version_of(compiler_library())
     return versions
+
+
+@cache
+def library_folders() -> tuple[Path, ...]:
+    """Where headers of NVIDIA's libraries for device code lie, as pip (`nvidia-curand`) or the toolkit put them."""
+    toolkits = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [toolkit_folder(), *(Path(toolkit) for toolkit in toolkits if toolkit), Path("/usr/local/cuda")]
+    found = [place / "include" for place in places if (place / "include" / "curand_kernel.h").is_file()]
+    return tuple(found[:1])

@@ -49,7 +49,7 @@ def gather(text: str, origin: str, folder: Path | None, search: Sequence[Path]) 
                 if path.is_file():
                     key = (name, path.resolve())
                     if key not in found:
-                        found[key] = Included(name, path, path.read_text(encoding="utf-8", errors="replace"))
+                        found[key] = Included(name, path, path.read_text(encoding="utf-8-sig", errors="replace"))
                         pending.append((found[key].text, path.parent))
                     break
     return Translation(text, origin, folder, tuple(found.values()))

@@ -1,7 +1,20 @@
 """GPU files: what the machine is, every number with its source, and how many blocks fit on an SM."""
 
 from .fact import Fact
-from .gpu import ClassCost, Device, DramLevel, Gpu, L1Level, L2Level, Memory, Scheduler, SharedLevel, Subsystem
+from .gpu import (
+    ClassCost,
+    Device,
+    DramLevel,
+    Gpu,
+    L1Level,
+    L2Level,
+    L3Level,
+    MachineCode,
+    Memory,
+    Scheduler,
+    SharedLevel,
+    Subsystem,
+)
 from .load import capabilities, gpu_names, limits_of, load_gpu
 from .model_parameters import model_parameters
 from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, check_extents, occupancy
@@ -15,6 +28,8 @@ __all__ = [
     "Gpu",
     "L1Level",
     "L2Level",
+    "L3Level",
+    "MachineCode",
     "Memory",
     "Occupancy",
     "OccupancyLimits",

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from .gpu import ClassCost, Device, Memory, Scheduler, Subsystem
+from .gpu import ClassCost, Device, MachineCode, Memory, Scheduler, Subsystem
 from .schema import ErrorAt
 from .toml_file import did_you_mean
-from .vocabulary import CLASS_NAMES, MEMORY_CLASSES, TENSOR_TYPES
+from .vocabulary import AMD_CLASS_NAMES, CLASS_NAMES, MEMORY_CLASSES, TENSOR_TYPES
 
 
 def check_compilation(compute_capability: str, arch: str, error: ErrorAt) -> None:
-    """Both or neither: a GPU that takes machine code says which it takes."""
+    """A GPU that takes machine code says which it takes: NVIDIA's have a compute capability beside it, AMD's none."""
+    if arch.startswith("gfx"):
+        if not re.fullmatch(r"gfx\d+[a-f]?", arch):
+            raise error("arch", f'expected a text such as "gfx90a", got {arch!r}')
+        if compute_capability:
+            raise error("compute_capability", "expected beside an sm_ architecture only")
+        return
     if compute_capability and not re.fullmatch(r"\d+\.\d", compute_capability):
         raise error("compute_capability", f'expected a text such as "8.0", got {compute_capability!r}')
     if arch and not re.fullmatch(r"sm_\d+a?", arch):
-        raise error("arch", f'expected a text such as "sm_80", got {arch!r}')
+        raise error("arch", f'expected a text such as "sm_80" or "gfx90a", got {arch!r}')
     if bool(compute_capability) != bool(arch):
         given, missing = ("arch", "compute_capability") if arch else ("compute_capability", "arch")
         raise error(missing, f"missing; expected beside {given}")
 
 
 def check_classes(
-    classes: Mapping[str, ClassCost], subsystems: Mapping[str, Subsystem], abstract: bool, error: ErrorAt
+    classes: Mapping[str, ClassCost],
+    subsystems: Mapping[str, Subsystem],
+    abstract: bool,
+    error: ErrorAt,
+    needed: frozenset[str] = CLASS_NAMES,
 ) -> None:
-    """Each class runs on a subsystem of this GPU; a GPU for machine code knows every class and no other."""
+    """Each class runs on a subsystem of this GPU; a GPU for machine code knows every class `needed` and no other."""
     for name, cost in classes.items():
         if not abstract and name not in CLASS_NAMES:
             raise error(f"classes.{name}", "unknown instruction class" + did_you_mean(name, CLASS_NAMES))
@@ -34,7 +45,7 @@ def check_classes(
             raise error(f"classes.{name}.subsystem", f"{cost.subsystem!r} is not in [subsystems]{hint}")
         if cost.latency is None and (abstract or name not in MEMORY_CLASSES):
             raise error(f"classes.{name}.latency", "missing; expected a value in cycles")
-    if not abstract and (missing := sorted(CLASS_NAMES - classes.keys())):
+    if not abstract and (missing := sorted(needed - classes.keys())):
         raise error(f"classes.{missing[0]}", "missing; expected subsystem, lambda and latency")
     if abstract and not classes:
         raise error("classes", "missing; expected at least one instruction class")
@@ -62,6 +73,24 @@ def check_tensor(tensor: Mapping[str, float], error: ErrorAt) -> None:
     for name in tensor:
         if name not in TENSOR_TYPES:
             raise error(f"tensor.{name}", "unknown input type" + did_you_mean(name, TENSOR_TYPES))
+
+
+def check_machine_code(code: MachineCode, sections: Mapping[str, Any], error: ErrorAt) -> None:
+    """A GPU of the papers that takes machine code has a place in its table for every class, and room for blocks."""
+    if not re.fullmatch(r"gfx\d+[a-f]?", code.arch):
+        raise error("machine_code.arch", f'expected a text such as "gfx90a", got {code.arch!r}')
+    for name, table_class in code.classes.items():
+        if name not in AMD_CLASS_NAMES:
+            hint = did_you_mean(name, AMD_CLASS_NAMES)
+            raise error(f"machine_code.classes.{name}", f"unknown instruction class{hint}")
+        if table_class and table_class not in sections["classes"]:
+            hint = did_you_mean(table_class, sections["classes"])
+            raise error(f"machine_code.classes.{name}", f"{table_class!r} is not in [classes]{hint}")
+    if missing := sorted(AMD_CLASS_NAMES - code.classes.keys()):
+        raise error(f"machine_code.classes.{missing[0]}", 'missing; expected a class of [classes], or ""')
+    for section in ("device", "occupancy"):
+        if section not in sections:
+            raise error(section, "missing; expected beside [machine_code]")
 
 
 def check_device(device: Device, error: ErrorAt) -> None:

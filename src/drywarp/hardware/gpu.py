@@ -44,12 +44,17 @@ class Device(_Section, frozen=True):
 
 
 class Scheduler(_Section, frozen=True):
-    """`[scheduler]`: `issue_per_cycle` is the issue limit of one partition; None means that there is no valve."""
+    """`[scheduler]`: `issue_per_cycle` is the issue limit of one partition; None means that there is no valve.
+
+    `slot_cycles` is how long a warp waits at least between two of its instructions: 1, or 4 where the
+    partitions take turns to issue. Stall counts are in these slots.
+    """
 
     partitions: Count
     policy: Policy
     in_order: bool
     issue_per_cycle: IssueRate | None = None
+    slot_cycles: Cycles = 1.0
 
 
 class Subsystem(_Section, frozen=True):
@@ -76,11 +81,16 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
 
 
 class L1Level(_Section, frozen=True):
-    """`[memory.l1]`, per SM: the data path, Λ of a hit, and the distinct lines looked up a cycle."""
+    """`[memory.l1]`, per SM: the data path, Λ of a hit, and the distinct lines looked up a cycle.
+
+    `bytes` is its size where it is a memory of its own; where shared memory is carved out of it, it has what
+    the carve-out leaves.
+    """
 
     bytes_per_cycle: BytesPerCycle
     latency: Cycles
     tags_per_cycle: Count
+    bytes: Size | None = None
 
 
 class SharedLevel(_Section, frozen=True):
@@ -110,6 +120,14 @@ class L2Level(_Section, frozen=True):
         return (self.near_latency_ns + self.far_latency_ns) / 2
 
 
+class L3Level(_Section, frozen=True):
+    """`[memory.l3]`: a cache of the whole GPU between L2 and DRAM, where there is one; Λ of a hit that missed L2."""
+
+    bytes: Size
+    bytes_per_cycle: BytesPerCycle
+    latency_ns: Nanoseconds
+
+
 class DramLevel(_Section, frozen=True):
     """`[memory.dram]`: theoretical bandwidth, what reading, writing and copying reach, and Λ of a miss in L2."""
 
@@ -129,6 +147,24 @@ class Memory(_Section, frozen=True):
     shared: SharedLevel
     l2: L2Level
     dram: DramLevel
+    l3: L3Level | None = None
+
+
+class MachineCode(_Section, frozen=True, kw_only=True):
+    """`[machine_code]`, of a GPU of the papers that takes real kernels too, by its table of λ and Λ alone.
+
+    `arch` is what kernels are compiled for; `classes` maps instruction classes to those of the table (empty: not
+    counted). `transaction_bytes` and `line_bytes` are those of memory, and `l1_bytes`, `l2_bytes` the caches that
+    decide what goes there.
+    """
+
+    arch: str
+    classes: dict[str, str]
+    transaction_bytes: Size
+    line_bytes: Size
+    shared_banks: Count
+    l1_bytes: Size
+    l2_bytes: Size
 
 
 @dataclass(frozen=True)
@@ -163,8 +199,26 @@ class Gpu:
         return not self.arch
 
     @property
+    def machine_code(self) -> MachineCode | None:
+        """How real kernels run on a GPU of the papers; None where none can, and for a product."""
+        found: MachineCode | None = self.sections.get("machine_code")
+        return found
+
+    @property
+    def code_arch(self) -> str:
+        """What kernels are compiled for; empty where none can be."""
+        return self.arch or (self.machine_code.arch if self.machine_code else "")
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether it takes AMD machine code."""
+        return self.code_arch.startswith("gfx")
+
+    @property
     def compiled_for_another(self) -> bool:
         """Whether kernels are compiled for another architecture than this GPU's, as for Volta: `arch` says which."""
+        if self.is_amd:
+            return False
         digits = self.arch.removeprefix("sm_").rstrip("af")
         return bool(digits) and f"{digits[:-1]}.{digits[-1]}" != self.compute_capability
 

@@ -13,6 +13,7 @@ from .check import (
     check_compilation,
     check_device,
     check_issue_limit,
+    check_machine_code,
     check_memory,
     check_tensor,
 )
@@ -21,10 +22,11 @@ from .occupancy import OccupancyLimits
 from .resolve import Resolved, resolve
 from .schema import SECTIONS, convert
 from .toml_file import DATA, capabilities, did_you_mean, find, gpu_names
+from .vocabulary import AMD_CLASS_NAMES, CLASS_NAMES
 
 __all__ = ["capabilities", "gpu_names", "limits_of", "load_gpu"]
 
-_ORDER = ("device", "memory", "occupancy", "scheduler", "parameters", "classes", "tensor", "subsystems")
+_ORDER = ("device", "memory", "occupancy", "scheduler", "parameters", "machine_code", "classes", "tensor", "subsystems")
 """The sections as they are shown: the product first, the classes' long list late."""
 
 
@@ -47,7 +49,7 @@ def load_gpu(name_or_path: str) -> Gpu:
     classes = _table(resolved, "classes", ClassCost)
     tensor = _table(resolved, "tensor", FmaRate)
     scheduler: Scheduler = sections.pop("scheduler")  # type: ignore[assignment]
-    check_classes(classes, subsystems, not arch, error)
+    check_classes(classes, subsystems, not arch, error, AMD_CLASS_NAMES if arch.startswith("gfx") else CLASS_NAMES)
     check_issue_limit(classes, subsystems, scheduler, error)
     check_tensor(tensor, error)
     _check_sections(sections, resolved)
@@ -90,6 +92,8 @@ def _check_sections(sections: dict[str, Any], resolved: Resolved) -> None:
         check_device(sections["device"], resolved.error)
     if "memory" in sections:
         check_memory(sections["memory"], resolved.error)
+    if "machine_code" in sections:
+        check_machine_code(sections["machine_code"], resolved.values, resolved.error)
     if "occupancy" in sections and (wrong := sections["occupancy"].inconsistency()):
         raise resolved.error(f"occupancy.{wrong[0]}", f"expected {wrong[1]}")
 

@@ -9,10 +9,6 @@ import msgspec
 
 from .gpu import Gpu
 
-WARP_SIZE = 32
-TRANSACTION_BYTES = 128
-"""What the papers call a transaction: one coalesced access of four bytes a lane."""
-
 
 def model_parameters(gpu: Gpu, clock_mhz: float | None = None) -> dict[str, float]:
     """What `[parameters]` gives, and for a product what its other sections tell; cycles at `clock_mhz`."""
@@ -29,7 +25,7 @@ def _of_product(gpu: Gpu, clock_mhz: float) -> dict[str, float]:
     return {
         "sm_count": device.sm_count,
         "clock_mhz": clock_mhz,
-        "warp_size": WARP_SIZE,
+        "warp_size": limits.warp_size,
         "warp_schedulers": scheduler.partitions,
         "max_warps_per_sm": limits.max_warps_per_sm,
         "simd_width": _lanes(gpu, "fp32"),
@@ -41,7 +37,8 @@ def _of_product(gpu: Gpu, clock_mhz: float) -> dict[str, float]:
         "l2_latency": gpu.cycles(levels.l2.latency_ns, clock_mhz),
         "l2_bytes": levels.l2.bytes,
         "shared_bytes": limits.shared_bytes_per_sm,
-        "transaction_bytes": TRANSACTION_BYTES,
+        # What the papers call a transaction: a line, as many of them as an access touches.
+        "transaction_bytes": levels.line_bytes,
         "block_launch_latency": device.block_launch_latency,
         "fp_latency": gpu.classes["fp32"].latency or 0.0,
         **shared_ilp,
@@ -52,4 +49,4 @@ def _lanes(gpu: Gpu, class_: str) -> float:
     """Lanes of one SM: those that λ of the class stands for."""
     cost = gpu.classes[class_]
     inside = gpu.subsystems[cost.subsystem].scope == "partition"
-    return WARP_SIZE / cost.lambda_ * (gpu.scheduler.partitions if inside else 1)
+    return gpu.occupancy.warp_size / cost.lambda_ * (gpu.scheduler.partitions if inside else 1)

@@ -35,7 +35,9 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     L1 has the rest. Where shared memory is a memory of its own, that key is absent. A unit of registers
     is allocated to each `warp`, or for the whole `block`. Whether a block may start at all is decided as if
     its warps came in multiples of `warp_check_granularity`, where that is not the allocation's own.
-    `max_block_extent` and `max_grid_extent` bound x, y and z of a launch.
+    `max_block_extent` and `max_grid_extent` bound x, y and z of a launch. AMD's GPUs take fewer blocks of several
+    warps than of one, `max_multiwarp_blocks_per_sm`, and have registers that a warp has once, dealt out in
+    `scalar_register_unit`.
     """
 
     warp_size: Count
@@ -59,6 +61,9 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     shared_allocation_unit: Annotated[int, msgspec.Meta(ge=1, extra={"unit": "bytes"})]
     shared_reserved_per_block: Bytes
     carveout_bytes: Annotated[tuple[Bytes, ...], msgspec.Meta(min_length=1, extra={"unit": "bytes"})]
+    max_multiwarp_blocks_per_sm: Count | None = None
+    scalar_registers_per_partition: Registers | None = None
+    scalar_register_unit: Registers = 1
 
     def inconsistency(self) -> tuple[str, str] | None:
         """The first key whose value cannot be true beside the others, and what was expected of it."""
@@ -102,23 +107,30 @@ class Occupancy:
 
 
 def occupancy(
-    limits: OccupancyLimits, registers_per_thread: int, shared_bytes: int, threads_per_block: int
+    limits: OccupancyLimits,
+    registers_per_thread: int,
+    shared_bytes: int,
+    threads_per_block: int,
+    scalar_registers: int = 0,
 ) -> Occupancy:
     """Blocks and warps that run at once on one SM.
 
     `shared_bytes` is static plus dynamic shared memory of a block, without the driver's reserve; a
-    kernel that asks for more than the default is taken to have opted in. Raises `UsageError` for a
-    launch that the GPU refuses.
+    kernel that asks for more than the default is taken to have opted in. `scalar_registers` are one
+    warp's. Raises `UsageError` for a launch that the GPU refuses.
     """
     warps = _warps(limits, threads_per_block)
     by_block = limits.register_allocation == "block"
     registers, by_registers = (_block_registers if by_block else _warp_registers)(limits, registers_per_thread, warps)
+    by_scalar = _blocks_by_scalar_registers(limits, scalar_registers, warps)
+    by_registers = by_registers if by_scalar is None else min(by_registers, by_scalar)
     shared = _allocated_shared(limits, shared_bytes)
+    several = limits.max_multiwarp_blocks_per_sm if warps > 1 else None
     by_resource: dict[str, int | None] = {
         "warps": limits.max_warps_per_sm // warps,
         "registers": by_registers,
         "shared_memory": blocks_by_shared(limits, shared_bytes),
-        "blocks": limits.max_blocks_per_sm,
+        "blocks": min(limits.max_blocks_per_sm, several or limits.max_blocks_per_sm),
     }
     blocks = min(count for count in by_resource.values() if count is not None)
     limiting = tuple(name for name in RESOURCES if by_resource[name] == blocks)
@@ -181,6 +193,15 @@ def _block_registers(limits: OccupancyLimits, registers: int, warps: int) -> tup
     allocated = _round_up(allocated, limits.register_allocation_unit)
     _check_block_registers(limits, registers, warps, allocated)
     return allocated, limits.registers_per_sm // allocated
+
+
+def _blocks_by_scalar_registers(limits: OccupancyLimits, registers: int, warps: int) -> int | None:
+    """Blocks that the registers of whole warps allow; None where there are none."""
+    if not limits.scalar_registers_per_partition or not registers:
+        return None
+    per_warp = _round_up(registers, limits.scalar_register_unit)
+    partitions = limits.warp_allocation_granularity
+    return limits.scalar_registers_per_partition // per_warp * partitions // warps
 
 
 def _check_registers(limits: OccupancyLimits, registers: int) -> None:

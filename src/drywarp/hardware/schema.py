@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import InputFileError
-from .gpu import ClassCost, Device, FmaRate, Memory, Scheduler, Subsystem
+from .gpu import ClassCost, Device, FmaRate, MachineCode, Memory, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
 from .parameters import Parameters
 from .toml_file import did_you_mean
@@ -21,6 +21,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "occupancy": OccupancyLimits,
     "memory": Memory,
     "parameters": Parameters,
+    "machine_code": MachineCode,
 }
 """Sections with fixed keys."""
 

@@ -24,5 +24,12 @@ CLASS_NAMES = MEMORY_CLASSES | frozenset(
 )
 """Every instruction class of a machine-code kernel; a GPU that takes such kernels gives costs for all."""
 
-TENSOR_TYPES = ("fp16", "bf16", "tf32", "fp64", "int8", "fp8")
-"""Input types that section `[tensor]` may give a rate for."""
+AMD_CLASS_NAMES = CLASS_NAMES - {"predicate", "vote", "reduce", "convergence"}
+"""Those that AMD machine code has instructions of."""
+
+TENSOR_TYPES = (
+    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8"),
+    *("fp32", "bf16_narrow", "fp32_blocks", "fp16_blocks", "bf16_blocks", "int8_blocks", "fp64_blocks"),
+    *("fp16_sparse", "bf16_sparse", "int8_sparse", "fp8_sparse"),
+)
+"""Input types that section `[tensor]` may give a rate for; those of the second and third line are AMD's."""

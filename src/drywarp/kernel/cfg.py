@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .amd import flow, is_amd
 from .instruction import Instruction
 from .operand import Label, Register
 
@@ -52,9 +53,12 @@ class ControlFlowGraph:
 
 def jump_target(instruction: Instruction) -> int | None:
     """Byte offset that a direct branch or call goes to; None for indirect ones and other opcodes."""
-    if instruction.opcode not in ("BRA", "JMP", "CALL"):
+    if is_amd(instruction.opcode):
+        if not flow.is_jump(instruction.opcode):
+            return None
+    elif instruction.opcode not in ("BRA", "JMP", "CALL"):
         return None
-    if instruction.opcode != "BRA" and any(isinstance(o, Register) for o in instruction.operands):
+    elif instruction.opcode != "BRA" and any(isinstance(o, Register) for o in instruction.operands):
         return None  # `CALL.REL R8 (kernel)`: the register says where to, the label what it is relative to
     labels = [o for o in instruction.operands if isinstance(o, Label)]
     return labels[-1].target if labels and labels[-1].target >= 0 else None
@@ -62,7 +66,7 @@ def jump_target(instruction: Instruction) -> int | None:
 
 def ends_block(instruction: Instruction) -> bool:
     """Whether a warp may branch, split, merge or wait at this instruction."""
-    return instruction.opcode in _ENDS
+    return instruction.opcode in _ENDS or (is_amd(instruction.opcode) and flow.ends_block(instruction.opcode))
 
 
 def _successors(
@@ -76,6 +80,9 @@ def _successors(
     opcode = instruction.opcode
     target = jump_target(instruction)
     following = [last + 1] if last + 1 < len(instructions) else []
+    if is_amd(opcode):
+        here = [target // 16] if target is not None else []
+        return sorted({*here, *(following if flow.falls_through(opcode) else [])})
     conditional = instruction.guard is not None or any(
         not isinstance(o, Label) for o in instruction.operands if opcode == "BRA"
     )
@@ -122,8 +129,8 @@ def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[in
         BasicBlock(n, s, e, tuple(sorted({block_of[i] for i in _successors(instructions, e - 1, returns, targets)})))
         for n, (s, e) in enumerate(bounds)
     )
-    dominators = _dominators(blocks)
-    return ControlFlowGraph(blocks, tuple(block_of), dominators, _loops(blocks, dominators))
+    dominators = dominators_of(blocks)
+    return ControlFlowGraph(blocks, tuple(block_of), dominators, loops_of(blocks, dominators))
 
 
 def _predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
@@ -134,8 +141,8 @@ def _predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
     return before
 
 
-def _dominators(blocks: Sequence[BasicBlock]) -> tuple[int, ...]:
-    """Immediate dominators by Cooper, Harvey and Kennedy's iteration; -1 where unreachable."""
+def dominators_of(blocks: Sequence[BasicBlock]) -> tuple[int, ...]:
+    """Immediate dominators by Cooper, Harvey and Kennedy's iteration; -1 where unreachable from block 0."""
     order: list[int] = []
     seen: set[int] = set()
     stack: list[tuple[int, int]] = [(0, 0)]
@@ -179,7 +186,7 @@ def _dominates(idom: Sequence[int], above: int, below: int) -> bool:
     return below == above
 
 
-def _loops(blocks: Sequence[BasicBlock], idom: Sequence[int]) -> tuple[Loop, ...]:
+def loops_of(blocks: Sequence[BasicBlock], idom: Sequence[int]) -> tuple[Loop, ...]:
     """Natural loops of the back edges, those with one header joined, smallest first."""
     bodies: dict[int, set[int]] = {}
     before = _predecessors(blocks)

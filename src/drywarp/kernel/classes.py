@@ -7,7 +7,7 @@ the GPU file's matter.
 
 from __future__ import annotations
 
-from .instruction import MemoryAccess
+from .instruction import Instruction, MemoryAccess
 
 CLASSES: dict[str, str] = {
     "fp32": "single-precision add, multiply, fused multiply-add",
@@ -49,6 +49,8 @@ CLASSES: dict[str, str] = {
     "unknown": "an opcode that drywarp has no class for: counted with integer arithmetic",
 }
 """Every class with what belongs to it."""
+
+UNKNOWN = "unknown"
 
 MEMORY_CLASSES = frozenset(
     name for name in CLASSES if name.split("_")[0] in ("global", "local", "shared", "async", "texture")
@@ -92,14 +94,16 @@ _CLASS_OF = {op: name for name, ops in _OPCODES.items() for op in ops.split()}
 _SPACES = {"LDG": "global", "STG": "global", "LDS": "shared", "STS": "shared", "LDL": "local", "STL": "local",
            "LD": "generic", "ST": "generic", "ATOMG": "global", "REDG": "global", "RED": "global",
            "ATOM": "generic", "ATOMS": "shared", "REDS": "shared", "LDSM": "shared", "STSM": "shared",
-           "LDGSTS": "global", "UBLKCP": "global"}  # fmt: skip
+           "LDGSTS": "global", "UBLKCP": "global",
+           **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST"), "texture")}  # fmt: skip
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 
 
 def memory_access(opcode: str, modifiers: tuple[str, ...]) -> MemoryAccess | None:
     """Space, kind and bytes per lane of a memory opcode; None for every other one.
 
-    The width of an atomic follows its type suffix. LDSM reads 16 bytes per addressed row.
+    The width of an atomic follows its type suffix. LDSM reads 16 bytes per addressed row. How wide a
+    texel is only its texture knows: a fetch counts as 4 bytes.
     """
     space = _SPACES.get(opcode)
     if space is None:
@@ -111,7 +115,7 @@ def memory_access(opcode: str, modifiers: tuple[str, ...]) -> MemoryAccess | Non
     elif opcode.startswith("RED"):
         kind = "reduction"
     else:
-        kind = "load" if opcode.startswith("LD") else "store"
+        kind = "load" if opcode.startswith(("LD", "T", "SULD")) else "store"
     width = 16 if opcode in ("LDSM", "STSM") else 4
     if opcode not in ("LDSM", "STSM"):
         for modifier in modifiers:
@@ -127,7 +131,7 @@ def class_of(opcode: str, modifiers: tuple[str, ...]) -> str:
     if opcode == "LDGSTS" or opcode.startswith("UBLK"):
         return "async_copy"
     access = memory_access(opcode, modifiers)
-    if access is not None:
+    if access is not None and access.space != "texture":
         space = "global" if access.space == "generic" else access.space
         suffix = "atomic" if access.kind in ("atomic", "reduction") else access.kind
         return f"{space}_{suffix}"
@@ -135,4 +139,9 @@ def class_of(opcode: str, modifiers: tuple[str, ...]) -> str:
         return "imad_wide"
     if opcode == "HFMA2" and "MMA" in modifiers:
         return "fp16"
-    return _CLASS_OF.get(opcode, "uniform" if opcode.startswith("U") and len(opcode) > 3 else "unknown")
+    return _CLASS_OF.get(opcode, "uniform" if opcode.startswith("U") and len(opcode) > 3 else UNKNOWN)
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether the warp waits here for the others of its thread block."""
+    return (instruction.opcode == "BAR" and "ARV" not in instruction.modifiers) or instruction.opcode == "s_barrier"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 
 from .cfg import ControlFlowGraph
 from .instruction import Instruction
@@ -59,31 +60,66 @@ class Dataflow:
         writes: Callable[[int], Iterable[Hashable]],
         ends: Callable[[int], Iterable[Hashable]],
     ) -> tuple[tuple[int, ...], ...]:
-        """Reaching definitions: per instruction the earlier ones whose write of a place may still stand."""
+        """Reaching definitions: per instruction the earlier ones whose write of a place may still stand.
+
+        The writers of a place are numbered, a set of them is a bit mask, and what is new at a block's start
+        is handed on to its successors once: kernels of ten thousand instructions take seconds.
+        """
         blocks = self.cfg.blocks
-        incoming: list[dict[Hashable, frozenset[int]]] = [{} for _ in blocks]
-        pending = [0]
-        reached = {0}
-        found: list[set[int]] = [set() for _ in self.instructions]
+        writers: dict[Hashable, list[int]] = {}
+        bit: dict[tuple[Hashable, int], int] = {}
+        for i in range(len(self.instructions)):
+            for place in writes(i):
+                numbered = writers.setdefault(place, [])
+                bit[place, i] = 1 << len(numbered)
+                numbered.append(i)
+
+        def step(state: dict[Hashable, int], i: int) -> None:
+            for place in ends(i):
+                state.pop(place, None)
+            for place in writes(i):
+                state[place] = state.get(place, 0) | bit[place, i]
+
+        incoming: list[dict[Hashable, int]] = [{} for _ in blocks]
+        fresh: list[dict[Hashable, int]] = [{} for _ in blocks]
+        made: dict[int, dict[Hashable, int]] = {}
+        ended = [{place for i in range(b.start, b.end) for place in ends(i)} for b in blocks]
+        # Address order is nearly the order of flow, so that most blocks wait until all before them are done.
+        pending, waiting = [0], {0}
         while pending:
-            block = blocks[pending.pop()]
-            state = dict(incoming[block.index])
-            for i in range(block.start, block.end):
+            index = heappop(pending)
+            waiting.discard(index)
+            news, fresh[index] = fresh[index], {}
+            out = {place: mask for place, mask in news.items() if place not in ended[index]}
+            if index not in made:
+                made[index] = {}
+                for i in range(blocks[index].start, blocks[index].end):
+                    step(made[index], i)
+                for place, mask in made[index].items():
+                    out[place] = out.get(place, 0) | mask
+            for successor in blocks[index].successors:
+                known, add = incoming[successor], fresh[successor]
+                for place, mask in out.items():
+                    if new := mask & ~known.get(place, 0):
+                        known[place] = known.get(place, 0) | new
+                        add[place] = add.get(place, 0) | new
+                if successor not in waiting and (add or successor not in made):
+                    waiting.add(successor)
+                    heappush(pending, successor)
+
+        found: list[set[int]] = [set() for _ in self.instructions]
+        for index in made:
+            state = dict(incoming[index])
+            for i in range(blocks[index].start, blocks[index].end):
                 for place in reads(i):
-                    found[i] |= state.get(place, frozenset())
-                for place in ends(i):
-                    state.pop(place, None)
-                for place in writes(i):
-                    state[place] = state.get(place, frozenset()) | {i}
-            for successor in block.successors:
-                target = incoming[successor]
-                grown = False
-                for place, writers in state.items():
-                    joined = target.get(place, frozenset()) | writers
-                    if joined != target.get(place):
-                        target[place], grown = joined, True
-                if grown or successor not in reached:
-                    reached.add(successor)
-                    if successor not in pending:
-                        pending.append(successor)
+                    if mask := state.get(place, 0):
+                        found[i].update(_numbered(writers[place], mask))
+                step(state, i)
         return tuple(tuple(sorted(producers)) for producers in found)
+
+
+def _numbered(writers: Sequence[int], mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield writers[low.bit_length() - 1]
+        mask ^= low

@@ -39,6 +39,18 @@ class ControlBits:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """What an instruction of an AMD GPU does to its warp's counters of outstanding accesses.
+
+    `raises` names those (``vmcnt``, ``lgkmcnt``, …) that count the instruction until its result is there;
+    `waits` are pairs (counter, n): the warp goes on once at most n are outstanding.
+    """
+
+    raises: tuple[str, ...] = ()
+    waits: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceLine:
     """A place in the user's source; `line` counts from 1."""
 
@@ -53,7 +65,7 @@ class SourceLine:
 class MemoryAccess:
     """How an instruction touches memory.
 
-    `space` is one of ``global``, ``shared``, ``local``, ``generic``, ``constant``; `kind` one of
+    `space` is one of ``global``, ``shared``, ``local``, ``generic``, ``constant``, ``texture``; `kind` one of
     ``load``, ``store``, ``atomic``, ``reduction`` (an atomic without a result) or ``copy`` (global to
     shared). `width` is bytes per lane.
     """
@@ -70,6 +82,10 @@ class Instruction:
     `pc` is its byte offset, `opcode` the base name, `modifiers` the dotted suffixes in order (so
     `LDG.E.64` is opcode ``LDG`` with modifiers ``("E", "64")``), `guard` the predicate that it runs
     under. `class_` is its instruction class (see `drywarp.kernel.classes`).
+
+    An AMD GPU's instruction has no control bits of its own: `control` then holds the issue slots that the ISA
+    keeps between it and the warp's next one, and `counting` what it does to the counters. Its opcode is the
+    mnemonic without the suffix of the encoding, its modifiers that suffix and what follows the operands.
     """
 
     pc: int
@@ -83,6 +99,7 @@ class Instruction:
     source: SourceLine | None
     text: str
     encoding: int = 0
+    counting: Counting | None = None
 
     @property
     def full_opcode(self) -> str:

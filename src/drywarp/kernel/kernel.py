@@ -13,7 +13,8 @@ class Parameter:
     """One kernel parameter. `offset` counts from the start of the parameters, `size` in bytes.
 
     `name` and `type` come from the source and are empty where there is none (a bare cubin); `type` is
-    the C++ spelling without qualifiers, `pointer` says whether it is an address.
+    the C++ spelling without qualifiers, `pointer` says whether it is an address, and `space` of which memory:
+    ``shared`` for OpenCL's pointers to local memory, whose buffers lie in each block's shared memory.
     """
 
     ordinal: int
@@ -22,6 +23,7 @@ class Parameter:
     name: str = ""
     type: str = ""
     pointer: bool = False
+    space: str = "global"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Resources:
     reserve (`shared_reserved` holds that where the machine code addresses around it); `local_bytes`
     stack frame per thread; `spill_bytes` spill stores plus loads per thread, as the compiler reports
     them, None where no compiler log exists; `max_threads` of `__launch_bounds__`, 0 if none.
+    `scalar_registers` per warp, 0 where the architecture has none.
     """
 
     registers: int
@@ -41,6 +44,7 @@ class Resources:
     spill_bytes: int | None = None
     barriers: int = 0
     max_threads: int = 0
+    scalar_registers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +60,38 @@ class Relocation:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """A 64-bit word in a constant bank that holds the address of a function which the driver brings."""
+
+    bank: int
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Symbol:
-    """A named place: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``."""
+    """A named place: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``.
+
+    `type` is the C++ type of a `__constant__` variable where the source declares it, with ``[]`` behind
+    that of an array's elements; empty where it is not known.
+    """
 
     space: str
     offset: int
     size: int
+    type: str = ""
 
 
 @dataclass(frozen=True)
 class Kernel:
     """Machine code of one kernel with everything that running it needs.
 
-    `arch` as in ``sm_80``; `name` as a user writes it, `symbol` as the file spells it. `instructions`
+    `arch` as in ``sm_80`` or ``gfx90a``; `name` as a user writes it, `symbol` as the file spells it. `instructions`
     are in address order, 16 bytes apart, padding after the last reachable one left out.
     `constant_banks` maps bank number to initial bytes; bank 0 is made at launch, with the parameters
-    at `parameter_base`. `global_image` holds the module's `__device__` variables.
+    at `parameter_base`. `global_image` holds the module's `__device__` variables. `externals` are
+    functions that the code calls without holding them, as `vprintf`. An assembly listing without
+    addresses is numbered as if its instructions were 16 bytes long.
     """
 
     name: str
@@ -85,7 +105,13 @@ class Kernel:
     global_image: bytes = b""
     relocations: tuple[Relocation, ...] = ()
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    externals: tuple[External, ...] = ()
     source_file: str = ""
+    warp_size: int = 32
+    abi: Mapping[str, int] = field(default_factory=dict)
+    """What an AMD kernel finds in its registers at the start, and where: see `frontends.amdgcn_metadata`."""
+    notes: tuple[str, ...] = ()
+    """What an answer about the kernel has to say with it."""
 
     @property
     def compute_capability(self) -> tuple[int, int]:

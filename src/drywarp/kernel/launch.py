@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .texture import Texture
 
 Dim3 = tuple[int, int, int]
 
@@ -57,22 +60,23 @@ class Scalar:
     text: str
 
 
-Argument = Buffer | Scalar
+Argument: TypeAlias = "Buffer | Scalar | Texture"
 
 
 @dataclass(frozen=True)
 class Launch:
     """One launch. `arguments` are in the order of the kernel's parameters, one each.
 
-    `constants` fills `__constant__` variables by name; `seed` is that of random fills.
+    `constants` fills `__constant__` variables by name; `seed` is that of random fills; `warp_size` is lanes.
     """
 
     grid: Dim3
     block: Dim3
     arguments: tuple[Argument, ...] = ()
     dynamic_shared: int = 0
-    constants: Mapping[str, Buffer] = field(default_factory=dict)
+    constants: Mapping[str, Argument] = field(default_factory=dict)
     seed: int = 0
+    warp_size: int = 32
 
     @property
     def threads_per_block(self) -> int:
@@ -82,7 +86,7 @@ class Launch:
     @property
     def warps_per_block(self) -> int:
         """Warps in one block; a partly filled last warp counts whole."""
-        return -(-self.threads_per_block // 32)
+        return -(-self.threads_per_block // self.warp_size)
 
     @property
     def blocks(self) -> int:

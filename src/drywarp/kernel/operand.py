@@ -102,4 +102,19 @@ class Special:
     name: str
 
 
-Operand = Register | Predicate | Immediate | Constant | Address | Label | Special
+@dataclass(frozen=True, slots=True)
+class RegisterRange:
+    """Registers of an AMD GPU: `v7`, `s[4:5]`, `a[0:15]`, `vcc`, `exec_lo`, `-v3`, `|v3|`.
+
+    `file` is ``v``, ``s``, ``a`` or a special register's name without ``_lo`` and ``_hi`` (``vcc``, ``exec``,
+    ``m0``, ``scc``, ``flat_scratch`` …); `count` registers from `index` on.
+    """
+
+    file: str
+    index: int
+    count: int = 1
+    negate: bool = False
+    absolute: bool = False
+
+
+Operand = Register | Predicate | Immediate | Constant | Address | Label | Special | RegisterRange

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .cfg import ControlFlowGraph
 from .kernel import Kernel
 from .launch import Dim3, Launch
+from .sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class Profile:
 
     `thread_instructions` counts lanes that executed each instruction with its guard true, shape
     (sampled blocks, instructions). `allocations` maps a parameter name (or ``argN``) to (address,
-    bytes) of its buffer. `steps` is the number of warp instructions that were emulated.
+    bytes) of its buffer. `steps` is the number of warp instructions of the sampled blocks.
+    `logged` is the share of each instruction's accesses that the log holds, shape (instructions,), where
+    that is not all of them; the rest did likewise.
     `exact` is false where counts depend on timing (spin locks, clocks) or on blocks not sampled.
     """
 
@@ -88,6 +91,8 @@ class Profile:
     allocations: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     steps: int = 0
     notes: tuple[str, ...] = ()
+    logged: npt.NDArray[np.float64] | None = None
+    sampling: Sampling | None = None
 
     def executions(self) -> npt.NDArray[np.float64]:
         """Warp-level executions of each instruction over the whole grid, shape (instructions,)."""

@@ -1,7 +1,8 @@
 """Which registers and predicates an instruction reads and writes.
 
 Widths are never in the text: they follow from the opcode. A place is a pair (file, index), the files
-being ``R``, ``UR``, ``P`` and ``UP``; zero registers and true predicates are no places.
+being ``R``, ``UR``, ``P`` and ``UP`` (an AMD GPU's: see `amd.registers`); zero registers and true predicates are no
+places.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .amd import is_amd
+from .amd.registers import reads_and_writes
 from .instruction import Instruction
 from .operand import PT, RZ, Address, Constant, Operand, Predicate, Register, Special
+from .texture_operands import FETCHES, SURFACE_ACCESSES, surface_operands, texture_operands
 
 Place = tuple[str, int]
 PREDICATES = 7
@@ -35,6 +39,11 @@ _DOUBLE = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
 
 def accessed(instruction: Instruction) -> Accessed:
     """The places that one instruction reads and writes."""
+    if is_amd(instruction.opcode):
+        read, written = reads_and_writes(instruction)
+        return Accessed(frozenset(read), frozenset(written))
+    if instruction.opcode in FETCHES or instruction.opcode in SURFACE_ACCESSES:
+        return _texture_access(instruction)
     results, sources = _split(instruction)
     writes: set[Place] = set()
     reads: set[Place] = set()
@@ -46,6 +55,21 @@ def accessed(instruction: Instruction) -> Accessed:
         writes.update(("P", n) for n in range(PREDICATES))
     if instruction.guard is not None:
         reads.update(_places(instruction.guard, 1))
+    return Accessed(frozenset(reads), frozenset(writes))
+
+
+def _texture_access(instruction: Instruction) -> Accessed:
+    """Places of a texture or surface access; one of an unknown form reads all that it names."""
+    known = texture_operands(instruction) if instruction.opcode in FETCHES else surface_operands(instruction)
+    guard = [instruction.guard] if instruction.guard is not None else []
+    if known is None:
+        named: list[Operand] = [*instruction.operands, *guard]
+        return Accessed(frozenset(place for operand in named for place in _places(operand, 1)), frozenset())
+    layer = [known.layer] if known.layer is not None else []
+    absent = [known.absent] if known.absent is not None else []
+    sources: list[Operand] = [*known.coordinates, *layer, known.handle, *known.others, *guard]
+    results: list[Operand] = [*known.results, *absent]
+    reads, writes = ({place for operand in part for place in _places(operand, 1)} for part in (sources, results))
     return Accessed(frozenset(reads), frozenset(writes))
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class AccessBehaviour:
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
     lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
     which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes`
-    is how often the banks of the data stage are gone through, `requests` the fraction of executions that have
+    is how often the banks of the data stage are gone through, `l3_hit` the fraction that an L3 serves of what
+    misses the L2, `requests` the fraction of executions that have
     an active lane.
     """
 
@@ -44,6 +45,7 @@ class AccessBehaviour:
     dram_write: float = 0.0
     passes: float = 0.0
     requests: float = 1.0
+    l3_hit: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ def analyse_memory(
     # An asynchronous copy is logged twice, where it reads and where it writes; its cost is the reading.
     copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in profile.kernel.instructions])
     counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
+    if profile.logged is not None:
+        # Each access of the log stands for those that it does not hold.
+        weight = weight / profile.logged[table.instruction]
+        counted = counted / profile.logged[table.instruction]
     units = np.bincount(table.instruction, table.units * counted, minlength=count)
     lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
     passes = np.bincount(table.instruction, table.passes * counted, minlength=count)
@@ -102,26 +108,37 @@ def analyse_memory(
     # The L1 writes through: no store is served by it.
     l1_hit = np.where(_stores(profile), 0.0, l1_hit)
     totals, method = _dram(profile, affine, geometry, warm_l2, emulate_blocks)
+    beyond = totals
+    if geometry.l3_bytes > geometry.l2_bytes:
+        # What the L3 lets through is what an L2 of its size would.
+        larger = replace(geometry, l2_bytes=geometry.l3_bytes)
+        beyond, _ = _dram(profile, affine, larger, warm_l2, emulate_blocks)
+    if profile.logged is not None:
+        parts = [totals] if beyond is totals else [totals, beyond]
+        for found in (counts for part in parts for counts in (part.fetched, part.written)):
+            found.update({index: sectors / profile.logged[index] for index, sectors in found.items()})
     to_l2 = units * (1 - l1_hit)
     accesses: dict[int, AccessBehaviour] = {}
     for index in np.unique(table.instruction).tolist():
         mine = table.instruction == index
         spaces = table.space[mine & (counted > 0)] if (mine & (counted > 0)).any() else table.space[mine]
         runs = float(executions[index])
-        fetched = totals.fetched.get(index, 0.0)
+        missed = totals.fetched.get(index, 0.0)
+        fetched = beyond.fetched.get(index, 0.0)
         accesses[index] = AccessBehaviour(
             executions=runs,
             space=int(np.bincount(spaces).argmax()),
             units=float(units[index]) / runs,
             lines=float(lines[index]) / runs,
             l1_hit=float(l1_hit[index]),
-            l2_hit=float(np.clip(1 - fetched / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
+            l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
             dram_read=fetched / runs,
-            dram_write=totals.written.get(index, 0.0) / runs,
+            dram_write=beyond.written.get(index, 0.0) / runs,
             passes=float(passes[index]) / runs,
             requests=float(requests[index]) / runs,
+            l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
         )
-    return _summary(profile, geometry, table, weight, accesses, totals, method)
+    return _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
 
 
 def _local_instructions(table: RequestTable, count: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -188,9 +205,11 @@ def _summary(
     table: RequestTable,
     weight: np.ndarray[tuple[int], np.dtype[np.float64]],
     accesses: Mapping[int, AccessBehaviour],
-    totals: WaveTotals,
+    waves: tuple[WaveTotals, WaveTotals],
     method: str,
 ) -> MemoryBehaviour:
+    """Totals over the grid; `waves` is what goes beyond the L2, and what goes to and from DRAM."""
+    totals, beyond = waves
     kinds = [i.memory.kind if i.memory else "" for i in profile.kernel.instructions]
 
     def sectors(*wanted: str) -> float:
@@ -220,8 +239,8 @@ def _summary(
         shared_conflict_degree=_rate(wavefronts, ideal),
         l1_hit_rate=_rate(hits, loads),
         l2_hit_rate=_rate(max(0.0, at_l2 - fetched), at_l2),
-        dram_read_bytes=fetched * geometry.sector_bytes,
-        dram_write_bytes=sum(totals.written.values()) * geometry.sector_bytes,
+        dram_read_bytes=sum(beyond.fetched.values()) * geometry.sector_bytes,
+        dram_write_bytes=sum(beyond.written.values()) * geometry.sector_bytes,
         method=method,
         notes=notes,
     )

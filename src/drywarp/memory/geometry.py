@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MemoryGeometry:
-    """Bytes unless said otherwise; `l1_bytes` is what the shared-memory carve-out leaves of one SM."""
+    """Bytes unless said otherwise; `l1_bytes` is what the shared-memory carve-out leaves of one SM.
+
+    `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared
+    memory are the L1's data stage too.
+    """
 
     sector_bytes: int
     line_bytes: int
@@ -17,6 +21,8 @@ class MemoryGeometry:
     l2_bytes: int
     sm_count: int
     blocks_per_sm: int
+    l3_bytes: int = 0
+    shared_banks_serve_l1: bool = True
 
     @property
     def wave_blocks(self) -> int:

@@ -5,6 +5,8 @@ Pure functions over lane offsets; nothing here knows a GPU but by the sizes hand
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,9 +14,10 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-def lane_masks(masks: npt.NDArray[np.uint32]) -> Bools:
-    """Bit masks, shape (n,), as booleans per lane, shape (n, 32)."""
-    return ((masks[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(bool)
+def lane_masks(masks: npt.NDArray[np.unsignedinteger[Any]]) -> Bools:
+    """Bit masks, shape (n,), as booleans per lane, shape (n, 32), or (n, 64) for masks of 64 bits."""
+    bits = np.arange(masks.dtype.itemsize * 8, dtype=masks.dtype)
+    return ((masks[:, None] >> bits) & masks.dtype.type(1)).astype(bool)
 
 
 def distinct_per_row(values: Ints, active: Bools) -> Ints:
@@ -42,8 +45,10 @@ def shared_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
     warp is one group. With 8 bytes the half-warps go apart, with 16 the quarter-warps, unless the
     lanes of a pair of groups coincide in neighbours (lane i as lane i^1, or as i^2), when the two go
     together. The last rule is published reverse engineering, not documentation. Without conflicts
-    each group takes one wavefront.
+    each group takes one wavefront. A warp of 64 lanes (AMD's) goes in groups whose words fill the banks once.
     """
+    if addresses.shape[1] > 32:
+        return _in_groups(addresses, active, width, banks, bank_bytes)
     if width <= 4:
         one: Ints = np.asarray(active.any(1), np.int64)
         return _group_wavefronts(addresses, active, width, banks, bank_bytes), one
@@ -60,6 +65,18 @@ def shared_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
         joint = _group_wavefronts(lanes, on, width, banks, bank_bytes)
         total = total + np.where(together, joint, apart)
         ideal = ideal + np.where(together, np.minimum(groups, 1), groups)
+    return total, ideal
+
+
+def _in_groups(addresses: Ints, active: Bools, width: int, banks: int, bank_bytes: int) -> tuple[Ints, Ints]:
+    """Wavefronts, and those without conflicts, where neighbouring lanes go together as far as the banks reach."""
+    size = banks * bank_bytes // max(bank_bytes, 1 << (width - 1).bit_length())
+    total: Ints = np.zeros(len(addresses), np.int64)
+    ideal: Ints = np.zeros(len(addresses), np.int64)
+    for start in range(0, addresses.shape[1], size):
+        lanes, on = addresses[:, start : start + size], active[:, start : start + size]
+        total = total + _group_wavefronts(lanes, on, width, banks, bank_bytes)
+        ideal = ideal + on.any(axis=1)
     return total, ideal
 
 

@@ -74,7 +74,7 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
                 units[at], ideal[at] = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
                 passes[at] = units[at]
                 continue
-            if kind == SPACE_GLOBAL:
+            if kind == SPACE_GLOBAL and geometry.shared_banks_serve_l1:
                 passes[at], _ = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
             if kind == SPACE_LOCAL:
                 where, on = interleave_local(where, on, int(size))
@@ -85,17 +85,17 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
 
 
 def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
-    """Local memory as it lies in DRAM: the same word of a warp's 32 lanes is consecutive.
+    """Local memory as it lies in DRAM: the same word of a warp's lanes is consecutive.
 
-    Each lane's access becomes one address per word of it; both results have shape (n, 32 · words).
+    Each lane's access becomes one address per word of it; both results have shape (n, lanes · words).
     """
-    words = max(1, width // 4)
-    lane = np.arange(32, dtype=np.int64)[:, None] * 4
-    placed = (offsets[:, :, None] // 4 + np.arange(words)) * 128 + lane + offsets[:, :, None] % 4
-    return placed.reshape(len(offsets), 32 * words), np.repeat(active, words, axis=1)
+    words, lanes = max(1, width // 4), offsets.shape[1]
+    lane = np.arange(lanes, dtype=np.int64)[:, None] * 4
+    placed = (offsets[:, :, None] // 4 + np.arange(words)) * (4 * lanes) + lane + offsets[:, :, None] % 4
+    return placed.reshape(len(offsets), lanes * words), np.repeat(active, words, axis=1)
 
 
 def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:
-    """Full addresses and activity of some logged requests, shape (rows, 32) each."""
+    """Full addresses and activity of some logged requests, shape (rows, lanes) each."""
     pattern = log.pattern[rows]
     return log.base[rows, None] + log.offsets[pattern], lane_masks(log.masks[pattern])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..bound import BoundWorkload
 from ..errors import DrywarpError, UsageError
@@ -73,6 +73,13 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
+class Simulating(Protocol):
+    """A model that can be told to simulate every instruction rather than jump or extrapolate."""
+
+    full_simulation: bool
+
+
 _REGISTRY: dict[str, Callable[[], Model]] = {}
 
 
@@ -93,9 +100,14 @@ def model_names() -> tuple[str, ...]:
     return tuple(_REGISTRY)
 
 
-def get_model(name: str) -> Model:
-    """The model registered under `name`. Raises UsageError naming those that exist."""
-    try:
-        return _REGISTRY[name]()
-    except KeyError:
-        raise UsageError(f"unknown model {name!r}; known: {', '.join(_REGISTRY)}") from None
+def get_model(name: str, *, full_simulation: bool = False) -> Model:
+    """The model registered under `name`, told to simulate in full where it simulates.
+
+    Raises UsageError naming those that exist.
+    """
+    if name not in _REGISTRY:
+        raise UsageError(f"unknown model {name!r}; known: {', '.join(_REGISTRY)}")
+    model = _REGISTRY[name]()
+    if full_simulation and isinstance(model, Simulating):
+        model.full_simulation = True
+    return model

@@ -21,6 +21,7 @@ from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from ..pipeline.occupancy import trace_of
 from ..pipeline.result import SimulationResult
+from ..pipeline.simulate import Program
 from .base import CurvePoint, Prediction, register
 from .throughput import ISSUE, demand, resident_blocks, share_cycles
 from .volkov import latency_bound, latency_cycles
@@ -46,28 +47,38 @@ def limiter(busy: dict[str, float]) -> str:
 
 @register("pipeline")
 class Pipeline:
-    """Simulates the launch, and each occupancy of the curve within a smaller budget."""
+    """Simulates the launch, and each occupancy of the curve within a smaller budget.
+
+    With `full_simulation` every instruction of each point is simulated, whatever it takes: no jump over a steady
+    state (which changes no number), no extrapolation.
+    """
 
     name = "pipeline"
     summary = "simulates every warp instruction of one SM's share (Lemeire, Cornelis, Konstantinidis)"
 
     def __init__(
-        self, launch_budget: int = LAUNCH_BUDGET, curve_budget: int = CURVE_BUDGET, trace_points: int = 0
+        self,
+        launch_budget: int = LAUNCH_BUDGET,
+        curve_budget: int = CURVE_BUDGET,
+        trace_points: int = 0,
+        full_simulation: bool = False,
     ) -> None:
         """`trace_points` is how many intervals the occupancy trace may have; 0 leaves it out."""
         self.launch_budget = launch_budget
         self.curve_budget = curve_budget
         self.trace_points = trace_points
+        self.full_simulation = full_simulation
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         share = share_of(workload, workload.blocks_per_sm)
         shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
+        program, full = Program(workload), self.full_simulation
         # The compiled loop runs without the interpreter's lock, so that threads use all cores.
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            launch = threads.submit(simulate, workload, share, self.launch_budget)
+            launch = threads.submit(simulate, workload, share, self.launch_budget, full=full, program=program)
             others = {
-                at: threads.submit(simulate, workload, at, self.curve_budget, stalls=False)
+                at: threads.submit(simulate, workload, at, self.curve_budget, stalls=False, full=full, program=program)
                 for at in dict.fromkeys(shares)
                 if at != share
             }

@@ -60,6 +60,10 @@ class PipelinePapers:
     name = "pipeline_papers"
     summary = "the simulation with one partition, one issue valve and loose round robin (Lemeire et al.)"
 
+    def __init__(self, full_simulation: bool = False) -> None:
+        self.full_simulation = full_simulation
+
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
-        return replace(Pipeline().predict(as_one(workload), occupancies), model=self.name)
+        simulated = Pipeline(full_simulation=self.full_simulation).predict(as_one(workload), occupancies)
+        return replace(simulated, model=self.name)

@@ -5,20 +5,17 @@ warps may have found it free in between. So each subsystem's busy spells are not
 gap as one, with the sum of those before. The last one, `newest`, ends when the subsystem is free next. The
 notes are bounded: when they are full, what is needed of them is written down for each instruction
 that waits, and they begin anew.
-
-As for `steps.py`: after a change here touch `inorder.py` and `dataflow_loop.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from .columns import BEFORE, BUSY_REASON, COUNTED, NOT_SELECTED, SELECTED, SPELL_BEFORE, SPELL_START
+from .compiled import step
 
-from .columns import SPELL_BEFORE, SPELL_START
 
-
-@njit(inline="always")
+@step
 def busy_before(resource: int, tick: int, free: Any, spells: Any, newest: Any) -> int:
     """Ticks before `tick` in which the subsystem was busy; `tick` is not before the first noted spell."""
     low, high = 0, newest[resource]
@@ -36,7 +33,7 @@ def busy_before(resource: int, tick: int, free: Any, spells: Any, newest: Any) -
     return ticks
 
 
-@njit(inline="always")
+@step
 def busy_since(resource: int, tick: int, written: int, free: Any, spells: Any, newest: Any) -> int:
     """Ticks from `tick` until now in which the subsystem was busy; it became free after `tick`.
 
@@ -54,7 +51,7 @@ def busy_since(resource: int, tick: int, written: int, free: Any, spells: Any, n
     return ticks
 
 
-@njit(inline="always")
+@step
 def note_spell(resource: int, tick: int, free: Any, spells: Any, newest: Any) -> None:
     """Note that a spell begins at `tick`, after the subsystem was free for a while; full notes begin anew."""
     last = newest[resource]
@@ -63,3 +60,22 @@ def note_spell(resource: int, tick: int, free: Any, spells: Any, newest: Any) ->
     spells[resource, last, SPELL_START] = tick
     spells[resource, last, SPELL_BEFORE] = before
     newest[resource] = last
+
+
+@step
+def count_issue(
+    w: int, node: int, own: int, tick: int, counted: int, written: int, cycle: int, nodes: Any, warps: Any,
+    stalls: Any, free: Any, spells: Any, newest: Any,
+) -> None:  # fmt: skip
+    """Account for the time from `counted`, when the instruction could issue as far as its warp goes, to its issue."""
+    if tick < warps[w, COUNTED]:  # sooner than a cycle after the last
+        stalls[warps[w, BEFORE], SELECTED] -= warps[w, COUNTED] - tick
+    elif tick > counted:
+        if free[own] > counted:
+            throttled = busy_since(own, counted, written, free, spells, newest)
+            stalls[node, nodes[node, BUSY_REASON]] += throttled
+            counted += throttled
+        stalls[node, NOT_SELECTED] += tick - counted
+    warps[w, BEFORE] = node
+    warps[w, COUNTED] = tick + cycle
+    stalls[node, SELECTED] += cycle

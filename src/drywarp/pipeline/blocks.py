@@ -11,6 +11,9 @@ from ..bound import BoundWorkload
 from ..errors import UsageError
 from .result import Ticks
 
+LONGEST_IN_PYTHON = 1000
+"""Blocks whose types are dealt without compiled code: loading that takes longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -51,8 +54,13 @@ def type_order(weights: Sequence[float], count: int) -> Ticks:
     total = sum(weights)
     if total <= 0:
         raise UsageError("the weights of the block types must add up to more than zero")
-    given = [0] * len(weights)
     order = np.empty(count, dtype=np.int64)
+    if count > LONGEST_IN_PYTHON:
+        from .deal import deal
+
+        deal(np.array([weight / total for weight in weights]), np.zeros(len(weights)), order)
+        return order
+    given = [0] * len(weights)
     for number in range(count):
         behind = [weight / total * (number + 1) - got for weight, got in zip(weights, given, strict=True)]
         order[number] = kind = behind.index(max(behind))

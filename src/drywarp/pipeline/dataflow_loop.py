@@ -9,63 +9,92 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
-from .accounts import busy_before, busy_since, note_spell
+from .accounts import busy_before, count_issue, note_spell
 from .columns import (
     ALIVE,
     ARRIVED,
-    ASYNC,
     AT_BARRIER,
     BARRIER,
-    BLOCK_SLOT,
+    BEFORE,
+    BLOCK,
     BUSY_REASON,
     CANDIDATE,
+    COUNT,
+    COUNTED,
     DEPENDENT_REASON,
-    DRAIN,
+    DONE,
+    DONE_ALL,
+    EARLIEST,
     ENDS,
+    FIRST,
+    GAP,
     GREEDY,
-    LAMBDA,
+    ISSUED,
+    ISSUED_AT,
     LAST,
     LAST_ARRIVAL,
     LATENCY,
-    LAUNCHED,
-    LEVEL_FROM,
-    LEVEL_PER_PARTITION,
-    LEVEL_RESOURCE,
-    LEVEL_TO,
+    LEADER,
+    LEADING,
+    LEFT,
+    LOW,
     NEVER,
     NEXT,
+    NEXT_BLOCK,
+    NEXT_ROOM,
+    NO_ROWS,
+    NODES,
+    NOT_BEFORE,
     NOT_SELECTED,
+    NOW,
+    ONLY,
     PER_PARTITION,
     PICKED,
+    READ_AT,
     READ_TICKS,
+    RECORD,
     RESOURCE,
-    ROOM,
+    RESULT_AT,
     SELECTED,
-    SEQUENCE,
+    SERVED,
+    SKIPPED,
     SPELL_START,
     STALE,
     STALL,
+    TOLD,
+    TOTAL,
     VALVE,
     WAIT,
+    WAITING,
+    WHY,
 )
-from .steps import admit, rank_by_launch, visit_levels
-
-# Columns of the warp table: where its graph begins, nodes not issued yet, candidates in its list, the
-# tick that the last issue's stall count ends at, the barrier that it stands at (else -1); and of the
-# node that last issued or opened what to tell its consumers: when each need is met (NEVER: not now).
-# EARLIEST is a lower bound on when a candidate of the list is ready. For the accounts: the node that issued
-# last (-1: none), and the tick that the time is accounted to.
-FIRST, LEFT, DONE, BLOCK, COUNT, GAP, WAITING, RECORD, TOLD, RESULT_AT, READ_AT, ISSUED_AT, WHY, EARLIEST = range(14)
-BEFORE, COUNTED = range(14, 16)
-WARP_COLUMNS = 16
+from .compiled import loop, step
+from .observe_dataflow import observe
+from .steps import end_block, end_warp, forget_changes, issued_in, occupy, start_block, take_room
 
 
-@njit(inline="always")
-def _offer(w: int, d: int, partitions: int, warps: Any, ready: Any, listed: Any, parts: Any) -> None:
+@step
+def _resource(nodes: Any, node: int, q: int) -> int:
+    resource: int = nodes[node, RESOURCE]
+    return resource + q if nodes[node, PER_PARTITION] != 0 else resource
+
+
+# An entry of a warp's list: the node, and from NODE_BITS on the subsystem that it issues to.
+NODE_BITS = 32
+NODE_MASK = (1 << NODE_BITS) - 1
+
+
+@step
+def _offer(
+    w: int, d: int, partitions: int, nodes: Any, graph: Any, warps: Any, ready: Any, listed: Any, parts: Any
+) -> None:
     """Put a node whose ready tick is known among the warp's candidates."""
-    listed[w, warps[w, COUNT]] = d
+    own = _resource(nodes, graph[warps[w, FIRST] + d], w % partitions)
+    listed[w, warps[w, COUNT]] = d | (own << NODE_BITS)
+    if warps[w, COUNT] == 0:
+        warps[w, ONLY] = own
+    elif warps[w, ONLY] != own:
+        warps[w, ONLY] = -1
     warps[w, COUNT] += 1
     warps[w, EARLIEST] = min(warps[w, EARLIEST], ready[w, d])
     q = w % partitions
@@ -75,10 +104,10 @@ def _offer(w: int, d: int, partitions: int, warps: Any, ready: Any, listed: Any,
         parts[q, STALE] = 1
 
 
-@njit(inline="always")
+@step
 def _tell(
-    w: int, partitions: int, warps: Any, edge_from: Any, edges: Any, missing: Any, ready: Any, reasons: Any,
-    listed: Any, parts: Any,
+    w: int, partitions: int, nodes: Any, graph: Any, warps: Any, edge_from: Any, edges: Any, missing: Any, ready: Any,
+    reasons: Any, listed: Any, parts: Any,
 ) -> None:  # fmt: skip
     """Tell the consumers of the warp's node TOLD when they have what they need of it."""
     at = warps[w, FIRST] + warps[w, TOLD]
@@ -92,161 +121,155 @@ def _tell(
             reasons[w, consumer] = warps[w, WHY]
         missing[w, consumer] -= 1
         if missing[w, consumer] == 0:
-            _offer(w, consumer, partitions, warps, ready, listed, parts)
+            _offer(w, consumer, partitions, nodes, graph, warps, ready, listed, parts)
 
 
-@njit(inline="always")
-def _resource(nodes: Any, node: int, q: int) -> int:
-    resource: int = nodes[node, RESOURCE]
-    return resource + q if nodes[node, PER_PARTITION] != 0 else resource
-
-
-@njit(inline="always")
+@step
 def _look(
-    q: int, partitions: int, rotates: bool, nodes: Any, graph: Any, warps: Any, ready: Any, listed: Any, rank: Any,
-    free: Any, parts: Any,
+    q: int, partitions: int, rotates: bool, now: int, warps: Any, ready: Any, listed: Any, at_rank: Any, free: Any,
+    parts: Any,
 ) -> None:  # fmt: skip
-    """Find the partition's next issue; PICKED is the place of the node in its warp's list."""
-    best = NEVER
-    best_rank = 0
-    best_node = 0
-    place = -1
-    parts[q, CANDIDATE] = -1
-    count = len(warps)
-    for w in range(q, count, partitions):
-        this = w - parts[q, LAST] - 1 if rotates else rank[q, w // partitions]
-        if this < 0:
-            this += count
-        if w == parts[q, GREEDY]:
-            this = -1
-        floor = max(parts[q, VALVE], warps[w, GAP])
-        if max(warps[w, EARLIEST], floor) > best:
+    """Find the partition's next issue, which is not before `now`; PICKED is the place of the node in its warp's list.
+
+    Warps are asked in the policy's order, so that of equal ticks the first is taken, and nothing is better
+    than the first that can issue at once. Of a warp's nodes the first in its program is taken.
+    """
+    best, best_node, place, candidate = NEVER, NEVER, -1, -1
+    soonest = max(now, parts[q, VALVE])
+    favourite = parts[q, GREEDY]
+    asked = (len(warps) - q + partitions - 1) // partitions if rotates else len(warps)
+    start = parts[q, LAST] // partitions + 1
+    for i in range(-1, asked):
+        if i < 0:
+            w = favourite
+        elif rotates:
+            w = start + i
+            w = (w - asked if w >= asked else w) * partitions + q
+        else:
+            w = at_rank[i]
+        if w < 0 or w % partitions != q or (i >= 0 and w == favourite):
             continue
-        earliest = NEVER
+        floor = max(soonest, warps[w, GAP])
+        if max(warps[w, EARLIEST], floor) >= best or (warps[w, ONLY] >= 0 and free[warps[w, ONLY]] >= best):
+            continue
+        earliest, only = NEVER, listed[w, 0] >> NODE_BITS
         for k in range(warps[w, COUNT]):
-            d = listed[w, k]
+            d = listed[w, k] & NODE_MASK
+            own = listed[w, k] >> NODE_BITS
+            only = only if own == only else -1
             earliest = min(earliest, ready[w, d])
-            tick = max(ready[w, d], floor)
-            if tick > best:
-                continue
-            tick = max(tick, free[_resource(nodes, graph[warps[w, FIRST] + d], q)])
-            if tick > best:
-                continue
-            if tick < best or this < best_rank or (this == best_rank and d < best_node):
-                best, best_rank, best_node, place = tick, this, d, k
-                parts[q, CANDIDATE] = w
-        warps[w, EARLIEST] = earliest
+            tick = max(ready[w, d], floor, free[own])
+            if tick < best or (tick == best and w == candidate and d < best_node):
+                best, best_node, place, candidate = tick, d, k, w
+        warps[w, EARLIEST], warps[w, ONLY] = earliest, only
+        if best == soonest:
+            break
     parts[q, NEXT] = best
     parts[q, PICKED] = place
+    parts[q, CANDIDATE] = candidate
     parts[q, STALE] = 0
 
 
-@njit(inline="always")
+@step
 def _write_down(
-    own: int, tick: int, partitions: int, nodes: Any, graph: Any, warps: Any, ready: Any, listed: Any, written: Any,
-    free: Any, spells: Any, newest: Any,
-) -> None:  # fmt: skip
+    own: int, tick: int, warps: Any, ready: Any, listed: Any, written: Any, free: Any, spells: Any, newest: Any
+) -> None:
     """Before the notes on a subsystem begin anew: write down what its waiting instructions need of them."""
     for w in range(len(warps)):
         for k in range(warps[w, COUNT]):
-            d = listed[w, k]
-            if _resource(nodes, graph[warps[w, FIRST] + d], w % partitions) == own:
+            d = listed[w, k] & NODE_MASK
+            if listed[w, k] >> NODE_BITS == own:
                 counted = max(warps[w, COUNTED], warps[w, GAP], ready[w, d])
                 if spells[own, 0, SPELL_START] <= counted < tick:
                     written[w, d] = busy_before(own, counted, free, spells, newest)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def run_dataflow(
-    partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
-    cycle: int, nodes: Any, levels: Any, graph: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
+    partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, greedy: bool, order: int, cycle: int,
+    nodes: Any, levels: Any, graph: Any, mark: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
     block_paths: Any, block_types: Any, warps: Any,
     rank: Any, at_rank: Any, age: Any, todo: Any, missing: Any, ready: Any, reasons: Any, listed: Any,
     written: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any, pending: Any, pending_from: Any,
     warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
+    clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+    """Go on from where `clock` says; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
 
-    `stalls` and `table` without rows are left as they are.
-
-    Returns the number of instructions issued.
+    `stalls` and `table` without rows are left as they are; a `watch` without rows watches for nothing. A node
+    that has issued is `missing` -1. Returns why it came back: `columns.DONE_ALL` and the others.
     """
-    issued = 0
-    next_block = 0
-    full_left = full
-    full_end = 0
+    issued = clock[ISSUED]
     record = len(table) > 0
     accounting = len(stalls) > 0
-    next_room = 0
+    watching = len(watch) > 0
     left = 0  # warps in `todo`
+    # A turn of the leader's and a launch in the leading slot are looked at, while they do not stay away for long.
+    leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
+    look_at = -1
     while True:
         tick = NEVER
         for q in range(partitions):
             tick = min(tick, parts[q, NEXT])
-        if next_room <= tick:
-            if next_room == NEVER:
-                break
-            b = 0
-            while slots[b, ROOM] != next_room:
-                b += 1
-            slots[b, ROOM] = NEVER
-            start = next_room
-            next_room = NEVER
-            for other in range(len(slots)):
-                next_room = min(next_room, slots[other, ROOM])
-            if next_block < len(block_types):
-                slots[b, SEQUENCE] = next_block
-                blocks[next_block, LAUNCHED] = start
-                blocks[next_block, BLOCK_SLOT] = b
-                slots[b, ENDS] = start
-                slots[b, ALIVE] = per_block
-                slots[b, ARRIVED] = 0
+        if clock[NEXT_ROOM] <= tick:
+            if clock[NEXT_ROOM] == NEVER:
+                clock[ISSUED] = issued
+                return DONE_ALL
+            if clock[NEXT_BLOCK] == len(blocks) and clock[NEXT_BLOCK] < clock[TOTAL]:
+                clock[ISSUED] = issued
+                return NO_ROWS
+            tick = clock[NEXT_ROOM]
+            b = take_room(slots, clock)
+            if clock[NEXT_BLOCK] < clock[TOTAL]:
+                block = clock[NEXT_BLOCK]
+                kind = block_types[(block + clock[SKIPPED]) % len(block_types)]
+                start_block(b, tick, per_block, partitions, order, slots, blocks, parts, rank, at_rank, clock)
                 for i in range(per_block):
                     w = b * per_block + i
-                    path = block_paths[block_types[next_block], i]
+                    path = block_paths[kind, i]
                     warps[w, FIRST] = path_from[path]
                     warps[w, LEFT] = path_from[path + 1] - path_from[path]
-                    warps[w, DONE] = start
-                    warps[w, BLOCK] = next_block
+                    warps[w, NODES] = warps[w, LEFT]
+                    warps[w, LOW] = 0
+                    warps[w, DONE] = tick
+                    warps[w, BLOCK] = block
                     warps[w, COUNT] = 0
-                    warps[w, GAP] = start
+                    warps[w, GAP] = tick
                     warps[w, WAITING] = -1
                     warps[w, TOLD] = -1
                     warps[w, EARLIEST] = NEVER
                     warps[w, BEFORE] = -1
-                    warps[w, COUNTED] = start
-                    age[w] = next_block * per_block + i
-                    if parts[w % partitions, GREEDY] == w:
-                        parts[w % partitions, GREEDY] = -1
+                    warps[w, COUNTED] = tick
+                    age[w] = block * per_block + i
                     for d in range(warps[w, LEFT]):
                         missing[w, d] = producers[path_from[path] + d]
-                        ready[w, d] = start
+                        ready[w, d] = tick
                         reasons[w, d] = SELECTED
                         if missing[w, d] == 0:
-                            _offer(w, d, partitions, warps, ready, listed, parts)
+                            _offer(w, d, partitions, nodes, graph, warps, ready, listed, parts)
                     todo[i] = w
                 left = per_block
-                if order != 0:
-                    rank_by_launch(slots, per_block, partitions, order < 0, rank, at_rank)
-                next_block += 1
+                launches += 1
+                if watching and (b == leading or launches > 4 * len(slots)):
+                    leading, launches, look_at = b, 0, 0
         else:
             chosen = -1
             for q in range(partitions):
                 if parts[q, NEXT] == tick:
                     if parts[q, STALE] != 0:
-                        _look(q, partitions, order == 0, nodes, graph, warps, ready, listed, rank, free, parts)
+                        _look(q, partitions, order == 0, tick, warps, ready, listed, at_rank, free, parts)
                         if parts[q, NEXT] != tick:
                             continue
-                    if chosen < 0 or parts[q, CANDIDATE] < parts[chosen, CANDIDATE]:
+                    if chosen < 0 or parts[q, SERVED] < parts[chosen, SERVED]:
                         chosen = q
             if chosen < 0:
                 continue
             q = chosen
             w = parts[q, CANDIDATE]
             b = w // per_block
-            d = listed[w, parts[q, PICKED]]
+            d = listed[w, parts[q, PICKED]] & NODE_MASK
+            own = listed[w, parts[q, PICKED]] >> NODE_BITS
             node = graph[warps[w, FIRST] + d]
-            own = _resource(nodes, node, q)
             reason = reasons[w, d]
             bound = ready[w, d]
             if warps[w, GAP] > bound:
@@ -259,8 +282,6 @@ def run_dataflow(
                 reason = NOT_SELECTED
             if accounting:
                 counted = warps[w, COUNTED]
-                if tick < counted:  # sooner than a cycle after the last
-                    stalls[warps[w, BEFORE], SELECTED] -= counted - tick
                 if warps[w, GAP] > counted:
                     stalls[node, WAIT] += warps[w, GAP] - counted
                     counted = warps[w, GAP]
@@ -270,50 +291,21 @@ def run_dataflow(
                 if ready[w, d] > counted:
                     stalls[node, reasons[w, d]] += ready[w, d] - counted
                     counted = ready[w, d]
-                if tick > counted:
-                    if free[own] > counted:
-                        throttled = busy_since(own, counted, written[w, d], free, spells, newest)
-                        stalls[node, nodes[node, BUSY_REASON]] += throttled
-                        counted += throttled
-                    stalls[node, NOT_SELECTED] += tick - counted
-                warps[w, BEFORE] = node
-                warps[w, COUNTED] = tick + cycle
-                stalls[node, SELECTED] += cycle
+                count_issue(
+                    w, node, own, tick, counted, written[w, d], cycle, nodes, warps, stalls, free, spells, newest
+                )
                 if tick > free[own]:
                     if newest[own] == spells.shape[1] - 1:
-                        _write_down(
-                            own, tick, partitions, nodes, graph, warps, ready, listed, written, free, spells, newest
-                        )
+                        _write_down(own, tick, warps, ready, listed, written, free, spells, newest)
                     note_spell(own, tick, free, spells, newest)
-            tail = full_left == 0 and tick >= full_end
-            start = visit_levels(
-                levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed
-            )
-            if nodes[node, ASYNC] == 0:
-                completion = start + nodes[node, LATENCY]
-            elif nodes[node, LEVEL_FROM] == nodes[node, LEVEL_TO]:
-                completion = tick + nodes[node, LAMBDA]
-            else:
-                completion = start
-            free[own] = tick + nodes[node, LAMBDA]
-            busy[own] += nodes[node, LAMBDA]
-            if pending_from[own] != pending_from[own + 1]:
-                free[own] = admit(own, free[own], completion, pending, pending_from)
-            changed[own] = 1
+            completion = occupy(node, own, q, tick, nodes, levels, clock, free, busy, changed, pending, pending_from)
             for other in range(partitions):
                 v = parts[other, CANDIDATE]
-                if other != q and v >= 0 and parts[other, STALE] == 0:
-                    theirs = _resource(nodes, graph[warps[v, FIRST] + listed[v, parts[other, PICKED]]], other)
-                    if changed[theirs] != 0:
-                        parts[other, STALE] = 1
-            changed[own] = 0
-            for level in range(nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO]):
-                changed[levels[level, LEVEL_RESOURCE] + (q if levels[level, LEVEL_PER_PARTITION] != 0 else 0)] = 0
-            parts[q, VALVE] = tick + issue_ticks
-            parts[q, LAST] = w
-            parts[q, GREEDY] = w if greedy else -1
-            parts[q, NEXT] = parts[q, VALVE]
-            parts[q, STALE] = 1
+                known = other != q and v >= 0 and parts[other, STALE] == 0
+                if known and changed[listed[v, parts[other, PICKED]] >> NODE_BITS] != 0:
+                    parts[other, STALE] = 1
+            forget_changes(node, own, q, nodes, levels, changed)
+            issued_in(q, w, tick, issue_ticks, greedy, nodes[node, PER_PARTITION] == 0, parts)
             if record:
                 row = table[issued]
                 row[0], row[1], row[2], row[3] = w, warps[w, BLOCK], node, d
@@ -323,6 +315,7 @@ def run_dataflow(
             # The node leaves the list, and its consumers learn of it.
             warps[w, COUNT] -= 1
             listed[w, parts[q, PICKED]] = listed[w, warps[w, COUNT]]
+            missing[w, d] = -1
             warps[w, GAP] = tick + nodes[node, STALL]
             warps[w, LEFT] -= 1
             warps[w, TOLD] = d
@@ -338,6 +331,10 @@ def run_dataflow(
                 warps[w, RESULT_AT] = NEVER
             else:
                 warps[w, DONE] = max(warps[w, DONE], completion, tick)
+            if watching and mark[warps[w, FIRST] + d] > 0:
+                turns += 1
+                if w == leader or turns > 4 * len(warps):
+                    leader, turns, look_at = w, 0, mark[warps[w, FIRST] + d]
             todo[0] = w
             left = 1
         # Warps of block slot b that go on or end; the end of one may open a barrier for others.
@@ -346,15 +343,9 @@ def run_dataflow(
                 left -= 1
                 w = todo[left]
                 if warps[w, TOLD] >= 0:
-                    _tell(w, partitions, warps, edge_from, edges, missing, ready, reasons, listed, parts)
+                    _tell(w, partitions, nodes, graph, warps, edge_from, edges, missing, ready, reasons, listed, parts)
                 if warps[w, LEFT] == 0 and warps[w, WAITING] < 0:
-                    if accounting and warps[w, BEFORE] >= 0:
-                        over = warps[w, DONE] - warps[w, COUNTED]
-                        stalls[warps[w, BEFORE], DRAIN] += max(0, over)
-                        stalls[warps[w, BEFORE], SELECTED] += min(0, over)
-                    warp_ends[age[w]] = warps[w, DONE]
-                    slots[b, ALIVE] -= 1
-                    slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
+                    end_warp(w, b, warps, age, slots, warp_ends, stalls)
             if slots[b, ARRIVED] == 0 or slots[b, ARRIVED] < slots[b, ALIVE]:
                 break
             opens = max(slots[b, LAST_ARRIVAL], slots[b, ENDS])
@@ -379,11 +370,17 @@ def run_dataflow(
                     table[warps[w, RECORD], 5] = resume
                 todo[left] = w
                 left += 1
-        if slots[b, ALIVE] == 0 and slots[b, SEQUENCE] >= 0:
-            if slots[b, SEQUENCE] < full:
-                full_left -= 1
-                full_end = max(full_end, slots[b, ENDS])
-            slots[b, SEQUENCE] = -1
-            slots[b, ROOM] = slots[b, ENDS] + launch_ticks
-            next_room = min(next_room, slots[b, ROOM])
-    return issued
+        end_block(b, launch_ticks, slots, clock)
+        if look_at >= 0:
+            if issued >= watch[look_at, NOT_BEFORE]:
+                clock[ISSUED] = issued
+                clock[NOW] = tick
+                clock[LEADER] = leader
+                clock[LEADING] = leading
+                code = observe(
+                    look_at, partitions, per_block, order == 0, greedy, nodes, graph, warps, missing, ready,
+                    reasons, slots, parts, free, pending, pending_from, stalls, clock, watch, seen, words,
+                )  # fmt: skip
+                if code != DONE_ALL:
+                    return code
+            look_at = -1

@@ -1,6 +1,7 @@
-"""Large runs within a budget: simulate less of the same, and continue the line.
+"""Large runs within a budget: jump where a steady state recurs, else simulate less of the same and continue the line.
 
-A long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the same blocks
+Jumps are exact (`recurrence.py`). Where no state recurs soon enough the answer is an estimate, and says so. A
+long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the same blocks
 with fewer turns of the loops tell that with all. It is the blocks that need many to show their rate
 (they drift apart, and the last ones leave the SM half empty), so fewer blocks are only taken where
 the loops are too short to shorten: whole waves, with the same remainder and tail. The line is
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from ..bound import BoundWorkload, Item, Repeat
 from .blocks import Share, type_order
 from .result import SimulationResult, Ticks
-from .simulate import instructions_per_block, run_share
+from .simulate import Program, instructions_per_block, run_share, try_share
+from .state import Steady
 
 LAUNCH_BUDGET = 12_000_000
 """Warp instructions that a launch's own point may simulate: about a second."""
@@ -27,6 +29,18 @@ CURVE_BUDGET = 3_000_000
 
 DATAFLOW_BUDGET = 2_000_000
 """The most of either where warps issue out of order: their graphs are unrolled."""
+
+TOO_SHORT = 20_000
+"""Warp instructions up to which looking for a steady state is not worth it."""
+
+ATTEMPT = 3
+"""The part of a budget, one in so many, that may be spent on finding that no state recurs."""
+
+ATTEMPT_NODES = 2_000_000
+"""Most nodes of all concurrent warps together for which that is tried where warps issue out of order."""
+
+ATTEMPT_BLOCKS = 4_000_000
+"""Most blocks of several types for which that is tried: each one's type is written down."""
 
 MOST_KINDS = 8
 """Most types of blocks that are tried where each SM has a single block."""
@@ -39,12 +53,20 @@ LEAST_SPAN = 0.3
 
 
 def simulate(
-    workload: BoundWorkload, share: Share, budget: int = LAUNCH_BUDGET, profile: bool = False, stalls: bool = True
+    workload: BoundWorkload,
+    share: Share,
+    budget: int = LAUNCH_BUDGET,
+    profile: bool = False,
+    stalls: bool = True,
+    *,
+    full: bool = False,
+    program: Program | None = None,
 ) -> SimulationResult:
-    """Simulate `share`, exactly where it takes no more than `budget` warp instructions.
+    """Simulate `share`: exactly where a state recurs or it takes no more than `budget` warp instructions.
 
-    With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. Where
-    every SM has a single block, the time is that of the slowest type of block: of several types the
+    With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. With `full`
+    every instruction is simulated, however long that takes. `program` is the workload prepared, where it is at
+    hand. Where every SM has a single block, the time is that of the slowest type of block: of several types the
     longest programs are tried.
     """
     if share.blocks == 1 and len(workload.block_types) > 1:
@@ -52,13 +74,36 @@ def simulate(
         kinds = sorted((k for k in range(len(each)) if workload.block_types[k].weight > 0), key=lambda k: -each[k])
         lone = (replace(workload, block_types=(workload.block_types[k],)) for k in kinds[:MOST_KINDS])
         return max(
-            (simulate(one, share, budget, profile, stalls) for one in lone), key=lambda result: result.total_ticks
+            (simulate(one, share, budget, profile, stalls, full=full) for one in lone),
+            key=lambda result: result.total_ticks,
         )
+    if full or profile:
+        return run_share(workload, share, profile, stalls, program=program)
     if not workload.in_order:
         budget = min(budget, DATAFLOW_BUDGET)
     total = instructions(workload, share.blocks)
-    if profile or total <= budget:
-        return run_share(workload, share, profile, stalls)
+    program = program or Program(workload)
+    if total <= budget:
+        steady = Steady() if total > TOO_SHORT else None
+        return run_share(workload, share, stalls=stalls, steady=steady, program=program)
+    exact = _attempt(workload, share, budget // ATTEMPT, stalls, program)
+    return exact or extrapolate(workload, share, budget, stalls)
+
+
+def _attempt(
+    workload: BoundWorkload, share: Share, limit: int, stalls: bool, program: Program
+) -> SimulationResult | None:
+    """The exact result where jumps make it affordable."""
+    if len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS:
+        return None
+    if not workload.in_order and program.nodes(min(share.resident, share.blocks)) > ATTEMPT_NODES:
+        return None
+    return try_share(workload, share, stalls=stalls, steady=Steady(limit=limit), program=program)
+
+
+def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool = True) -> SimulationResult:
+    """An estimate of `share`, of more warp instructions than `budget`, from simulating no more than about that."""
+    total = instructions(workload, share.blocks)
     scale = budget / 3 / total
     short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
     first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
@@ -77,9 +122,11 @@ def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bo
     rest = share.blocks % share.resident
     waves = max(1, budget // max(1, 3 * instructions(workload, share.resident)))
     if total <= 1.5 * budget or share.blocks - rest <= 2 * waves * share.resident:
-        return run_share(workload, share, stalls=stalls)
-    few = run_share(workload, share.shortened(waves * share.resident + rest), stalls=stalls)
-    more = run_share(workload, share.shortened(2 * waves * share.resident + rest), stalls=stalls)
+        return run_share(workload, share, stalls=stalls, steady=Steady())
+    few, more = (
+        run_share(workload, share.shortened(many * share.resident + rest), stalls=stalls, steady=Steady())
+        for many in (waves, 2 * waves)
+    )
     return _continue(few, more, total, share.blocks)
 
 
@@ -91,7 +138,7 @@ def instructions(workload: BoundWorkload, blocks: int) -> int:
     weights = [kind.weight for kind in workload.block_types]
     if blocks > 100_000:  # the order of the types tells no more than their proportion then
         return round(blocks * sum(w * n for w, n in zip(weights, each, strict=True)) / sum(weights))
-    return sum(each[kind] for kind in type_order(weights, blocks).tolist())
+    return int(np.bincount(type_order(weights, blocks), minlength=len(each)) @ np.array(each, dtype=np.int64))
 
 
 def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:

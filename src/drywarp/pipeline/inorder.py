@@ -11,68 +11,79 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
-from .accounts import busy_before, busy_since, note_spell
+from .accounts import busy_before, count_issue, note_spell
 from .columns import (
+    AFTER,
     ALIVE,
     ARRIVED,
-    ASYNC,
     AT_BARRIER,
     BARRIER,
-    BLOCK_SLOT,
+    BEFORE,
+    BLOCK,
     BUSY_REASON,
     CANDIDATE,
+    COUNTED,
     DEPENDENT_REASON,
-    DRAIN,
+    DONE,
+    DONE_ALL,
+    END,
     ENDS,
     GREEDY,
-    LAMBDA,
+    ISSUED,
     LAST,
     LAST_ARRIVAL,
     LATENCY,
-    LAUNCHED,
+    LEADER,
+    LEADING,
     LEVEL_FROM,
-    LEVEL_PER_PARTITION,
-    LEVEL_RESOURCE,
     LEVEL_TO,
     LOOP_COUNT,
     LOOP_DEPTH,
+    LOOP_LEVEL,
     LOOP_OUTER,
     LOOP_START,
     NEVER,
     NEXT,
+    NEXT_BLOCK,
+    NEXT_ROOM,
+    NO_ROWS,
     NO_SIGN,
+    NODE,
+    NOT_BEFORE,
     NOT_SELECTED,
+    NOW,
     PER_PARTITION,
+    PLACE,
+    POSITION,
     PRIORITY_BITS,
     READ_TICKS,
+    REASON,
+    RECORD,
     RESOURCE,
-    ROOM,
     SELECTED,
-    SEQUENCE,
+    SERVED,
     SETS,
     SETS_READ,
+    SKIPPED,
     SPELL_START,
     STALE,
     STALL,
+    TOTAL,
     VALVE,
     WAIT,
     WAIT_FROM,
     WAIT_TO,
+    WAITING,
+    WRITTEN,
 )
-from .steps import admit, rank_by_launch, visit_levels
-
-# Columns of the warp table. AFTER is the tick that the next instruction has to wait for, for REASON;
-# WAITING the barrier node that the warp stands at, else -1. For the accounts: the node that issued last (-1: none),
-# the tick that the time is accounted to, and what has left the notes on a subsystem (`busy_since`).
-PLACE, END, DONE, NODE, REASON, BLOCK, POSITION, RECORD, AFTER, WAITING, BEFORE, COUNTED, WRITTEN = range(13)
-WARP_COLUMNS = 13
+from .compiled import loop, step
+from .observe_inorder import observe
+from .steps import end_block, end_warp, forget_changes, issued_in, occupy, start_block, take_room
 
 PRIORITY = (1 << PRIORITY_BITS) - 1
 
 
-@njit(inline="always")
+@step
 def _arm(
     w: int, partitions: int, warps: Any, nodes: Any, waits: Any, positions: Any,
     slot_ready: Any, slot_reason: Any, ready: Any, resource: Any, parts: Any, stalls: Any,
@@ -102,7 +113,7 @@ def _arm(
         parts[q, STALE] = 1
 
 
-@njit(inline="always")
+@step
 def _look(
     q: int, partitions: int, rotates: bool, ready: Any, resource: Any, rank: Any, at_rank: Any,
     free: Any, parts: Any,
@@ -150,7 +161,7 @@ def _look(
     parts[q, CANDIDATE] = w if tick < NEVER else -1
 
 
-@njit(inline="always")
+@step
 def _write_down(
     own: int, tick: int, partitions: int, warps: Any, ready: Any, resource: Any, free: Any, spells: Any, newest: Any
 ) -> None:
@@ -162,74 +173,67 @@ def _write_down(
             warps[w, WRITTEN] = busy_before(own, counted, free, spells, newest)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def run_in_order(
-    partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, full: int, greedy: bool, order: int,
-    cycle: int, nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, path_from: Any, block_paths: Any,
+    partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, greedy: bool, order: int, cycle: int,
+    nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, nest: Any, path_from: Any, block_paths: Any,
     block_types: Any, warps: Any, ready: Any, resource: Any,
     rank: Any, at_rank: Any, age: Any, counters: Any, todo: Any,
     slot_ready: Any, slot_reason: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
     pending: Any, pending_from: Any, warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
+    clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Run all blocks of the share; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+    """Go on from where `clock` says; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
 
-    `stalls` and `table` without rows are left as they are.
-
-    Returns the number of instructions issued.
+    `stalls` and `table` without rows are left as they are; a `watch` without rows watches for nothing. Returns
+    why it came back: `columns.DONE_ALL` and the others.
     """
-    issued = 0
-    next_block = 0
-    full_left = full
-    full_end = 0
+    issued = clock[ISSUED]
     record = len(table) > 0
     accounting = len(stalls) > 0
-    next_room = 0  # every block slot has room at the start
+    watching = len(watch) > 0
     left = 0  # warps in `todo`
+    # A turn of the leader's and a launch in the leading slot are looked at, while they do not stay away for long.
+    leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
+    look_at = -1
     while True:
         tick = NEVER
         for q in range(partitions):
             tick = min(tick, parts[q, NEXT])
-        if next_room <= tick:
-            if next_room == NEVER:
-                break
-            b = 0
-            while slots[b, ROOM] != next_room:
-                b += 1
-            slots[b, ROOM] = NEVER
-            start = next_room
-            next_room = NEVER
-            for other in range(len(slots)):
-                next_room = min(next_room, slots[other, ROOM])
-            if next_block < len(block_types):
-                slots[b, SEQUENCE] = next_block
-                blocks[next_block, LAUNCHED] = start
-                blocks[next_block, BLOCK_SLOT] = b
-                slots[b, ENDS] = start
-                slots[b, ALIVE] = per_block
-                slots[b, ARRIVED] = 0
+        if clock[NEXT_ROOM] <= tick:
+            if clock[NEXT_ROOM] == NEVER:
+                clock[ISSUED] = issued
+                return DONE_ALL
+            if clock[NEXT_BLOCK] == len(blocks) and clock[NEXT_BLOCK] < clock[TOTAL]:
+                clock[ISSUED] = issued
+                return NO_ROWS
+            tick = clock[NEXT_ROOM]
+            b = take_room(slots, clock)
+            if clock[NEXT_BLOCK] < clock[TOTAL]:
+                block = clock[NEXT_BLOCK]
+                kind = block_types[(block + clock[SKIPPED]) % len(block_types)]
                 for i in range(per_block):
                     w = b * per_block + i
-                    path = block_paths[block_types[next_block], i]
+                    path = block_paths[kind, i]
                     warps[w, PLACE] = path_from[path]
                     warps[w, END] = path_from[path + 1]
-                    warps[w, DONE] = start
-                    warps[w, BLOCK] = next_block
+                    warps[w, DONE] = tick
+                    warps[w, BLOCK] = block
                     warps[w, POSITION] = 0
-                    warps[w, AFTER] = start
+                    warps[w, AFTER] = tick
                     warps[w, REASON] = SELECTED
                     warps[w, WAITING] = -1
                     warps[w, BEFORE] = -1
-                    warps[w, COUNTED] = start
-                    age[w] = next_block * per_block + i
-                    if parts[w % partitions, GREEDY] == w:
-                        parts[w % partitions, GREEDY] = -1
+                    warps[w, COUNTED] = tick
+                    age[w] = block * per_block + i
                     for slot in range(slot_ready.shape[1]):
                         slot_ready[w, slot] = 0
                     todo[i] = w
                 left = per_block
-                if order != 0:
-                    rank_by_launch(slots, per_block, partitions, order < 0, rank, at_rank)
-                next_block += 1
+                start_block(b, tick, per_block, partitions, order, slots, blocks, parts, rank, at_rank, clock)
+                launches += 1
+                if watching and (b == leading or launches > 4 * len(slots)):
+                    leading, launches, look_at = b, 0, 0
         else:
             chosen = -1
             for q in range(partitions):
@@ -238,11 +242,11 @@ def run_in_order(
                         _look(q, partitions, order == 0, ready, resource, rank, at_rank, free, parts)
                         if parts[q, NEXT] != tick:
                             continue
-                    if chosen < 0 or parts[q, CANDIDATE] < parts[chosen, CANDIDATE]:
+                    if chosen < 0 or parts[q, SERVED] < parts[chosen, SERVED]:
                         chosen = q
             if chosen < 0:
                 continue  # the bounds were too low: look again
-            q = chosen
+            q = chosen & NO_SIGN
             w = parts[q, CANDIDATE] & NO_SIGN
             b = w // per_block
             node = warps[w, NODE] & NO_SIGN
@@ -255,52 +259,25 @@ def run_in_order(
             if tick > bound:
                 reason = NOT_SELECTED
             if accounting:
-                counted = warps[w, COUNTED]
-                if tick > counted:
-                    if free[own] > counted:
-                        throttled = busy_since(own, counted, warps[w, WRITTEN], free, spells, newest)
-                        stalls[node, nodes[node, BUSY_REASON]] += throttled
-                        counted += throttled
-                    stalls[node, NOT_SELECTED] += tick - counted
-                elif tick < counted:  # sooner than a cycle after the last
-                    stalls[warps[w, BEFORE], SELECTED] -= counted - tick
-                warps[w, BEFORE] = node
-                warps[w, COUNTED] = tick + cycle
-                stalls[node, SELECTED] += cycle
+                count_issue(
+                    w, node, own, tick, warps[w, COUNTED], warps[w, WRITTEN], cycle, nodes, warps, stalls, free,
+                    spells, newest,
+                )  # fmt: skip
                 if tick > free[own]:
                     if newest[own] == spells.shape[1] - 1:
                         _write_down(own, tick, partitions, warps, ready, resource, free, spells, newest)
                     note_spell(own, tick, free, spells, newest)
-            # What the instruction takes up.
-            tail = full_left == 0 and tick >= full_end
-            start = visit_levels(
-                levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed
-            )
-            if nodes[node, ASYNC] == 0:
-                completion = start + nodes[node, LATENCY]
-            elif nodes[node, LEVEL_FROM] == nodes[node, LEVEL_TO]:
-                completion = tick + nodes[node, LAMBDA]
-            else:
-                completion = start
-            free[own] = tick + nodes[node, LAMBDA]
-            busy[own] += nodes[node, LAMBDA]
-            if pending_from[own] != pending_from[own + 1]:
-                free[own] = admit(own, free[own], completion, pending, pending_from)
+            completion = occupy(
+                node, own, q, tick, nodes, levels, clock, free, busy, changed, pending, pending_from
+            )  # fmt: skip
             # Other partitions look again where their next issue needs what was taken.
             if nodes[node, PER_PARTITION] == 0 or nodes[node, LEVEL_FROM] != nodes[node, LEVEL_TO]:
-                changed[own] = 1
                 for other in range(partitions):
                     v = parts[other, CANDIDATE]
                     if v >= 0 and changed[resource[other, v // partitions]] != 0:
                         parts[other, STALE] = 1
-                changed[own] = 0
-                for level in range(nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO]):
-                    changed[levels[level, LEVEL_RESOURCE] + (q if levels[level, LEVEL_PER_PARTITION] != 0 else 0)] = 0
-            parts[q, VALVE] = tick + issue_ticks
-            parts[q, LAST] = w
-            parts[q, GREEDY] = w if greedy else -1
-            parts[q, NEXT] = parts[q, VALVE]
-            parts[q, STALE] = 1
+            forget_changes(node, own, q, nodes, levels, changed)
+            issued_in(q, w, tick, issue_ticks, greedy, nodes[node, PER_PARTITION] == 0, parts)
             ready[q, w // partitions] = NEVER
             if record:
                 row = table[issued]
@@ -322,6 +299,10 @@ def run_in_order(
                 counters[w, depth] += 1
                 if counters[w, depth] < loops[loop, LOOP_COUNT]:
                     place = loops[loop, LOOP_START]
+                    if watching and loops[loop, LOOP_LEVEL] > 0:
+                        turns += 1
+                        if w == leader or turns > 4 * len(warps):
+                            leader, turns, look_at = w, 0, loops[loop, LOOP_LEVEL]
                     break
                 counters[w, depth] = 0
                 loop = loops[loop, LOOP_OUTER]
@@ -352,13 +333,7 @@ def run_in_order(
                         parts, stalls,
                     )  # fmt: skip
                 else:
-                    if accounting and warps[w, BEFORE] >= 0:
-                        over = warps[w, DONE] - warps[w, COUNTED]
-                        stalls[warps[w, BEFORE], DRAIN] += max(0, over)
-                        stalls[warps[w, BEFORE], SELECTED] += min(0, over)
-                    warp_ends[age[w]] = warps[w, DONE]
-                    slots[b, ALIVE] -= 1
-                    slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
+                    end_warp(w, b, warps, age, slots, warp_ends, stalls)
             if slots[b, ARRIVED] == 0 or slots[b, ARRIVED] < slots[b, ALIVE]:
                 break
             # All have arrived or ended: the barrier opens.
@@ -392,11 +367,18 @@ def run_in_order(
                     warps[w, REASON] = AT_BARRIER
                 todo[left] = w
                 left += 1
-        if slots[b, ALIVE] == 0 and slots[b, SEQUENCE] >= 0:
-            if slots[b, SEQUENCE] < full:
-                full_left -= 1
-                full_end = max(full_end, slots[b, ENDS])
-            slots[b, SEQUENCE] = -1
-            slots[b, ROOM] = slots[b, ENDS] + launch_ticks
-            next_room = min(next_room, slots[b, ROOM])
-    return issued
+        end_block(b, launch_ticks, slots, clock)
+        if look_at >= 0:
+            if issued >= watch[look_at, NOT_BEFORE]:
+                clock[ISSUED] = issued
+                clock[NOW] = tick
+                clock[LEADER] = leader
+                clock[LEADING] = leading
+                code = observe(
+                    look_at, partitions, per_block, order == 0, greedy, nodes, positions, nest, warps, ready, resource,
+                    counters, slot_ready, slot_reason, slots, parts, free, pending, pending_from, stalls, spells,
+                    newest, clock, watch, seen, words,
+                )  # fmt: skip
+                if code != DONE_ALL:
+                    return code
+            look_at = -1

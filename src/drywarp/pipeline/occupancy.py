@@ -16,6 +16,7 @@ from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from .blocks import Share, share_of
 from .extrapolate import LAUNCH_BUDGET, simulate
 from .result import SimulationResult, Ticks
+from .timeline import Timeline, timeline
 
 TRACE_POINTS = 1024
 """Most intervals of a trace unless told otherwise."""
@@ -84,34 +85,41 @@ def occupancy_trace(
 
 def trace_of(result: SimulationResult, points: int = TRACE_POINTS) -> OccupancyTrace:
     """The trace of a simulation that has been run, of its simulated part where it was extrapolated."""
-    blocks, partitions = len(result.block_starts), result.partitions
-    per_block = len(result.warp_ends) // blocks if blocks else 0
-    starts = np.repeat(result.block_starts, per_block)
-    slots = result.block_slots[:, None] * per_block + np.arange(per_block)
-    partition = slots.ravel() % partitions
+    line = timeline(result, points)
     # Each launch and end changes the number in one partition; those at the same tick fall together.
-    events = np.concatenate([starts, result.warp_ends])
-    ticks, place = np.unique(np.concatenate([events, [0, result.simulated_ticks]]), return_inverse=True)
-    place = place[: len(events)]
-    change = np.zeros((len(ticks), partitions), dtype=np.int64)
-    count = len(starts)
-    np.add.at(change, (place[:count], partition), 1)
-    np.add.at(change, (place[count:], partition), -1)
+    bounds = np.array([0, result.simulated_ticks], dtype=np.int64)
+    outside, _ = line.folded(bounds)
+    ticks, place = np.unique(np.concatenate([line.ticks, outside]), return_inverse=True)
+    change = np.zeros((len(ticks), result.partitions), dtype=np.int64)
+    np.add.at(change, (place[: len(line.ticks)], line.partitions), line.changes)
     active = np.cumsum(change, axis=0)[:-1]
     lengths = np.diff(ticks)
-    busiest = int((active.max(axis=1, initial=0) * lengths).sum())
     peak = int(active.sum(axis=1).max(initial=0))
     area = active * lengths[:, None]
-    decimated = len(area) > points
+    steps = np.column_stack([active, active.max(axis=1, initial=0)])
+    busiest = int(_between(line, ticks, steps, bounds)[0, -1]) if len(lengths) else 0
+    decimated = len(area) > points or bool(line.folds)
     if decimated:
         bounds = np.unique(np.array([result.simulated_ticks * k // points for k in range(points + 1)], dtype=np.int64))
-        ticks, area = bounds, _areas(ticks, active, area, bounds)
+        ticks, area = bounds, _between(line, ticks, active, bounds)
     return OccupancyTrace(ticks, area, busiest, peak, decimated, result.extrapolated)
 
 
-def _areas(ticks: Ticks, active: Ticks, area: Ticks, bounds: Ticks) -> Ticks:
-    """The area between each two of `bounds`, in whole numbers."""
-    before = np.concatenate([np.zeros((1, active.shape[1]), dtype=np.int64), np.cumsum(area, axis=0)])
-    at = np.minimum(np.searchsorted(ticks, bounds, side="right") - 1, len(active) - 1)
-    until: Ticks = before[at] + active[at] * (bounds - ticks[at])[:, None]
-    return np.diff(until, axis=0)
+def _between(line: Timeline, ticks: Ticks, steps: Ticks, bounds: Ticks) -> Ticks:
+    """The area under `steps`, constant between `ticks` of the line, between each two of the run's `bounds`."""
+    before = np.concatenate(
+        [np.zeros((1, steps.shape[1]), dtype=np.int64), np.cumsum(steps * np.diff(ticks)[:, None], axis=0)]
+    )
+
+    def until(moments: Ticks) -> Ticks:
+        at = np.minimum(np.searchsorted(ticks, moments, side="right") - 1, len(steps) - 1)
+        areas: Ticks = before[at] + steps[at] * (moments - ticks[at])[:, None]
+        return areas
+
+    here, left_out = line.folded(bounds)
+    total = until(here)
+    for fold, windows in zip(line.folds, left_out, strict=True):
+        begins, _ = line.folded(np.array([fold.tick], dtype=np.int64))
+        window = until(begins + fold.period) - until(begins)
+        total += windows[:, None] * window
+    return np.diff(total, axis=0)

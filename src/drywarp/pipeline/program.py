@@ -29,17 +29,26 @@ class Tables:
     positions: Ticks
     """Per place: its node, and the loop end it closes (-1: none)."""
     loops: Ticks
+    nest: Ticks
+    """Per place and depth: the level at which that loop's turns are watched for a steady state, 0: not at all."""
+    turns: Ticks
+    """Per place and depth: how many turns that loop has, 0 where there is none."""
     path_from: Ticks
     """First place of each path, and one past the last."""
     block_paths: Ticks
     """Per block type: the path of each warp."""
     depth: int
+    loop_levels: int
+    """The highest level of a loop: how many long ones lie in each other."""
     slots: int
     paths_nodes: tuple[tuple[int, int], ...]
 
 
-def flatten(workload: BoundWorkload) -> Tables:
-    """The tables of `workload`. Raises UsageError where the workload contradicts itself."""
+def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
+    """The tables of `workload`; loops of `long_loop` turns are watched for a steady state.
+
+    Raises UsageError where the workload contradicts itself.
+    """
     rows: list[list[int]] = []
     waits: list[int] = []
     levels: list[list[int]] = []
@@ -47,27 +56,31 @@ def flatten(workload: BoundWorkload) -> Tables:
     loops: list[list[int]] = []
     path_from = [0]
     names: list[tuple[int, int]] = []
-    depth = 0
+    nests: list[tuple[tuple[int, int], ...]] = []
     for number, path in enumerate(workload.paths):
         first = len(rows)
         for index, node in enumerate(path.nodes):
             _check(node, path, len(workload.subsystems))
             rows.append(_row(node, workload, waits, levels))
             names.append((number, index))
-        depth = max(depth, _place(path.program, first, places, loops, 0))
+        _place(path.program, first, places, loops, nests, (), long_loop)
         path_from.append(len(places))
     block_paths = [list(kind.paths) for kind in workload.block_types]
     if any(len(paths) != workload.warps_per_block for paths in block_paths):
         raise UsageError(f"every block type needs one path for each of its {workload.warps_per_block} warps")
+    depth = max((len(nest) for nest in nests), default=0)
     return Tables(
         nodes=_table(rows, NODE_COLUMNS),
         waits=np.array(waits, dtype=np.int64),
         levels=_table(levels, LEVEL_COLUMNS),
         positions=_table(places, 2),
         loops=_table(loops, LOOP_COLUMNS),
+        nest=_nest(nests, depth, 0),
+        turns=_nest(nests, depth, 1),
         path_from=np.array(path_from, dtype=np.int64),
         block_paths=_table(block_paths, workload.warps_per_block),
         depth=depth,
+        loop_levels=max((level for nest in nests for level, _ in nest), default=0),
         slots=max((path.slots for path in workload.paths), default=0),
         paths_nodes=tuple(names),
     )
@@ -75,6 +88,10 @@ def flatten(workload: BoundWorkload) -> Tables:
 
 def _table(rows: list[list[int]], columns: int) -> Ticks:
     return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
+
+
+def _nest(nests: list[tuple[tuple[int, int], ...]], depth: int, column: int) -> Ticks:
+    return _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in nests], depth)
 
 
 def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
@@ -113,20 +130,29 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
     ]
 
 
-def _place(program: Sequence[Item], first: int, places: list[list[int]], loops: list[list[int]], depth: int) -> int:
-    """Append the places of `program`; returns the deepest nesting of loops found."""
-    deepest = depth
+def _place(
+    program: Sequence[Item],
+    first: int,
+    places: list[list[int]],
+    loops: list[list[int]],
+    nests: list[tuple[tuple[int, int], ...]],
+    nest: tuple[tuple[int, int], ...],
+    long_loop: int,
+) -> None:
+    """Append the places of `program`; the loops of `nest` lie round it, each with its level and its turns."""
     for item in program:
         if not isinstance(item, Repeat):
             places.append([first + item, -1])
+            nests.append(nest)
             continue
         start = len(places)
+        level = max((outer for outer, _ in nest), default=0) + 1 if item.count >= long_loop else 0
         if item.count > 0:
-            deepest = max(deepest, _place(item.body, first, places, loops, depth + 1))
+            _place(item.body, first, places, loops, nests, (*nest, (level, item.count)), long_loop)
         if len(places) == start:
             continue  # no turns, or nothing inside
         # This loop closes after those inside that end at the same place: it goes to the chain's end.
-        loops.append([start, item.count, depth, -1])
+        loops.append([start, item.count, len(nest), -1, level])
         inner = places[-1][1]
         if inner < 0:
             places[-1][1] = len(loops) - 1
@@ -134,4 +160,3 @@ def _place(program: Sequence[Item], first: int, places: list[list[int]], loops: 
         while loops[inner][LOOP_OUTER] >= 0:
             inner = loops[inner][LOOP_OUTER]
         loops[inner][LOOP_OUTER] = len(loops) - 1
-    return deepest

@@ -34,6 +34,23 @@ class ExecutionProfile:
 
 
 @dataclass(frozen=True)
+class Recurrence:
+    """A part of a run that was found to recur: after it came the same `times` times again, each `period` ticks later.
+
+    `tick` is its end. `blocks` and `warps` number what started and what ended in it among the blocks that were
+    written down, `running` the warps that were on the SM at its end; all with higher numbers came after all the
+    repetitions.
+    """
+
+    times: int
+    period: int
+    tick: int
+    blocks: Ticks
+    warps: Ticks
+    running: Ticks
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """One SM's run of its share of the grid.
 
@@ -50,7 +67,9 @@ class SimulationResult:
     What is known of single warps and blocks is that of the simulated part, which took
     `simulated_ticks`: `warp_ends` are the end ticks of its warps in launch order, `block_starts` the launch
     ticks of its blocks, `block_slots` where each ran. Warp i of a block in slot b runs in partition
-    (b · warps per block + i) mod `partitions`.
+    (b · warps per block + i) mod `partitions`. Of a part that recurs they hold the first time: what came
+    again, exactly so many times and so much later, is in `recurrences`; `jumped` is how many instructions
+    of the exact result were not simulated one by one.
     """
 
     total_ticks: int
@@ -66,6 +85,8 @@ class SimulationResult:
     warp_ends: Ticks
     block_starts: Ticks
     block_slots: Ticks
+    recurrences: tuple[Recurrence, ...] = ()
+    jumped: int = 0
     extrapolated: bool = False
     profile: ExecutionProfile | None = None
 

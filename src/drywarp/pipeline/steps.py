@@ -1,20 +1,85 @@
 """Compiled steps that the in-order and the dataflow loop share, inlined into both.
 
-Numba notices a change only in the file of the loop itself: after a change here or in `columns.py`,
-touch `inorder.py` and `dataflow_loop.py`, else the stored machine code is used on. (An installation
-writes all files anew.)
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from .columns import (
+    ALIVE,
+    ARRIVED,
+    ASYNC,
+    BEFORE,
+    BLOCK_SLOT,
+    COUNTED,
+    DONE,
+    DRAIN,
+    ENDS,
+    FULL,
+    FULL_END,
+    FULL_LEFT,
+    GREEDY,
+    LAMBDA,
+    LAST,
+    LATENCY,
+    LAUNCHED,
+    LEVEL_FROM,
+    LEVEL_LAMBDA,
+    LEVEL_PER_PARTITION,
+    LEVEL_RESOURCE,
+    LEVEL_TAIL,
+    LEVEL_TO,
+    NEVER,
+    NEXT,
+    NEXT_BLOCK,
+    NEXT_ROOM,
+    ROOM,
+    SELECTED,
+    SEQUENCE,
+    SERVED,
+    STALE,
+    VALVE,
+)
+from .compiled import step
 
-from .columns import LEVEL_LAMBDA, LEVEL_PER_PARTITION, LEVEL_RESOURCE, LEVEL_TAIL, SEQUENCE
+
+@step
+def take_room(slots: Any, clock: Any) -> int:
+    """The block slot that has room first, the lowest of equals; it has none any more."""
+    b = 0
+    while slots[b, ROOM] != clock[NEXT_ROOM]:
+        b += 1
+    slots[b, ROOM] = NEVER
+    room = NEVER
+    for other in range(len(slots)):
+        room = min(room, slots[other, ROOM])
+    clock[NEXT_ROOM] = room
+    return b
 
 
-@njit(inline="always")
+@step
+def start_block(
+    b: int, start: int, per_block: int, partitions: int, order: int, slots: Any, blocks: Any, parts: Any, rank: Any,
+    at_rank: Any, clock: Any,
+) -> None:  # fmt: skip
+    """Start the next block in slot `b`: all but its warps' own state."""
+    block = clock[NEXT_BLOCK]
+    slots[b, SEQUENCE] = block
+    blocks[block, LAUNCHED] = start
+    blocks[block, BLOCK_SLOT] = b
+    slots[b, ENDS] = start
+    slots[b, ALIVE] = per_block
+    slots[b, ARRIVED] = 0
+    for w in range(b * per_block, (b + 1) * per_block):
+        if parts[w % partitions, GREEDY] == w:
+            parts[w % partitions, GREEDY] = -1
+    if order != 0:
+        rank_by_launch(slots, per_block, partitions, order < 0, rank, at_rank)
+    clock[NEXT_BLOCK] = block + 1
+
+
+@step
 def rank_by_launch(slots: Any, per_block: int, partitions: int, youngest: bool, rank: Any, at_rank: Any) -> None:
     """Number all concurrent warps by launch, from 0; `at_rank` is the inverse of `rank`.
 
@@ -36,7 +101,64 @@ def rank_by_launch(slots: Any, per_block: int, partitions: int, youngest: bool, 
             at_rank[number] = w
 
 
-@njit(inline="always")
+@step
+def end_warp(w: int, b: int, warps: Any, age: Any, slots: Any, warp_ends: Any, stalls: Any) -> None:
+    """Warp `w` of slot `b` has issued all: it ends when its results are there."""
+    if len(stalls) > 0 and warps[w, BEFORE] >= 0:
+        over = warps[w, DONE] - warps[w, COUNTED]
+        stalls[warps[w, BEFORE], DRAIN] += max(0, over)
+        stalls[warps[w, BEFORE], SELECTED] += min(0, over)
+    warp_ends[age[w]] = warps[w, DONE]
+    slots[b, ALIVE] -= 1
+    slots[b, ENDS] = max(slots[b, ENDS], warps[w, DONE])
+
+
+@step
+def end_block(b: int, launch_ticks: int, slots: Any, clock: Any) -> None:
+    """Make room where the last warp of slot `b` has ended."""
+    if slots[b, ALIVE] == 0 and slots[b, SEQUENCE] >= 0:
+        if slots[b, SEQUENCE] < clock[FULL]:
+            clock[FULL_LEFT] -= 1
+            clock[FULL_END] = max(clock[FULL_END], slots[b, ENDS])
+        slots[b, SEQUENCE] = -1
+        slots[b, ROOM] = slots[b, ENDS] + launch_ticks
+        clock[NEXT_ROOM] = min(clock[NEXT_ROOM], slots[b, ROOM])
+
+
+@step
+def occupy(
+    node: int, own: int, q: int, tick: int, nodes: Any, levels: Any, clock: Any, free: Any, busy: Any, changed: Any,
+    pending: Any, pending_from: Any,
+) -> int:  # fmt: skip
+    """Take what the instruction takes up of its subsystem and its levels; returns when it completes.
+
+    `changed` marks what was taken until `forget_changes`.
+    """
+    tail = clock[FULL_LEFT] == 0 and tick >= clock[FULL_END]
+    start = visit_levels(levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed)
+    if nodes[node, ASYNC] == 0:
+        completion: int = start + nodes[node, LATENCY]
+    elif nodes[node, LEVEL_FROM] == nodes[node, LEVEL_TO]:
+        completion = tick + nodes[node, LAMBDA]
+    else:
+        completion = start
+    free[own] = tick + nodes[node, LAMBDA]
+    busy[own] += nodes[node, LAMBDA]
+    if pending_from[own] != pending_from[own + 1]:
+        free[own] = admit(own, free[own], completion, pending, pending_from)
+    changed[own] = 1
+    return completion
+
+
+@step
+def forget_changes(node: int, own: int, q: int, nodes: Any, levels: Any, changed: Any) -> None:
+    """No subsystem has changed."""
+    changed[own] = 0
+    for level in range(nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO]):
+        changed[levels[level, LEVEL_RESOURCE] + (q if levels[level, LEVEL_PER_PARTITION] != 0 else 0)] = 0
+
+
+@step
 def visit_levels(
     levels: Any, first: int, end: int, partition: int, tick: int, tail: bool, free: Any, busy: Any, changed: Any
 ) -> int:
@@ -58,7 +180,7 @@ def visit_levels(
     return tick
 
 
-@njit(inline="always")
+@step
 def admit(resource: int, free_at: int, completion: int, pending: Any, pending_from: Any) -> int:
     """Note an issue on a subsystem that limits outstanding instructions; returns when it takes the next.
 
@@ -76,3 +198,18 @@ def admit(resource: int, free_at: int, completion: int, pending: Any, pending_fr
             earliest = place
     place_free: int = pending[earliest]
     return max(free_at, place_free)
+
+
+@step
+def issued_in(q: int, w: int, tick: int, issue_ticks: int, greedy: bool, shared: bool, parts: Any) -> None:
+    """Warp `w` issued in partition `q`: the valve shuts, and the next issue has to be looked up.
+
+    `shared` says that the instruction went to a subsystem of all partitions.
+    """
+    if shared:
+        parts[q, SERVED] = tick
+    parts[q, VALVE] = tick + issue_ticks
+    parts[q, LAST] = w
+    parts[q, GREEDY] = w if greedy else -1
+    parts[q, NEXT] = parts[q, VALVE]
+    parts[q, STALE] = 1

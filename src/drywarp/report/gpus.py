@@ -37,11 +37,12 @@ def render_gpu_list(gpus: Sequence[Gpu]) -> Text:
     rows = [["name", "GPU", "CC", "SMs", "clock", "DRAM"]]
     for gpu in gpus:
         if gpu.abstract_only:
-            rows.append([gpu.name, gpu.title, "", "", "", "abstract workloads only"])
+            takes = f"abstract workloads and {gpu.code_arch} code" if gpu.code_arch else "abstract workloads only"
+            rows.append([gpu.name, gpu.title, "", "", "", takes])
             continue
         device, dram = gpu.device, gpu.memory.dram
         clock, bandwidth = f"{device.boost_clock_mhz:g} MHz", f"{dram.peak_gbs:g} GB/s"
-        rows.append([gpu.name, gpu.title, gpu.compute_capability, str(device.sm_count), clock, bandwidth])
+        rows.append([gpu.name, gpu.title, gpu.compute_capability or gpu.arch, str(device.sm_count), clock, bandwidth])
     return Text("\n".join(aligned(rows)))
 
 

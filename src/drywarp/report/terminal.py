@@ -7,9 +7,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from ..kernel.sampling import Sampling
 from ..result import Analysis
 from .cycles import render_cycles, render_trace
 from .measured import render_comparison_with
+from .static import render_static
 from .units import bytes_text, count_text, percent_text, time_text
 
 
@@ -39,6 +41,7 @@ def render_analysis(analysis: Analysis) -> Group:
         *([Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []),
         Text(_assumptions(analysis), style="dim"),
     ]
+    parts += render_static(analysis.static)
     parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]
     return Group(*parts)
 
@@ -72,6 +75,8 @@ def _facts(analysis: Analysis) -> Table:
     top = sorted(analysis.by_class.items(), key=lambda item: -item[1])[:5]
     mix = ", ".join(f"{escape(name)} {value / analysis.warp_instructions:.0%}" for name, value in top)
     table.add_row("Instructions", f"{count_text(analysis.warp_instructions)} warp instructions: {mix}")
+    if analysis.sampling:
+        table.add_row("", Text(sampling_text(analysis.sampling), style="dim"))
     table.add_row(
         "Memory",
         f"{bytes_text(memory.dram_bytes)} DRAM, {count_text(memory.global_load_sectors)} sectors loaded, "
@@ -83,6 +88,21 @@ def _facts(analysis: Analysis) -> Table:
         "", f"hit rates: L1 {percent_text(memory.l1_hit_rate)}, L2 {percent_text(memory.l2_hit_rate)}; {conflicts}"
     )
     return table
+
+
+def sampling_text(sampling: Sampling) -> str:
+    """How well the number of instructions is known."""
+    some = f"{sampling.blocks} of {sampling.of} blocks"
+    if sampling.basis == "estimated" and sampling.low is not None and sampling.high is not None:
+        half = (sampling.high - sampling.low) / 2 / sampling.estimate if sampling.estimate else 0.0
+        return f"± {half:.1%} ({sampling.confidence:.0%} confidence), from {some} drawn at random"
+    return {
+        "all": f"exact: all {sampling.of} blocks were emulated",
+        "proven": f"exact: no branch depends on the block or on data ({some} emulated)",
+        "uniform": f"exact unless blocks differ unseen: no variation among like blocks ({some} emulated)",
+        "limited": f"from {some}: too few to say how much blocks differ",
+        "chosen": f"from {some}, as chosen",
+    }[sampling.basis]
 
 
 _BAR_CELLS, _CURVE_CELLS = 32, 28
@@ -140,9 +160,10 @@ def _utilisation(analysis: Analysis) -> Table:
 
 def _assumptions(analysis: Analysis) -> str:
     timing = analysis.timing
+    done, to_do = ("followed without data", "follow") if analysis.static else ("emulated", "emulate")
     return (
         f"GPU time without launch overhead, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
-        f"{analysis.scheduler.replace('_', ' ')} scheduling; {analysis.sampled_blocks} blocks emulated. "
-        f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to emulate, "
+        f"{analysis.scheduler.replace('_', ' ')} scheduling; {analysis.sampled_blocks} blocks {done}. "
+        f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to {to_do}, "
         f"{timing.memory_s:.2f} for memory, {timing.simulate_s:.2f} to simulate."
     )

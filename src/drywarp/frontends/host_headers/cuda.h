@@ -1,1 +1,4 @@
-// Host side only: device code compiled by NVRTC needs nothing from here.
+// Host side but for the objects that kernels take; device code compiled by NVRTC needs nothing else from here.
+#pragma once
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;

@@ -1,12 +1,13 @@
-// The fixed-width integer types, which NVRTC does not define by itself.
+// The fixed-width integer types with their limits, which NVRTC does not define by itself.
 #pragma once
-typedef signed char int8_t;
-typedef unsigned char uint8_t;
-typedef short int16_t;
-typedef unsigned short uint16_t;
-typedef int int32_t;
-typedef unsigned int uint32_t;
-typedef long long int64_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-typedef long long intptr_t;
+#include <cuda/std/cstdint>
+#ifndef INT32_C
+#define INT8_C(value) value
+#define INT16_C(value) value
+#define INT32_C(value) value
+#define INT64_C(value) value##LL
+#define UINT8_C(value) value
+#define UINT16_C(value) value
+#define UINT32_C(value) value##U
+#define UINT64_C(value) value##ULL
+#endif

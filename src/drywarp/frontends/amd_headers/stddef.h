@@ -1,0 +1,2 @@
+// Sizes and limits.
+#include <hip/hip_runtime.h>

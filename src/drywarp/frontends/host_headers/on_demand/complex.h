@@ -1,0 +1,3 @@
+// Complex numbers, which headers of the libraries on the host bring along.
+#pragma once
+#include <cuComplex.h>

@@ -1,0 +1,3 @@
+// Integer types of fixed width, which most headers of the C library bring along.
+#pragma once
+#include "../stdint.h"

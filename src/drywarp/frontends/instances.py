@@ -1,0 +1,207 @@
+"""Which instances of its kernel templates a source's own host code launches, read off the text.
+
+Host code is never compiled here, so nothing instantiates what it launches. A launch states the arguments
+of a template (`sgemm<float, 16><<<…>>>`) or leaves them to be deduced from the arguments of the call; both
+may name parameters of the host's own templates, which calls elsewhere bind. Whatever is found is only
+proposed: the compiler has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .deduce import deduced_arguments, local_constants
+from .source import (
+    KernelDeclaration,
+    blank_comments,
+    find_kernels,
+    parameters_of,
+    split_top,
+    template_parameters_of,
+)
+from .toplevel import Piece, closing, pieces
+from .translation import Translation
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_MOST_ROUNDS = 4
+"""Host templates that call host templates, one inside the other."""
+_MOST_INSTANCES = 64
+"""Instances of one source; a dispatch over many cases launches more than anybody asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A template with its arguments as a name expression, and the template's qualified name."""
+
+    expression: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """`name<arguments>` in host code; `call` are the arguments in parentheses, None where there are none."""
+
+    name: str
+    arguments: tuple[str, ...] | None
+    call: tuple[str, ...] | None
+    function: int
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the host: its own template parameters, its parameters and text."""
+
+    name: str
+    template: tuple[tuple[str, str], ...]
+    parameters: str
+    text: str
+
+
+def instances(translation: Translation) -> tuple[Instance, ...]:
+    """The template instances that the source, or a file that it includes, launches; in their order there."""
+    texts = [blank_comments(text) for text in (translation.text, *translation.bodies)]
+    templates = {d.name: d for text in texts for d in find_kernels(text) if d.template}
+    if not templates:
+        return ()
+    functions = [function for text in texts for function in _functions(text)]
+    hosts = {f.name: f for f in functions if f.template}
+    mentions = [m for n, f in enumerate(functions) for m in _mentions(f.text, n, {*templates, *hosts})]
+    bindings = _host_bindings(functions, hosts, mentions)
+    found: dict[str, Instance] = {}
+    for mention in mentions:
+        template = templates.get(mention.name)
+        if template is None:
+            continue
+        function = functions[mention.function]
+        for binding in bindings.get(function.name, [{}]) if function.template else [{}]:
+            arguments = _arguments(mention, template, function, binding)
+            if arguments is not None and len(found) < _MOST_INSTANCES:
+                expression = f"{template.qualified}<{', '.join(arguments)}>"
+                found.setdefault(expression, Instance(expression, template.qualified))
+    return tuple(found.values())
+
+
+def _functions(text: str) -> Iterator[_Function]:
+    """Every function with a body, also those of classes' bodies as one text; macros count as functions."""
+    for piece in pieces(text):
+        if piece.body:
+            yield _function(text, piece)
+    for match in re.finditer(r"^[ \t]*#[ \t]*define\b(?:.*\\\r?\n)*.*$", text, re.M):
+        if "<" in match[0]:
+            yield _Function("", (), "", match[0].replace("\\\n", " \n"))
+
+
+def _function(text: str, piece: Piece) -> _Function:
+    header = piece.header.strip()
+    template = template_parameters_of(header)
+    plain = header
+    opening = re.search(r"([A-Za-z_]\w*)\s*\(", plain)
+    parameters = ""
+    if opening:
+        end = closing(plain, opening.end() - 1)
+        parameters = plain[opening.end() : end]
+    return _Function(opening[1] if opening else "", template, parameters, text[piece.start : piece.end])
+
+
+def _mentions(text: str, function: int, names: set[str]) -> Iterator[_Mention]:
+    for match in _WORD.finditer(text):
+        if match[0] not in names:
+            continue
+        at = match.end()
+        arguments: tuple[str, ...] | None = None
+        angle = re.compile(r"\s*<(?!<)").match(text, at)
+        if angle:
+            end = _closing_angle(text, angle.end() - 1)
+            if end < 0:
+                continue
+            arguments = tuple(split_top(text[angle.end() : end]))
+            at = end + 1
+        launch = re.compile(r"\s*<<<").match(text, at)
+        if launch:
+            finish = text.find(">>>", launch.end())
+            if finish < 0:
+                continue
+            at = finish + 3
+        call = re.compile(r"\s*\(").match(text, at)
+        inside = text[call.end() : closing(text, call.end() - 1)] if call else None
+        if arguments is None and inside is None:
+            continue
+        yield _Mention(match[0], arguments, tuple(split_top(inside)) if inside is not None else None, function)
+
+
+def _closing_angle(text: str, start: int) -> int:
+    """Index of the `>` that closes the template arguments opened at `start`; -1 where it is a comparison."""
+    depth = round_ = 0
+    for at in range(start, min(len(text), start + 2000)):
+        char = text[at]
+        if char in "([{":
+            round_ += 1
+        elif char in ")]}":
+            round_ -= 1
+            if round_ < 0:
+                return -1
+        elif char == ";":
+            return -1
+        elif round_ == 0 and char == "<":
+            depth += 1
+        elif round_ == 0 and char == ">":
+            depth -= 1
+            if depth == 0:
+                return at
+    return -1
+
+
+def _host_bindings(
+    functions: Sequence[_Function], hosts: Mapping[str, _Function], mentions: Sequence[_Mention]
+) -> dict[str, list[dict[str, str]]]:
+    """What the parameters of each host template stand for, over all calls of it."""
+    bindings: dict[str, list[dict[str, str]]] = {name: [] for name in hosts}
+    for _ in range(_MOST_ROUNDS):
+        grown = False
+        for mention in mentions:
+            host = hosts.get(mention.name)
+            caller = functions[mention.function]
+            if host is None or (caller.name == host.name):
+                continue
+            for binding in bindings.get(caller.name, [{}]) if caller.template else [{}]:
+                declaration = KernelDeclaration(host.name, tuple(parameters_of(host.parameters)), 0, "", host.template)
+                arguments = _arguments(mention, declaration, caller, binding)
+                if arguments is None:
+                    continue
+                bound = {name: a for (name, _), a in zip(host.template, arguments, strict=False) if name}
+                if bound not in bindings[host.name] and len(bindings[host.name]) < _MOST_INSTANCES:
+                    bindings[host.name].append(bound)
+                    grown = True
+        if not grown:
+            break
+    return bindings
+
+
+def _arguments(
+    mention: _Mention, template: KernelDeclaration, function: _Function, binding: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """The template's arguments at one mention, None where they cannot be told."""
+    given = list(mention.arguments or ())
+    wanted = template.template_parameters or ()
+    if len(given) < sum(1 for _, default in wanted if not default) and mention.call is not None:
+        deduced = deduced_arguments(template, given, mention.call, function.parameters, function.text)
+        if deduced is None:
+            return None
+        given = deduced
+    constants = {**local_constants(function.text), **binding}
+    texts = [_substituted(text, constants) for text in given]
+    unbound = {name for name, _ in function.template} - set(binding)
+    if any(word in unbound for text in texts for word in _WORD.findall(text)):
+        return None
+    return tuple(texts)
+
+
+def _substituted(text: str, names: Mapping[str, str]) -> str:
+    for _ in range(3):
+        fresh = _WORD.sub(lambda m: names.get(m[0], m[0]), text)
+        if fresh == text:
+            break
+        text = fresh
+    return " ".join(text.split())

@@ -1,0 +1,199 @@
+"""A Triton kernel: compiled by Triton itself, for the arguments of a launch, with no GPU."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import CompileError, ToolError, UsageError
+from ...kernel.kernel import Kernel, Parameter
+from ...kernel.launch import Buffer
+from ..loaded import Specialised
+from ..machine_code import cubin_kernels
+from .packages import installed_version
+from .quiet import diverted
+from .triton_driver import offline, require_triton
+from .triton_errors import compile_message
+from .triton_values import CPP_TYPES, constant_value, runtime_value
+
+_HIDDEN = ("global_scratch", "profile_scratch")
+"""Parameters that Triton adds behind the user's, in this order."""
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """A function under `@triton.jit`, with `@triton.autotune` and `@triton.heuristics` above it or not.
+
+    `function` is the outermost of these objects; `origin` the file as the user named it; `max_registers`
+    caps those of a thread, as `maxnreg` in a launch does.
+    """
+
+    function: Any
+    name: str
+    origin: str
+    max_registers: int | None = None
+
+    def configs(self, arch: str) -> tuple[str, ...]:
+        """The configurations of `@triton.autotune`, in its order."""
+        tuner = next((layer for layer in _layers(self.function) if hasattr(layer, "configs")), None)
+        return tuple(_config_text(c) for c in tuner.configs) if tuner is not None else ()
+
+    def tools(self) -> dict[str, str]:
+        """Triton brings its own assembler."""
+        return {"triton": installed_version("triton")}
+
+    def takes(self, arch: str) -> set[str]:
+        """The function's parameters, and what Triton lets a launch set: num_warps, num_stages and the like."""
+        require_triton(self.origin)
+        with offline(arch, self.origin):
+            return {p.name for p in _innermost(self.function, self.origin).params} | _settings()
+
+    def specialise(self, arguments: Mapping[str, Any], arch: str, config: int | None) -> Specialised:
+        """Compile for `arguments` on a GPU of `arch`.
+
+        Which numbers count as 1 or as multiples of 16 is decided by Triton from their values, as in a
+        launch. Raises UsageError for arguments that do not fit, CompileError with Triton's message.
+        """
+        require_triton(self.origin)
+        jit = _innermost(self.function, self.origin)
+        with offline(arch, self.origin):
+            given = self._values(jit, arguments)
+            called = self._call(given, config)
+            compiled = self._compiled(jit, called)
+        return self._specialised(jit, compiled, arguments, called, arch)
+
+    def _values(self, jit: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The user's values as Triton takes them: parameters and settings of the compiler."""
+        parameters = {parameter.name: parameter for parameter in jit.params}
+        settings = _settings()
+        given = {}
+        for name, value in arguments.items():
+            place = f"{self.name}: argument {name}"
+            if name in parameters and not parameters[name].is_constexpr:
+                given[name] = runtime_value(value, place)
+            elif name in parameters or name in settings:
+                given[name] = constant_value(value, place)
+            else:
+                raise UsageError(
+                    f"{self.name}: no parameter named {name!r}; it takes: {', '.join(parameters)} "
+                    f"(and num_warps, num_stages, …)"
+                )
+        return given
+
+    def _call(self, given: dict[str, Any], config: int | None) -> dict[str, Any]:
+        """All that the launch passes on: what is given, a configuration, and what heuristics work out."""
+        called = {"maxnreg": self.max_registers, **given} if self.max_registers else dict(given)
+        for layer in _layers(self.function):
+            if hasattr(layer, "configs"):
+                chosen = self._config(layer, config)
+                if twice := given.keys() & chosen.all_kwargs().keys():
+                    raise UsageError(f"{self.name}: {', '.join(sorted(twice))} is set by its configurations already")
+                called.update(chosen.all_kwargs())
+            elif isinstance(getattr(layer, "values", None), Mapping):
+                for name, rule in layer.values.items():
+                    try:
+                        called[name] = rule(dict(called))
+                    except Exception as error:
+                        reason = f"{type(error).__name__}: {error}"
+                        raise UsageError(f"{self.name}: its heuristic for {name} failed: {reason}") from None
+        return called
+
+    def _config(self, tuner: Any, number: int | None) -> Any:
+        count = len(tuner.configs)
+        if number is None and count > 1:
+            listed = "; ".join(f"{n}: {_config_text(c)}" for n, c in enumerate(tuner.configs))
+            raise UsageError(
+                f"{self.origin}: {self.name} is tuned over {count} configurations, "
+                f"choose one with --config N, or --config best: {listed}"
+            )
+        if not 0 <= (number or 0) < count:
+            raise UsageError(f"{self.origin}: no configuration {number}; {self.name} has 0 to {count - 1}")
+        return tuner.configs[number or 0]
+
+    def _compiled(self, jit: Any, called: Mapping[str, Any]) -> Any:
+        missing = [p.name for p in jit.params if p.name not in called and not p.has_default]
+        if missing:
+            raise UsageError(f"{self.name}: no value for {', '.join(missing)}; give each, as in --arg {missing[0]}=1")
+        failure = None
+        with diverted() as printed:
+            try:
+                compiled = jit.warmup(grid=(1,), **called)
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise CompileError(compile_message(failure, jit, self.origin, printed[0]), printed[0]) from None
+        if compiled.metadata.num_ctas > 1:
+            raise UsageError(f"{self.name}: num_ctas={compiled.metadata.num_ctas}: clusters are not emulated")
+        return compiled
+
+    def _specialised(
+        self, jit: Any, compiled: Any, arguments: Mapping[str, Any], called: Mapping[str, Any], arch: str
+    ) -> Specialised:
+        names = {p.name: called.get(p.name, p.default) for p in jit.params}
+        passed = dict(self._passed(compiled.src.signature))
+        kernel = self._kernel(compiled, passed, arch)
+        # What the user wrote is what the launch takes: a stand-in holds no data.
+        values = {name: arguments.get(name, names[name]) for name in passed}
+        values = {name: v if isinstance(v, Buffer) else runtime_value(v, name) for name, v in values.items()}
+        scratch = {}
+        for parameter in kernel.parameters[len(passed) :]:
+            if size := getattr(compiled.metadata, f"{parameter.name}_size", 0):
+                scratch[parameter.name] = int(size)
+            values[parameter.name] = None
+        threads = compiled.metadata.num_warps * 32
+        return Specialised(kernel, values, names, (threads, 1, 1), compiled.metadata.shared, scratch)
+
+    def _passed(self, signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The parameters that are left in machine code: those that Triton did not take for constants."""
+        for name, type_ in signature.items():
+            if isinstance(type_, tuple) or str(type_).startswith(("tensordesc", "nvTmaDesc")):
+                raise UsageError(f"{self.name}: parameter {name} is a {type_}; expected tensors and numbers only")
+            if type_ != "constexpr":
+                yield name, str(type_)
+
+    def _kernel(self, compiled: Any, passed: Mapping[str, str], arch: str) -> Kernel:
+        kernels = cubin_kernels(compiled.asm["cubin"], arch, self.origin, self.origin)
+        kernel = kernels.get(compiled.name) or next(iter(kernels.values()), None)
+        named = [*passed.items(), *((name, "*i8") for name in _HIDDEN)]
+        if kernel is None or not len(passed) <= len(kernel.parameters) <= len(named):
+            raise ToolError(f"{self.origin}: this version of Triton passes parameters in a way that is not known here")
+        parameters = [
+            _parameter(parameter, name, type_)
+            for parameter, (name, type_) in zip(kernel.parameters, named, strict=False)
+        ]
+        return replace(kernel, name=self.name, parameters=tuple(parameters))
+
+
+def _parameter(parameter: Parameter, name: str, type_: str) -> Parameter:
+    plain = type_.removeprefix("*").removeprefix("k")
+    return replace(parameter, name=name, type=CPP_TYPES.get(plain, plain), pointer=type_.startswith("*"))
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """A decorated function's objects from the outermost inwards."""
+    while hasattr(function, "fn"):
+        yield function
+        function = function.fn
+
+
+def _innermost(function: Any, origin: str) -> Any:
+    jit = next((layer for layer in _layers(function) if hasattr(layer, "params")), None)
+    if jit is None:
+        raise UsageError(f"{origin}: not a function under @triton.jit (TRITON_INTERPRET must not be set)")
+    return jit
+
+
+def _settings() -> set[str]:
+    """Names of what Triton lets a launch set: num_warps, num_stages and the like."""
+    from triton.compiler import make_backend
+    from triton.runtime import driver
+
+    with diverted(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return set(vars(make_backend(driver.active.get_current_target()).parse_options({})))
+
+
+def _config_text(config: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items())

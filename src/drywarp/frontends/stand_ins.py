@@ -1,0 +1,138 @@
+"""What makes up for headers of the host side that device code relies on without naming them, or that NVRTC lacks.
+
+A source that nvcc compiles sees the C library's integer types, the C++ library and more through headers of
+the host compiler. The stand-ins are ours or map to what NVIDIA's own headers offer for the device; each is
+brought in only where the compiler misses a name that it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HOST_HEADERS = Path(__file__).parent / "host_headers"
+"""Stand-ins for headers of the host side, which NVRTC does not bring and device code rarely needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A header of the stand-ins to include before everything else, or a compiler flag."""
+
+    header: str = ""
+    flag: str = ""
+
+    def flags(self) -> list[str]:
+        """As the compiler takes it."""
+        return [f"--pre-include={HOST_HEADERS / 'on_demand' / self.header}.h"] if self.header else [self.flag]
+
+
+def _names(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.X)
+
+
+_NAMES = (
+    (_names(r"u?int(?:_least|_fast)?(?:8|16|32|64)_t | u?int(?:ptr|max)_t | U?INT(?:8|16|32|64|PTR)_\w+"), "integers"),
+    (_names(r"(?:U?(?:CHAR|SHRT|INT|LONG|LLONG)|SCHAR)_(?:MIN|MAX|BIT)"), "limits"),
+    (_names(r"(?:FLT|DBL)_\w+"), "float"),
+    (_names(r"(?:__)?half2? | __float2half\w* | __half2float | h(?:exp|sqrt|max|min|add|mul|fma)2?"), "half"),
+    (_names(r"(?:__)?nv_bfloat162?\w* | __float2bfloat16\w* | __bfloat162float"), "bfloat16"),
+    (_names(r"cu(?:Float|Double)?Complex | cuC\w+ | make_cu\w*Complex"), "complex"),
+    (_names(r"cufft\w+"), "cufft"),
+    (_names(r"curand\w+"), "curand"),
+    (_names(r"CU(?:texObject|surfObject|deviceptr)"), "driver"),
+    (_names(r"cudaGraph\w+"), "graphs"),
+    (
+        _names(r"cuda(?:Malloc|Free|MemcpyAsync|MemsetAsync|Stream(?:Create|Destroy|NonBl)\w+|Get\w*Err\w+|Peek\w+)"),
+        "launching",
+    ),
+)
+"""Names that the compiler may miss, and the stand-in in `host_headers/on_demand` that has them."""
+
+LAST_RESORT = (Remedy("nvcc"),)
+"""What is tried where nothing is known to help."""
+
+_HOST_ONLY = frozenset(
+    "string vector map set unordered_map unordered_set list deque queue stack ostream istream iostream cout cerr endl"
+    " ifstream ofstream fstream stringstream ostringstream istringstream thread mutex exception runtime_error"
+    " shared_ptr unique_ptr make_shared make_unique sort stable_sort shuffle mt19937 default_random_engine"
+    " random_device uniform_real_distribution uniform_int_distribution normal_distribution to_string getline".split()
+)
+_HEADERS_OF_THE_HOST = """
+algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts condition_variable
+coroutine deque exception execution expected filesystem format forward_list fstream functional future
+initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource
+mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore set
+shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view strstream
+syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray
+variant vector version cctype cerrno cfenv cinttypes clocale csetjmp csignal cstdarg cstdbool ctgmath ctime cuchar
+cwchar cwctype ccomplex complex.h ctype.h errno.h fenv.h inttypes.h iso646.h locale.h malloc.h memory.h setjmp.h
+signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stdnoreturn.h strings.h tgmath.h threads.h time.h uchar.h wchar.h
+wctype.h values.h dirent.h dlfcn.h endian.h fcntl.h getopt.h libgen.h poll.h pthread.h sched.h semaphore.h
+unistd.h alloca.h byteswap.h execinfo.h omp.h netdb.h pwd.h arpa/inet.h netinet/in.h sys/file.h sys/ioctl.h
+sys/ipc.h sys/mman.h sys/param.h sys/resource.h sys/select.h sys/shm.h sys/socket.h sys/stat.h sys/sysinfo.h
+sys/time.h sys/timeb.h sys/times.h sys/types.h sys/uio.h sys/un.h sys/utsname.h sys/wait.h xmmintrin.h emmintrin.h
+immintrin.h x86intrin.h smmintrin.h cuda_profiler_api.h cudaProfiler.h cuda_gl_interop.h nvToolsExt.h
+nvtx3/nvToolsExt.h nvml.h nvrtc.h builtin_types.h driver_types.h vector_functions.h texture_fetch_functions.h
+texture_types.h surface_functions.h device_atomic_functions.h sm_20_atomic_functions.h channel_descriptor.h
+driver_functions.h math_functions.h cuda_texture_types.h cuda_surface_types.h cuda_device_runtime_api.h
+"""
+"""What a source of the host may include; nothing of it is for the device."""
+
+_UNDEFINED = re.compile(r'(?:identifier "([A-Za-z_]\w*)" is undefined|incomplete type "([A-Za-z_]\w*)")')
+_NO_MEMBER = re.compile(r'namespace "(std|cub|thrust)" has no (?:tag )?member (?:class |named )?"(\w+)"')
+_NOT_A_NAMESPACE = 'name followed by "::" must be a class or namespace name'
+
+
+def remedies_for(message: str, line: str) -> list[Remedy]:
+    """What may help against an error message of the compiler for this source line; empty where nothing is known."""
+    found = []
+    if match := _UNDEFINED.search(message):
+        found += [Remedy(header) for names, header in _NAMES if names.fullmatch(match[1] or match[2])]
+    if (match := _NO_MEMBER.search(message)) and match[2] not in _HOST_ONLY:
+        found.append(Remedy(match[1]))
+    if _NOT_A_NAMESPACE in message or "is not a template" in message or "is undefined" in message:
+        found += [Remedy(name) for name in ("cub", "thrust", "std") if re.search(rf"\b{name}\s*::", line)]
+    if '"register" storage class' in message:
+        found.append(Remedy(flag="-Dregister="))
+    if "expected an expression" in message and re.search(r"[{,]\s*\.\w+\s*=", line):
+        found.append(Remedy(flag="--std=c++20"))
+    if "required runtime APIs are not declared" in message:
+        found.append(Remedy("launching"))
+    if "Unresolved extern" in message or "required runtime APIs are not declared" in message:
+        # Functions of other files, or of the runtime on the device: calls stay open.
+        found.append(Remedy(flag="--relocatable-device-code=true"))
+    if message.startswith("#error"):
+        found.append(Remedy("nvcc"))
+    return found
+
+
+def remedies_for_libraries(names: set[str]) -> list[Remedy]:
+    """What the headers of libraries that are called from the host bring along for the device: types of elements."""
+    found = []
+    if any(name.startswith(("cublas", "cusparse", "cusolver")) for name in names):
+        found += [Remedy("half"), Remedy("bfloat16"), Remedy("complex")]
+    if any(name.startswith("cufft") for name in names):
+        found.append(Remedy("cufft"))
+    return found
+
+
+@cache
+def _empty_headers() -> dict[str, str]:
+    names = (name for line in _HEADERS_OF_THE_HOST.split("\n") for name in line.split())
+    return {name: "" for name in names if not (HOST_HEADERS / name).exists()}
+
+
+def empty_headers(own: Iterable[str]) -> dict[str, str]:
+    """Headers of the host's libraries by name, empty, but for those that the source has itself."""
+    found = set(own)
+    return {name: text for name, text in _empty_headers().items() if name not in found}
+
+
+@cache
+def stand_in_texts() -> tuple[tuple[str, bytes], ...]:
+    """Name and content of every stand-in; what a compilation gives depends on them."""
+    files = sorted(path for path in HOST_HEADERS.rglob("*") if path.is_file())
+    return tuple((path.relative_to(HOST_HEADERS).as_posix(), path.read_bytes()) for path in files)

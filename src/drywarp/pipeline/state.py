@@ -1,0 +1,178 @@
+"""What both loops change: subsystems, block slots, partitions, and what they write down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..bound import BoundWorkload
+from ..errors import UsageError
+from .blocks import Share
+from .columns import (
+    AWAITED,
+    BLOCK_COLUMNS,
+    CANDIDATE,
+    CLOCK_COLUMNS,
+    ENDS,
+    FULL,
+    FULL_END,
+    FULL_LEFT,
+    GREEDY,
+    LAST,
+    LAST_ARRIVAL,
+    LIMIT,
+    NEVER,
+    NEXT,
+    NEXT_ROOM,
+    NOW,
+    PARTITION_COLUMNS,
+    PRIORITY_BITS,
+    ROOM,
+    SEQUENCE,
+    SERVED,
+    SLOT_COLUMNS,
+    SPARING,
+    SPELL_COLUMNS,
+    SPELL_START,
+    STALE,
+    TOTAL,
+    VALVE,
+    WATCH_COLUMNS,
+)
+from .program import Tables
+from .reasons import REASONS
+from .result import PROFILE_COLUMNS, Recurrence, Ticks
+
+FIRST_ROWS = 4096
+"""Blocks that there is room to write down at first."""
+
+HASHES = 4096
+"""Hashes of states that are remembered at each level: a longer period is not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """How a steady state is looked for.
+
+    `limit` is the most instructions to simulate one by one; `least_gain` how many a jump has to spare; loops
+    of `long_loop` turns are watched; `sparing` is how many words of the state's description may be written
+    for each instruction.
+    """
+
+    limit: int = NEVER
+    least_gain: int = 4000
+    long_loop: int = 8
+    sparing: int = 2
+
+
+@dataclass
+class State:
+    """Apart from the warps' own state. `jumped` instructions were not simulated one by one."""
+
+    share: Share
+    per_block: int
+    clock: Ticks
+    free: Ticks
+    busy: Ticks
+    changed: Ticks
+    pending: Ticks
+    pending_from: Ticks
+    slots: Ticks
+    parts: Ticks
+    rank: Ticks
+    at_rank: Ticks
+    cycle: int
+    warp_ends: Ticks
+    blocks: Ticks
+    stalls: Ticks
+    spells: Ticks
+    newest: Ticks
+    table: Ticks
+    watch: Ticks
+    seen: Ticks
+    jumped: int = 0
+    recurrences: list[Recurrence] = field(default_factory=list)
+
+    @classmethod
+    def fresh(
+        cls,
+        workload: BoundWorkload,
+        tables: Tables,
+        share: Share,
+        rows: int,
+        stalls: bool,
+        cycle: int,
+        spells: int,
+        steady: Steady | None,
+    ) -> State:
+        """The state before the first tick; `rows` is how many issues to write down."""
+        resources = len(workload.subsystems) * workload.partitions
+        limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
+        resident = min(share.resident, share.blocks)
+        warps = resident * workload.warps_per_block
+        if warps > (1 << PRIORITY_BITS):
+            raise UsageError(f"{warps} concurrent warps on one SM; the most is {(1 << PRIORITY_BITS)}")
+        clock = np.zeros(CLOCK_COLUMNS, dtype=np.int64)
+        clock[[TOTAL, FULL, FULL_LEFT]] = share.blocks, share.full, share.full
+        clock[LIMIT] = steady.limit if steady else NEVER
+        slots = np.zeros((resident, SLOT_COLUMNS), dtype=np.int64)
+        slots[:, SEQUENCE] = -1
+        parts = np.zeros((workload.partitions, PARTITION_COLUMNS), dtype=np.int64)
+        parts[:, NEXT] = NEVER
+        parts[:, [CANDIDATE, LAST, GREEDY, SERVED]] = -1
+        noted = min(share.blocks, max(FIRST_ROWS, resident))
+        watch_levels = tables.loop_levels + 1 if steady else 0
+        watch = np.zeros((watch_levels, WATCH_COLUMNS), dtype=np.int64)
+        watch[:, SPARING] = steady.sparing if steady else 1
+        return cls(
+            share=share,
+            per_block=workload.warps_per_block,
+            clock=clock,
+            free=np.zeros(resources, dtype=np.int64),
+            busy=np.zeros(resources, dtype=np.int64),
+            changed=np.zeros(resources, dtype=np.int64),
+            pending=np.zeros(sum(limits), dtype=np.int64),
+            pending_from=np.cumsum([0, *limits], dtype=np.int64),
+            slots=slots,
+            parts=parts,
+            rank=np.zeros((workload.partitions, -(-warps // workload.partitions)), dtype=np.int64),
+            at_rank=np.zeros(warps, dtype=np.int64),
+            cycle=cycle,
+            warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
+            blocks=np.zeros((noted, BLOCK_COLUMNS), dtype=np.int64),
+            stalls=np.zeros((len(tables.nodes) if stalls else 0, len(REASONS)), dtype=np.int64),
+            spells=np.zeros((resources, spells, SPELL_COLUMNS), dtype=np.int64),
+            newest=np.zeros(resources, dtype=np.int64),
+            table=np.zeros((rows, len(PROFILE_COLUMNS)), dtype=np.int64),
+            watch=watch,
+            seen=np.zeros((watch_levels, HASHES, 2), dtype=np.int64),
+        )
+
+    @property
+    def words(self) -> int:
+        """The most words that describe the state, without the warps' own."""
+        return len(self.slots) * 7 + 1 + len(self.parts) * 4 + len(self.free) + len(self.pending)
+
+    def make_rows(self) -> None:
+        """Make room to write down more blocks."""
+        more = min(len(self.blocks), int(self.clock[TOTAL]) - len(self.blocks))
+        self.blocks = np.concatenate([self.blocks, np.zeros((more, BLOCK_COLUMNS), dtype=np.int64)])
+        ends = np.full(more * self.per_block, -1, dtype=np.int64)
+        self.warp_ends = np.concatenate([self.warp_ends, ends])
+
+    def shift(self, ticks: int) -> None:
+        """Let everything be so much later."""
+        self.slots[:, [LAST_ARRIVAL, ENDS]] += ticks
+        self.parts[:, [VALVE, SERVED]] += ticks
+        for known in (self.slots[:, ROOM], self.parts[:, NEXT], self.clock[NEXT_ROOM : NEXT_ROOM + 1]):
+            known[known < NEVER] += ticks
+        self.parts[:, STALE] = 1
+        self.free += ticks
+        self.pending += ticks
+        self.spells[:, :, SPELL_START] += ticks
+        self.clock[[FULL_END, NOW]] += ticks
+
+    def forget(self) -> None:
+        """Await nothing at any level."""
+        self.watch[:, AWAITED] = 0

@@ -1,0 +1,195 @@
+"""Which way lanes go at a branch, by what is known: the rules of docs/static.md.
+
+What is known is followed, lane by lane. A loop whose end is not known runs a stated or a default number
+of times; a guard whose condition is not known lets every thread pass; a slow path is not gone to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .flow import Avoid, Flow, LoopExit
+from .words import ASSUMED, DATA, UNSURE, Flags, Lanes
+
+DEFAULT_TRIPS = 16
+"""Turns of a loop of the source of which nobody says how often it runs and the code alone does not either."""
+
+
+@dataclass
+class LoopCount:
+    """How often a loop was found to run: `turns` summed over `runs` threads, and how that is known."""
+
+    turns: int = 0
+    runs: int = 0
+    fewest: int = 0
+    most: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+    def add(self, turns: npt.NDArray[np.int64], kind: str) -> None:
+        """Note threads that have run the loop so often."""
+        low, high = int(turns.min()), int(turns.max())
+        self.fewest = low if not self.runs else min(self.fewest, low)
+        self.most = max(self.most, high)
+        self.turns += int(turns.sum())
+        self.runs += len(turns)
+        self.kinds.add(kind)
+
+    def join(self, other: LoopCount) -> None:
+        """Add what another walk found."""
+        if other.runs:
+            self.fewest = min(self.fewest, other.fewest) if self.runs else other.fewest
+            self.most = max(self.most, other.most)
+            self.turns += other.turns
+            self.runs += other.runs
+            self.kinds |= other.kinds
+
+
+@dataclass(frozen=True, order=True)
+class Guess:
+    """Something that was assumed at an instruction."""
+
+    instruction: int
+    what: str
+    assumed: str
+
+
+class Decider:
+    """Decides branches for all warps of one state, and counts turns of loops."""
+
+    def __init__(self, flow: Flow, warps: int, lanes: int, trips: dict[int, int], default: int = DEFAULT_TRIPS) -> None:
+        self.flow = flow
+        self.trips = trips
+        self.default = default
+        self.hurry = False
+        """Set when the walk takes too long: every loop is left at the first chance."""
+        self.counts = {loop.index: LoopCount() for loop in flow.loops}
+        self.guesses: set[Guess] = set()
+        self._turn = np.zeros((len(flow.loops), warps, lanes), np.int32)
+        self.limits: dict[int, int] = {}
+        """Turns after which a loop whose end is stated or assumed is left."""
+        self._stated: set[int] = set()
+        """Loops that were left after a stated or assumed number of turns."""
+        self._ran = np.zeros(self._turn.shape, np.bool_)
+        """Lanes that have come to a loop since the loop round it last turned."""
+        self._inner = {
+            loop.index: [other.index for other in flow.loops if other.blocks < loop.blocks] for loop in flow.loops
+        }
+
+    def passes(self, block: int, to: int, rows: npt.NDArray[np.int64], there: Lanes) -> None:
+        """Note that lanes go from one block to another: loops begin there, or turn."""
+        index = self.flow.headers.get(to)
+        if index is None:
+            return
+        turn = self._turn[index, rows]
+        again = block in self.flow.loops[index].blocks
+        self._turn[index, rows] = np.where(there, turn + 1 if again else 0, turn)
+        self._ran[index, rows] |= there
+        for inner in self._inner[index]:
+            self._ran[inner, rows] &= ~there
+
+    def turns(self, index: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Completed turns of a loop, shape (rows, lanes)."""
+        turns: npt.NDArray[np.int32] = self._turn[index, rows]
+        return turns
+
+    def skip(self, index: int, rows: npt.NDArray[np.int64], there: Lanes, turns: int) -> None:
+        """Lanes have made so many turns of a loop more."""
+        self._turn[index, rows] += np.where(there, np.int32(turns), np.int32(0))
+
+    def endless(self, to: int, rows: npt.NDArray[np.int64], there: Lanes) -> bool:
+        """Whether lanes have run a loop that no branch leaves as often as it is taken to run."""
+        index = self.flow.headers.get(to)
+        if index is None or self.flow.loops[index].main is not None:
+            return False
+        wanted = 1 if self.hurry else self.trips.get(index, self.default)
+        self.limits[index] = wanted
+        done = self._turn[index, rows]
+        if not (done >= wanted)[there].any():
+            return False
+        self.counts[index].add(done[there], "given" if index in self.trips else "assumed")
+        return True
+
+    def decide(
+        self, block: int, taken_side: int, rows: npt.NDArray[np.int64], there: Lanes, test: Lanes, flags: Flags
+    ) -> Lanes:
+        """Lanes of `there` that take the branch at the end of a block, to its side `taken_side`."""
+        role = self.flow.roles.get(block)
+        test, flags = np.broadcast_to(test, there.shape), np.broadcast_to(flags, there.shape)
+        unsure = (flags & UNSURE != 0) & there
+        number = self.flow.blocks[block].end - 1
+        if isinstance(role, LoopExit):
+            toward = role.leaving == taken_side
+            leaves = self._leaves(role, number, rows, there, test == toward, unsure)
+            gone: Lanes = there & (leaves == toward)
+            return gone
+        if not unsure.any():
+            return there & test
+        if isinstance(role, Avoid):
+            self._guess(number, "branch", f"not taken: {role.reason}" if role.side == taken_side else role.reason)
+            return there & np.where(unsure, role.side != taken_side, test)
+        if not isinstance(role, Avoid) and (way := self._past_remainder(block, rows, there)) is not None:
+            self._guess(number, "branch", "nothing is left over for the remainder of an unrolled loop")
+            return there & np.where(unsure, way == taken_side, test)
+        if (flags[unsure] & DATA).any():
+            share = float(test[unsure].mean())
+            self._guess(number, "branch", f"depends on data: taken by {share:.0%} of the threads")
+        elif (flags[unsure] & ASSUMED).any():
+            self._guess(number, "branch", "decided with the assumed arguments")
+        return there & test
+
+    def _past_remainder(self, block: int, rows: npt.NDArray[np.int64], there: Lanes) -> int | None:
+        """The side that does no more turns of a loop that just ran as often as was stated or assumed.
+
+        The other one leads to another loop at the same line, or is a part at that line that may be skipped.
+        """
+        sides = self.flow.successors(block)
+        over = {
+            self.flow.loops[index].source
+            for index in self._stated
+            if block not in self.flow.loops[index].blocks and self._ran[index, rows][there].any()
+        }
+        if len(sides) != 2 or not over:
+            return None
+        again = [bool(self.flow.loops_behind(block, side) & over) for side in sides]
+        if again[0] != again[1]:
+            return sides[again[0]]
+        return self.flow.join(block) if self.flow.last(block).source in over and self.flow.skipped(block) else None
+
+    def _leaves(
+        self, role: LoopExit, number: int, rows: npt.NDArray[np.int64], there: Lanes, leaves: Lanes, unsure: Lanes
+    ) -> Lanes:
+        loop = self.flow.loops[role.loop]
+        done = self._turn[role.loop, rows] + loop.at_end
+        given = self.trips.get(role.loop)
+        default = max(-(-self.default // loop.copies), 1)
+        if not role.main:
+            if not unsure.any():
+                leaves = leaves & there
+                if leaves.any():
+                    self.counts[role.loop].add(self._turn[role.loop, rows][leaves], "derived")
+                return leaves
+            self._guess(number, "loop", f"{loop.name} is not left here")
+            return there & leaves & ~unsure
+        if given is not None:
+            kind, leaves = "given", done >= given
+            self.limits[role.loop] = given
+        elif unsure.any():
+            kind, leaves = "assumed", np.where(unsure, done >= default, leaves)
+            self.limits[role.loop] = default
+        else:
+            kind = "derived"
+            self.limits.pop(role.loop, None)
+        if self.hurry:
+            leaves = np.ones_like(there)
+        leaves = leaves & there
+        if kind != "derived" and loop.source is not None:
+            self._stated.add(role.loop)
+        if leaves.any():
+            self.counts[role.loop].add(done[leaves], kind)
+        return leaves
+
+    def _guess(self, instruction: int, what: str, assumed: str) -> None:
+        self.guesses.add(Guess(instruction, what, assumed))

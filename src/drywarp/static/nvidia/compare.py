@@ -1,0 +1,135 @@
+"""Predicates whose value is not known: which lanes hold them then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ...emulator.compare import boolean_op
+from ...kernel.instruction import Instruction
+from ...kernel.operand import Operand, Predicate
+from ..forward import Compared
+from ..state import Batch
+from ..words import ASSUMED, DATA, TURNS, UNSURE, VARYING, Lanes, Step, Value
+from .bending import bent_flags, even_turns
+from .decoder import StaticDecoder
+
+DEFAULT_SHARE = 0.5
+"""Share of threads for which a condition that depends on data is taken to hold."""
+
+_TURNS = 16
+"""Times after which warps take turns anew in what all lanes of one must agree on."""
+
+COMPARES = frozenset("ISETP UISETP FSETP UFSETP DSETP HSETP2 FCHK LOP3 ULOP3".split())
+_INTEGER = frozenset({"ISETP", "UISETP"})
+_ORDER = {"LT": True, "LE": True, "GT": False, "GE": False}
+"""Whether the compare holds where the right side is larger than anything."""
+
+
+def lanes_of_share(batch: Batch, share: float, varying: Value, instruction: int) -> Lanes:
+    """Lanes for which a condition holds that a share of threads fulfils.
+
+    Where lanes differ they are spread evenly over the warp; where all lanes of a warp must agree,
+    warps take turns, and so does one warp from time to time.
+    """
+    count = batch.state.lanes
+    by_lane = (_mirrored(np.arange(count), count) + 0.5) / count < share
+    turn = (batch.warps + batch.executions(instruction)) % _TURNS
+    by_warp = (_mirrored(turn, _TURNS) + 0.5) / _TURNS < share
+    chosen: Lanes = np.where(batch.spread(varying) != 0, by_lane[None, :], by_warp[:, None])
+    return chosen
+
+
+def _mirrored(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Numbers below a power of two with their bits in reverse: any first few of them lie evenly."""
+    bits = count.bit_length() - 1
+    mirrored = np.zeros_like(numbers)
+    for k in range(bits):
+        mirrored |= ((numbers >> k) & 1) << (bits - 1 - k)
+    return mirrored
+
+
+def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: float) -> Step:
+    """Compare, and replace by an assumption what is not known; the flags of both sides are those of the result."""
+    operands = list(i.operands)
+    number = i.pc // 16
+    first = operands[0]
+    second = operands[1] if len(operands) > 1 and isinstance(operands[1], Predicate) else None
+    sides, given, low = _parts(i)
+    put = d.writer(first) if isinstance(first, Predicate) else None
+    put_other = d.writer(second) if second is not None and i.opcode != "FCHK" else None
+    given_value, given_flags = d.test(given) if given is not None else (lambda f: np.bool_(True), lambda b: 0)
+    low_flags: Callable[[Batch], Value] = d.test(low)[1] if low is not None else (lambda b: 0)
+    combine = boolean_op(next((m for m in i.modifiers if m in ("AND", "OR", "XOR")), "AND"))
+    order = next((_ORDER[m] for m in i.modifiers if m in _ORDER), None) if i.opcode in _INTEGER else None
+    how = next((m for m in i.modifiers if m in _ORDER or m in ("EQ", "NE")), "")
+    equality = i.opcode in _INTEGER and how in ("EQ", "NE")
+    plain = i.opcode in _INTEGER and not {"S64", "U64"} & set(i.modifiers)
+    sides_words = [d.number(s) for s in sides[:2]] if plain and how else []
+    words = sides_words if order is not None else []
+    kind = np.uint32 if "U32" in i.modifiers else np.int32
+    floating = i.opcode in ("FSETP", "DSETP", "HSETP2")
+    rare = i.opcode == "FCHK"
+    width = 8 if {"S64", "U64"} & set(i.modifiers) or i.opcode == "DSETP" else 4
+    targets = [d.place_of(o) for o in (first, second) if isinstance(o, Predicate)]
+
+    def step(batch: Batch) -> None:
+        flags = [d.operand_flags(batch, s, width) for s in sides]
+        tested: Value = low_flags(batch)
+        for flag in flags:
+            tested = tested | flag
+        # Before the results are written: the given predicate may be one of them.
+        also, also_flags = given_value(batch), given_flags(batch)
+        also = np.array(also)
+        unsure = batch.spread(np.asarray(tested, np.uint16) & UNSURE) != 0
+        test: Lanes | None = None
+        if unsure.any() and put is not None:
+            data = batch.spread(np.asarray(tested, np.uint16) & DATA) != 0
+            chosen = lanes_of_share(batch, 0.0 if rare else share, np.asarray(tested, np.uint16) & VARYING, number)
+            test = np.where(data, chosen, False)
+            replaced = data
+            if order is not None:
+                left, right = (batch.spread(np.asarray(f, np.uint16) & ASSUMED) != 0 for f in flags[:2])
+                values = [batch.spread(np.asarray(w(batch))).view(np.int32) for w in words]
+                for mine, other, value, holds in ((right, left, values[1], order), (left, right, values[0], not order)):
+                    # A number that nobody gave is larger than any other, or smaller where it is negative.
+                    alone = mine & ~other & ~data
+                    test = np.where(alone, holds ^ (value < 0), test)
+                    replaced = replaced | alone
+        if order is None and not equality:
+            tested = bent_flags(tested)
+        batch.rely_on(tested)
+        if sides_words and np.ndim(tested) and (tested >= TURNS[0]).any():
+            lanes = batch.lanes() & batch.spread(even_turns(tested) & (tested & UNSURE == 0))
+            if lanes.any():
+                left, right = (batch.spread(np.asarray(w(batch)).view(kind)).astype(np.int64) for w in sides_words)
+                batch.state.compared.append(Compared(number, how, batch.warps, lanes, left - right))
+        if run is not None and not (floating and (np.asarray(tested, np.uint16) & DATA).all()):
+            run(batch)
+        if test is not None and put is not None:
+            saved = batch.narrow(batch.lanes() & replaced)
+            put(batch, combine(test, also))
+            if put_other is not None:
+                put_other(batch, combine(~test, also))
+            batch.restore(saved)
+        total = tested | also_flags
+        for place in targets:
+            if place is not None:
+                batch.put_flags(place[0], place[1], total)
+
+    return step
+
+
+def _parts(i: Instruction) -> tuple[list[Operand], Predicate | None, Predicate | None]:
+    """The sides of a compare, the predicate that it is combined with, and the compare of the lower halves."""
+    if i.opcode in ("LOP3", "ULOP3"):
+        return list(i.operands[2:5]), None, None
+    if i.opcode == "FCHK":
+        return list(i.operands[1:3]), None, None
+    rest = list(i.operands[2:])
+    after = [o for o in rest if isinstance(o, Predicate)]
+    sides: list[Operand] = [o for o in rest if not isinstance(o, Predicate)]
+    low = after[1] if "EX" in i.modifiers and len(after) > 1 else None
+    return sides, (after[0] if after else None), low

@@ -1,0 +1,130 @@
+"""The static mode wired: a launch completed for a GPU, and its profile with what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arguments import bind_arguments, bind_constants, local_bytes, parse_dim3
+from .errors import UsageError
+from .frontends.comment import LaunchComment
+from .frontends.cuda import CudaOptions
+from .frontends.load import load_kernel
+from .hardware import Gpu, load_gpu, occupancy
+from .kernel.kernel import Kernel
+from .kernel.launch import Dim3
+from .kernel.profile import SPACE_GLOBAL, Profile
+from .ready import Options
+from .static import LoopReport, StaticLaunch, StaticReport, Steering, assume_launch, list_loops, static_profile
+
+WAVES = 4
+"""Full waves of blocks in a grid that nobody gave."""
+
+MOST_SECTORS = 2_000_000
+"""Sectors that the blocks of one wave may touch where each is followed on its own (some seconds)."""
+
+
+def arch_of(gpu: Gpu) -> str:
+    """What kernels are compiled for. Raises UsageError for a GPU that takes none."""
+    if not gpu.code_arch:
+        raise UsageError(f"GPU {gpu.name} takes abstract workloads only, not kernels")
+    return gpu.code_arch
+
+
+def always_static(gpu: str | Gpu) -> bool:
+    """Whether kernels of a GPU are never emulated: AMD machine code is only followed."""
+    return (gpu if isinstance(gpu, Gpu) else load_gpu(gpu)).is_amd
+
+
+def static_launch(
+    kernel: Kernel,
+    comment: LaunchComment,
+    gpu: Gpu,
+    grid: int | Sequence[int] | str | None,
+    block: int | Sequence[int] | str | None,
+    args: Mapping[str, Any] | None,
+    shared: int | None,
+    constants: Mapping[str, Any] | None,
+) -> StaticLaunch:
+    """What was said of a launch, by the caller or in the file's comment, and assumptions for the rest."""
+    names = {p.name for p in kernel.parameters}
+    said = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    given = bind_arguments(kernel, {**said, **(args or {})})
+    filled = bind_constants(kernel, {**comment.constants, **(constants or {})})
+    dynamic = shared if shared is not None else int(comment.shared) if comment.shared else None
+    if dynamic is not None and dynamic < 0:
+        raise UsageError(f"dynamic shared memory {dynamic}: expected a number of bytes, 0 or more")
+    if local := local_bytes(kernel, given):
+        dynamic = (dynamic or 0) + local
+    extents = [_extents(grid if grid is not None else comment.grid, "grid")]
+    extents.append(_extents(block if block is not None else comment.block, "block"))
+
+    def completed(blocks: int) -> StaticLaunch:
+        return assume_launch(
+            kernel,
+            grid=extents[0],
+            block=extents[1],
+            arguments=given,
+            dynamic_shared=dynamic,
+            constants=filled,
+            blocks=blocks,
+        )
+
+    if extents[0] is not None:
+        return completed(1)
+    first = completed(1).launch
+    shared_bytes = kernel.resources.shared_bytes + first.dynamic_shared
+    fits = occupancy(gpu.occupancy, kernel.resources.registers, shared_bytes, first.threads_per_block)
+    return completed(WAVES * gpu.device.sm_count * fits.blocks_per_sm)
+
+
+def _extents(value: int | Sequence[int] | str | None, what: str) -> Dim3 | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
+    return parse_dim3(text, what)
+
+
+def static_answer(
+    kernel: Kernel, given: StaticLaunch, options: Options, wave_steps: int
+) -> tuple[Profile, StaticReport, Callable[[range], Profile | None]]:
+    """The profile, what was assumed, and a function that follows whole blocks for their addresses.
+
+    That function returns None where it would take more than `wave_steps` warp instructions, or touch more
+    than some millions of sectors.
+    """
+    steering = Steering(trips=options.trips, taken=options.taken, access=options.access)
+    answer = static_profile(kernel, given, steering=steering, blocks=options.blocks)
+
+    sampled = len(answer.profile.blocks)
+    log = answer.profile.accesses
+    # What a request touches, about: its distinct sectors of 32 bytes.
+    spread = np.array([len(np.unique(row >> 5)) for row in log.offsets], np.int64)
+    sectors = int(spread[log.pattern[log.space == SPACE_GLOBAL]].sum()) if len(spread) else 0
+
+    def whole_blocks(part: range) -> Profile | None:
+        share = len(part) / sampled
+        if answer.profile.steps * share > wave_steps or sectors * share > MOST_SECTORS:
+            return None
+        return static_profile(kernel, given, steering=steering, blocks=list(part)).profile
+
+    return answer.profile, answer.report, whole_blocks
+
+
+def loops_of(
+    source: str | Path,
+    *,
+    gpu: str | Gpu = "a100",
+    entry: str | None = None,
+    defines: Mapping[str, str] | None = None,
+    includes: Sequence[str] = (),
+    std: str | None = None,
+) -> tuple[str, tuple[LoopReport, ...]]:
+    """The kernel's name and its loops as `--trip` names them, without their trip counts."""
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
+    options = CudaOptions(defines, tuple(includes), std)
+    kernel, _ = load_kernel(source, arch=arch_of(machine), entry=entry, options=options)
+    return kernel.name, list_loops(kernel)

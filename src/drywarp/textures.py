@@ -1,0 +1,134 @@
+"""How a user writes a texture or a surface object, and which combinations CUDA has.
+
+texture:f32[1024,1024]:random
+texture(linear,clamp,normalized):f32x4[512,512]:random
+surface:u8x4[480,640]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import UsageError
+from .kernel.launch import Buffer
+from .kernel.texture import ADDRESS_MODES, CHANNELS, CUBE_FACES, Texture
+
+TEXTURE_TYPES = ("cudaTextureObject_t", "CUtexObject")
+SURFACE_TYPES = ("cudaSurfaceObject_t", "CUsurfObject")
+"""How a parameter that takes an object is declared."""
+
+_TEXT = re.compile(r"^(texture|surface)(?:\(([^()]*)\))?:(.+)$", re.S)
+_TEXELS = re.compile(r"^(\w+?)(?:x(\d+))?\[([^\]]*)\](:.+)?$", re.S)
+_ELEMENTS = ("f16", "f32", "i8", "i16", "i32", "u8", "u16", "u32")
+_FLAGS = ("normalized", "normalized_float", "layered", "cube")
+_FILTERS = ("point", "linear")
+
+
+def parse_texture(text: str, place: str, buffer_of: Callable[[Any, str], Buffer | None]) -> Texture | None:
+    """The texture or surface that a text describes; None for a text that does not begin as one.
+
+    `buffer_of` makes a buffer of its text. Raises UsageError naming `place`.
+    """
+    match = _TEXT.match(text.strip())
+    if match is None:
+        if re.match(r"^(texture|surface)\b", text.strip()):
+            raise UsageError(f"{place}: {text!r}: expected {_example(text)}")
+        return None
+    kind, options, rest = match[1], [o.strip() for o in (match[2] or "").split(",") if o.strip()], match[3]
+    border = 0.0
+    for option in list(options):
+        if option.startswith("border="):
+            options[options.index(option)] = "border"
+            border = _border(option, place)
+    texels = _TEXELS.match(rest)
+    if texels is None:
+        buffer = buffer_of(rest, place)
+        channels = 1
+    else:
+        channels = int(texels[2] or 1)
+        extents = texels[3] + (f",{channels}" if channels > 1 else "")
+        buffer = buffer_of(f"{texels[1]}[{extents}]{texels[4] or ''}", place)
+    if buffer is None:
+        raise UsageError(f"{place}: {text!r}: expected {_example(text)}")
+    return make_object(kind, options, buffer, channels, place, border)
+
+
+def _example(text: str) -> str:
+    return "surface:f32[1024,1024]" if text.startswith("surface") else "texture(linear,clamp):f32[1024,1024]:random"
+
+
+def _border(option: str, place: str) -> float:
+    try:
+        return float(option.partition("=")[2])
+    except ValueError:
+        raise UsageError(f"{place}: {option!r}: expected border=NUMBER") from None
+
+
+def make_object(
+    kind: str, options: Sequence[str], buffer: Buffer, channels: int, place: str, border: float = 0.0
+) -> Texture:
+    """A ``texture`` or ``surface`` over a buffer whose last extent is the channels where there are several.
+
+    `options` are words as in the text. Raises UsageError naming `place` for what CUDA refuses.
+    """
+    known = {*_FLAGS, *_FILTERS, *ADDRESS_MODES} if kind == "texture" else {"layered", "cube"}
+    for option in options:
+        if option not in known:
+            raise UsageError(f"{place}: unknown {kind} option {option!r}; expected {', '.join(sorted(known))}")
+    modes = [o for o in options if o in ADDRESS_MODES]
+    if len(modes) > 1 or len(set(options) & set(_FILTERS)) > 1:
+        raise UsageError(f"{place}: {', '.join(options)}: expected one address mode and one filter")
+    if buffer.dtype not in _ELEMENTS:
+        raise UsageError(f"{place}: {kind} of {buffer.dtype}: expected elements of {', '.join(_ELEMENTS)}")
+    if channels not in CHANNELS:
+        raise UsageError(f"{place}: {channels} channels: expected 1, 2 or 4")
+    extents = buffer.shape
+    if channels > 1:
+        if buffer.shape[-1] != channels or len(buffer.shape) < 2:
+            raise UsageError(
+                f"{place}: an array of shape {buffer.shape}: expected its last extent to be {channels} channels"
+            )
+        extents = extents[:-1]
+    made = Texture(
+        buffer,
+        extents,
+        channels,
+        surface=kind == "surface",
+        linear="linear" in options,
+        address=modes[0] if modes else "wrap",
+        normalized="normalized" in options or ("cube" in options and kind == "texture"),
+        normalized_float="normalized_float" in options,
+        layered="layered" in options,
+        cube="cube" in options,
+        border=border,
+    )
+    _check(made, place)
+    return made
+
+
+def _check(made: Texture, place: str) -> None:
+    """Raise UsageError for what CUDA refuses when the object is created."""
+    extents = ",".join(map(str, made.extents))
+    if made.cube:
+        *_, height, width = (0, 0, *made.extents)
+        faces_fit = made.extents[0] % CUBE_FACES == 0 if made.layered else made.extents[0] == CUBE_FACES
+        if len(made.extents) != 3 or height != width or not faces_fit:
+            raise UsageError(f"{place}: cube map of [{extents}]: expected [6,size,size], layered a multiple of 6")
+    elif not 1 <= len(made.extents) - made.layered <= 3 - made.layered:
+        raise UsageError(f"{place}: {len(made.extents)} extents [{extents}]: expected 1 to 3, of layers 2 or 3")
+    wide = made.buffer.dtype[1:] == "32"
+    if made.normalized_float and (wide or made.buffer.dtype[0] == "f"):
+        raise UsageError(f"{place}: normalized_float of {made.buffer.dtype}: expected 8-bit or 16-bit integers")
+    if made.linear and not made.floating:
+        raise UsageError(
+            f"{place}: linear filtering of {made.buffer.dtype}: expected f16 or f32, or integers with normalized_float"
+        )
+
+
+def same_kind(made: Texture, type_name: str) -> bool:
+    """Whether a parameter of this type takes the object; one of an unknown type takes either."""
+    if type_name in TEXTURE_TYPES:
+        return not made.surface
+    return made.surface if type_name in SURFACE_TYPES else True

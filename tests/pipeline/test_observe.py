@@ -1,0 +1,247 @@
+"""What a state is described by: everything that decides how it goes on, and nothing of when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pipeline_kernels import COMP, MEM, node, workload
+
+from drywarp.bound import BoundPath, BoundWorkload, Level, Repeat, Subsystem
+from drywarp.pipeline import Share
+from drywarp.pipeline.columns import (
+    AFTER,
+    ARRIVED,
+    BEFORE,
+    COUNTED,
+    DONE,
+    ENDS,
+    FULL,
+    FULL_END,
+    FULL_LEFT,
+    GAP,
+    GREEDY,
+    LAST,
+    LAST_ARRIVAL,
+    LEFT,
+    LEVEL,
+    NEVER,
+    NOTICED,
+    NOW,
+    PLACE,
+    ROOM,
+    SEQUENCE,
+    VALVE,
+    WAITING,
+    WORDS,
+)
+from drywarp.pipeline.engine_dataflow import Dataflow
+from drywarp.pipeline.engine_inorder import InOrder
+from drywarp.pipeline.observe import describe_machine
+from drywarp.pipeline.observe_inorder import describe_warps
+from drywarp.pipeline.policies import policy_named
+from drywarp.pipeline.simulate import Program
+from drywarp.pipeline.state import State, Steady
+
+
+def kernel(in_order: bool = True, policy: str = "greedy_then_oldest") -> BoundWorkload:
+    """Two warps a block that go round a loop at unlike speeds and meet at a barrier; loads with a further level."""
+    load = replace(node(MEM, 2, 300, (), 1), levels=(Level(2, 2000, 1000),))
+    slow = (load, node(COMP, 7, 60, (1,), 0), node(COMP, 3, 20, (0,), barrier=True))
+    quick = (node(COMP, 5, 40, (0,), 0), node(COMP, 3, 20, (0,), barrier=True))
+    paths = (
+        BoundPath(slow, (Repeat(1000, (0, 1, 2)),), 2),
+        BoundPath(quick, (Repeat(1000, (Repeat(3, (0,)), 1)),), 2),
+    )
+    work = workload(paths[0], warps_per_block=2, issue_limit=1, policy=policy, in_order=in_order, partitions=2)
+    levels = Subsystem("dram", "sm", upstream=False)
+    subsystems = (replace(work.subsystems[0], outstanding=2), work.subsystems[1], levels)
+    return replace(work, paths=paths, block_types=(replace(work.block_types[0], paths=(0, 1)),), subsystems=subsystems)
+
+
+def at_a_moment(work: BoundWorkload, stalls: bool = True) -> tuple[InOrder, State]:
+    """In the midst of things: where a state is met again for the first time."""
+    program = Program(work, 3)
+    state = State.fresh(work, program.tables, Share(3, 9, 5), 0, stalls, 240, 64, Steady(sparing=10**9))
+    engine = InOrder(work, program.tables, np.zeros(1, dtype=np.int64), policy_named(work.policy), state)
+    assert engine.run() == NOTICED
+    return engine, state
+
+
+def described(engine: InOrder, state: State) -> list[int]:
+    policy, per_block = engine.policy, engine.workload.warps_per_block
+    accounting = len(state.stalls) > 0
+    n = describe_warps(
+        accounting, engine.workload.partitions, per_block, engine.warps, engine.ready, engine.resource,
+        engine.slot_ready, engine.slot_reason, state.slots, state.parts, state.free, state.clock, engine.words,
+    )  # fmt: skip
+    n = describe_machine(
+        n, accounting, policy.order == 0, policy.greedy, state.slots, state.parts, state.free, state.pending,
+        state.pending_from, state.clock, engine.words,
+    )  # fmt: skip
+    return engine.words[:n].tolist()  # type: ignore[no-any-return]
+
+
+Change = Callable[[InOrder, State], None]
+
+FAR = 10**7
+
+
+def change(what: str) -> Change:
+    """Make one part of the state another."""
+
+    def ready(e: InOrder, s: State) -> None:
+        e.ready[e.ready < NEVER] += FAR
+
+    def slot(e: InOrder, s: State) -> None:
+        e.slot_ready[0, 1] += FAR
+
+    def reason(e: InOrder, s: State) -> None:
+        e.slot_ready[:, 1] += FAR
+        e.slot_reason[0, 1] += 1
+
+    def warp(column: int, by: int = FAR) -> Change:
+        def add(e: InOrder, s: State) -> None:
+            e.warps[:, column] += by
+
+        return add
+
+    def part(column: int, to: int) -> Change:
+        def put(e: InOrder, s: State) -> None:
+            s.parts[0, column] = to
+
+        return put
+
+    def in_slot(column: int, by: int) -> Change:
+        def add(e: InOrder, s: State) -> None:
+            s.slots[0, ARRIVED] = 1
+            s.slots[0, column] += by
+
+        return add
+
+    def waits(e: InOrder, s: State) -> None:
+        e.ready[:] = NEVER
+        e.warps[:, WAITING] = 2
+
+    def rank(e: InOrder, s: State) -> None:
+        s.slots[:2, SEQUENCE] = s.slots[1::-1, SEQUENCE].copy()
+
+    def full(e: InOrder, s: State) -> None:
+        s.clock[FULL] = 1
+
+    def tail(e: InOrder, s: State) -> None:
+        s.clock[FULL_LEFT] = 0
+
+    def free(e: InOrder, s: State) -> None:
+        s.free[-1] += FAR
+
+    def pending(e: InOrder, s: State) -> None:
+        s.pending[0] += FAR
+
+    def room(e: InOrder, s: State) -> None:
+        s.slots[0, ROOM] = FAR
+
+    changes: dict[str, Change] = {
+        "ready": ready, "slot": slot, "place": warp(PLACE, 1), "done": warp(DONE), "counted": warp(COUNTED),
+        "waits": waits, "valve": part(VALVE, FAR), "greedy": part(GREEDY, 5), "arrived": in_slot(ARRIVED, 0),
+        "arrival": in_slot(LAST_ARRIVAL, FAR), "ends": in_slot(ENDS, FAR), "rank": rank, "full": full, "tail": tail,
+        "free": free, "pending": pending, "room": room, "reason": reason,
+    }  # fmt: skip
+    return changes[what]
+
+
+PARTS = "ready slot place done counted waits valve greedy arrived arrival ends rank full tail free pending room".split()
+
+
+@pytest.mark.parametrize("what", PARTS)
+@pytest.mark.parametrize("stalls", [True, False])
+def test_every_part_of_the_state_tells(what: str, stalls: bool) -> None:
+    engine, state = at_a_moment(kernel(), stalls)
+    before = described(engine, state)
+    change(what)(engine, state)
+    if what == "counted" and not stalls:
+        assert described(engine, state) == before  # of the accounts alone
+    else:
+        assert described(engine, state) != before
+
+
+def test_what_the_accounts_need_tells_too() -> None:
+    """The reason of what is waited for, and the node that issued last where the next may issue within its cycle."""
+    engine, state = at_a_moment(kernel())
+    change("slot")(engine, state)
+    before = described(engine, state)
+    engine.slot_reason[0, 1] += 1
+    assert described(engine, state) != before
+    engine.warps[:, COUNTED] += FAR
+    before = described(engine, state)
+    engine.warps[:, BEFORE] += 1
+    assert described(engine, state) != before
+
+
+def test_waiting_at_a_barrier_tells() -> None:
+    engine, state = at_a_moment(kernel())
+    change("waits")(engine, state)
+    before = described(engine, state)
+    engine.warps[0, AFTER] += FAR
+    assert described(engine, state) != before
+    engine.warps[0, WAITING] += 1
+    assert described(engine, state) != before
+
+
+def test_the_end_of_the_full_part_tells_in_the_tail() -> None:
+    engine, state = at_a_moment(kernel())
+    change("tail")(engine, state)
+    before = described(engine, state)
+    state.clock[FULL_END] += FAR
+    assert described(engine, state) != before
+
+
+def test_who_issued_last_tells_where_warps_take_turns() -> None:
+    engine, state = at_a_moment(kernel(policy="loose_round_robin"))
+    before = described(engine, state)
+    state.parts[0, LAST] += 2
+    assert described(engine, state) != before
+
+
+@pytest.mark.parametrize("stalls", [True, False])
+@pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
+def test_the_time_itself_does_not_tell(policy: str, stalls: bool) -> None:
+    engine, state = at_a_moment(kernel(policy=policy), stalls)
+    before = described(engine, state)
+    for ticks in (1, 12345):
+        nothing = np.zeros(0, dtype=np.int64)
+        engine.advance(engine.copy(), nothing, 7, ticks)
+        state.shift(ticks)
+        assert described(engine, state) == before
+
+
+def test_what_is_past_or_hidden_does_not_tell() -> None:
+    engine, state = at_a_moment(kernel(), stalls=False)
+    before = described(engine, state)
+    engine.slot_ready[engine.slot_ready <= state.clock[NOW]] = 0
+    state.free[state.free < state.parts[:, VALVE].min()] -= 3
+    late = engine.ready < state.parts[:, VALVE][:, None]
+    engine.ready[late] -= 2
+    assert described(engine, state) == before
+
+
+def test_dataflow_notices_the_same_moments_again() -> None:
+    """The words of warps that issue out of order: equal a period later, other where a warp is elsewhere."""
+    work = kernel(in_order=False)
+    program = Program(work, 3)
+    state = State.fresh(work, program.tables, Share(2, 2, 2), 0, True, 240, 64, Steady(sparing=10**9))
+    kinds = np.zeros(1, dtype=np.int64)
+    engine = Dataflow(work, program.tables, program.graph, kinds, policy_named(work.policy), state)
+    assert engine.run() == NOTICED
+    words, level, left = engine.words[: state.clock[WORDS]].copy(), state.clock[LEVEL], engine.warps[:, LEFT].copy()
+    moment = engine.copy()
+    assert engine.run() == NOTICED
+    assert state.clock[LEVEL] == level
+    assert np.array_equal(engine.words[: state.clock[WORDS]], words)
+    assert (engine.warps[:, LEFT] < left).all()
+    assert engine.periods(moment, np.arange(2)) > 100
+    engine.warps[0, GAP] += FAR
+    engine.missing[0, engine.warps[0, LEFT]] += 1
+    assert engine.periods(moment, np.arange(2)) == 0

@@ -1,0 +1,175 @@
+"""Kernels that wait for their arguments, grids with sums in them, and the choice among configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drywarp
+from drywarp.errors import UsageError
+from drywarp.frontends.comment import LaunchComment
+from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.load import load, load_kernel
+from drywarp.frontends.loaded import Loaded, Specialised
+from drywarp.kernel.launch import Buffer
+from drywarp.ready import BoundKernel
+from drywarp.specialise import grid_extents, settle
+from drywarp.tuning import best, config_number
+
+SOURCE = """__global__ void k(float* data, int n, void* scratch) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int r = 0; r < REPEAT; ++r) if (i < n) data[i] = data[i] * 1.5f + r;
+}"""
+
+
+class Waiting:
+    """A kernel of a language that compiles it for its arguments, with three configurations."""
+
+    name, origin = "k", "k.py"
+
+    def tools(self) -> dict[str, str]:
+        return {"waiter": "1.0"}
+
+    def takes(self, arch: str) -> set[str]:
+        return {"data", "n", "repeat"}
+
+    def configs(self, arch: str) -> tuple[str, ...]:
+        return ("repeat=8", "repeat=1", "repeat=0")
+
+    def specialise(self, arguments: Mapping[str, Any], arch: str, config: int | None) -> Specialised:
+        if config == 2:
+            raise UsageError("k: repeat=0 cannot be")
+        assert isinstance(arguments["data"], Buffer)
+        kernel = compile_cuda(SOURCE, arch=arch, defines={"REPEAT": "8" if config == 0 else "1"})
+        given = {"data": arguments["data"], "n": arguments["n"], "scratch": None}
+        return Specialised(kernel, given, {**arguments, "tile": 32}, (64, 1, 1), 256, {"scratch": 100})
+
+
+def loaded(**said: Any) -> Loaded:
+    return Loaded(Waiting(), LaunchComment(**said))
+
+
+ARGS = {"data": "f32[4096]", "n": 4096}
+
+
+@pytest.mark.parametrize(
+    ("grid", "names", "extents"),
+    [
+        (7, {}, 7),
+        ((2, 3), {}, (2, 3)),
+        ("64,2", {}, "64,2"),
+        ("cdiv(n,256)", {"n": 1000}, "4"),
+        ("cdiv(n, 256), min(n, 5), 2*m", {"n": "1000", "m": np.int32(3)}, "4,5,6"),
+        ("ceil(n/256)", {"n": 1025.0}, "5"),
+        (lambda names: (names["n"] // 2, 1), {"n": 10}, (5, 1)),
+        (None, {}, None),
+    ],
+)
+def test_grids(grid: Any, names: Mapping[str, Any], extents: Any) -> None:
+    assert grid_extents(grid, None, names) == extents
+
+
+def test_the_comments_grid_holds_where_none_is_given() -> None:
+    assert grid_extents(None, "cdiv(n,2)", {"n": 9}) == "5"
+    assert grid_extents(3, "cdiv(n,2)", {"n": 9}) == 3
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("cdiv(m,2)", "unknown name 'm'; known: n"),
+        ("n/4", "is 2.25; expected a whole number"),
+        ("n/0", "has no value"),
+        ("__import__('os')", "expected numbers, names and"),
+        ("n.real", "expected numbers, names and"),
+    ],
+)
+def test_grids_that_have_no_value(grid: str, message: str) -> None:
+    with pytest.raises(UsageError, match=f"^grid '?.*{message}"):
+        grid_extents(grid, None, {"n": 9, "data": Buffer("f32", (4,))})
+
+
+def test_a_grid_of_the_cuda_kernels_own_arguments() -> None:
+    source = "// drywarp: --grid cdiv(n,256) --block 256 --arg n=1000 --arg a=f32[1000]\n"
+    source += "__global__ void k(float* a, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) a[i] = i; }\n"
+    assert drywarp.analyze(source).grid == (4, 1, 1)
+    assert drywarp.analyze(source, args={"n": 300}).grid == (2, 1, 1)
+    with pytest.raises(UsageError, match="grid '': expected one to three positive integers"):
+        drywarp.analyze(source, grid="")
+
+
+def test_what_the_compiler_fixes_is_the_launchs() -> None:
+    said = settle(loaded(), "sm_80", grid="cdiv(n,tile)", args=ARGS)
+    assert (said.grid, said.block, said.comment.shared) == ("128", (64, 1, 1), "256")
+    assert said.args == {"data": Buffer("f32", (4096,)), "n": 4096, "scratch": Buffer("u8", (12800,))}
+
+
+@pytest.mark.parametrize(
+    ("comment", "given", "message"),
+    [
+        ({}, {"block": 32}, "k.py: k has blocks of 64 threads; leave --block out"),
+        ({"block": "32"}, {}, "k.py: k has blocks of 64 threads; leave --block out"),
+        ({}, {"shared": 1}, "k.py: k takes 256 bytes of shared memory; leave --shared out"),
+        ({"shared": "1"}, {}, "k.py: k takes 256 bytes of shared memory; leave --shared out"),
+    ],
+)
+def test_and_may_not_be_said_otherwise(comment: dict[str, str], given: dict[str, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        settle(loaded(**comment), "sm_80", grid=1, args=ARGS, **given)
+
+
+def test_a_comments_arguments_for_another_kernel_are_left_out() -> None:
+    comment = loaded(arguments={"n": "5", "width": "7"})
+    assert settle(comment, "sm_80", grid=1, args={"data": "f32[64]"}).args == {
+        "data": Buffer("f32", (64,)),
+        "n": "5",
+        "scratch": Buffer("u8", (100,)),
+    }
+
+
+def test_the_fastest_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drywarp.api, "load", lambda *_, **__: Loaded(Waiting(), LaunchComment(), "", {"waiter": "1.0"}))
+    answer = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config="best")
+    assert answer.versions["waiter"] == "1.0"
+    assert answer.notes[0].startswith("configuration 1 is the fastest predicted: repeat=1 (1: ")
+    assert answer.notes[1] == "configuration 2 cannot run: k: repeat=0 cannot be"
+    slower = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config=0)
+    assert answer.time_s < slower.time_s
+    assert f"0: {slower.time_s * 1e6:.4g} µs" in answer.notes[0]
+
+
+def test_where_none_can_run_the_first_reason_is_given() -> None:
+    def bind(number: int) -> BoundKernel:
+        raise UsageError(f"reason {number}")
+
+    with pytest.raises(UsageError, match="reason 0"):
+        best(("a", "b"), bind, lambda ready: 0.0)
+    with pytest.raises(UsageError, match="no configurations to choose from"):
+        best((), bind, lambda ready: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "number"),
+    [(None, None, None), (3, "1", 3), ("2", None, 2), (None, "best", "best"), (None, "4", 4)],
+)
+def test_configuration_numbers(given: int | str | None, said: str | None, number: int | str | None) -> None:
+    assert config_number(given, said) == number
+
+
+def test_configurations_that_are_none() -> None:
+    with pytest.raises(UsageError, match="--config 'fast': expected a number, or best"):
+        config_number("fast", None)
+    with pytest.raises(UsageError, match=r"<source>: --config is for the configurations of triton\.autotune"):
+        drywarp.analyze(SOURCE, defines={"REPEAT": "1"}, grid=1, block=32, args={}, config=1)
+
+
+def test_a_kernel_that_waits_is_no_kernel_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    from drywarp.frontends import load as module
+
+    monkeypatch.setattr(module, "load_object", lambda *_, **__: (Waiting(), ""))
+    with pytest.raises(UsageError, match=r"k\.py: k is compiled for the arguments of a launch"):
+        load_kernel(object(), arch="sm_80")  # type: ignore[arg-type]
+    assert load(object(), arch="sm_80").tools == {"waiter": "1.0"}
