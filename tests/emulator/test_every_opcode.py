@@ -20,7 +20,7 @@ from drywarp.kernel.launch import Launch, array_buffer
 from ..listing import listing
 
 LIST = Path(__file__).with_name("opcodes.txt")
-COUNTED = Path("/work/shared/sass_opcodes.csv")
+COUNTED = Path(__file__).parents[3] / "shared" / "sass_opcodes.csv"
 PRELUDE = ("MOV R2, c[0x0][0x160]", "MOV R3, c[0x0][0x164]", "MOV R22, 0x60", "MOV R24, 0x1", "UMOV UR24, 0x1")
 assert len(PRELUDE) + 1 == 0x60 // 16, "R22 holds the address of what follows the instruction"
 
