@@ -16,6 +16,8 @@ from .cubin import kernels_of, plain_name
 from .cuda import CudaOptions, compile_translation, name_parameters
 from .instances import Instance, instances
 from .load import read_input
+from .ptx import ptx_kernels
+from .ptx_text import is_ptx, read_ptx
 from .source import KernelDeclaration, blank_comments, decode, find_kernels
 from .translation import Translation, gather
 
@@ -40,7 +42,7 @@ class Module:
 def load_module(
     path: Path, *, arch: str, options: CudaOptions | None = None, on_stage: Callable[[str], None] = lambda stage: None
 ) -> Module:
-    """Every kernel of a file for `arch`: CUDA C++, or machine code in any of its containers.
+    """Every kernel of a file for `arch`: CUDA C++, PTX, or machine code in any of its containers.
 
     `on_stage` is told before compiling (``compile``) and before reading the machine code (``parse``).
     Raises what `load_kernel` raises. A file without a kernel gives an empty module.
@@ -56,6 +58,11 @@ def load_module(
         raise InputFileError(f"{path}: neither text nor CUDA machine code") from None
     comment = launch_comment(text, str(path))
     given = options or CudaOptions()
+    if is_ptx(text):
+        module = read_ptx(text)
+        on_stage("compile")
+        found = ptx_kernels(text, module, arch, str(path), given.max_registers) if module.entries else {}
+        return Module(tuple(found.values()), comment)
     merged = CudaOptions(
         {**comment.defines, **(given.defines or {})}, given.includes, given.std or comment.std, given.max_registers
     )
