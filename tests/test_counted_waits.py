@@ -22,6 +22,7 @@ READ = Dependences((), -1, 5)
 OTHER = Dependences((2,), 3, 1)
 ALL_COPIES = Dependences((0, ASYNC_SLOT), -1, -1)
 ALL_FETCHES = Dependences((5, 2), -1, -1)
+COPIES = {0: frozenset({ASYNC_SLOT})}
 
 
 def some(board: int, count: int) -> Dependences:
@@ -60,7 +61,7 @@ def assert_waits_for(awaited: set[int], older: list[set[int]]) -> None:
 @given(programs)
 @settings(max_examples=300, deadline=None)
 def test_a_wait_is_for_all_but_the_last_ones(program: list[Item]) -> None:
-    spread = spread_counted_waits(NODES, program, SLOTS, ASYNC_SLOT, committed_by=0)
+    spread = spread_counted_waits(NODES, program, SLOTS, COPIES)
     assert spread is not None
     order = list(unfold(spread.program))
     assert [spread.origins[n] for n in order] == list(unfold(program)), "nothing is run in another order"
@@ -95,19 +96,19 @@ def test_a_wait_is_for_all_but_the_last_ones(program: list[Item]) -> None:
 
 
 def test_a_program_without_counted_waits_stays_as_it_is() -> None:
-    assert spread_counted_waits([COPY, COMMIT, ALL_COPIES], [0, 1, 2], SLOTS, ASYNC_SLOT, 0) is None
+    assert spread_counted_waits([COPY, COMMIT, ALL_COPIES], [0, 1, 2], SLOTS, COPIES) is None
 
 
 def test_loops_stay_short() -> None:
     # Three stages: a copy, its commit, and a wait that lets two stay, a million times.
     nodes = [COPY, COMMIT, some(0, 2)]
-    spread = spread_counted_waits(nodes, [0, 1, 0, 1, Repeat(1_000_000, (0, 1, 2))], SLOTS, ASYNC_SLOT, 0)
+    spread = spread_counted_waits(nodes, [0, 1, 0, 1, Repeat(1_000_000, (0, 1, 2))], SLOTS, COPIES)
     assert spread is not None
     assert len(spread.program) < 30
     assert len(list(unfold(spread.program))) == 3_000_004
     # Sixteen fetches a turn fill a ring of sixteen: nothing has to be written out.
     nodes = [FETCH, some(5, 11)]
-    spread = spread_counted_waits(nodes, [Repeat(1000, (*([0] * 16), 1))], SLOTS, ASYNC_SLOT, None)
+    spread = spread_counted_waits(nodes, [Repeat(1000, (*([0] * 16), 1))], SLOTS, {})
     assert spread is not None
     assert spread.program == (Repeat(1000, spread.program[0].body),)  # type: ignore[union-attr]
     assert spread.slots == SLOTS + 16
@@ -118,7 +119,7 @@ def test_what_would_be_too_long_is_left() -> None:
     for turns in (7, 11, 13, 17):
         inner = Repeat(turns, (inner, 0, 1))
     nodes = [FETCH, some(5, 60)]
-    spread = spread_counted_waits(nodes, [inner], SLOTS, ASYNC_SLOT, None)
+    spread = spread_counted_waits(nodes, [inner], SLOTS, {})
     assert spread is None or len(spread.nodes) <= 20_000
 
 

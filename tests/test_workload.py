@@ -15,7 +15,16 @@ from drywarp.kernel.cfg import ControlFlowGraph, build_cfg
 from drywarp.kernel.kernel import Kernel, Resources
 from drywarp.kernel.launch import Launch
 from drywarp.kernel.profile import AccessLog, Profile, SampledBlock, WarpPath
-from drywarp.workload import ASYNC_SLOT, SLOTS, build_workload, fold, node_of
+from drywarp.workload import (
+    ASYNC_SLOT,
+    BULK_SLOT,
+    SLOTS,
+    WGMMA_GROUPS,
+    WGMMA_SLOT,
+    build_workload,
+    fold,
+    node_of,
+)
 from tests.listing import code, control
 
 NESTED = (
@@ -161,7 +170,25 @@ def test_asynchronous_copies_have_a_slot_of_their_own() -> None:
     assert node_of(instructions, 0).sets_read == 1
     waits = [set(node_of(instructions, n).waits) for n in range(2, 6)]
     # A count above 0 lets the newest stay outstanding; a set in braces is waited for whole.
-    assert waits == [{0, ASYNC_SLOT}, set(), {3, 4}, {2, 5, ASYNC_SLOT}]
+    all_of_them = {ASYNC_SLOT, BULK_SLOT}
+    assert waits == [{0, *all_of_them}, set(), {3, 4}, {2, 5, *all_of_them}]
+
+
+def test_products_of_a_warp_group_and_bulk_stores_are_waited_for_by_groups() -> None:
+    instructions = code(
+        "HGMMA.64x64x16.F32 R24, gdesc[UR8], R24",
+        "HGMMA.64x64x16.F32 R24, gdesc[UR12], R24, gsb0",
+        "WARPGROUP.DEPBAR.LE gsb0, 0x1",
+        "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+        "WARPGROUP.ARRIVE",
+        "UBLKCP.G.S [UR16], [UR6], UR7",
+        ("UTMACMDFLUSH", control(read=0)),
+        "EXIT",
+    )
+    nodes = [node_of(instructions, n) for n in range(len(instructions))]
+    assert [node.sets for node in nodes[:2]] == [WGMMA_SLOT, WGMMA_GROUPS]
+    assert [set(node.waits) for node in nodes[2:5]] == [set(), {WGMMA_SLOT, WGMMA_GROUPS}, set()]
+    assert (nodes[5].sets, nodes[6].sets_read) == (BULK_SLOT, 0)
 
 
 # The whole ------------------------------------------------------------------------------------------------------

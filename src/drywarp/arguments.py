@@ -18,6 +18,7 @@ from .errors import InputFileError, UsageError
 from .kernel.kernel import Kernel, Parameter, Symbol
 from .kernel.launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, array_buffer
 from .kernel.texture import Texture
+from .tensor_maps import given_map, resolved
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind
 
 _BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](?::(.+))?$")
@@ -74,7 +75,8 @@ def make_launch(
         raise UsageError(f"{kernel.name}: no value for {', '.join(missing)}; give each, as in --arg {hint}")
     if dynamic_shared < 0:
         raise UsageError(f"dynamic shared memory {dynamic_shared}: expected a number of bytes, 0 or more")
-    values = tuple(given[name] for name in known)
+    complete = resolved(given, kernel.name)
+    values = tuple(complete[name] for name in known)
     return Launch(grid, block, values, dynamic_shared, bind_constants(kernel, constants or {}), seed)
 
 
@@ -118,6 +120,8 @@ def _type_text(parameter: Parameter) -> str:
 
 def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
+    if (tensor := given_map(parameter, value, place, as_buffer)) is not None:
+        return tensor
     if (object_ := _object(parameter, value, place)) is not None:
         return object_
     buffer = as_buffer(value, place)

@@ -14,6 +14,7 @@ from .kernel.amd import is_amd
 from .kernel.amd.matrix import matrix_shape
 from .kernel.classes import is_barrier
 from .kernel.instruction import Instruction
+from .kernel.operand import Address, Register
 from .kernel.profile import SPACE_SHARED
 from .memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .workload import Node, Path, Workload
@@ -69,7 +70,8 @@ class _Costs:
         self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
     def path(self, path: Path) -> BoundPath:
-        return BoundPath(tuple(self.node(node) for node in path.nodes), path.program, path.slots)
+        nodes = tuple(self.node(node) for node in path.nodes)
+        return BoundPath(nodes, path.program, path.slots, path.events, path.signals)
 
     def node(self, node: Node) -> BoundNode:
         instruction = self.instructions[node.instruction]
@@ -79,6 +81,11 @@ class _Costs:
         levels: tuple[Level, ...] = ()
         if instruction.class_ == "tensor":
             lambda_ = self._tensor(instruction, lambda_)
+        elif instruction.class_ == "wgmma":
+            busy, levels = self._warp_group(instruction)
+            latency += busy
+        elif instruction.class_ == "bulk_copy":
+            lambda_, latency, levels = self.access.bulk_cost(behaviour, cost.lambda_, latency)
         elif instruction.memory is not None:
             shared = instruction.memory.space == "shared"
             lambda_, latency, levels = self.access.cost(shared, behaviour, cost.lambda_)
@@ -94,12 +101,34 @@ class _Costs:
             sets=node.sets,
             sets_read=node.sets_read,
             read_ticks=to_ticks(read),
-            barrier=is_barrier(instruction),
-            async_result=instruction.memory is not None and instruction.memory.kind in ("store", "reduction"),
+            barrier=is_barrier(instruction) and not node.sync,
+            async_result=instruction.memory is not None and instruction.memory.kind in _ACCEPTED,
             levels=levels,
             transactions=_transactions(instruction, behaviour),
             conflict_ticks=_conflict(behaviour, cost.lambda_),
+            sync=node.sync,
+            after=node.after,
         )
+
+    def _warp_group(self, instruction: Instruction) -> tuple[float, tuple[Level, ...]]:
+        """Cycles of a partition's tensor core for a warp's part of a warp-group product, and what it visits.
+
+        A warp does a quarter of the rows. Operands come through the data path of shared memory: a warp's own
+        rows of the first, unless registers hold it, and its share of the second, which all four read as one.
+        Loads and stores of shared memory are taken to find gaps there.
+        """
+        _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
+        kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
+        if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
+            kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
+        busy = self.gpu.tensor_lambda(kind, _GROUP_ROWS, columns, depth)
+        held = [o for o in instruction.operands if isinstance(o, Register | Address)]
+        own = _GROUP_ROWS if isinstance(held[1], Address) else 0
+        moved = (own + columns / _GROUP_WARPS) * _GROUP_K_BYTES
+        fetch = self.access.shared_ticks(moved)
+        tensor = self.index[self.gpu.classes["tensor"].subsystem]
+        product = to_ticks(busy)
+        return busy, (Level(self.index["shared"], fetch, fetch), Level(tensor, product, product))
 
     def _stall(self, node: Node, cost: ClassCost) -> float:
         """Cycles until the warp's next instruction; after an AMD GPU's branch that is taken, Λ."""
@@ -177,6 +206,33 @@ class MemoryCosts:
             visited.append(self._level("dram", to_dram, self.dram_rate))
         return max(slot, busy), latency, tuple(visited)
 
+    def bulk_cost(
+        self, behaviour: AccessBehaviour | None, slot: float, engine: float
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of a copy by the copy engine: `slot` for 128 bytes, `engine` beside the memory's Λ.
+
+        The bytes take time of shared memory's data path from products of warp groups, without waiting for them, and
+        go to or from the L2 past the L1.
+        """
+        if behaviour is None:
+            return slot, engine, ()
+        levels = self.gpu.memory
+        moved = behaviour.units * levels.sector_bytes
+        far = 1 - behaviour.l2_hit
+        latency = engine + self.l2_latency * (1 - far) + self.dram_latency * far
+        taken = self.shared_ticks(moved)
+        visited = [Level(self.index["shared"], taken, taken, queues=False)]
+        if moved:
+            visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
+        if to_dram := (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes:
+            visited.append(self._level("dram", to_dram, self.dram_rate))
+        return max(slot, slot * moved / levels.line_bytes), latency, tuple(visited)
+
+    def shared_ticks(self, moved: float) -> int:
+        """Ticks that `moved` bytes without bank conflicts take of the data path of shared memory."""
+        shared = self.gpu.memory.shared
+        return to_ticks(moved / (shared.banks * shared.bank_bytes))
+
     def _level(self, name: str, moved: float, rate: float) -> Level:
         """λ of one SM's transfer of `moved` bytes where all SMs share `rate` bytes a cycle."""
         alone = moved / self.sm_intake
@@ -200,6 +256,12 @@ def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
         return 0
     return to_ticks(max(0.0, behaviour.units - 1) * wavefront)
 
+
+_ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")
+"""Kinds of access that are done when memory has accepted them."""
+_GROUP_TYPES = {"HGMMA": "fp16", "QGMMA": "fp8", "IGMMA": "int8"}
+_GROUP_ROWS, _GROUP_WARPS, _GROUP_K_BYTES = 16, 4, 32
+"""Of a warp-group product: a warp's rows, the warps, and the bytes of K."""
 
 _SHAPES = {
     "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4), "8x8x4": (8, 8, 4),

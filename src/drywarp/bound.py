@@ -18,6 +18,10 @@ def to_ticks(cycles: float) -> int:
     return int(cycles * TICKS_PER_CYCLE + 0.5)
 
 
+SYNC_SIGNALS, SYNC_AT_END, SYNC_AWAITS = 1, 2, 4
+"""What a node does to phases of its block's barriers, see `BoundNode.sync`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subsystem:
     """A pipeline of the machine. `scope` is ``partition`` (one in each) or ``sm`` (shared by all).
@@ -37,12 +41,14 @@ class Subsystem:
 class Level:
     """A visit of a memory transaction to a further subsystem: λ in ticks with all SMs active.
 
-    `tail_ticks` is λ when only the SMs of the partial last wave are active.
+    `tail_ticks` is λ when only the SMs of the partial last wave are active. One that is not `queues` takes its
+    λ away from the others there, but is served at once.
     """
 
     subsystem: int
     lambda_ticks: int
     tail_ticks: int
+    queues: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,11 @@ class BoundNode:
     instruction issues no earlier than `stall_ticks` after this one. A `barrier` node holds the warp
     until every warp of its block has issued it, then Λ more. `async_result` marks a store: nothing
     waits for it, and it is done when the last level has accepted it.
+
+    Barriers among some of a block's warps: `sync` is a sum of SYNC_SIGNALS (it signals phases: the warp's
+    `BoundPath.events` say which), SYNC_AT_END (it does so when it completes, not when it issues; and where
+    `after` is a slot, not before that is ready) and SYNC_AWAITS (once it has issued, the warp goes on when the
+    phase is complete, and Λ later).
 
     What only analytical models read: `transactions` that one warp's access to memory splits into (0: not
     an access, or not known), and `conflict_ticks`, the part of λ that shared-memory bank conflicts add.
@@ -76,6 +87,8 @@ class BoundNode:
     levels: tuple[Level, ...] = ()
     transactions: float = 0.0
     conflict_ticks: int = 0
+    sync: int = 0
+    after: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +109,18 @@ class BoundPath:
 
     `slots` is the number of dependence slots that the nodes use. A slot is like a register: a wait
     refers to its latest writers, and several outstanding writers must all be done.
+
+    `events` holds for every turn of every node with `sync`, in the order of the program: the number of phases
+    that it signals, these, and where it awaits one the phase (-1: none). Phases are numbered within a
+    block, so that warps which name the same one meet there. `signals` counts, by phase, how often this
+    path signals it; a phase is complete when all of a block's warps have signalled as often as their paths do.
     """
 
     nodes: tuple[BoundNode, ...]
     program: tuple[Item, ...]
     slots: int
+    events: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
@@ -186,6 +206,11 @@ class BoundWorkload:
     parameters: Mapping[str, float] = field(default_factory=dict, hash=False)
     producers: tuple[tuple[int, ...], ...] = ()
     data_bytes: float | None = None
+
+    @property
+    def synchronises(self) -> bool:
+        """Whether some warps of a block wait for others of it, but not for all."""
+        return any(path.events for path in self.paths)
 
     @property
     def warps_per_sm(self) -> int:

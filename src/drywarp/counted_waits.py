@@ -9,7 +9,7 @@ until they repeat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .bound import Item, Repeat
@@ -43,14 +43,14 @@ class Spread:
 class _Ring:
     """Slots `first` to `first + length` that stand for one scoreboard.
 
-    With `collects`, work of that slot that is issued without a scoreboard belongs to the next thing that
+    Work of the slots `collects` that is issued without a scoreboard belongs to the next thing that
     the scoreboard counts: asynchronous copies, and the instruction that commits them.
     """
 
     board: int
     first: int
     length: int
-    collects: int | None
+    collects: frozenset[int]
 
     def slot(self, count: int) -> int:
         return self.first + count % self.length
@@ -65,11 +65,11 @@ class _TooLongError(Exception):
 
 
 def spread_counted_waits(
-    nodes: Sequence[Dependences], program: Sequence[Item], slots: int, async_slot: int, committed_by: int | None
+    nodes: Sequence[Dependences], program: Sequence[Item], slots: int, collects: Mapping[int, frozenset[int]]
 ) -> Spread | None:
     """Resolve the counted waits of one path; None where there are none, or where the result would be too long.
 
-    `slots` is how many the nodes use; copies set `async_slot`, and scoreboard `committed_by` counts their commits.
+    `slots` is how many the nodes use. A scoreboard that counts commits `collects` the slots of what they commit.
     """
     most: dict[int, int] = {}
     for node in nodes:
@@ -80,9 +80,9 @@ def spread_counted_waits(
         return None
     rings: list[_Ring] = []
     for board, count in sorted(most.items()):
-        collects = async_slot if board == committed_by else None
-        shortest = count + 1 + (collects is not None)
-        candidates = [_Ring(board, slots, shortest + n, collects) for n in range(_RINGS_TRIED)]
+        collected = collects.get(board, frozenset())
+        shortest = count + 1 + bool(collected)
+        candidates = [_Ring(board, slots, shortest + n, collected) for n in range(_RINGS_TRIED)]
         # The length that leaves the loops as short as they can be.
         best = min(candidates, key=lambda ring: (_Writer(nodes, [ring]).size(program), ring.length))
         rings.append(best)
@@ -166,7 +166,7 @@ def _resolved(node: Dependences, ring: _Ring, place: _Place) -> tuple[Dependence
     count, uncommitted = place
     waits, sets, sets_read = node.waits, node.sets, node.sets_read
     counted = node.counted
-    meant = {ring.board} if ring.collects is None else {ring.board, ring.collects}
+    meant = {ring.board, *ring.collects}
     stays = 0 if meant & set(waits) else None
     if counted is not None and counted[0] == ring.board:
         stays, counted = counted[1], None
@@ -174,7 +174,7 @@ def _resolved(node: Dependences, ring: _Ring, place: _Place) -> tuple[Dependence
         newest = {ring.slot(count - 1 - n) for n in range(stays)} | ({ring.slot(count)} if uncommitted else set())
         awaited = (ring.first + n for n in range(ring.length))
         waits = (*(w for w in waits if w not in meant), *(slot for slot in awaited if slot not in newest))
-    if ring.collects is not None and sets == ring.collects:
+    if sets in ring.collects:
         sets, uncommitted = ring.slot(count), True
     elif ring.board in (sets, sets_read):
         here = ring.slot(count)

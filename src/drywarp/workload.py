@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from .bound import BlockType, Item, Repeat
+from .bound import SYNC_AT_END, SYNC_SIGNALS, BlockType, Item, Repeat
 from .counted_waits import Dependences, spread_counted_waits
 from .kernel.cfg import ControlFlowGraph
 from .kernel.instruction import Instruction
@@ -24,13 +24,17 @@ from .kernel.kernel import Kernel
 from .kernel.launch import Launch
 from .kernel.operand import Immediate, Special
 from .kernel.profile import Profile
+from .meetings import Meetings, find_meetings
 from .outstanding import Dependences as CountedDependences
 from .outstanding import counts_accesses, dependences
 
 SCOREBOARDS = 6
-ASYNC_SLOT = SCOREBOARDS
-"""Slot of asynchronous copies, which complete without a scoreboard of their own."""
-SLOTS = SCOREBOARDS + 1
+ASYNC_SLOT, BULK_SLOT, WGMMA_SLOT, WGMMA_GROUPS = range(SCOREBOARDS, SCOREBOARDS + 4)
+"""Slots of what completes without a scoreboard of its own: lane-wise copies, bulk stores and products of a warp
+group, and the group `gsb0` that the last of a few such products closes."""
+SLOTS = SCOREBOARDS + 4
+_COMMITS = {"LDGDEPBAR": ASYNC_SLOT, "UTMACMDFLUSH": BULK_SLOT}
+"""What an instruction commits, which the scoreboard that it sets counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Node:
     `waits` are the slots that must be ready; `sets` the slot of its result, `sets_read` that of its
     operands having been read (-1: none). `stall` is the compiler's distance to the next instruction,
     in issue slots of the warp. `taken` marks an AMD GPU's branch that mostly goes elsewhere than to the next
-    instruction; the others' stall counts say what a branch costs.
+    instruction; the others' stall counts say what a branch costs. `sync` and `after` are as in `BoundNode`.
     """
 
     instruction: int
@@ -49,19 +53,24 @@ class Node:
     sets_read: int
     stall: int
     taken: bool = False
+    sync: int = 0
+    after: int = -1
 
 
 @dataclass(frozen=True)
 class Path:
     """One distinct warp path: nodes, their order with loops as loops, and mean active lanes per node.
 
-    An instruction may be several nodes, with different slots. `slots` is how many slots the nodes use.
+    An instruction may be several nodes, with different slots. `slots` is how many slots the nodes use;
+    `events` and `signals` are as in `BoundPath`.
     """
 
     nodes: tuple[Node, ...]
     program: tuple[Item, ...]
     lanes: tuple[float, ...]
     slots: int = SLOTS
+    events: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,26 +85,45 @@ class Workload:
 
 def build_workload(profile: Profile) -> Workload:
     """Turn an emulated profile into a workload."""
-    instructions = profile.kernel.instructions
-    size = profile.launch.warp_size
-    paths = tuple(_path(instructions, profile.cfg, path.blocks, path.lanes, size) for path in profile.paths)
+    kernel, size = profile.kernel, profile.launch.warp_size
+    meetings = find_meetings(profile)
+    bare: dict[int, Path] = {}
+    paths: dict[tuple[int, tuple[int, ...]], int] = {}
+    made: list[Path] = []
     weights: dict[tuple[int, ...], float] = {}
-    for sample in profile.blocks:
-        weights[sample.paths] = weights.get(sample.paths, 0.0) + sample.weight
+    for number, sample in enumerate(profile.blocks):
+        key = []
+        for warp, path in enumerate(sample.paths):
+            events, signals = meetings.of(number, warp)
+            if (path, events) not in paths:
+                if path not in bare:
+                    taken = profile.paths[path]
+                    bare[path] = _path(kernel.instructions, profile.cfg, taken.blocks, taken.lanes, meetings, size)
+                paths[path, events] = len(made)
+                made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
+            key.append(paths[path, events])
+        weights[tuple(key)] = weights.get(tuple(key), 0.0) + sample.weight
     types = tuple(BlockType(key, weight) for key, weight in weights.items())
-    return Workload(profile.kernel, profile.launch, paths, types)
+    return Workload(kernel, profile.launch, tuple(made), types)
 
 
-def node_of(instructions: Sequence[Instruction], index: int) -> Node:
-    """The node of one instruction, from its control bits."""
+def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> Node:
+    """The node of one instruction, from its control bits; `sync` is what it does to phases of barriers."""
     instruction = instructions[index]
     control = instruction.control
     waits = tuple(b for b in range(SCOREBOARDS) if control.wait_mask >> b & 1)
     sets = -1 if control.write_barrier is None else control.write_barrier
+    kind = instruction.memory.kind if instruction.memory else ""
     if instruction.class_ == "async_copy":
         sets = ASYNC_SLOT
-    elif instruction.opcode == "DEPBAR":
-        waits += _counted_wait(instruction)
+    elif kind in ("bulk_store", "bulk_reduction"):
+        sets = BULK_SLOT
+    elif instruction.class_ == "wgmma":
+        sets = WGMMA_GROUPS if _names_groups(instruction) else WGMMA_SLOT
+    waits += _counted_wait(instruction)
+    after = ASYNC_SLOT if instruction.opcode == "ARRIVES" else -1
+    if sync & SYNC_SIGNALS and (after >= 0 or kind == "bulk_load"):
+        sync |= SYNC_AT_END
     return Node(
         instruction=index,
         waits=waits,
@@ -103,23 +131,41 @@ def node_of(instructions: Sequence[Instruction], index: int) -> Node:
         sets_read=-1 if control.read_barrier is None else control.read_barrier,
         # The encoding allows 0, a leftover of dual issue; one scheduler issues once a cycle at most.
         stall=max(control.stall, 1),
+        sync=sync,
+        after=after,
     )
 
 
+def _names_groups(instruction: Instruction) -> bool:
+    return any(isinstance(o, Special) and o.name.startswith("gsb") for o in instruction.operands)
+
+
 def _counted_wait(instruction: Instruction) -> tuple[int, ...]:
-    """Slots that a `DEPBAR.LE SB0, 0x0, {4,3}` waits for: SB0 where the count is 0, and the set in braces."""
+    """Slots that a `DEPBAR.LE SB0, 0x0, {4,3}` waits for: SB0 where the count is 0, and the set in braces.
+
+    Where nothing may stay outstanding, what completes without a scoreboard may not either.
+    """
+    board, count = _scoreboard_and_count(instruction)
+    if board == WGMMA_GROUPS:
+        return (WGMMA_SLOT, WGMMA_GROUPS) if count == 0 else ()
+    if instruction.opcode != "DEPBAR":
+        return ()
     names = [o.name for o in instruction.operands if isinstance(o, Special)]
     whole = [int(board) for name in names if name.startswith("{") for board in re.findall(r"\d", name)]
-    board, count = _scoreboard_and_count(instruction)
-    return (*whole, *([board, ASYNC_SLOT] if count == 0 else []))
+    return (*whole, *([board, ASYNC_SLOT, BULK_SLOT] if count == 0 else []))
 
 
 def _scoreboard_and_count(instruction: Instruction) -> tuple[int, int]:
-    """The scoreboard of a DEPBAR.LE and how many may stay outstanding; (-1, -1) for any other instruction."""
-    if instruction.opcode != "DEPBAR":
+    """The scoreboard of a DEPBAR.LE and how many may stay outstanding; (-1, -1) for any other instruction.
+
+    Groups of products of a warp group count as one.
+    """
+    groups = instruction.opcode == "WARPGROUP" and _names_groups(instruction)
+    if instruction.opcode != "DEPBAR" and not groups:
         return -1, -1
     counts = [int(o.value) for o in instruction.operands if isinstance(o, Immediate)]
     boards = [int(o.name[2:]) for o in instruction.operands if isinstance(o, Special) and o.name.startswith("SB")]
+    boards = [WGMMA_GROUPS] if groups else boards
     return (boards[0], counts[0]) if boards and counts else (-1, -1)
 
 
@@ -128,6 +174,7 @@ def _path(
     cfg: ControlFlowGraph,
     blocks: npt.NDArray[np.int32],
     lanes: npt.NDArray[np.float32],
+    meetings: Meetings,
     warp_size: int,
 ) -> Path:
     tree = fold(blocks.tolist(), cfg)
@@ -140,7 +187,8 @@ def _path(
         mean = float(lanes[blocks == block].mean()) if len(lanes) else float(warp_size)
         for index in range(cfg.blocks[block].start, cfg.blocks[block].end):
             node_index[index] = len(nodes)
-            made = node_of(instructions, index) if counted is None else _counted_node(instructions, index, counted)
+            sync = meetings.sync.get(index, 0)
+            made = _counted_node(instructions, index, counted) if counted else node_of(instructions, index, sync)
             nodes.append(made)
             node_lanes.append(mean)
     spans = {
@@ -153,12 +201,22 @@ def _path(
 
 def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:
     """The path with waits for all but the last few made waits for slots (see `counted_waits`)."""
+    collects: dict[int, frozenset[int]] = {WGMMA_GROUPS: frozenset({WGMMA_SLOT})}
+    for node in path.nodes:
+        collected = _COMMITS.get(instructions[node.instruction].opcode)
+        board = node.sets if node.sets >= 0 else node.sets_read
+        if collected is not None and board >= 0:
+            collects[board] = collects.get(board, frozenset()) | {collected}
+    # Arrivals at barriers that come with all earlier copies name their slot, which a ring would take apart.
+    whole = any(node.after == ASYNC_SLOT for node in path.nodes)
     given = []
     for node in path.nodes:
         board, count = _scoreboard_and_count(instructions[node.instruction])
-        given.append(Dependences(node.waits, node.sets, node.sets_read, (board, count) if count > 0 else None))
-    commits = [node.sets for node in path.nodes if instructions[node.instruction].opcode == "LDGDEPBAR"]
-    spread = spread_counted_waits(given, path.program, SLOTS, ASYNC_SLOT, commits[0] if commits else None)
+        waits, counted = node.waits, (board, count) if count > 0 else None
+        if whole and counted and ASYNC_SLOT in collects.get(board, ()):
+            waits, counted = (*waits, board, ASYNC_SLOT), None
+        given.append(Dependences(waits, node.sets, node.sets_read, counted))
+    spread = spread_counted_waits(given, path.program, SLOTS, collects)
     if spread is None:
         return path
     nodes = tuple(

@@ -122,9 +122,7 @@ extern "C" __global__ void k(const float* x, float* o, int n) {
 }"""
     gathered = []
     gather = Touched.gather
-    monkeypatch.setattr(
-        Touched, "gather", lambda block, frame: (gathered.append(frame.rows), gather(block, frame))
-    )
+    monkeypatch.setattr(Touched, "gather", lambda block, frame: (gathered.append(frame.rows), gather(block, frame)))
     x = np.random.default_rng(3).random((6, 1024)).astype(np.float32)
     o = run(source, 6, 1024, x, np.zeros(6, np.float32), 1024, arch=arch).buffer("o")
     assert set(gathered) == {6}

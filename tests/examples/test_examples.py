@@ -33,7 +33,7 @@ def _ulps(left: np.ndarray, right: np.ndarray) -> int:
     return int(np.abs(left.view(bits).astype(np.int64) - right.view(bits)).max())
 
 
-ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
+ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -5,7 +5,19 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from drywarp.bound import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Level, Repeat, Subsystem
+from drywarp.bound import (
+    SYNC_AT_END,
+    SYNC_AWAITS,
+    SYNC_SIGNALS,
+    BlockType,
+    BoundNode,
+    BoundPath,
+    BoundWorkload,
+    Item,
+    Level,
+    Repeat,
+    Subsystem,
+)
 from drywarp.pipeline import POLICIES
 
 
@@ -58,13 +70,68 @@ def lasting_workload(seed: int, in_order: bool = True) -> BoundWorkload:
     return replace(work, paths=paths, blocks=r.choice((work.blocks, 40, 150)))
 
 
+def meeting_workload(seed: int) -> BoundWorkload:
+    """A random workload whose warps signal and await phases, each block's in an order in which all can go on."""
+    r = random.Random(seed)
+    work = random_workload(r.randrange(10**9))
+    paths: list[BoundPath] = []
+    kinds = []
+    made = {path: _with_syncs(r, path) for path in set(work.paths)}
+    for kind in work.block_types:
+        warps = [made[work.paths[path]] for path in kind.paths]
+        kinds.append(replace(kind, paths=tuple(range(len(paths), len(paths) + len(warps)))))
+        paths += _met(r, warps)
+    return replace(work, paths=tuple(paths), block_types=tuple(kinds))
+
+
+def _with_syncs(r: random.Random, path: BoundPath) -> BoundPath:
+    nodes = []
+    for node in path.nodes:
+        sync = r.choice((0, 0, SYNC_SIGNALS, SYNC_SIGNALS | SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS | SYNC_AWAITS))
+        made = replace(node, barrier=False, sync=sync)
+        if sync & SYNC_AWAITS:
+            made = replace(made, levels=(), async_result=False, class_=r.choice(("mbarrier", "barrier")))
+        if sync & SYNC_AT_END:
+            made = replace(made, after=r.choice((-1, r.randrange(path.slots))))
+        nodes.append(made)
+    return replace(path, nodes=tuple(nodes))
+
+
+def _met(r: random.Random, warps: list[BoundPath]) -> list[BoundPath]:
+    """Events for the warps of a block: phases are awaited only after all of their signals."""
+    turns = [[node for node in path.expand() if path.nodes[node].sync] for path in warps]
+    order = [w for w, its in enumerate(turns) for _ in its]
+    r.shuffle(order)
+    events: list[list[int]] = [[] for _ in warps]
+    signals: list[dict[int, int]] = [{} for _ in warps]
+    growing, complete, phases = [], [], 0
+    for w in order:
+        sync = warps[w].nodes[turns[w].pop(0)].sync
+        named = []
+        for _ in range(r.choice((0, 1, 1, 2)) if sync & SYNC_SIGNALS else 0):
+            if not growing or r.random() < 0.3:
+                growing.append(phases)
+                phases += 1
+            named.append(r.choice(growing))
+            signals[w][named[-1]] = signals[w].get(named[-1], 0) + 1
+        events[w] += [len(named), *named]
+        if sync & SYNC_AWAITS:
+            while growing and r.random() < 0.6:
+                complete.append(growing.pop(r.randrange(len(growing))))
+            events[w].append(r.choice([-1, *complete[-3:]]))
+    return [
+        replace(path, events=tuple(e), signals=tuple(s.get(phase, 0) for phase in range(phases)))
+        for path, e, s in zip(warps, events, signals, strict=True)
+    ]
+
+
 def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool) -> BoundPath:
     slots = r.randint(1, 4)
     nodes = []
     for index in range(r.randint(1, 6)):
         barrier = barriers and r.random() < 0.3
         levels = tuple(
-            Level(issuing + r.randrange(with_levels), r.randint(0, 5), r.randint(0, 4))
+            Level(issuing + r.randrange(with_levels), r.randint(0, 5), r.randint(0, 4), r.random() < 0.8)
             for _ in range(r.choice((0, 1, 2)) if with_levels and not barrier else 0)
         )
         nodes.append(

@@ -9,7 +9,7 @@ from collections import Counter
 
 from pipeline_reference import Reference, Warp
 
-from drywarp.pipeline.reasons import busy_reason, dependent_reason
+from drywarp.pipeline.reasons import await_reason, busy_reason, dependent_reason
 
 Account = Counter[tuple[int, int, str]]
 """Ticks by (path, node within the path, reason)."""
@@ -34,8 +34,17 @@ def _warp(reference: Reference, warp: Warp, cycle: int, total: Account) -> None:
         before = issued[-1] if issued else -1
         after = order[len(issued)] if len(issued) < len(order) else -1
         reason = _reason(reference, warp, before, after, tick, cycle, producers[after] if after >= 0 else [])
-        node = warp.program[before if reason == "selected" or after < 0 else after]
+        its_own = reason == "selected" or after < 0 or _awaits(warp, before, tick, cycle)
+        node = warp.program[before if its_own else after]
         total[path, node, reason] += 1
+
+
+def _awaits(warp: Warp, before: int, tick: int, cycle: int) -> bool:
+    """Whether the warp stands at the instruction for a phase, its cycle and its stall count being over."""
+    if before not in warp.awaited or before < 0 or tick < warp.issued_at[before] + cycle:
+        return False
+    last = len(warp.issued_at) == len(warp.program) and before == list(warp.issued_at)[-1]
+    return tick < warp.done_at[before] and (last or tick >= warp.issued_at[before] + warp.node(before).stall_ticks)
 
 
 def _reason(
@@ -49,6 +58,8 @@ def _reason(
         if after >= 0 and tick < warp.issued_at[before] + last.stall_ticks:
             return "wait"
         at_barrier = last.barrier and tick < warp.done_at[before]
+    if _awaits(warp, before, tick, cycle):
+        return await_reason(warp.node(before))
     if at_barrier:
         return "barrier"
     if after < 0:

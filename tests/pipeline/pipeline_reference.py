@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from drywarp.bound import BoundNode, BoundPath, BoundWorkload
+from drywarp.bound import SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS, BoundNode, BoundPath, BoundWorkload
 from drywarp.pipeline.blocks import Share, type_order
 
 
@@ -27,12 +27,16 @@ class Warp:
     read_at: dict[int, int] = field(default_factory=dict)
     last: int = -1
     at_barrier: int = -1
+    awaits: tuple[int, int] | None = None
+    """The position that it stands at for a phase, and the phase."""
+    awaited: set[int] = field(default_factory=set)
+    event: int = 0
 
     def node(self, position: int) -> BoundNode:
         return self.path.nodes[self.program[position]]
 
     def finished_issuing(self) -> bool:
-        return len(self.issued_at) == len(self.program) and self.at_barrier < 0
+        return len(self.issued_at) == len(self.program) and self.at_barrier < 0 and self.awaits is None
 
     def end(self) -> int | None:
         if not self.finished_issuing():
@@ -54,6 +58,8 @@ class Reference:
         self.level_free: dict[tuple[int, int], int] = {}
         self.resource_last: dict[tuple[int, int], tuple[int, int]] = {}
         self.holders: dict[tuple[int, int], list[int]] = {}
+        self.signalled: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        """By block and phase when its signals come."""
         self.partition_last: dict[int, tuple[int, Warp]] = {}
         self.served_at: dict[int, int] = {}
         self.rows: list[list[int]] = []
@@ -77,6 +83,7 @@ class Reference:
 
     def _settle(self, tick: int) -> None:
         self._barriers(tick)
+        self._phases()
         self._blocks(tick)
 
     def _blocks(self, tick: int) -> None:
@@ -117,18 +124,30 @@ class Reference:
                     position, warp.at_barrier = warp.at_barrier, -1
                     warp.done_at[position] = tick + warp.node(position).latency_ticks
 
+    def _phases(self) -> None:
+        for block in self.slot_of:
+            warps = self.blocks[block]
+            for warp in warps:
+                if warp.awaits is not None:
+                    position, phase = warp.awaits
+                    signals = self.signalled[block, phase]
+                    if len(signals) == sum(w.path.signals[phase] for w in warps if phase < len(w.path.signals)):
+                        warp.awaits = None
+                        opens = max([warp.issued_at[position], *signals])
+                        warp.done_at[position] = opens + warp.node(position).latency_ticks
+
     def _resource(self, subsystem: int, partition: int) -> tuple[int, int]:
         return subsystem, partition if self.w.subsystems[subsystem].scope == "partition" else -1
 
     def _position(self, warp: Warp, tick: int) -> int | None:
         """The position in the warp's program that can issue now as far as the warp itself goes."""
-        if warp.at_barrier >= 0 or len(warp.issued_at) == len(warp.program):
+        if warp.at_barrier >= 0 or warp.awaits is not None or len(warp.issued_at) == len(warp.program):
             return None
         if warp.last >= 0:
             before = warp.node(warp.last)
             if tick < warp.issued_at[warp.last] + before.stall_ticks:
                 return None
-            if before.barrier and tick < warp.done_at[warp.last]:
+            if (before.barrier or warp.last in warp.awaited) and tick < warp.done_at[warp.last]:
                 return None
         if self.w.in_order:
             position = warp.next
@@ -229,8 +248,9 @@ class Reference:
         start = tick
         for level in node.levels:
             resource = self._resource(level.subsystem, partition)
-            start = max(start, self.level_free.get(resource, 0))
-            self.level_free[resource] = start + (level.tail_ticks if tail else level.lambda_ticks)
+            begins = max(start, self.level_free.get(resource, 0))
+            self.level_free[resource] = begins + (level.tail_ticks if tail else level.lambda_ticks)
+            start = begins if level.queues else start
         completion = start + node.latency_ticks
         if node.async_result:
             completion = start if node.levels else tick + node.lambda_ticks
@@ -248,4 +268,37 @@ class Reference:
             warp.at_barrier = position
         else:
             warp.done_at[position] = completion
+        if node.sync:
+            self._meet(warp, position, tick, completion)
         self.rows.append([warp.slot, warp.block, warp.program[position], position, tick])
+
+    def _meet(self, warp: Warp, position: int, tick: int, completion: int) -> None:
+        """Signal phases, and come to await one."""
+        node, events = warp.node(position), warp.path.events
+        at = tick
+        if node.sync & SYNC_AT_END:
+            at = completion
+            if node.after >= 0:
+                at = max([at, *self._written(warp, node.after)])
+        count = events[warp.event]
+        phases = events[warp.event + 1 : warp.event + 1 + count]
+        warp.event += 1 + count
+        assert node.sync & SYNC_SIGNALS or not phases
+        for phase in phases:
+            self.signalled[warp.block, phase].append(at)
+        if node.sync & SYNC_AWAITS:
+            awaited = events[warp.event]
+            warp.event += 1
+            if awaited >= 0:
+                warp.awaits = (position, awaited)
+                warp.awaited.add(position)
+
+    def _written(self, warp: Warp, slot: int) -> list[int]:
+        """When what the warp has issued so far into a slot is there, the instruction that issues now included."""
+        there = []
+        for position in warp.issued_at:
+            if warp.node(position).sets == slot:
+                there.append(warp.done_at[position])
+            if warp.node(position).sets_read == slot:
+                there.append(warp.read_at[position])
+        return there

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pipeline_cases import random_workload
+from pipeline_cases import meeting_workload, random_workload
 from pipeline_classify import classify
 from pipeline_reference import Reference
 
@@ -46,6 +46,13 @@ def check(workload: BoundWorkload, share: Share, seed: int) -> None:
 def test_in_order_equals_the_reference(chunk: int) -> None:
     for seed in range(chunk * 200, chunk * 200 + 200):
         workload = random_workload(seed)
+        check(workload, share_of(workload, workload.blocks_per_sm), seed)
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_warps_that_wait_for_some_others_equal_the_reference(chunk: int) -> None:
+    for seed in range(chunk * 200, chunk * 200 + 200):
+        workload = meeting_workload(seed)
         check(workload, share_of(workload, workload.blocks_per_sm), seed)
 
 

@@ -193,8 +193,9 @@ def test_every_class_has_its_reasons() -> None:
     expected = dict.fromkeys(CLASSES, ("wait", "math_pipe_throttle"))
     expected |= dict.fromkeys(("global_load", "global_store", "global_atomic", "local_load", "local_store"), l1tex)
     expected |= dict.fromkeys(("shared_load", "shared_store", "shared_atomic", "shuffle", "sfu", "convert"), mio)
-    expected |= dict.fromkeys(("reduce", "special_register", "constant_load", "bit", "barrier"), mio)
-    expected |= {"async_copy": l1tex, "texture": ("long_scoreboard", "tex_throttle")}
+    expected |= dict.fromkeys(("reduce", "special_register", "constant_load", "bit", "barrier", "mbarrier"), mio)
+    expected |= {"async_copy": l1tex, "bulk_copy": l1tex, "wgmma": ("gmma", "math_pipe_throttle")}
+    expected |= {"texture": ("long_scoreboard", "tex_throttle")}
     expected |= {"fence": ("membar", "lg_throttle"), "fp64": ("short_scoreboard", "math_pipe_throttle")}
     nodes = {name: BoundNode(0, name, 0, 1, 1) for name in CLASSES}
     assert {name: (dependent_reason(its), busy_reason(its)) for name, its in nodes.items()} == expected

@@ -17,7 +17,10 @@ _TEXTURES = {
     "SULD": "surface_op_ld",
     "SUST": "surface_op_st",
 }
-_KINDS = {"load": "ld", "store": "st", "atomic": "atom", "reduction": "red", "copy": "ldgsts"}
+_KINDS = {
+    "load": "ld", "store": "st", "atomic": "atom", "reduction": "red", "copy": "ldgsts",
+    "bulk_load": "tma_ld", "bulk_store": "tma_st", "bulk_reduction": "tma_red",
+}  # fmt: skip
 
 
 def count_metrics(
@@ -126,12 +129,12 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
         metrics[f"l1tex__t_requests_pipe_tex_mem_{name}.sum"] = requests.of((SPACE_GLOBAL, name))
         metrics[f"l1tex__t_sectors_pipe_tex_mem_{name}.sum"] = units.of((SPACE_GLOBAL, name))
     reads = [(space, name) for space in (SPACE_GLOBAL, SPACE_LOCAL) for name in ("ld", "ldgsts")]
-    reads += [(SPACE_GLOBAL, "texture"), (SPACE_GLOBAL, "surface_op_ld")]
+    reads += [(SPACE_GLOBAL, name) for name in ("texture", "surface_op_ld", "tma_ld")]
     metrics["lts__t_sectors_op_read.sum"] = sum(misses.of(key) for key in reads)
-    writes = [(SPACE_GLOBAL, "st"), (SPACE_LOCAL, "st"), (SPACE_GLOBAL, "surface_op_st")]
+    writes = [(SPACE_GLOBAL, "st"), (SPACE_LOCAL, "st"), (SPACE_GLOBAL, "surface_op_st"), (SPACE_GLOBAL, "tma_st")]
     metrics["lts__t_sectors_op_write.sum"] = sum(misses.of(key) for key in writes)
-    for name in ("atom", "red"):
-        metrics[f"lts__t_sectors_op_{name}.sum"] = misses.of((SPACE_GLOBAL, name))
+    metrics["lts__t_sectors_op_atom.sum"] = misses.of((SPACE_GLOBAL, "atom"))
+    metrics["lts__t_sectors_op_red.sum"] = misses.of((SPACE_GLOBAL, "red")) + misses.of((SPACE_GLOBAL, "tma_red"))
     if asked:
         metrics["l1tex__t_sector_hit_rate.pct"] = 100 * hits / asked
     if at_l2:

@@ -21,21 +21,24 @@ from .bits import LANES
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
+from .mbarrier_word import arrived
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
 from .operands import Put, Value
 
 Flat = npt.NDArray[Any]
 Update = Callable[[Flat, Flat, Flat], Flat]
 """New values of old ones, a first and a second operand (used by CAS only)."""
-_OPERATIONS = "ADD MIN MAX AND OR XOR EXCH CAS INC DEC CAST POPC SAFEADD"
+_OPERATIONS = "ADD MIN MAX AND OR XOR EXCH CAS INC DEC CAST POPC SAFEADD ARRIVE"
 _TYPES = " S32 U32 S64 U64 64 32 F32 F64 F16 F16x2 BF16_V2 BF16x2 FTZ RN SPIN"
-
-
 _HALVES = {"F16x2", "BF16_V2", "BF16x2"}
 
 
 def _increment(old: Flat, limit: Flat, _: Flat) -> Flat:
     return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
+
+
+def _arrive(old: Flat, _: Flat, __: Flat) -> Flat:
+    return arrived(old)
 
 
 def _decrement(old: Flat, limit: Flat, _: Flat) -> Flat:
@@ -53,6 +56,7 @@ _UPDATES: dict[str, Update] = {
     "CAS": lambda old, a, b: np.where(old == a, b, old),
     "INC": _increment,
     "DEC": _decrement,
+    "ARRIVE": _arrive,
 }
 
 
@@ -142,7 +146,7 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
 
     def run(f: Frame) -> None:
         operands_of = [gather_words(f, source, kind.itemsize).view(kind) for source in values]
-        if name == "POPC":
+        if name in ("POPC", "ARRIVE"):
             operands_of = [np.ones((f.rows, LANES), kind)]
         first = operands_of[0]
         second = operands_of[1] if len(operands_of) > 1 else first

@@ -5,23 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import Predicate, Register
+from ..kernel.profile import SYNC_SIGNAL, SYNC_WAIT
 from .decode import Decoder, Step, opcode
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .groups import AT_BARRIER, RUN
+from .machine import BLOCK_BARRIERS
 from .operands import ZERO
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
 
+CLUSTER_BARRIER = BLOCK_BARRIERS - 1
+
 
 @finish("BAR", "SYNC ARV RED DEFER_BLOCKING POPC AND OR SYNCALL")
 def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
-    condition = condition_of(d, i)
+    condition, index = condition_of(d, i), i.pc // 16
     numbers = [o for o in i.operands if not isinstance(o, Predicate)]
     arrive_only, reduces = "ARV" in i.modifiers, "RED" in i.modifiers
     kind = next((n for n in i.modifiers if n in ("POPC", "AND", "OR")), "") if reduces else ""
@@ -39,6 +44,8 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         threads = member_values(f, fetches[1](f)).astype(np.int64) if len(fetches) > 1 else np.int64(0)
         for used in np.unique(number).tolist():
             groups.reduction[used] = kind
+        if len(fetches) > 1:
+            _record(s, number, arrive_only)
         if vote is not None:
             given = f.spread(vote(f)) & f.lanes()
             groups.votes[number, warps] |= words_of(f, given) & words
@@ -50,7 +57,29 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         groups.release_barriers(warps)
         return MOVED
 
+    def _record(s: Scheduler, number: npt.NDArray[np.int64], arrive_only: bool) -> None:
+        """Note who meets at a barrier of a stated number of threads: not all of the block need to."""
+        phases, recorder = s.machine.barrier_phases, s.recorder
+        for warp, which in zip(s.warps.tolist(), number.tolist(), strict=True):
+            phase = int(phases[which, s.machine.block_of(warp)])
+            recorder.sync(warp, index, SYNC_SIGNAL, ~which, phase)
+            if not arrive_only:
+                recorder.sync(warp, index, SYNC_WAIT, ~which, phase)
+
     return arrive
+
+
+@finish("UCGABAR_WAIT")
+def _cluster_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
+    """The barrier of a cluster of one block. Its arrivals (UCGABAR_ARV) need no account: each is followed by a wait."""
+    condition = condition_of(d, i)
+
+    def wait(s: Scheduler, f: Frame) -> int:
+        s.park(words_of(f, condition(f)), fall, AT_BARRIER, CLUSTER_BARRIER)
+        s.groups.release_barriers(s.warps)
+        return MOVED
+
+    return wait
 
 
 @opcode("B2R", "RESULT")

@@ -11,12 +11,16 @@ import numpy.typing as npt
 from ..errors import EmulationError, UsageError
 from ..kernel.kernel import Kernel
 from ..kernel.launch import Argument, Buffer, Launch, Scalar
+from ..kernel.operand import Constant
+from ..kernel.tensor_map import TensorMap
 from ..kernel.texture import Texture
 from .content import buffer_content
 from .grid_barrier import AREA, put_area, uses_grid_barrier
-from .memory import DeviceMemory
+from .memory import DeviceMemory, Region
+from .tensor_maps import encode
 
 BANK_BYTES = 1 << 16
+PARAMETERS = "kernel parameters"
 SHARED_WINDOW = 0x7E0100000000
 """Generic address of shared memory byte 0. Its low half is zero: from sm_90 on code reads only the high half."""
 LOCAL_WINDOW = 0x7E0200000000
@@ -84,6 +88,8 @@ def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory:
     if isinstance(value, Texture):
         region = next(r for r in memory.regions if r.buffer is value.buffer and r.name == name)
         return np.frombuffer(struct.pack("<Q", memory.bind(value, region)), np.uint8)
+    if isinstance(value, TensorMap):
+        raise UsageError(f"constant {name}: got a tensor map, which only a parameter can be")
     return np.frombuffer(value.data, np.uint8)
 
 
@@ -94,6 +100,8 @@ def _put(bank: npt.NDArray[np.uint8], offset: int, form: str, *values: int) -> N
 
 def _launch_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, stack_bytes: int) -> None:
     """Block and grid dimensions, stack pointer and windows, where each architecture has them."""
+    if kernel.compute_capability >= (9, 0):
+        _cluster_state(bank, kernel, launch)
     if kernel.compute_capability >= (10, 0):
         block_at, grid_at, stack_at, local_at = 0x360, 0x370, 0x37C, 0x2F8
     else:
@@ -105,6 +113,22 @@ def _launch_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, s
     _put(bank, local_at, "<Q", LOCAL_WINDOW)
 
 
+def _cluster_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch) -> None:
+    """Every block is a cluster of its own: extents of a cluster, their inverses, clusters in the grid, blocks in one.
+
+    From sm_100 on the table is reached through SR_CgaSize, which reads 1. The flag of a launch in stated
+    clusters stays 0.
+    """
+    base = 0x200 if kernel.compute_capability >= (10, 0) else 0x144
+    size_at = 0x22C if kernel.compute_capability >= (10, 0) else 0x188
+    grid_at = 0x220 if kernel.compute_capability >= (10, 0) else 0x15C
+    inverse_at = 0x210 if kernel.compute_capability >= (10, 0) else 0x150
+    _put(bank, base, "<3I", 1, 1, 1)
+    _put(bank, inverse_at, "<3f", 1.0, 1.0, 1.0)  # type: ignore[arg-type]
+    _put(bank, grid_at, "<3I", *launch.grid)
+    _put(bank, size_at, "<I", 1)
+
+
 def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, memory: DeviceMemory) -> None:
     if len(launch.arguments) != len(kernel.parameters):
         raise UsageError(
@@ -114,6 +138,9 @@ def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, mem
     for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
         if isinstance(argument, Scalar):
             data = argument.data
+        elif isinstance(argument, TensorMap):
+            held = next(regions) if argument.buffer is not None else _buffer_of(kernel, launch, argument.of, memory)
+            data = encode(argument, held.start)
         else:
             region = next(regions)
             word = memory.bind(argument, region) if isinstance(argument, Texture) else region.start
@@ -123,3 +150,32 @@ def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, mem
             raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")
         at = kernel.parameter_base + parameter.offset
         bank[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    if taken := parameter_bytes(kernel):
+        # Code that takes a parameter's address finds the parameters in memory, too.
+        region = memory.region_named(PARAMETERS)
+        memory.bytes_of(region)[...] = bank[kernel.parameter_base :][:taken]
+        _put(bank, parameter_address(kernel), "<Q", region.start)
+
+
+def parameter_address(kernel: Kernel) -> int:
+    """Where bank 0 says at which address the parameters lie; -1 where it does not."""
+    if kernel.compute_capability < (9, 0):
+        return -1
+    return 0x348 if kernel.compute_capability >= (10, 0) else 0x198
+
+
+def parameter_bytes(kernel: Kernel) -> int:
+    """Bytes of parameters that must lie in memory, because the code takes the address of one; else 0."""
+    at = parameter_address(kernel)
+    taken = any(
+        isinstance(o, Constant) and o.bank == 0 and o.bank_register is None and o.offset == at
+        for instruction in kernel.instructions
+        for o in instruction.operands
+    )
+    return max((p.offset + p.size for p in kernel.parameters), default=0) if taken else 0
+
+
+def _buffer_of(kernel: Kernel, launch: Launch, name: str, memory: DeviceMemory) -> Region:
+    """The region of the buffer that an argument is, or that its tensor map holds."""
+    ordinal = next(n for n, p in enumerate(kernel.parameters) if (p.name or f"arg{p.ordinal}") == name)
+    return next(region for region in memory.regions if region.buffer is not None and region.ordinal == ordinal)

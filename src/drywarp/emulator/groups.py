@@ -7,23 +7,39 @@ merge only where the code says so: at convergence barriers (BSSY ... BSYNC) and 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..kernel.profile import SYNC_KIND
 from .bits import LANES, popcount
 from .machine import BARRIER_REGISTERS, BLOCK_BARRIERS, Machine
 
-EMPTY, RUN, AT_CONVERGENCE, AT_WARPSYNC, AT_BARRIER = range(5)
+EMPTY, RUN, AT_CONVERGENCE, AT_WARPSYNC, AT_BARRIER, AT_PHASE = range(6)
 WAITS_FOR = {
     AT_CONVERGENCE: "for other lanes of its warp at a convergence barrier",
     AT_WARPSYNC: "for other lanes of its warp at a warp synchronisation",
     AT_BARRIER: "for other warps of its block at a barrier",
+    AT_PHASE: "for a phase of a barrier in shared memory (mbarrier) to complete",
 }
 FAR = np.int64(1) << np.int64(40)
 U32 = npt.NDArray[np.uint32]
 Index = npt.NDArray[np.int64]
+
+
+@dataclass
+class PhaseWait:
+    """A group that waits for phases of barriers in shared memory.
+
+    `barriers` has for each barrier, by block and address, how many phases must have completed, and the lanes
+    that wait for it. `predicate` is to tell them of success, `event` the record of the wait.
+    """
+
+    barriers: dict[tuple[int, int], tuple[int, npt.NDArray[np.bool_]]]
+    predicate: int
+    event: list[int]
 
 
 class Groups:
@@ -49,6 +65,8 @@ class Groups:
         self.arrived: U32 = np.zeros((BLOCK_BARRIERS, warps), np.uint32)
         self.votes: U32 = np.zeros((BLOCK_BARRIERS, warps), np.uint32)
         self.reduction = [""] * BLOCK_BARRIERS
+        self.phase_waits: dict[tuple[int, int], PhaseWait] = {}
+        """What groups in state AT_PHASE wait for, by slot and warp."""
 
     # Placing groups -------------------------------------------------------------------------------
 
@@ -185,10 +203,35 @@ class Groups:
                 continue
             if self.reduction[number]:
                 self._reduce(number, ready, waiting)
+            machine.barrier_phases[number, ready] += 1
             released = np.repeat(ready, per_block)
             self.arrived[number, released] = 0
             self.votes[number, released] = 0
             self.state[at & released] = RUN
+
+    def release_phases(self) -> None:
+        """Let go the groups whose phases have completed."""
+        phases = self.machine.phases
+        for key, wait in list(self.phase_waits.items()):
+            if all(phases.get(barrier, 0) >= needed for barrier, (needed, _) in wait.barriers.items()):
+                del self.phase_waits[key]
+                self.state[key] = RUN
+
+    def time_out_phases(self) -> bool:
+        """Let go all groups that wait for phases, unsuccessful; False if there are none.
+
+        A wait for a phase may end after a while without it, and here does when nothing else can run.
+        """
+        phases = self.machine.phases
+        for key, wait in self.phase_waits.items():
+            for barrier, (needed, lanes) in wait.barriers.items():
+                if phases.get(barrier, 0) < needed:
+                    self.machine.predicates[wait.predicate, key[1]] &= ~lanes
+            wait.event[SYNC_KIND] = 0
+            self.state[key] = RUN
+        found = bool(self.phase_waits)
+        self.phase_waits.clear()
+        return found
 
     def _reduce(self, number: int, blocks: npt.NDArray[np.bool_], waiting: U32) -> None:
         """Leave the results of a reduction where B2R finds them: until the block's next one."""

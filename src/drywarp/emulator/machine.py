@@ -20,7 +20,8 @@ from .bits import LANES, pack
 U32 = npt.NDArray[np.uint32]
 PREDICATES = 7
 BARRIER_REGISTERS = 16
-BLOCK_BARRIERS = 16
+BLOCK_BARRIERS = 17
+"""Those of BAR, and one for the cluster, which is a single block."""
 SPECIAL_ROWS = (
     "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_LANEID", "SR_LTMASK",
     "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID",
@@ -46,6 +47,7 @@ class Machine:
         self.warps = warps = len(self.blocks) * self.warps_per_block
         self._register_files(registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
+        self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
         self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
         linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
         exists = np.tile((linear < launch.threads_per_block).reshape(-1, LANES), (len(self.blocks), 1))
@@ -56,6 +58,11 @@ class Machine:
         # Results of the latest reduction at a barrier, per block: threads with a true predicate, and the answer.
         self.barrier_result = np.zeros(len(self.blocks), np.uint32)
         self.clock = 0
+        # How often the barriers of each block have let go.
+        self.barrier_phases = np.zeros((BLOCK_BARRIERS, len(self.blocks)), np.int64)
+        # Barriers in shared memory, by block and address: how many phases have completed, and whether one just has.
+        self.phases: dict[tuple[int, int], int] = {}
+        self.phase_completed = False
         self.notes: set[str] = set()
 
     def _register_files(self, registers: tuple[int, int]) -> None:

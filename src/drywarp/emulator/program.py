@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import EmulationError
-from ..kernel.cfg import BasicBlock, ControlFlowGraph, ends_block
+from ..kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ..kernel.instruction import Instruction
 from ..kernel.operand import RZ, Register
+from ..kernel.registers import accessed
 from . import (
     atomics,
     bitwise,
     block_barriers,
+    bulk_copy,
     compare,
     control,
     convergence,
@@ -20,12 +22,14 @@ from . import (
     floating,
     half,
     integer,
+    mbarrier,
     memory_ops,
     special,
     surface_ops,
     tensor,
     texture_ops,
     warp_ops,
+    wgmma,
 )
 from .decode import Decoder, Step
 from .finish import Finish, build_finish
@@ -35,6 +39,7 @@ HANDLER_MODULES = (
     atomics,
     bitwise,
     block_barriers,
+    bulk_copy,
     compare,
     control,
     convergence,
@@ -43,12 +48,14 @@ HANDLER_MODULES = (
     floating,
     half,
     integer,
+    mbarrier,
     memory_ops,
     special,
     surface_ops,
     tensor,
     texture_ops,
     warp_ops,
+    wgmma,
 )
 """Modules whose import registers the handlers of the opcodes."""
 _CONVENTION_REGISTERS = 21
@@ -124,20 +131,30 @@ def _may_wait(instruction: Instruction) -> bool:
     names = instruction.modifiers
     # Not YIELD: the compiler puts one into any loop with atomics.
     if instruction.opcode == "NANOSLEEP":
-        return True
+        return "SYNCS" not in names
+    if instruction.opcode == "SYNCS":
+        return "PHASECHK" in names and "TRYWAIT" not in names
     if instruction.opcode.startswith("ATOM"):
         return "CAS" in names or "EXCH" in names or "CAST" in names
     return instruction.opcode in ("LDG", "LD", "LDS") and "STRONG" in names
 
 
+def _polls(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
+    """Whether a loop only looks at shared memory, as waits for a barrier there did before sm_90."""
+    body = [i for block in loop.blocks for i in instructions[cfg.blocks[block].start : cfg.blocks[block].end]]
+    return all(i.opcode == "LDS" for i in body if i.memory is not None or i.class_ == "barrier")
+
+
 def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph) -> frozenset[int]:
     """Blocks of the innermost loops that hold such instructions, inner loops left out."""
     spinning: set[int] = set()
+    arrives = any(i.opcode == "ATOMS" and "ARRIVE" in i.modifiers for i in instructions)
     for index, instruction in enumerate(instructions):
-        if _may_wait(instruction):
+        polls = arrives and instruction.opcode == "LDS"
+        if polls or _may_wait(instruction):
             block = cfg.block_of[index]
             loop = cfg.innermost_loop(block)
-            if loop is not None:
+            if loop is not None and (not polls or _polls(instructions, cfg, loop)):
                 spinning |= {b for b in loop.blocks if cfg.innermost_loop(b) == loop}
     return frozenset(spinning)
 
@@ -149,6 +166,9 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     """
     highest = [_CONVENTION_REGISTERS, 0]
     for instruction in instructions:
+        if instruction.class_ == "wgmma":
+            touched = accessed(instruction)
+            highest[0] = max(highest[0], *(index for file, index in touched.writes | touched.reads if file == "R"))
         for operand in instruction.operands:
             named = (operand, *(getattr(operand, part, None) for part in ("base", "register", "uniform", "descriptor")))
             for register in named:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.profile import AccessLog, WarpPath
+from ..kernel.profile import SPACE_GLOBAL, SYNC_COLUMNS, SYNC_KIND, SYNC_STEP, SYNC_WARP, AccessLog, WarpPath
 from .bits import LANES
 from .compiled.layout import (
     ACCESS_ROOM,
@@ -63,6 +63,7 @@ class Recorder:
             table=np.zeros(_FIRST_PATTERNS * _TABLE_FACTOR, np.int32),
             weights=WEIGHTS,
         )
+        self._syncs: list[list[int]] = []
         self.locate(self._places)
 
     def locate(self, places: npt.NDArray[np.int64]) -> None:
@@ -143,6 +144,37 @@ class Recorder:
         given = np.array([array.ctypes.data for array in rows], np.int64)
         note_rows(self._places, given, frame.rows, instruction, space)
 
+    def sync(self, warp: int, instruction: int, kind: int, barrier: int, phase: int) -> list[int]:
+        """Note that a warp of the wave signals or awaits a phase in the present step; the row, which may change."""
+        row = [self.first_warp + warp, int(self.state[STEPS]), instruction, kind, barrier, phase]
+        self._syncs.append(row)
+        return row
+
+    def rows(self, instruction: int, warp: int, addresses: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]) -> None:
+        """Note global accesses by one warp's copy, shape (requests, 32): a request is a row of pieces."""
+        self.make_room(0, len(addresses))
+        warps = np.full(len(addresses), warp, np.int64)
+        words = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)[:, 0]
+        rows = (warps, np.ascontiguousarray(addresses), np.ascontiguousarray(words))
+        given = np.array([array.ctypes.data for array in rows], np.int64)
+        note_rows(self._places, given, len(addresses), instruction, SPACE_GLOBAL)
+
+    def syncs(self, places: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int64]:
+        """All signals and waits as `Profile.syncs` has them, of the warps that `places` keeps (see `access_log`)."""
+        rows = np.array([row for row in self._syncs if row[SYNC_KIND]], np.int64).reshape(-1, SYNC_COLUMNS)
+        if not len(rows):
+            return rows
+        count = int(self.state[STEPS])
+        warp = self.log.step_warp[:count]
+        order, bounds = _by_warp(warp)
+        # A row tells how many steps of all warps there were; its own step is the warp's latest of these.
+        keys = warp[order].astype(np.int64) * (count + 1) + order
+        latest = np.searchsorted(keys, rows[:, SYNC_WARP] * (count + 1) + rows[:, SYNC_STEP]) - 1
+        rows[:, SYNC_STEP] = latest - bounds[rows[:, SYNC_WARP]]
+        if places is not None:
+            rows[:, SYNC_WARP] = places[rows[:, SYNC_WARP]]
+        return rows[rows[:, SYNC_WARP] >= 0]
+
     def access_log(self, places: npt.NDArray[np.int32] | None = None) -> AccessLog:
         """All accesses, ordered by warp and, within a warp, as issued.
 
@@ -164,9 +196,7 @@ class Recorder:
             masks=log.masks[:patterns].copy(),
         )
 
-    def paths(
-        self, warps: int, places: npt.NDArray[np.int32] | None = None
-    ) -> tuple[tuple[WarpPath, ...], list[int]]:
+    def paths(self, warps: int, places: npt.NDArray[np.int32] | None = None) -> tuple[tuple[WarpPath, ...], list[int]]:
         """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
         numbered, kept = _renumbered(self.log.step_warp[: int(self.state[STEPS])], places)
         order, bounds = _by_warp(numbered, warps)

@@ -18,7 +18,7 @@ from ..errors import EmulationError, EmulationLimitError, StarvationError
 from .decode import place
 from .finish import MOVED
 from .frame import Frame, FrameCache
-from .groups import EMPTY, FAR, RUN, WAITS_FOR, Groups
+from .groups import AT_PHASE, EMPTY, FAR, RUN, WAITS_FOR, Groups, PhaseWait
 from .limits import Limits
 from .machine import U32, Machine
 from .program import DecodedBlock, Program
@@ -31,6 +31,9 @@ _ROTATE_EVERY = 512
 
 CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
 WAITS = "threads wait for others in a loop, so counts depend on timing and are not exact"
+_MOST_TIMEOUTS = 64
+"""How often all waits for phases may run out of time, with no phase completing in between."""
+_TIMED_OUT = "waits for a phase of an mbarrier ran out of time while nothing else could run; counts are not exact"
 
 
 class Budget:
@@ -82,6 +85,7 @@ class Scheduler:
         self.others_wait = False
         self._next_other = int(FAR)
         self._step = 0
+        self._timeouts = 0
         self._standstill = Standstill(machine, self.groups)
         self._active = machine.live.copy()
         self._frame = self.frames.frame(self._active, 0)
@@ -131,9 +135,13 @@ class Scheduler:
 
     def _unlock(self) -> None:
         """Let lanes go on that wait for each other; raises EmulationError where there is no way out."""
-        if not self.groups.break_convergence():
+        if self._timeouts < _MOST_TIMEOUTS and self.groups.time_out_phases():
+            self._timeouts += 1
+            self.machine.notes.add(_TIMED_OUT)
+        elif self.groups.break_convergence():
+            self.machine.notes.add(CIRCLE)
+        else:
             raise EmulationError(self._deadlock())
-        self.machine.notes.add(CIRCLE)
 
     def refresh(self) -> None:
         """Look again at where the other groups stand, after some of them were let go."""
@@ -167,6 +175,7 @@ class Scheduler:
                 for step in block.steps:
                     step(frame)
                 pc = block.finish(self, frame)
+            self.release_phases(pc == MOVED)
             if pc == MOVED:
                 return
             if pc >= self._next_other or (
@@ -175,6 +184,17 @@ class Scheduler:
                 self.groups.pc[self.slots, self.warps] = pc
                 self.groups.stamp[self.slots, self.warps] = self._step
                 return
+
+    def release_phases(self, moved: bool) -> None:
+        """Where a phase has completed, let those go on that waited for it; `moved`: the batch is no more."""
+        if not self.machine.phase_completed:
+            return
+        self.machine.phase_completed = False
+        self._timeouts = 0
+        if self.groups.phase_waits:
+            self.groups.release_phases()
+            if not moved:
+                self.refresh()
 
     def _run_gathered(self, block: DecodedBlock, frame: Frame) -> int:
         block.touched.gather(frame)
@@ -222,6 +242,14 @@ class Scheduler:
         some = rest != 0
         if some.any():
             self.groups.add(warps[some], pc, rest[some])
+
+    def park_for_phases(self, words: U32, pc: int, waits: Sequence[PhaseWait | None]) -> int:
+        """Let lanes wait for phases of barriers in shared memory, a word and a wait per warp of the batch."""
+        self.park(words, pc, AT_PHASE, 0)
+        for slot, warp, wait in zip(self.slots.tolist(), self.warps.tolist(), waits, strict=True):
+            if wait is not None:
+                self.groups.phase_waits[slot, warp] = wait
+        return MOVED
 
     def place(self, pc: int, words: U32, parts: Sequence[tuple[U32, int, Any]]) -> None:
         """Send the batch to `pc` in groups: `words` and the lanes of no part together, each part on its own.

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
+from ..errors import EmulationError, UsageError
 from ..kernel.cfg import build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch import Buffer, Launch
 from ..kernel.profile import Profile, SampledBlock
 from ..kernel.sampling import Sampling
+from ..kernel.tensor_map import TensorMap
 from ..kernel.texture import Texture
-from .constants import ConstantBanks, build_banks
+from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
 from .decode import Decoder
 from .externals import HEAP, HEAP_BYTES, needs_heap
 from .grid_barrier import AREA, AREA_BYTES, WHOLE_GRID_NOTE, uses_grid_barrier
@@ -64,6 +65,12 @@ class Session:
     """
 
     def __init__(self, kernel: Kernel, launch: Launch, limits: Limits, compiled: bool = True) -> None:
+        if kernel.resources.cluster != (1, 1, 1):
+            extents = "x".join(map(str, kernel.resources.cluster))
+            raise EmulationError(
+                f"{kernel.name}: __cluster_dims__ of {extents}: blocks of a cluster that share their memory are not"
+                " modelled, only clusters of one block"
+            )
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self.memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel))
         self._local_bytes = _local_bytes(kernel)
@@ -179,6 +186,7 @@ class Session:
             steps=sum(self._steps[block] for block in chosen),
             notes=tuple(sorted({*self._notes, *([note] if note else [])})),
             sampling=sampling,
+            syncs=recorder.syncs(places),
         )
         return Emulation(profile, self.banks, self.memory)
 
@@ -226,10 +234,10 @@ def _local_bytes(kernel: Kernel) -> int:
 
 
 def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
-    """Name, ordinal and content of the launch's buffers, those of textures included."""
+    """Name, ordinal and content of the launch's buffers, those of textures and tensor maps included."""
     names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
     names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
-    found = [(n, a.buffer if isinstance(a, Texture) else a) for n, a in enumerate(launch.arguments)]
+    found = [(n, a.buffer if isinstance(a, Texture | TensorMap) else a) for n, a in enumerate(launch.arguments)]
     buffers = [(names[n], n, buffer) for n, buffer in found if isinstance(buffer, Buffer)]
     textures = [(name, value.buffer) for name, value in launch.constants.items() if isinstance(value, Texture)]
     return buffers + [(name, len(names) + n, buffer) for n, (name, buffer) in enumerate(textures)]
@@ -238,7 +246,8 @@ def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
 def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
     """Areas of device memory that the driver brings, by name and bytes."""
     areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
-    return [*areas, (AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else areas
+    areas += [(AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
+    return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas
 
 
 def _indirect_targets(kernel: Kernel) -> list[int]:

@@ -111,6 +111,36 @@ def _uniform_predicates(d: Decoder, i: Instruction) -> Step:
     return move
 
 
+@opcode("USETMAXREG", "TRY_ALLOC DEALLOC CTAPOOL")
+def _register_pool(d: Decoder, i: Instruction) -> Step:
+    """Registers handed from warps to others of the block: whoever asks for some gets them."""
+    puts = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
+
+    def ask(f: Frame) -> None:
+        for put in puts:
+            put(f, np.True_)
+
+    return ask
+
+
+@opcode("RPCMOV", "32")
+def _counter_move(d: Decoder, i: Instruction) -> Step:
+    """Moves to and from the halves of a program counter register, which compilers use as a spare one."""
+    to, source = i.operands
+    if isinstance(to, Special):
+        half, value = to.name, d.word(source)
+
+        def save(f: Frame) -> None:
+            held = f.machine.program_counters[half][f.index]
+            held[...] = np.where(f.lanes(), value(f), held)
+
+        return save
+    if not isinstance(source, Special):
+        raise UnsupportedInstructionError(f"operands {i.text}")
+    put, name = d.put(to), source.name
+    return lambda f: put(f, f.machine.program_counters[name][f.index])
+
+
 @opcode("LEPC")
 def _program_counter(d: Decoder, i: Instruction) -> Step:
     """Code addresses are offsets in the kernel's section."""
@@ -139,7 +169,7 @@ def _trap(d: Decoder, i: Instruction) -> Step:
 
 @opcode(
     "NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL PREEXIT ACQBULK"
-    " WARPGROUPSET PMTRIG USETMAXREG UVIRTCOUNT",
+    " WARPGROUPSET PMTRIG UVIRTCOUNT UCGABAR_ARV",
     None,
 )
 def _no_effect(d: Decoder, i: Instruction) -> Step:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import UnsupportedInstructionError
 from ..kernel.instruction import Instruction
 from ..kernel.operand import Predicate, Register
-from .bits import LANE, LANES, pack
+from .bits import LANE, LANES, first_lane, pack
 from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .operands import ZERO, Value
@@ -153,4 +152,14 @@ def _transpose(d: Decoder, i: Instruction) -> Step:
 
 @opcode("ELECT")
 def _elect(d: Decoder, i: Instruction) -> Step:
-    raise UnsupportedInstructionError("election of a leader")
+    """One lane of those that execute with a true predicate learns that it is the one; the lowest."""
+    put, put_lane, test = d.put_predicate(i.operands[0]), d.put(i.operands[1]), d.predicate(i.operands[2])
+    old = d.word(i.operands[1])
+
+    def elect(f: Frame) -> None:
+        words = pack(f.spread(test(f)) & f.lanes())
+        lane = first_lane(words)[:, None]
+        put(f, (lane == _LANE) & (words != ZERO)[:, None])
+        put_lane(f, np.where((words != ZERO)[:, None], lane.astype(np.uint32), old(f)))
+
+    return elect

@@ -14,7 +14,7 @@ from .sass import Listing, parse_listing
 
 # Attributes of .nv.info: their numbers as they stand in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
-_REGCOUNT, _NUM_BARRIERS = 0x2F, 0x4C
+_REGCOUNT, _NUM_BARRIERS, _CLUSTER = 0x2F, 0x4C, 0x3D
 _RESERVED_SHARED = 1024
 """Bytes at the start of shared memory that sm_90 and later keep for the system in a section's size."""
 
@@ -114,6 +114,7 @@ def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> R
     if reserved and shared_size < reserved:
         reserved = 0 if shared is None else min(reserved, shared_size)
     max_threads = 0
+    cluster = (1, 1, 1)
     # CUBINs of CUDA 11 have the number of barriers in the section's flags, later ones an attribute.
     barriers = (text.flags >> 20) & 0x7F
     for attribute in _attributes(_payload(elf, f".nv.info.{name}")):
@@ -122,6 +123,8 @@ def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> R
             max_threads = x * y * z
         elif attribute.id == _NUM_BARRIERS:
             barriers = attribute.payload[0]
+        elif attribute.id == _CLUSTER and len(attribute.payload) >= 12:
+            cluster = struct.unpack_from("<III", attribute.payload)
     return Resources(
         registers=_per_kernel(elf, name, _REGCOUNT) or (text.info >> 24) & 0xFF,
         shared_bytes=shared_size - reserved,
@@ -131,6 +134,7 @@ def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> R
         spill_bytes=_spills(log, name),
         barriers=barriers,
         max_threads=max_threads,
+        cluster=cluster,
     )
 
 

@@ -24,7 +24,7 @@ _PREDICATE = re.compile(r"^([!~]?)(U?)P(\d+|T|R)((?:\.B\d)?)$")
 _CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
 _INTEGER = re.compile(r"^-?0x[0-9a-f]+$")
 _FLOAT = re.compile(r"^[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|INF|QNAN|SNAN)$")
-_NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
+_NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|gsb\d|Rpc\.\w+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
 _FLOAT_VALUES = {"INF": float("inf"), "QNAN": float("nan"), "SNAN": float("nan")}
 
 
@@ -93,9 +93,11 @@ _TERM = re.compile(r"^(U?)R(\d+|Z)((?:\.\w+)*)$")
 
 def _address(text: str) -> Address:
     descriptor = None
-    if match := re.match(r"^(?:g?desc|tmem)\[(UR\w+)\](.*)$", text):
+    marks: tuple[str, ...] = ()
+    if match := re.match(r"^(?:g?desc|tmem)\[(UR\w+)\]((?:\.\w+)*)(.*)$", text):
         descriptor = _register(match[1])
-        text = match[2] or "[RZ]"
+        marks = tuple(match[2].split(".")[1:])
+        text = match[3] or "[RZ]"
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         raise ValueError(f"address {text}")
@@ -123,7 +125,7 @@ def _address(text: str) -> Address:
             offset += int(addend, 16) if addend else 0
         else:
             raise ValueError(f"address term {term}")
-    return Address(base, wide, unsigned32, scale, uniform, uniform_wide, offset, descriptor, symbol)
+    return Address(base, wide, unsigned32, scale, uniform, uniform_wide, offset, descriptor, symbol, marks)
 
 
 def _terms(text: str) -> list[str]:

@@ -70,7 +70,8 @@ class Subsystem(_Section, frozen=True):
 class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
     """`[classes.NAME]`: λ, Λ and subsystem of an instruction class, in cycles.
 
-    A memory class gives λ per wavefront and no Λ: that depends on where the data is found.
+    A memory class gives λ per wavefront and no Λ: that depends on where the data is found. `bulk_copy` alone
+    gives one, which is what the copy engine adds to that.
     `read_latency` is Λ_read, after which the source registers are free again, where it is known.
     """
 

@@ -10,7 +10,7 @@ Scope = Literal["partition", "sm"]
 MEMORY_CLASSES = frozenset(
     (
         *("global_load", "global_store", "global_atomic", "local_load", "local_store"),
-        *("shared_load", "shared_store", "shared_atomic", "async_copy", "texture"),
+        *("shared_load", "shared_store", "shared_atomic", "async_copy", "bulk_copy", "texture"),
     )
 )
 """Classes whose λ is per wavefront and whose Λ follows from where the data is found."""
@@ -19,7 +19,8 @@ CLASS_NAMES = MEMORY_CLASSES | frozenset(
     (
         *("fp32", "fp32_compare", "fp16", "fp64", "int", "imad", "imad_wide", "shift", "move", "bit", "sfu"),
         *("convert", "convert_fast", "predicate", "vote", "shuffle", "reduce", "uniform", "special_register"),
-        *("branch", "convergence", "barrier", "fence", "nop", "tensor", "constant_load", "unknown"),
+        *("branch", "convergence", "barrier", "mbarrier", "fence", "nop", "tensor", "wgmma", "constant_load"),
+        "unknown",
     )
 )
 """Every instruction class of a machine-code kernel; a GPU that takes such kernels gives costs for all."""

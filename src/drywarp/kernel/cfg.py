@@ -15,7 +15,7 @@ from .instruction import Instruction
 from .operand import Label, Register
 
 _JUMPS = {"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "EXIT", "KILL"}
-_ENDS = _JUMPS | {"BSYNC", "WARPSYNC", "BAR", "BREAK", "YIELD", "ENDCOLLECTIVE", "NANOSLEEP"}
+_ENDS = _JUMPS | {"BSYNC", "WARPSYNC", "BAR", "UCGABAR_WAIT", "BREAK", "YIELD", "ENDCOLLECTIVE", "NANOSLEEP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def jump_target(instruction: Instruction) -> int | None:
 
 def ends_block(instruction: Instruction) -> bool:
     """Whether a warp may branch, split, merge or wait at this instruction."""
-    return instruction.opcode in _ENDS or (is_amd(instruction.opcode) and flow.ends_block(instruction.opcode))
+    if instruction.opcode in _ENDS or (is_amd(instruction.opcode) and flow.ends_block(instruction.opcode)):
+        return True
+    return instruction.opcode == "SYNCS" and "TRYWAIT" in instruction.modifiers
 
 
 def _successors(

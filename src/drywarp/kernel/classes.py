@@ -31,10 +31,12 @@ CLASSES: dict[str, str] = {
     "special_register": "reads of special registers",
     "branch": "branches, calls, returns, exits",
     "convergence": "convergence barriers and warp synchronisation",
-    "barrier": "thread-block barriers, and barriers in shared memory",
+    "barrier": "thread-block barriers",
+    "mbarrier": "barriers in shared memory: arrivals and waits",
     "fence": "memory fences and cache control",
     "nop": "instructions without effect, and scoreboard waits",
-    "tensor": "matrix multiply-accumulate",
+    "tensor": "matrix multiply-accumulate of a warp",
+    "wgmma": "matrix multiply-accumulate of a warp group, asynchronous",
     "constant_load": "loads from constant banks through registers",
     "global_load": "loads from global memory",
     "global_store": "stores to global memory",
@@ -44,7 +46,8 @@ CLASSES: dict[str, str] = {
     "shared_load": "loads from shared memory",
     "shared_store": "stores to shared memory",
     "shared_atomic": "atomics on shared memory",
-    "async_copy": "asynchronous copies from global to shared memory",
+    "async_copy": "asynchronous copies from global to shared memory, lane by lane",
+    "bulk_copy": "bulk and tensor copies between global and shared memory by the copy engine",
     "texture": "texture and surface accesses",
     "unknown": "an opcode that drywarp has no class for: counted with integer arithmetic",
 }
@@ -53,7 +56,7 @@ CLASSES: dict[str, str] = {
 UNKNOWN = "unknown"
 
 MEMORY_CLASSES = frozenset(
-    name for name in CLASSES if name.split("_")[0] in ("global", "local", "shared", "async", "texture")
+    name for name in CLASSES if name.split("_")[0] in ("global", "local", "shared", "async", "bulk", "texture")
 )
 
 _OPCODES: dict[str, str] = {
@@ -65,7 +68,7 @@ _OPCODES: dict[str, str] = {
     " IADD32I LOP32I SGXT BMSK ICMP VABSDIFF VABSDIFF4 IDP IDP4A ISET LOPX VHMNMX",
     "imad": "IMAD IMUL IMADSP IMAD32I",
     "shift": "SHF SHL SHR",
-    "move": "MOV MOV32I CS2R MOV64IUR",
+    "move": "MOV MOV32I CS2R MOV64IUR RPCMOV",
     "bit": "POPC FLO BREV",
     "sfu": "MUFU",
     "convert": "F2F F2I I2F FRND I2I",
@@ -80,11 +83,14 @@ _OPCODES: dict[str, str] = {
     "special_register": "S2R S2UR CS2UR LEPC",
     "branch": "BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT RTT BREAK JCAL",
     "convergence": "BSSY BSYNC BMOV WARPSYNC YIELD ENDCOLLECTIVE WARPGROUP ELECT",
-    "barrier": "BAR B2R UCGABAR_ARV UCGABAR_WAIT SYNCS ARRIVES",
-    "fence": "MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL",
-    "nop": "NOP DEPBAR LDGDEPBAR NANOSLEEP ACQBULK PREEXIT DEPBARU WARPGROUPSET LDTRAM PMTRIG SETCTAID"
+    "barrier": "BAR B2R UCGABAR_ARV UCGABAR_WAIT",
+    "mbarrier": "SYNCS ARRIVES",
+    "fence": "MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL UTMACCTL",
+    "nop": "NOP DEPBAR LDGDEPBAR UTMACMDFLUSH NANOSLEEP ACQBULK PREEXIT DEPBARU WARPGROUPSET LDTRAM PMTRIG SETCTAID"
     " SETLMEMBASE GETLMEMBASE",
-    "tensor": "HMMA IMMA DMMA BMMA HGMMA IGMMA QGMMA BGMMA QMMA OMMA",
+    "tensor": "HMMA IMMA DMMA BMMA QMMA OMMA",
+    "wgmma": "HGMMA IGMMA QGMMA BGMMA",
+    "bulk_copy": "UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF",
     "constant_load": "LDC",
     "texture": "TEX TLD TLD4 TMML TXD TXQ SULD SUST SUATOM SURED SUQUERY",
 }
@@ -94,17 +100,24 @@ _CLASS_OF = {op: name for name, ops in _OPCODES.items() for op in ops.split()}
 _SPACES = {"LDG": "global", "STG": "global", "LDS": "shared", "STS": "shared", "LDL": "local", "STL": "local",
            "LD": "generic", "ST": "generic", "ATOMG": "global", "REDG": "global", "RED": "global",
            "ATOM": "generic", "ATOMS": "shared", "REDS": "shared", "LDSM": "shared", "STSM": "shared",
-           "LDGSTS": "global", "UBLKCP": "global",
+           "LDGSTS": "global",
            **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST"), "texture")}  # fmt: skip
+_BULK = {"UTMALDG": "bulk_load", "UTMASTG": "bulk_store", "UTMAREDG": "bulk_reduction", "UBLKRED": "bulk_reduction"}
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 
 
 def memory_access(opcode: str, modifiers: tuple[str, ...]) -> MemoryAccess | None:
     """Space, kind and bytes per lane of a memory opcode; None for every other one.
 
-    The width of an atomic follows its type suffix. LDSM reads 16 bytes per addressed row. How wide a
-    texel is only its texture knows: a fetch counts as 4 bytes.
+    The width of an atomic follows its type suffix. LDSM reads 16 bytes per addressed row. Of a bulk copy
+    the accesses to global memory are told, 16 bytes each. How wide a texel is only its texture knows: a
+    fetch counts as 4 bytes.
     """
+    if opcode == "UBLKCP":
+        kind = {"S.G": "bulk_load", "G.S": "bulk_store"}.get(".".join(modifiers[:2]))
+        return MemoryAccess("global", kind, 16) if kind else None
+    if opcode in _BULK:
+        return MemoryAccess("global", _BULK[opcode], 16)
     space = _SPACES.get(opcode)
     if space is None:
         return None
@@ -128,10 +141,10 @@ def memory_access(opcode: str, modifiers: tuple[str, ...]) -> MemoryAccess | Non
 
 def class_of(opcode: str, modifiers: tuple[str, ...]) -> str:
     """The instruction class of an opcode with its modifiers; ``unknown`` where there is none."""
-    if opcode == "LDGSTS" or opcode.startswith("UBLK"):
+    if opcode == "LDGSTS":
         return "async_copy"
     access = memory_access(opcode, modifiers)
-    if access is not None and access.space != "texture":
+    if access is not None and access.space != "texture" and not access.kind.startswith("bulk"):
         space = "global" if access.space == "generic" else access.space
         suffix = "atomic" if access.kind in ("atomic", "reduction") else access.kind
         return f"{space}_{suffix}"
@@ -143,5 +156,10 @@ def class_of(opcode: str, modifiers: tuple[str, ...]) -> str:
 
 
 def is_barrier(instruction: Instruction) -> bool:
-    """Whether the warp waits here for the others of its thread block."""
-    return (instruction.opcode == "BAR" and "ARV" not in instruction.modifiers) or instruction.opcode == "s_barrier"
+    """Whether the warp waits here for the others of its thread block, where no number of threads is stated.
+
+    Of NVIDIA's cluster barrier, of clusters of one block, it is the second half.
+    """
+    if instruction.opcode == "BAR":
+        return "ARV" not in instruction.modifiers
+    return instruction.opcode in ("s_barrier", "UCGABAR_WAIT")

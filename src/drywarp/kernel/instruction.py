@@ -67,7 +67,8 @@ class MemoryAccess:
 
     `space` is one of ``global``, ``shared``, ``local``, ``generic``, ``constant``, ``texture``; `kind` one of
     ``load``, ``store``, ``atomic``, ``reduction`` (an atomic without a result) or ``copy`` (global to
-    shared). `width` is bytes per lane.
+    shared), and ``bulk_load``, ``bulk_store`` or ``bulk_reduction`` where the copy engine does it for a whole
+    box of data, between shared and global memory. `width` is bytes per lane; of a bulk copy's record, per column.
     """
 
     space: str

@@ -33,8 +33,9 @@ class Resources:
     `registers` per thread; `shared_bytes` static shared memory per block without the driver's
     reserve (`shared_reserved` holds that where the machine code addresses around it); `local_bytes`
     stack frame per thread; `spill_bytes` spill stores plus loads per thread, as the compiler reports
-    them, None where no compiler log exists; `max_threads` of `__launch_bounds__`, 0 if none.
-    `scalar_registers` per warp, 0 where the architecture has none.
+    them, None where no compiler log exists; `max_threads` of `__launch_bounds__`, 0 if none; `cluster` the
+    blocks of a cluster in x, y and z, of `__cluster_dims__`. `scalar_registers` per warp, 0 where the
+    architecture has none.
     """
 
     registers: int
@@ -44,6 +45,7 @@ class Resources:
     spill_bytes: int | None = None
     barriers: int = 0
     max_threads: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
     scalar_registers: int = 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from .tensor_map import TensorMap
     from .texture import Texture
 
 Dim3 = tuple[int, int, int]
@@ -60,7 +61,7 @@ class Scalar:
     text: str
 
 
-Argument: TypeAlias = "Buffer | Scalar | Texture"
+Argument: TypeAlias = "Buffer | Scalar | TensorMap | Texture"
 
 
 @dataclass(frozen=True)

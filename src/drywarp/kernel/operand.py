@@ -69,11 +69,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A memory operand: `[R2.64+UR4+0x10]`, `[R0.X4+0x100]`, `desc[UR4][R2.64]`.
+    """A memory operand: `[R2.64+UR4+0x10]`, `[R0.X4+0x100]`, `desc[UR4][R2.64]`, `gdesc[UR8].tnspB`.
 
     The address is base·scale + uniform + offset. `base_wide` and `uniform_wide` say that the text
     marks a 64-bit pair; `base_unsigned32` that a 32-bit base is zero-extended. `symbol` names a
-    relocation whose value belongs into the offset.
+    relocation whose value belongs into the offset. `marks` are the suffixes of a matrix descriptor.
     """
 
     base: Register | None = None
@@ -85,6 +85,7 @@ class Address:
     offset: int = 0
     descriptor: Register | None = None
     symbol: str = ""
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

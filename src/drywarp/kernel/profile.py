@@ -67,6 +67,13 @@ class AccessLog:
 
 
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
+SYNC_SIGNAL, SYNC_WAIT = 1, 2
+SYNC_WARP, SYNC_STEP, SYNC_INSTRUCTION, SYNC_KIND, SYNC_BARRIER, SYNC_PHASE = range(6)
+SYNC_COLUMNS = 6
+
+
+def _no_syncs() -> npt.NDArray[np.int64]:
+    return np.zeros((0, SYNC_COLUMNS), np.int64)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,12 @@ class Profile:
     `logged` is the share of each instruction's accesses that the log holds, shape (instructions,), where
     that is not all of them; the rest did likewise.
     `exact` is false where counts depend on timing (spin locks, clocks) or on blocks not sampled.
+
+    `syncs` says who waited for whom within a block, one row each, in execution order: the warp (as in
+    `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for what a phase of a barrier waits
+    for (an arrival, a copy of the copy engine) or SYNC_WAIT for a wait for it; the barrier, an address in
+    shared memory or ~n for barrier n of BAR; and the phase, counted from 0 (a wait for one that was over
+    from the start has -1). Barriers of the whole block leave no rows.
     """
 
     kernel: Kernel
@@ -91,6 +104,7 @@ class Profile:
     allocations: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     steps: int = 0
     notes: tuple[str, ...] = ()
+    syncs: npt.NDArray[np.int64] = field(default_factory=_no_syncs)
     logged: npt.NDArray[np.float64] | None = None
     sampling: Sampling | None = None
 

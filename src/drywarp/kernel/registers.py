@@ -30,7 +30,8 @@ class Accessed:
 
 _NO_RESULT = frozenset(
     "STG STS STL ST RED REDG REDS BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BAR BSSY BSYNC BREAK WARPSYNC NOP"
-    " DEPBAR LDGDEPBAR MEMBAR ERRBAR CCTL NANOSLEEP YIELD LDGSTS FENCE CGAERRBAR SUST ENDCOLLECTIVE BPT PREEXIT".split()
+    " DEPBAR LDGDEPBAR MEMBAR ERRBAR CCTL NANOSLEEP YIELD LDGSTS FENCE CGAERRBAR SUST ENDCOLLECTIVE BPT PREEXIT"
+    " UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH ARRIVES".split()
 )
 _SET_PREDICATES = {"ISETP": 2, "FSETP": 2, "DSETP": 2, "HSETP2": 2, "PLOP3": 2, "PSETP": 2, "UISETP": 2, "UPLOP3": 2,
                    "UPSETP": 2, "UFSETP": 2, "FCHK": 1, "R2P": 0}  # fmt: skip
@@ -51,6 +52,8 @@ def accessed(instruction: Instruction) -> Accessed:
         writes.update(_places(operand, _result_width(instruction)))
     for position, operand in enumerate(sources):
         reads.update(_places(operand, _source_width(instruction, operand, position)))
+    if instruction.class_ == "bulk_copy":
+        reads.update(_copied(instruction))
     if instruction.opcode == "R2P":
         writes.update(("P", n) for n in range(PREDICATES))
     if instruction.guard is not None:
@@ -121,7 +124,9 @@ def _result_width(instruction: Instruction) -> int:
         # The result type is named first, but for integers: F2I.S64.F64, I2F.F64.S32.
         wide = ("F64",) if opcode in ("F2F", "I2F", "FRND") else ("S64", "U64")
         return 2 if modifiers[:1] and modifiers[0] in wide else 1
-    return _tensor_widths(instruction)[0] if instruction.class_ == "tensor" else 1
+    if opcode == "SYNCS":
+        return 2
+    return _tensor_widths(instruction)[0] if instruction.class_ in ("tensor", "wgmma") else 1
 
 
 def _source_width(instruction: Instruction, operand: Operand, position: int) -> int:
@@ -144,12 +149,30 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
         return 2
     if instruction.class_ == "tensor":
         return _tensor_widths(instruction)[1 + min(position, 2)]
-    return 1
+    if instruction.class_ == "wgmma" and isinstance(operand, Register):
+        # Without the first operand in registers the descriptors come first.
+        return 4 if position == 0 else _tensor_widths(instruction)[0]
+    return 2 if opcode == "SYNCS" and "EXCH" in modifiers else 1
+
+
+def _copied(instruction: Instruction) -> Iterator[Place]:
+    """Uniform registers that a copy's memory operands name: places, barrier and coordinates."""
+    modifiers = instruction.modifiers
+    rank = next((int(m[0]) for m in modifiers if m in ("1D", "2D", "3D", "4D", "5D")), 0)
+    first = {"UTMALDG": 2 + rank, "UTMASTG": 1 + rank, "UTMAREDG": 1 + rank, "UTMAPF": rank}.get(instruction.opcode, 2)
+    memory = [o for o in instruction.operands if isinstance(o, Address) and o.uniform is not None]
+    for operand, width in zip(memory, (first, 2), strict=False):
+        if operand.uniform is not None:
+            yield from _places(operand.uniform, width)
 
 
 def _tensor_widths(instruction: Instruction) -> tuple[int, int, int, int]:
     """Registers of D, A, B and C of a matrix instruction."""
     modifiers = set(instruction.modifiers)
+    if instruction.class_ == "wgmma":
+        columns = int(instruction.modifiers[0].split("x")[1])
+        wide = columns // 4 if instruction.modifiers[1:2] == ("F16",) else columns // 2
+        return wide, 4, 0, wide
     if instruction.opcode == "DMMA":
         return 4, 2, 2, 4
     if instruction.opcode == "IMMA":
@@ -177,7 +200,8 @@ def _places(operand: Operand, width: int) -> Iterator[Place]:
             if register is not None:
                 yield from _places(register, 2 if wide else 1)
         if operand.descriptor is not None:
-            yield from _places(operand.descriptor, 2)
+            # One of memory, or two of matrices.
+            yield from _places(operand.descriptor, 2 if operand.base is not None or operand.uniform is not None else 4)
     elif isinstance(operand, Constant):
         for register in (operand.register, operand.bank_register):
             if register is not None:

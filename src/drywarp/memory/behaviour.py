@@ -19,6 +19,8 @@ from .stream import l1_hit_fractions
 from .table import RequestTable, request_table
 from .waves import WaveTotals, follow_waves, traffic_of
 
+_WRITING = ("store", "atomic", "reduction", "bulk_store", "bulk_reduction")
+
 EmulateBlocks = Callable[[range], "Profile | None"]
 """Runs whole blocks for their addresses; None where that would take too long."""
 
@@ -166,8 +168,8 @@ def _dram(
     emulate_blocks: EmulateBlocks | None,
 ) -> tuple[WaveTotals, str]:
     kinds = {i: ins.memory.kind for i, ins in enumerate(profile.kernel.instructions) if ins.memory}
-    reads = frozenset(i for i, kind in kinds.items() if kind != "store")
-    writes = frozenset(i for i, kind in kinds.items() if kind in ("store", "atomic", "reduction"))
+    reads = frozenset(i for i, kind in kinds.items() if kind not in ("store", "bulk_store"))
+    writes = frozenset(i for i, kind in kinds.items() if kind in _WRITING)
     blocks = profile.launch.blocks
     sampled = {sample.linear: number for number, sample in enumerate(profile.blocks)}
 
@@ -220,7 +222,8 @@ def _summary(
     shared = table.space == SPACE_SHARED
     wavefronts = float((table.units * weight)[shared].sum())
     ideal = float((table.ideal * weight)[shared].sum())
-    loads = sectors("load", "copy")
+    # The copy engine goes to the L2 past the L1.
+    cached = sectors("load", "copy")
     hits = sum(
         a.units * a.executions * a.l1_hit
         for i, a in accesses.items()
@@ -233,11 +236,11 @@ def _summary(
         notes = ("L2 and DRAM figures are an upper bound: no data is taken to be shared between blocks",)
     return MemoryBehaviour(
         accesses=accesses,
-        global_load_sectors=loads,
-        global_store_sectors=sectors("store"),
+        global_load_sectors=cached + sectors("bulk_load"),
+        global_store_sectors=sectors("store", "bulk_store"),
         shared_wavefronts=wavefronts,
         shared_conflict_degree=_rate(wavefronts, ideal),
-        l1_hit_rate=_rate(hits, loads),
+        l1_hit_rate=_rate(hits, cached),
         l2_hit_rate=_rate(max(0.0, at_l2 - fetched), at_l2),
         dram_read_bytes=sum(beyond.fetched.values()) * geometry.sector_bytes,
         dram_write_bytes=sum(beyond.written.values()) * geometry.sector_bytes,

@@ -16,6 +16,8 @@ from .table import active_lanes
 _MOST_REQUESTS = 400_000
 """Requests that one stream holds at most; a longer run is judged by its beginning."""
 
+_PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
+
 
 def l1_hit_fractions(
     profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry
@@ -25,14 +27,14 @@ def l1_hit_fractions(
     The blocks that share an SM in the first wave run interleaved, one request of each warp in turn.
     Where their requests are affine in the block index they are derived from the reference block, else
     sampled blocks stand for them; where there are fewer of those they get their share of the L1. Stores
-    write through and bring nothing in; atomics bypass the L1.
+    write through and bring nothing in; atomics and bulk copies bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))
     loads = np.array(
         [bool(i.memory and i.memory.kind in ("load", "copy") and _cached(i.modifiers)) for i in instructions]
     )
-    bypass = np.array([bool(i.memory and i.memory.kind in ("atomic", "reduction")) for i in instructions])
+    bypass = np.array([bool(i.memory and i.memory.kind in _PAST_L1) for i in instructions])
     rows, shift, order, share = _resident_rows(profile, affine, geometry)
     keep = ~bypass[profile.accesses.instruction[rows]]
     rows, shift, order = rows[keep], shift[keep], order[keep]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..bound import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+from ..bound import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
 
-MEMORY = ("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture", "async_copy")
+MEMORY = (
+    *("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture"),
+    *("async_copy", "bulk_copy"),
+)
 SHARED = ("shared_load", "shared_store", "shared_atomic")
-FLOATING = ("fp32", "fp16", "fp64", "tensor")
+FLOATING = ("fp32", "fp16", "fp64", "tensor", "wgmma")
 KINDS = ("computation", "fp", "sfu", "shared", "memory", "barrier")
 """What `BoundWorkload.kinds` may say; all but the last two are computation."""
 
@@ -64,9 +67,9 @@ def kind_of(workload: BoundWorkload, node: BoundNode) -> str:
     return "sfu" if name == "sfu" else "computation"
 
 
-def scoped(workload: BoundWorkload, node: BoundNode, ticks: float) -> float:
-    """A λ in cycles of the whole SM."""
-    inside = workload.subsystems[node.subsystem].scope == "partition"
+def scoped(workload: BoundWorkload, at: BoundNode | Level, ticks: float) -> float:
+    """A λ in cycles of the whole SM, of an instruction or of one of its visits."""
+    inside = workload.subsystems[at.subsystem].scope == "partition"
     return ticks / TICKS_PER_CYCLE / (workload.partitions if inside else 1)
 
 
@@ -104,6 +107,10 @@ def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
             total[2] += times * node.latency_ticks / TICKS_PER_CYCLE
         if kind in KINDS[:-2]:
             computing[node.subsystem] = computing.get(node.subsystem, 0.0) + times * lambda_
+            for level in node.levels:  # the tensor core and the shared memory of a warp-group product
+                if level.subsystem != node.subsystem:
+                    cycles = times * scoped(workload, level, level.lambda_ticks)
+                    computing[level.subsystem] = computing.get(level.subsystem, 0.0) + cycles
         for level in node.levels if kind == "memory" else ():
             levels[level.subsystem] = levels.get(level.subsystem, 0.0) + times * level.lambda_ticks / TICKS_PER_CYCLE
     own = kinds["memory"]

@@ -35,7 +35,7 @@ def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float
     """Λ_app in cycles, the replacement of the block included."""
     total = sum(kind.weight for kind in workload.block_types)
     # Without barriers a warp does not notice the others of its block: each path is scheduled once.
-    joined = any(node.barrier for path in workload.paths for node in path.nodes)
+    joined = workload.synchronises or any(node.barrier for path in workload.paths for node in path.nodes)
     known: dict[tuple[int, ...], int] = {}
 
     def lone(paths: tuple[int, ...]) -> int:

@@ -17,7 +17,16 @@ NO_SIGN = (1 << 62) - 1
 # A node's costs. RESOURCE is that of partition 0; the others follow where PER_PARTITION is set.
 RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)
 READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASON, BUSY_REASON = range(8, 16)
-NODE_COLUMNS = 16
+# What it does to phases (`phases.py`).
+SYNC, AFTER_SLOT, AWAIT_REASON = range(16, 19)
+NODE_COLUMNS = 19
+
+# A phase of a block's barriers: signals that are missing, and when the latest of those so far came.
+MISSING, COMPLETE_AT = range(2)
+
+# Of each warp: its next event, and the phase that it awaits (-1: none).
+EVENT, AT_PHASE = range(2)
+MEETING_COLUMNS = 2
 
 # A loop end: the place that the next turn begins at, turns, nesting, the loop end to look at after the last turn, and
 # at which level its turns are watched for a steady state (0: not at all).
@@ -25,8 +34,8 @@ LOOP_START, LOOP_COUNT, LOOP_DEPTH, LOOP_OUTER, LOOP_LEVEL = range(5)
 LOOP_COLUMNS = 5
 
 # A level's visit.
-LEVEL_RESOURCE, LEVEL_LAMBDA, LEVEL_TAIL, LEVEL_PER_PARTITION = range(4)
-LEVEL_COLUMNS = 4
+LEVEL_RESOURCE, LEVEL_LAMBDA, LEVEL_TAIL, LEVEL_PER_PARTITION, LEVEL_QUEUES = range(5)
+LEVEL_COLUMNS = 5
 
 # A block slot: warps that have not ended, warps at the barrier, the last one's tick, the last end of a warp,
 # when there is room for another block, and the running block's number on this SM (-1: none).

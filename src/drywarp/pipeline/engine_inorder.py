@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..bound import BoundWorkload
-from .columns import AFTER, COUNTED, DONE, IN_ORDER_COLUMNS, NEVER, PLACE
+from .columns import AFTER, COUNTED, DONE, IN_ORDER_COLUMNS, MEETING_COLUMNS, NEVER, PLACE
 from .policies import Policy
 from .program import Tables
 from .recurrence import ANY
@@ -29,6 +29,8 @@ class InOrder:
         self.todo = np.zeros(workload.warps_per_block, dtype=np.int64)
         self.slot_ready = np.zeros((warps, tables.slots), dtype=np.int64)
         self.slot_reason = np.zeros((warps, tables.slots), dtype=np.int64)
+        self.meetings = np.zeros((warps, MEETING_COLUMNS), dtype=np.int64)
+        self.phases = np.zeros((len(state.slots), tables.needed.shape[1], 2), dtype=np.int64)
         described = warps * (6 + tables.slots + tables.depth) + state.words if len(state.watch) else 0
         self.words = np.zeros(described, dtype=np.int64)
 
@@ -55,6 +57,9 @@ class InOrder:
                 tables.path_from,
                 tables.block_paths,
                 self.kinds,
+                tables.events,
+                tables.events_from,
+                tables.needed,
                 self.warps,
                 self.ready,
                 self.resource,
@@ -65,6 +70,8 @@ class InOrder:
                 self.todo,
                 self.slot_ready,
                 self.slot_reason,
+                self.meetings,
+                self.phases,
                 state.slots,
                 state.parts,
                 state.free,

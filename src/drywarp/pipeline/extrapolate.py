@@ -94,7 +94,7 @@ def _attempt(
     workload: BoundWorkload, share: Share, limit: int, stalls: bool, program: Program
 ) -> SimulationResult | None:
     """The exact result where jumps make it affordable."""
-    if len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS:
+    if workload.synchronises or (len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS):
         return None
     if not workload.in_order and program.nodes(min(share.resident, share.blocks)) > ATTEMPT_NODES:
         return None
@@ -104,6 +104,8 @@ def _attempt(
 def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool = True) -> SimulationResult:
     """An estimate of `share`, of more warp instructions than `budget`, from simulating no more than about that."""
     total = instructions(workload, share.blocks)
+    if workload.synchronises:  # turns left out of one warp's loop would be missed by another's
+        return _fewer_blocks(workload, share, budget, stalls)
     scale = budget / 3 / total
     short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
     first, second = instructions(short, share.blocks), instructions(longer, share.blocks)

@@ -17,11 +17,14 @@ from .columns import (
     ALIVE,
     ARRIVED,
     AT_BARRIER,
+    AT_PHASE,
+    AWAIT_REASON,
     BARRIER,
     BEFORE,
     BLOCK,
     BUSY_REASON,
     CANDIDATE,
+    COMPLETE_AT,
     COUNTED,
     DEPENDENT_REASON,
     DONE,
@@ -42,6 +45,7 @@ from .columns import (
     LOOP_LEVEL,
     LOOP_OUTER,
     LOOP_START,
+    MISSING,
     NEVER,
     NEXT,
     NEXT_BLOCK,
@@ -68,6 +72,7 @@ from .columns import (
     SPELL_START,
     STALE,
     STALL,
+    SYNC,
     TOTAL,
     VALVE,
     WAIT,
@@ -78,6 +83,7 @@ from .columns import (
 )
 from .compiled import loop, step
 from .observe_inorder import observe
+from .phases import begin_phases, resume, signal
 from .steps import end_block, end_warp, forget_changes, issued_in, occupy, start_block, take_room
 
 PRIORITY = (1 << PRIORITY_BITS) - 1
@@ -177,9 +183,10 @@ def _write_down(
 def run_in_order(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, greedy: bool, order: int, cycle: int,
     nodes: Any, waits: Any, levels: Any, positions: Any, loops: Any, nest: Any, path_from: Any, block_paths: Any,
-    block_types: Any, warps: Any, ready: Any, resource: Any,
+    block_types: Any, events: Any, events_from: Any, needed: Any, warps: Any, ready: Any, resource: Any,
     rank: Any, at_rank: Any, age: Any, counters: Any, todo: Any,
-    slot_ready: Any, slot_reason: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
+    slot_ready: Any, slot_reason: Any, meetings: Any, phases: Any,
+    slots: Any, parts: Any, free: Any, busy: Any, changed: Any,
     pending: Any, pending_from: Any, warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
     clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
@@ -230,6 +237,7 @@ def run_in_order(
                         slot_ready[w, slot] = 0
                     todo[i] = w
                 left = per_block
+                begin_phases(b, kind, per_block, block_paths, events_from, needed, meetings, phases)
                 start_block(b, tick, per_block, partitions, order, slots, blocks, parts, rank, at_rank, clock)
                 launches += 1
                 if watching and (b == leading or launches > 4 * len(slots)):
@@ -322,6 +330,26 @@ def run_in_order(
                 warps[w, DONE] = max(warps[w, DONE], completion, tick)
                 todo[0] = w
                 left = 1
+                if nodes[node, SYNC] != 0:
+                    opened = signal(w, b, node, tick, completion, nodes, slot_ready, events, meetings, phases)
+                    if meetings[w, AT_PHASE] >= 0:
+                        # It goes on with the others that await a phase, or when that is complete.
+                        warps[w, WAITING] = node
+                        left = 0
+                    if opened:
+                        for i in range(per_block):
+                            v = b * per_block + i
+                            phase = meetings[v, AT_PHASE]
+                            if phase >= 0 and phases[b, phase, MISSING] == 0:
+                                meetings[v, AT_PHASE] = -1
+                                at = warps[v, WAITING]
+                                goes_on = max(phases[b, phase, COMPLETE_AT], tick) + nodes[at, LATENCY]
+                                resume(
+                                    v, goes_on, nodes[at, AWAIT_REASON], False, record, nodes, positions, warps,
+                                    slot_ready, slot_reason, stalls, table,
+                                )  # fmt: skip
+                                todo[left] = v
+                                left += 1
         # Warps of block slot b that go on or end; the end of one may open a barrier for others.
         while True:
             while left > 0:
@@ -342,29 +370,13 @@ def run_in_order(
             for i in range(per_block):
                 w = b * per_block + i
                 node = warps[w, WAITING]
-                if node < 0:
+                if node < 0 or meetings[w, AT_PHASE] >= 0:
                     continue
-                warps[w, WAITING] = -1
-                resume = opens + nodes[node, LATENCY]
-                slot = nodes[node, SETS]
-                if slot >= 0 and resume > slot_ready[w, slot]:
-                    slot_ready[w, slot] = resume
-                    slot_reason[w, slot] = AT_BARRIER
-                warps[w, DONE] = max(warps[w, DONE], resume)
-                if record:
-                    table[warps[w, RECORD], 5] = resume
-                if accounting:
-                    # Time at the barrier is the next instruction's; where there is none, its own.
-                    counted = warps[w, COUNTED]
-                    if warps[w, PLACE] < warps[w, END]:
-                        node = positions[warps[w, PLACE], 0]
-                        counted = max(counted, warps[w, AFTER])
-                        stalls[node, WAIT] += counted - warps[w, COUNTED]
-                    stalls[node, AT_BARRIER] += max(0, resume - counted)
-                    warps[w, COUNTED] = max(resume, counted)
-                if resume >= warps[w, AFTER]:
-                    warps[w, AFTER] = resume
-                    warps[w, REASON] = AT_BARRIER
+                # Time at the barrier is the next instruction's; where there is none, its own.
+                resume(
+                    w, opens + nodes[node, LATENCY], AT_BARRIER, True, record, nodes, positions, warps, slot_ready,
+                    slot_reason, stalls, table,
+                )  # fmt: skip
                 todo[left] = w
                 left += 1
         end_block(b, launch_ticks, slots, clock)

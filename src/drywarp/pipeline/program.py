@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from ..bound import SYNC_AWAITS, BoundNode, BoundPath, BoundWorkload, Item, Repeat
 from ..errors import UsageError
 from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
-from .reasons import REASONS, busy_reason, dependent_reason
+from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
 
 
@@ -41,6 +41,11 @@ class Tables:
     loop_levels: int
     """The highest level of a loop: how many long ones lie in each other."""
     slots: int
+    events: Ticks
+    events_from: Ticks
+    """Where each path's events begin."""
+    needed: Ticks
+    """Per block type and phase: the signals that complete it."""
     paths_nodes: tuple[tuple[int, int], ...]
 
 
@@ -82,8 +87,22 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
         depth=depth,
         loop_levels=max((level for nest in nests for level, _ in nest), default=0),
         slots=max((path.slots for path in workload.paths), default=0),
+        events=np.array([e for path in workload.paths for e in path.events], dtype=np.int64),
+        events_from=np.cumsum([0, *(len(path.events) for path in workload.paths)], dtype=np.int64),
+        needed=_needed(workload),
         paths_nodes=tuple(names),
     )
+
+
+def _needed(workload: BoundWorkload) -> Ticks:
+    """Signals of each phase by block type: those of all its warps' paths together."""
+    phases = max((len(path.signals) for path in workload.paths), default=0)
+    table = np.zeros((len(workload.block_types), phases), dtype=np.int64)
+    for row, kind in zip(table, workload.block_types, strict=True):
+        for path in kind.paths:
+            signals = workload.paths[path].signals
+            row[: len(signals)] += np.array(signals, dtype=np.int64)
+    return table
 
 
 def _table(rows: list[list[int]], columns: int) -> Ticks:
@@ -95,12 +114,12 @@ def _nest(nests: list[tuple[tuple[int, int], ...]], depth: int, column: int) -> 
 
 
 def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
-    slots = (*node.waits, node.sets, node.sets_read)
+    slots = (*node.waits, node.sets, node.sets_read, node.after)
     if any(slot >= path.slots for slot in slots) or any(slot < 0 for slot in node.waits):
         raise UsageError(f"instruction {node.instruction}: a dependence slot outside 0..{path.slots - 1}")
     if any(not 0 <= index < subsystems for index in (node.subsystem, *(level.subsystem for level in node.levels))):
         raise UsageError(f"instruction {node.instruction}: a subsystem outside 0..{subsystems - 1}")
-    if node.barrier and (node.levels or node.async_result):
+    if (node.barrier or node.sync & SYNC_AWAITS) and (node.levels or node.async_result):
         raise UsageError(f"instruction {node.instruction}: a barrier visits no memory level and is not asynchronous")
 
 
@@ -109,7 +128,8 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
     waits.extend(dict.fromkeys(node.waits))
     for level in node.levels:
         inside = int(workload.subsystems[level.subsystem].scope == "partition")
-        levels.append([level.subsystem * workload.partitions, level.lambda_ticks, level.tail_ticks, inside])
+        where = level.subsystem * workload.partitions
+        levels.append([where, level.lambda_ticks, level.tail_ticks, inside, int(level.queues)])
     return [
         node.subsystem * workload.partitions,
         node.lambda_ticks,
@@ -127,6 +147,9 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
         int(workload.subsystems[node.subsystem].scope == "partition"),
         REASONS.index(dependent_reason(node)),
         REASONS.index(busy_reason(node)),
+        node.sync,
+        node.after,
+        REASONS.index(await_reason(node)),
     ]
 
 

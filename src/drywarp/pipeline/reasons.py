@@ -14,6 +14,8 @@ order, each part beginning where the one before ended and none reaching beyond t
    last one's λ is not over, or its limit of outstanding instructions is reached): `busy_reason`. While the
    subsystem would take it, but the valve is shut or another warp goes first: ``not_selected``.
 
+Where P awaits some of its block's warps (`phases.py`), the time until it goes on is P's own.
+
 The first instruction has no P: its time since the launch is of the fifth kind. After its last
 instruction a warp is ``selected`` for a cycle too, is at the ``barrier`` if that was one, and else in
 ``drain`` until its results are there: time of that last instruction.
@@ -42,6 +44,7 @@ REASONS = (
     "drain",
     "tex_throttle",
     "membar",
+    "gmma",
 )
 """By code; the names are Nsight Compute's stall reasons.
 
@@ -49,10 +52,10 @@ In an execution profile ``selected`` stands where nothing held the instruction b
 warp, at its launch. ``drain`` is no instruction's reason there.
 """
 
-_L1TEX = ("global", "local", "texture", "async_copy", "mem")
+_L1TEX = ("global", "local", "texture", "async_copy", "bulk_copy", "mem")
 """Beginnings of the names of classes that go through the L1TEX unit; ``mem`` is the papers' memory class."""
 
-_MIO = ("shared", "sfu", "shuffle", "reduce", "special_register", "constant_load", "bit", "barrier")
+_MIO = ("shared", "sfu", "shuffle", "reduce", "special_register", "constant_load", "bit", "barrier", "mbarrier")
 """Those of classes that go through the memory input/output queue, with special functions as NVIDIA says."""
 
 _MIO_EXACT = ("convert",)
@@ -64,11 +67,18 @@ _VARIABLE = ("fp64",)
 
 def dependent_reason(node: BoundNode) -> str:
     """What waiting for this node's result is called: fixed latencies count as ``wait``."""
+    if node.class_ == "wgmma":
+        return "gmma"
     if node.levels or node.class_.startswith(_L1TEX):
         return "long_scoreboard"
     if node.class_ == "fence":
         return "membar"
     return "short_scoreboard" if _is_mio(node.class_) or node.class_ in _VARIABLE else "wait"
+
+
+def await_reason(node: BoundNode) -> str:
+    """What waiting at this node for some warps of the block is called."""
+    return "barrier" if node.class_ == "barrier" else dependent_reason(node)
 
 
 def busy_reason(node: BoundNode) -> str:

@@ -98,11 +98,16 @@ def try_share(
         raise UsageError(
             f"an execution profile of {total} warp instructions is too large; the most is {LARGEST_PROFILE}"
         )
-    steady = None if profile else steady
+    if workload.synchronises and not workload.in_order:
+        raise UsageError("warps that wait for some others of their block cannot issue out of program order")
+    # The description of a state has no phases.
+    steady = None if profile or workload.synchronises else steady
     state = State.fresh(workload, tables, share, total if profile else 0, stalls, cycle, spells, steady)
     if not Runner(_engine(program, kinds, state), state, kinds, steady).run():
         return None
     issued = int(state.clock[ISSUED]) + state.jumped
+    if issued != total and workload.synchronises:
+        raise UsageError("warps wait for a phase of a barrier that never completes: their paths do not fit together")
     if issued != total:
         raise UsageError(f"the simulated time leaves the range of {NEVER} ticks; check the latencies")
     ran = int(state.clock[NEXT_BLOCK])

@@ -1,6 +1,4 @@
-"""Compiled steps that the in-order and the dataflow loop share, inlined into both.
-
-"""
+"""Compiled steps that the in-order and the dataflow loop share, inlined into both."""
 
 from __future__ import annotations
 
@@ -27,6 +25,7 @@ from .columns import (
     LEVEL_FROM,
     LEVEL_LAMBDA,
     LEVEL_PER_PARTITION,
+    LEVEL_QUEUES,
     LEVEL_RESOURCE,
     LEVEL_TAIL,
     LEVEL_TO,
@@ -172,9 +171,10 @@ def visit_levels(
         if levels[level, LEVEL_PER_PARTITION] != 0:
             resource += partition
         cost = levels[level, LEVEL_TAIL] if tail else levels[level, LEVEL_LAMBDA]
-        if free[resource] > tick:
-            tick = free[resource]
-        free[resource] = tick + cost
+        start = max(tick, free[resource])
+        free[resource] = start + cost
+        if levels[level, LEVEL_QUEUES] != 0:
+            tick = start
         busy[resource] += cost
         changed[resource] = 1
     return tick

@@ -117,7 +117,7 @@ def _synchronise_warp(row: Row, i: Instruction) -> None:
 def _block_barrier(row: Row, i: Instruction) -> None:
     _only_unguarded(row)
     known = [row.known(o) for o in i.operands if not isinstance(o, Predicate)]
-    if None in known:
+    if None in known or len(known) > 1:  # who meets where not all of the block need to is noted
         refuse()
     number, threads = ([value or 0 for value in known] + [0, 0])[:2]
     row[OP], row[IMM], row[IMM2] = BLOCK_BARRIER, number & 15, threads

@@ -109,9 +109,7 @@ def prepare() -> None:
 class CompiledScheduler(Scheduler):
     """Runs one wave to its end, most of it compiled. The record and the state of the run are the recorder's."""
 
-    def __init__(
-        self, machine: Machine, program: Program, table: Table, recorder: Recorder, budget: Budget
-    ) -> None:
+    def __init__(self, machine: Machine, program: Program, table: Table, recorder: Recorder, budget: Budget) -> None:
         super().__init__(machine, program, recorder, budget)
         self.table = table
         state = self.state = recorder.state
@@ -176,12 +174,14 @@ class CompiledScheduler(Scheduler):
             step = self.table.step(int(state[AT]))
             frame = self._begin()
             step.run(frame)
+            self.release_phases(moved=False)
             self._end()
             state[AT] += 1
         elif why == NEEDS_END:
             end = self.table.end(int(state[AT]))
             frame = self._begin()
             pc = end.run(self, frame)
+            self.release_phases(moved=pc == MOVED)
             self._end()
             state[PC], state[MODE] = (state[PC], CHOOSE) if pc == MOVED else (pc, NEXT)
         elif why == NEEDS_RELEASE:

@@ -1,0 +1,331 @@
+"""Bulk and tensor copies against NumPy: dimensions, permutations, borders, reductions, and the record of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drywarp.arguments import make_launch
+from drywarp.emulator import emulate
+from drywarp.errors import EmulationError
+from drywarp.frontends.cuda import compile_cuda
+from drywarp.kernel.profile import SPACE_GLOBAL
+from drywarp.tensor_maps import tensor_map
+
+from .support import run
+
+ARCHES = ("sm_90", "sm_100", "sm_120")
+RNG = np.random.default_rng(11)
+PREFACE = """#include <cuda.h>
+#include <cstdint>
+__device__ uint32_t at(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ void begin(uint64_t* b, uint32_t bytes) { if (threadIdx.x == 0) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(b)));
+  asm volatile("fence.mbarrier_init.release.cluster;");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(bytes) : "memory"); } }
+__device__ void wait(uint64_t* b) { int p;
+  do asm volatile("{.reg .pred P; mbarrier.try_wait.parity.shared::cta.b64 P, [%1], 0; selp.s32 %0, 1, 0, P;}"
+    : "=r"(p) : "r"(at(b)) : "memory"); while (!p); }
+__device__ void finish() {
+  asm volatile("cp.async.bulk.commit_group;"); asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_bulk_copies_there_and_back(arch):
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(const uint4* in, uint4* out) {
+      __shared__ alignas(128) uint4 s[96]; __shared__ uint64_t b; begin(&b, sizeof s); __syncthreads();
+      const uint4* from = in + 96 * blockIdx.x;
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+          :: "r"(at(s)), "l"(from), "r"((uint32_t)sizeof s), "r"(at(&b)) : "memory");
+      wait(&b); s[threadIdx.x].x += 1;
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();
+      if (threadIdx.x == 0) { asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+          :: "l"(out + 96 * blockIdx.x), "r"(at(s)), "r"((uint32_t)sizeof s) : "memory"); finish(); } }"""
+    )
+    data = RNG.integers(0, 2**31, 3 * 96 * 4).astype(np.uint32)
+    got = run(source, 3, 96, data, np.zeros_like(data), arch=arch)
+    want = data.copy()
+    want[::4] += 1
+    np.testing.assert_array_equal(got.buffer("out"), want)
+    # A copy of 1536 bytes is three requests of 32 pieces of 16 bytes each way, by one warp.
+    log = got.profile.accesses
+    copies = [i for i, ins in enumerate(got.profile.kernel.instructions) if ins.opcode == "UBLKCP"]
+    assert len(copies) == 2
+    for index in copies:
+        rows = np.flatnonzero(log.instruction == index)
+        assert len(rows) == 9
+        assert (log.space[rows] == SPACE_GLOBAL).all()
+        assert (log.masks[log.pattern[rows]] == 0xFFFFFFFF).all()
+        np.testing.assert_array_equal(np.diff(np.sort(log.base[rows])), 512)
+
+
+def test_bulk_copy_within_shared_memory():
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(uint4* out) {
+      __shared__ alignas(128) uint4 s[32], t[32]; __shared__ uint64_t b; begin(&b, 512); s[threadIdx.x].y = threadIdx.x;
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+          :: "r"(at(t)), "r"(at(s)), "r"(512), "r"(at(&b)) : "memory");
+      wait(&b); out[threadIdx.x].y = t[threadIdx.x].y; }"""
+    )
+    got = run(source, 1, 32, np.zeros(128, np.uint32), arch="sm_90").buffer("out")
+    np.testing.assert_array_equal(got.reshape(32, 4)[:, 1], np.arange(32))
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "operation"),
+    [
+        ("add.f32", "f4", np.add), ("add.noftz.f16", "f2", np.add), ("add.f64", "f8", np.add),
+        ("add.u32", "u4", np.add), ("min.s32", "i4", np.minimum), ("max.s64", "i8", np.maximum),
+        ("and.b32", "u4", np.bitwise_and), ("xor.b64", "u8", np.bitwise_xor), ("min.f16", "f2", np.minimum),
+    ],
+)  # fmt: skip
+def test_bulk_reductions(form, dtype, operation):
+    source = (
+        PREFACE
+        + f"""extern "C" __global__ void k(const uint4* in, uint4* out) {{
+      __shared__ alignas(128) uint4 s[32]; s[threadIdx.x] = in[threadIdx.x];
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();
+      if (threadIdx.x == 0) {{ asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.{form} [%0], [%1], %2;"
+          :: "l"(out), "r"(at(s)), "r"(512) : "memory"); finish(); }} }}"""
+    )
+    kind = np.dtype(dtype)
+    size = 512 // kind.itemsize
+    a, b = (RNG.integers(0, 500, size).astype(kind) for _ in range(2))
+    words = a.view(np.uint32), b.view(np.uint32)
+    got = run(source, 1, 32, words[0], words[1].copy(), arch="sm_90").buffer("out")
+    np.testing.assert_array_equal(got.view(kind), operation(b, a))
+
+
+def tensor_kernel(rank: int, bytes_: int, operation: str = "") -> str:
+    """Loads a box per block and stores it to `out` as shared memory has it, or into another tensor."""
+    coordinates = ", ".join(f"%{2 + d}" for d in range(rank))
+    places = ", ".join(f'"r"(c[{d}])' for d in range(rank))
+    map_ = "const __grid_constant__ CUtensorMap"
+    names = "uint8_t* out" if not operation else f"{map_} to"
+    load = (
+        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        f" [%0], [%1, {{{coordinates}}}], [%{2 + rank}];"
+    )
+    store = f"cp{'.reduce' if operation != 'store' else ''}.async.bulk.tensor.{rank}d.global.shared::cta"
+    store += f"{'.' + operation if operation != 'store' else ''}.tile.bulk_group [%0, {{"
+    store += ", ".join(f"%{1 + d}" for d in range(rank)) + f"}}], [%{1 + rank}];"
+    end = f"for (int i = threadIdx.x; i < {bytes_}; i += 32) out[{bytes_} * blockIdx.x + i] = s[i];"
+    if operation:
+        issue = f'asm volatile("{store}" :: "l"(&to), {places}, "r"(at(s)) : "memory");'
+        end = f"if (threadIdx.x == 0) {{ {issue} finish(); }}"
+    return (
+        PREFACE
+        + f"""extern "C" __global__ void k({map_} from, const int* where, {names}) {{
+      extern __shared__ __align__(1024) uint8_t s[]; __shared__ uint64_t b; begin(&b, {bytes_}); __syncthreads();
+      int c[{rank}]; for (int d = 0; d < {rank}; ++d) c[d] = where[{rank} * blockIdx.x + d];
+      if (threadIdx.x == 0)
+        asm volatile("{load}" :: "r"(at(s)), "l"(&from), {places}, "r"(at(&b)) : "memory");
+      wait(&b); {end} }}"""
+    )
+
+
+def boxes(tensor: np.ndarray, box: tuple[int, ...], where: np.ndarray, step=None, outside=0) -> np.ndarray:
+    """The boxes at coordinates listed fastest first, as NumPy has them; outside the tensor the filling."""
+    step = step or (1,) * tensor.ndim
+    found = []
+    for corner in where[:, ::-1]:
+        index = np.meshgrid(*(c + np.arange(0, e, s) for c, e, s in zip(corner, box, step, strict=True)), indexing="ij")
+        inside = np.all([(i >= 0) & (i < n) for i, n in zip(index, tensor.shape, strict=True)], axis=0)
+        values = np.full(inside.shape, outside, tensor.dtype)
+        values[inside] = tensor[tuple(i[inside] for i in index)]
+        found.append(values)
+    return np.stack(found)
+
+
+def load(tensor: np.ndarray, where: np.ndarray, arch: str = "sm_90", **options) -> np.ndarray:
+    """Run the loading kernel; the boxes' bytes as they lie in shared memory, shape (blocks, bytes)."""
+    made = tensor_map(tensor, **options)
+    size = int(np.prod([-(-e // s) for e, s in zip(made.box, made.element_strides, strict=True)])) * made.element_bytes
+    kernel = compile_cuda(tensor_kernel(tensor.ndim, size), arch=arch)
+    out = np.zeros(size * len(where), np.uint8)
+    arguments = {"from": made, "where": where.astype(np.int32), "out": out}
+    launch = make_launch(kernel, (len(where), 1, 1), (32, 1, 1), arguments, dynamic_shared=-(-size // 1024) * 1024)
+    return emulate(kernel, launch, blocks="all").buffer("out").reshape(len(where), size)
+
+
+CASES = {
+    "1 dimension": ((400,), (64,), "f4", [[0], [128], [380], [-8], [400]]),
+    "2 dimensions": ((40, 96), (16, 64), "f2", [[0, 0], [32, 24], [64, 30], [-16, -3], [96, 0], [7, 1]]),
+    "2 dimensions of bytes": ((20, 48), (8, 32), "u1", [[0, 0], [16, 13], [33, -5]]),
+    "3 dimensions": ((6, 10, 32), (2, 4, 16), "f4", [[0, 0, 0], [16, 8, 5], [-4, -1, -1], [20, 3, 2]]),
+    "5 dimensions": ((2, 3, 4, 5, 16), (1, 2, 2, 3, 8), "i8", [[0, 0, 0, 0, 0], [8, 3, 3, 2, 1], [4, -1, 2, 1, 1]]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tensor_loads(name):
+    shape, box, dtype, where = CASES[name]
+    tensor = RNG.integers(1, 100, shape).astype(dtype)
+    got = load(tensor, np.array(where), box=box)
+    want = boxes(tensor, box, np.array(where))
+    np.testing.assert_array_equal(got.view(dtype).reshape(want.shape), want)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_tensor_load_on_each_architecture(arch):
+    tensor = RNG.random((24, 64), dtype=np.float32)
+    where = np.array([[0, 0], [48, 20]])
+    got = load(tensor, where, arch, box=(8, 32))
+    np.testing.assert_array_equal(got.view(np.float32).reshape(2, 8, 32), boxes(tensor, (8, 32), where))
+
+
+@pytest.mark.parametrize("swizzle", [32, 64, 128])
+def test_permuted_boxes(swizzle):
+    """A row of a box is as wide as the pattern; piece p of 128-byte line l lies at p xor l, within the pattern."""
+    columns = swizzle // 2
+    tensor = np.arange(50 * 160, dtype=np.int16).reshape(50, 160).view(np.float16)
+    where = np.array([[32, 3], [160 - columns // 2 // 8 * 8, 40]])
+    got = load(tensor, where, box=(24, columns), swizzle=swizzle)
+    plain = boxes(tensor.view(np.int16), (24, columns), where).view(np.uint8).reshape(2, -1, 16)
+    want = np.empty_like(plain)
+    for piece in range(plain.shape[1]):
+        line, place = divmod(piece, 8)
+        want[:, 8 * line + (place ^ line % (swizzle // 16))] = plain[:, piece]
+    np.testing.assert_array_equal(got, want.reshape(2, -1))
+
+
+def test_every_second_element_and_views_of_a_buffer():
+    tensor = RNG.integers(0, 1000, (30, 64)).astype(np.int32)
+    where = np.array([[8, 2], [60, 27]])
+    got = load(tensor, where, box=(10, 32), step=(3, 2))
+    want = boxes(tensor, (10, 32), where, step=(3, 2))
+    np.testing.assert_array_equal(got.view(np.int32).reshape(want.shape), want)
+    view = tensor.reshape(-1)[: 20 * 80].reshape(20, 80)[:, :72]
+    got = load(tensor, where, box=(4, 16), shape=(20, 72), strides=(80,))
+    np.testing.assert_array_equal(got.view(np.int32).reshape(2, 4, 16), boxes(view, (4, 16), where))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("f2", 0x7FFF), ("f4", 0x7FFFFFFF)])
+def test_nan_outside(dtype, bits):
+    tensor = np.ones((4, 16), dtype)
+    got = load(tensor, np.array([[8, 2]]), box=(4, 16), nan=True).view(f"u{np.dtype(dtype).itemsize}").reshape(4, 16)
+    assert (got[2:] == bits).all()
+    assert (got[:, 8:] == bits).all()
+    assert (got[:2, :8] == np.ones(1, dtype).view(got.dtype)).all()
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "function"),
+    [
+        ("store", "f2", lambda old, new: new),
+        ("add", "f4", np.add),
+        ("min", "i4", np.minimum),
+        ("max", "u4", np.maximum),
+        ("or", "u4", np.bitwise_or),
+        ("add", "f2", np.add),
+    ],
+)
+@pytest.mark.parametrize("swizzle", [0, 64])
+def test_tensor_stores_and_reductions(operation, dtype, function, swizzle):
+    """Boxes go from one tensor to the same place in another; what hangs over its border is dropped."""
+    kind = np.dtype(dtype)
+    box = (8, 64 // kind.itemsize)
+    a, b = (RNG.integers(0, 200, (20, 96)).astype(kind) for _ in range(2))
+    where = np.array([[0, 0], [48, 16], [80, 8], [-8, -2]])
+    kernel = compile_cuda(tensor_kernel(2, 512, operation), arch="sm_90")
+    maps = {name: tensor_map(t, box=box, swizzle=swizzle) for name, t in (("from", a), ("to", b.copy()))}
+    launch = make_launch(
+        kernel, (4, 1, 1), (32, 1, 1), {**maps, "where": where.astype(np.int32)}, dynamic_shared=1024
+    )  # fmt: skip
+    got = emulate(kernel, launch, blocks="all").buffer("to")
+    want = b.copy()
+    for x, y in where:
+        rows = slice(max(y, 0), max(y + 8, 0))
+        columns = slice(max(x, 0), max(x + box[1], 0))
+        want[rows, columns] = function(want[rows, columns], a[rows, columns])
+    np.testing.assert_array_equal(got, want)
+
+
+def test_the_record_of_a_tensor_copy():
+    """A box of 16 rows of 128 bytes is 128 pieces in four requests of four rows; at a border fewer."""
+    tensor = RNG.random((40, 96), dtype=np.float32)
+    made = tensor_map(tensor, box=(16, 32))
+    kernel = compile_cuda(tensor_kernel(2, 2048), arch="sm_90")
+    where = np.array([[32, 8], [64, 30]], np.int32)
+    launch = make_launch(
+        kernel, (2, 1, 1), (32, 1, 1), {"from": made, "where": where, "out": np.zeros(4096, np.uint8)},
+        dynamic_shared=2048,
+    )  # fmt: skip
+    profile = emulate(kernel, launch, blocks="all").profile
+    log = profile.accesses
+    index = next(i for i, ins in enumerate(kernel.instructions) if ins.opcode == "UTMALDG")
+    start = profile.allocations["from"][0]
+    for block, rows_inside in ((0, 16), (1, 10)):
+        rows = np.flatnonzero((log.instruction == index) & (log.warp == block))
+        lanes = (log.masks[log.pattern[rows]][:, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
+        addresses = (log.base[rows, None] + log.offsets[log.pattern[rows]])[lanes]
+        x, y = where[block].tolist()
+        want = [start + (384 * (y + r) + 4 * x) + 16 * p for r in range(rows_inside) for p in range(8)]
+        assert sorted(addresses.tolist()) == sorted(want)
+
+
+def failing(source: str, match: str, *arguments, **options) -> None:
+    with pytest.raises(EmulationError, match=match):
+        run(PREFACE + source, 1, 32, *arguments, arch="sm_90", **options)
+
+
+BULK = """extern "C" __global__ void k(const uint8_t* in, int from, int to, int size) {
+  __shared__ alignas(128) uint8_t s[512]; __shared__ uint64_t b; begin(&b, size); __syncthreads();
+  if (threadIdx.x == 0)
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+      :: "r"(at(s) + to), "l"(in + from), "r"(size), "r"(at(&b)) : "memory");
+  wait(&b); }"""
+
+
+def test_copies_that_leave_their_memory_are_errors():
+    data = np.zeros(1024, np.uint8)
+    failing(BULK, "512 bytes out of bounds at address .*, block .* thread .*in of 1024 bytes", data, 768, 0, 512)
+    failing(BULK, "out of bounds at shared address", data, 0, 256, 512)
+    failing(BULK, "global address .* expected a multiple of 16", data, 8, 0, 64)
+    failing(BULK, "shared address .* expected a multiple of 16", data, 0, 4, 64)
+
+
+def test_a_map_that_is_none_is_an_error():
+    source = """extern "C" __global__ void k(const CUtensorMap* maps) {
+      __shared__ alignas(128) uint8_t s[512]; __shared__ uint64_t b; begin(&b, 512); __syncthreads();
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2}], [%3];" :: "r"(at(s)), "l"(maps), "r"(0), "r"(at(&b)) : "memory");
+      wait(&b); }"""
+    failing(source, "expected one passed by value", np.zeros(128, np.uint8))
+
+
+def test_the_standard_librarys_copies():
+    """cuda::memcpy_async with a barrier, and cuda::ptx, in the words of the library."""
+    source = """#include <cuda/barrier>
+    #include <cuda/ptx>
+    extern "C" __global__ void k(const int* in, int* out) {
+      using Barrier = cuda::barrier<cuda::thread_scope_block>;
+      __shared__ alignas(16) int s[256]; __shared__ alignas(Barrier) unsigned char room[sizeof(Barrier)];
+      Barrier& b = *reinterpret_cast<Barrier*>(room);
+      if (threadIdx.x == 0) { init(&b, blockDim.x); cuda::ptx::fence_proxy_async(cuda::ptx::space_shared); }
+      __syncthreads();
+      Barrier::arrival_token token;
+      if (threadIdx.x == 0) {
+        cuda::memcpy_async(s, in, cuda::aligned_size_t<16>(sizeof s), b);
+        token = cuda::device::barrier_arrive_tx(b, 1, 0);
+      } else token = b.arrive();
+      b.wait(std::move(token));
+      for (int i = threadIdx.x; i < 256; i += blockDim.x) s[i] *= 3;
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, out, s, sizeof s);
+        cuda::ptx::cp_async_bulk_commit_group();
+        cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
+      } }"""
+    data = np.arange(256, dtype=np.int32)
+    got = run(source, 1, 64, data, np.zeros_like(data), arch="sm_90", entry="k").buffer("out")
+    np.testing.assert_array_equal(got, 3 * data)
