@@ -24,7 +24,9 @@ ALLOWED: dict[str, set[str]] = {
     "counted_waits": {"bound"},
     # Counters of outstanding accesses as dependences, for AMD machine code.
     "outstanding": {"kernel"},
-    "workload": {"kernel", "bound", "counted_waits", "outstanding", "errors"},
+    # Phases of barriers that some warps of a block signal and others await.
+    "meetings": {"kernel", "bound"},
+    "workload": {"kernel", "bound", "counted_waits", "meetings", "outstanding", "errors"},
     # Follows code without running it; what an opcode computes, and which blocks are sampled, is the emulator's.
     "static": {"kernel", "emulator", "errors"},
     "binding": {"kernel", "hardware", "memory", "workload", "bound", "errors"},
@@ -43,7 +45,8 @@ ALLOWED: dict[str, set[str]] = {
     "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
     "textures": {"kernel", "errors"},
-    "arguments": {"kernel", "errors", "textures"},
+    "tensor_maps": {"kernel", "errors"},
+    "arguments": {"kernel", "errors", "tensor_maps", "textures"},
     "objects": {"arguments", "kernel", "errors", "textures"},
     "static_api": {"arguments", "errors", "frontends", "hardware", "kernel", "ready", "static"},
     "specialise": {"arguments", "errors", "frontends", "kernel"},
@@ -90,7 +93,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "__main__": {"cli"},
     # The public names, loaded on first use.
-    "__init__": {"api", "errors", "hardware", "objects", "result"},
+    "__init__": {"api", "errors", "hardware", "objects", "result", "tensor_maps"},
 }
 """Room (folder or module of the package) to the rooms that it may import."""
 

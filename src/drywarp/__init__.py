@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from .hardware import Gpu, gpu_names, load_gpu
     from .objects import surface, texture
     from .result import Analysis
+    from .tensor_maps import tensor_map
 
 _HOMES = {
     "Analysis": "result", "Options": "api", "analyze": "api", "DrywarpError": "errors",
-    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects", "texture": "objects",
+    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects",
+    "tensor_map": "tensor_maps", "texture": "objects",
 }  # fmt: skip
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "gpu_names",
     "load_gpu",
     "surface",
+    "tensor_map",
     "texture",
 ]
 

@@ -83,7 +83,7 @@ def _facts(analysis: Analysis) -> Table:
         f"{count_text(memory.global_store_sectors)} stored",
     )
     degree = memory.shared_conflict_degree
-    conflicts = "no shared memory" if degree is None else f"bank conflict degree {degree:.2f}"
+    conflicts = "no shared accesses" if degree is None else f"bank conflict degree {degree:.2f}"
     table.add_row(
         "", f"hit rates: L1 {percent_text(memory.l1_hit_rate)}, L2 {percent_text(memory.l2_hit_rate)}; {conflicts}"
     )
