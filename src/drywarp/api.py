@@ -55,7 +55,6 @@ TRACE_POINTS = 240
 """Intervals of an occupancy trace at most."""
 
 
-
 def analyze(
     source: object,
     *,

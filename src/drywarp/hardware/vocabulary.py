@@ -25,7 +25,7 @@ CLASS_NAMES = MEMORY_CLASSES | frozenset(
 )
 """Every instruction class of a machine-code kernel; a GPU that takes such kernels gives costs for all."""
 
-AMD_CLASS_NAMES = CLASS_NAMES - {"predicate", "vote", "reduce", "convergence"}
+AMD_CLASS_NAMES = CLASS_NAMES - {"predicate", "vote", "reduce", "convergence", "mbarrier", "wgmma", "bulk_copy"}
 """Those that AMD machine code has instructions of."""
 
 TENSOR_TYPES = (
