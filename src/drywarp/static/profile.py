@@ -146,6 +146,10 @@ class _Walker:
         notes: set[str] = set()
         if any(i.memory is not None and i.memory.space == "texture" for i in self.kernel.instructions):
             notes.add("textures and surfaces: which texels are fetched is not followed; memory figures leave them out")
+        if any(i.class_ == "bulk_copy" for i in self.kernel.instructions):
+            notes.add("the copy engine: what it copies is not followed; memory figures leave it out")
+        if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
+            notes.add("barriers in shared memory: nobody is taken to wait there")
         size = max(_WAVE_WARPS // per_block, 1)
         for start in range(0, len(samples), size):
             linear = [number for number, _ in samples[start : start + size]]

@@ -22,7 +22,7 @@ from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions
-from .steps import guarded, safely, unknown_step, value_step
+from .steps import guarded, phase_step, safely, unknown_step, value_step
 from .wide_loads import wide_loads
 
 
@@ -130,7 +130,7 @@ class Nvidia(NvidiaWords):
         code = self._codes.get(block)
         if code is None:
             body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
-            if body and ends_block(body[-1]):
+            if body and ends_block(body[-1]) and body[-1].opcode != "SYNCS":
                 body = body[:-1]
             steps = [step for i in body if (step := self._step(i)) is not None]
             code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
@@ -139,7 +139,7 @@ class Nvidia(NvidiaWords):
     def _step(self, i: Instruction) -> Step | None:
         number = i.pc // 16
         needed = number in self._needed
-        step = convergence_step(self._decoder, i)
+        step = convergence_step(self._decoder, i) or phase_step(self._decoder, i)
         if step is None and i.memory is not None:
             step = self.memory.step(i, needed)
         elif step is None and needed:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks
+from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks, parameter_bytes
 from ...kernel.kernel import Kernel
 from ...kernel.launch import Buffer, Launch, Scalar
+from ...kernel.tensor_map import MAP_BYTES, TensorMap
 from ...kernel.texture import Texture
-from ..parameters import StaticLaunch
+from ..parameters import StaticLaunch, slot
 from ..words import DATA, Flags
 
 _USER_BANK = 3
@@ -21,8 +22,11 @@ _STACK_BYTES = 1 << 16
 
 
 def _without_textures(launch: Launch) -> Launch:
-    """The launch with zeros for the handles of textures and surfaces, which no address is made of."""
-    arguments = tuple(Scalar(bytes(8), "0") if isinstance(a, Texture) else a for a in launch.arguments)
+    """The launch with zeros for textures, surfaces and tensor maps: no address is made of them."""
+    sizes = {Texture: 8, TensorMap: MAP_BYTES}
+    arguments = tuple(
+        Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TensorMap) else a for a in launch.arguments
+    )
     constants = {name: value for name, value in launch.constants.items() if not isinstance(value, Texture)}
     return replace(launch, arguments=arguments, constants=constants)
 
@@ -34,7 +38,14 @@ class StaticBanks:
         launch = _without_textures(given.launch)
         regions = [SimpleNamespace(start=start) for start, _ in _buffers(given)]
         # Only addresses are asked of the memory.
-        memory: Any = SimpleNamespace(regions=regions, image=SimpleNamespace(start=given.image))
+        # Parameters of which code takes the address lie in the last slot of all.
+        in_memory = SimpleNamespace(start=slot(len(given.places) + 2))
+        memory: Any = SimpleNamespace(
+            regions=regions,
+            image=SimpleNamespace(start=given.image),
+            region_named=lambda name: in_memory,
+            bytes_of=lambda region: np.zeros(parameter_bytes(kernel), np.uint8),
+        )
         self.words: ConstantBanks = build_banks(kernel, launch, memory, _STACK_BYTES)
         self._flags: dict[int, Flags] = {}
         for parameter, flag in zip(kernel.parameters, given.flags, strict=True):

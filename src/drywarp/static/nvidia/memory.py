@@ -61,7 +61,7 @@ class MemorySteps:
     def step(self, i: Instruction, needed: bool) -> Step:
         """The step of one instruction; `needed` says whether its result is."""
         assert i.memory is not None
-        if i.memory.space == "texture":
+        if i.memory.space == "texture" or i.class_ == "bulk_copy":
             return self._result(i)
         operands = [replace(o, symbol="") for o in i.operands if isinstance(o, Address)]
         try:

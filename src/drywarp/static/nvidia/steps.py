@@ -139,6 +139,21 @@ def guarded(d: StaticDecoder, i: Instruction, step: Step, counts: npt.NDArray[np
     return run
 
 
+def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
+    """A look at a barrier in shared memory, whose phase is always taken to be complete; None for other opcodes."""
+    if i.opcode != "SYNCS" or "PHASECHK" not in i.modifiers or not isinstance(i.operands[0], Predicate):
+        return None
+    put = d.writer(i.operands[0])
+    file, index = ("UP" if i.operands[0].uniform else "P"), i.operands[0].index
+
+    def complete(batch: Batch) -> None:
+        put(batch, np.True_)
+        if index != PT:
+            batch.put_flags(FILES[file], index, np.uint16(0))
+
+    return complete
+
+
 def safely(step: Step, otherwise: Step) -> Step:
     """A step that falls back to another where numbers that were made up lead the emulator's function astray."""
 

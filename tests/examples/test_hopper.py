@@ -1,0 +1,72 @@
+"""The tile pipeline of Hopper's asynchronous units: copy engine, barriers in shared memory, warp-group products."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import drywarp
+from drywarp.arguments import make_launch
+from drywarp.emulator import emulate
+from drywarp.errors import DrywarpError
+from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.result import Analysis
+
+PATH = Path(__file__).parents[2] / "examples" / "hopper" / "wgmma_tile.cu"
+ROWS, COLUMNS, DEPTH = 256, 256, 64  # of two blocks, and of a tile
+
+
+def arguments(tiles: int) -> dict[str, object]:
+    rng = np.random.default_rng(9)
+    k = tiles * DEPTH
+    a, b = (rng.integers(-8, 9, (n, k)).astype(np.float16) / 8 for n in (ROWS, COLUMNS))
+    return {
+        "A": drywarp.tensor_map(a, box=(128, 64), swizzle=128),
+        "B": drywarp.tensor_map(b, box=(256, 64), swizzle=128),
+        "C": np.zeros((ROWS, COLUMNS), np.float16),
+        "n": COLUMNS,
+        "k": k,
+    }
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(2, 5), (4, 1), (4, 6)])
+def test_the_pipeline_multiplies(stages: int, tiles: int) -> None:
+    given = arguments(tiles)
+    a, b = (given[name].buffer.array.astype(np.float64) for name in "AB")  # type: ignore[attr-defined]
+    kernel = compile_cuda(PATH, arch="sm_90a", options=CudaOptions({"STAGES": str(stages)}))
+    run = emulate(kernel, make_launch(kernel, (1, 2, 1), (384, 1, 1), given, dynamic_shared=197632), blocks="all")
+    # Sixty-fourths below 2^14: every partial sum is exact in single precision.
+    np.testing.assert_array_equal(run.buffer("C"), (a @ b.T).astype(np.float16))
+    assert not [note for note in run.profile.notes if "not exact" in note]
+
+
+def answer(static: bool) -> Analysis:
+    given = arguments(tiles=8)
+    return drywarp.analyze(PATH, gpu="h100", grid=(1, 2), block=384, args=given, shared=197632, static=static)
+
+
+def test_the_simulation_has_its_subsystems() -> None:
+    found = answer(static=False)
+    used = found.prediction.utilization
+    assert used is not None
+    assert min(used[name] for name in ("tma", "tensor", "shared", "l2", "dram")) > 0.01
+    # Two blocks copy 8 tiles of 128 x 64 and 256 x 64 halves each, in sectors of 32 bytes.
+    assert found.memory.global_load_sectors == 2 * 8 * (128 + 256) * 64 * 2 / 32
+    # 8 tiles of four steps, two products each, on 8 warps of each block.
+    assert found.by_class["wgmma"] == 2 * 8 * 4 * 2 * 8
+
+
+def test_without_data_it_counts_the_same() -> None:
+    emulated, followed = answer(static=False), answer(static=True)
+    assert followed.by_class == emulated.by_class
+    assert {"copy engine", "shared memory"} <= {
+        words for note in followed.notes for words in ("copy engine", "shared memory") if words in note
+    }
+    assert followed.time_s < emulated.time_s
+
+
+def test_it_needs_hopper() -> None:
+    with pytest.raises(DrywarpError, match="sm_90"):
+        drywarp.analyze(PATH, gpu="a100")
