@@ -128,7 +128,7 @@ class _Costs:
         fetch = self.access.shared_ticks(moved)
         tensor = self.index[self.gpu.classes["tensor"].subsystem]
         product = to_ticks(busy)
-        return busy, (Level(self.index["shared"], fetch, fetch), Level(tensor, product, product))
+        return busy, (Level(self.index["async_shared"], fetch, fetch), Level(tensor, product, product))
 
     def _stall(self, node: Node, cost: ClassCost) -> float:
         """Cycles until the warp's next instruction; after an AMD GPU's branch that is taken, Λ."""
@@ -221,7 +221,7 @@ class MemoryCosts:
         far = 1 - behaviour.l2_hit
         latency = engine + self.l2_latency * (1 - far) + self.dram_latency * far
         taken = self.shared_ticks(moved)
-        visited = [Level(self.index["shared"], taken, taken, queues=False)]
+        visited = [Level(self.index["async_shared"], taken, taken, queues=False)]
         if moved:
             visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
         if to_dram := (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes:

@@ -51,7 +51,7 @@ def test_the_simulation_has_its_subsystems() -> None:
     found = answer(static=False)
     used = found.prediction.utilization
     assert used is not None
-    assert min(used[name] for name in ("tma", "tensor", "shared", "l2", "dram")) > 0.01
+    assert min(used[name] for name in ("tma", "tensor", "async_shared", "l2", "dram")) > 0.01
     # Two blocks copy 8 tiles of 128 x 64 and 256 x 64 halves each, in sectors of 32 bytes.
     assert found.memory.global_load_sectors == 2 * 8 * (128 + 256) * 64 * 2 / 32
     # 8 tiles of four steps, two products each, on 8 warps of each block.
