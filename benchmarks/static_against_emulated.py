@@ -50,16 +50,16 @@ def main() -> None:
     if arguments[:1] == ["--gpu"]:
         gpu, arguments = arguments[1], arguments[2:]
     examples = [Path(a) for a in arguments] or sorted((ROOT / "examples").glob("*.cu"))
-    names = ("instructions", "loads", "stores", "shared", "DRAM")
-    print(f"{gpu}: static over emulated")
-    print(f"| {'example':16} | " + " | ".join(names) + " | without arguments: " + " | ".join(names) + " |")
+    names = ("instr.", "loads", "stores", "shared", "DRAM")
+    print(f"| {gpu} | given: " + " | ".join(names) + " | no arguments: " + " | ".join(names) + " |")
+    print("|---" * (1 + 2 * len(names)) + "|")
     for example in examples:
         emulated = figures(bind_kernel(example, gpu=gpu))
         static = figures(bind_kernel(example, gpu=gpu, options=Options(static=True)))
         assumed = figures(without_arguments(example, gpu))
         cells = [ratio(s, e) for s, e in zip(static, emulated, strict=True)]
         cells += [ratio(s, e) for s, e in zip(assumed, emulated, strict=True)]
-        print(f"| {example.stem:16} | " + " | ".join(cells) + " |", flush=True)
+        print(f"| {example.stem} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

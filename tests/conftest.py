@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="rewrite the golden reports instead of comparing")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_nvcc() -> Iterator[None]:
+    """What NVRTC refuses stays refused, whatever compilers this machine has; tests of nvcc say so themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRYWARP_NVCC", "off")
+        yield

@@ -15,10 +15,13 @@ ROOT = Path(drywarp.__file__).parent
 BOUND_SIDE = {"bound", "errors"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    # Where things are kept between runs, and machine code among them.
+    "folders": set(),
+    "stored_code": {"folders"},
     "kernel": {"errors"},
     "hardware": {"errors"},
     "bound": {"errors"},
-    "frontends": {"kernel", "errors"},
+    "frontends": {"kernel", "errors", "folders"},
     "emulator": {"kernel", "errors"},
     "memory": {"kernel", "hardware", "errors"},
     "counted_waits": {"bound"},
@@ -32,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "binding": {"kernel", "hardware", "memory", "workload", "bound", "errors"},
     # Real kernels on GPUs of the papers.
     "table_binding": {"binding", "bound", "errors", "hardware", "kernel", "memory", "workload"},
-    "pipeline": BOUND_SIDE,
+    "pipeline": BOUND_SIDE | {"stored_code"},
     "models": BOUND_SIDE | {"pipeline"},
     # What the parts of an answer are: types, no machinery.
     "result": {"kernel", "models", "pipeline", "static", "errors"},
@@ -41,6 +44,9 @@ ALLOWED: dict[str, set[str]] = {
     "workloads": {"frontends", "kernel", "memory", "hardware", "binding", "bound", "errors"},
     "ready": {"bound", "emulator", "hardware", "kernel", "memory", "models", "static", "workload"},
     "measured": {"binding", "errors", "kernel", "memory", "models", "ready", "result"},
+    # What emulations found, kept on disk.
+    "emulations": {"__version__", "frontends", "kernel", "memory", "stored_code"},
+    "long_loops": {"emulator", "errors", "kernel", "static"},
     "whole_blocks": {"emulator", "errors", "kernel"},
     "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
@@ -52,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "specialise": {"arguments", "errors", "frontends", "kernel"},
     "tuning": {"errors", "ready"},
     "api": {
-        *("assemble", "measured", "ready", "specialise", "tuning", "whole_blocks"),
+        *("assemble", "emulations", "long_loops", "measured", "ready", "specialise", "tuning", "whole_blocks"),
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
         *("memory", "models", "pipeline", "result", "lines", "static", "static_api", "table_binding", "workload"),
     },
@@ -62,13 +68,20 @@ ALLOWED: dict[str, set[str]] = {
         *("__version__", "api", "emulator", "errors", "frontends", "hardware", "kernel", "result", "static"),
         "workload",
     },
-    "counts_api": {"__version__", "api", "counters", "errors", "frontends", "models", "ready", "result"},
+    "counts_api": {
+        *("__version__", "api", "counters", "errors", "frontends", "memory", "pipeline", "ready", "result"),
+    },
     "models_api": {"api", "bound", "errors", "hardware", "kernel", "measured", "models", "pipeline", "workloads"},
     "cusp": {"hardware", "models", "errors"},
+    # Tables of measurements, each row predicted.
+    "validation": {
+        *("__version__", "api", "emulator", "errors", "frontends", "hardware", "kernel", "models", "models_api"),
+        *("ready", "result"),
+    },
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
     "report": {
-        "corpus",
+        *("corpus", "validation"),
         *("__version__", "counters", "cusp", "errors", "frontends", "hardware", "kernel", "models"),
         *("reproduction", "result", "static"),
     },
@@ -90,10 +103,11 @@ ALLOWED: dict[str, set[str]] = {
         "frontends",
         "reproduction",
         "static_api",
+        "validation",
     },
     "__main__": {"cli"},
     # The public names, loaded on first use.
-    "__init__": {"api", "errors", "hardware", "objects", "result", "tensor_maps"},
+    "__init__": {"api", "errors", "hardware", "objects", "result", "tensor_maps", "validation"},
 }
 """Room (folder or module of the package) to the rooms that it may import."""
 
@@ -108,6 +122,7 @@ TYPES_ONLY = {
     ("result", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.sampling"},
     ("report", "models"): {"models.base", "models.comparison", "models.input_sources", "models.inputs"},
     ("report", "corpus"): {"corpus.result"},
+    ("report", "validation"): {"validation.accuracy", "validation.compare"},
     ("report", "counters"): {"counters.metrics", "counters.result"},
     ("report", "frontends"): {"frontends.abstract", "frontends.measured_file"},
     ("cli", "models"): {"models.comparison"},

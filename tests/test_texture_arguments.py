@@ -11,7 +11,7 @@ import drywarp
 from drywarp.arguments import make_launch
 from drywarp.errors import UsageError
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
-from drywarp.kernel.texture import Texture
+from drywarp.kernel.texture import Texture, TextureTable
 
 ONE = (1, 1, 1)
 
@@ -110,6 +110,31 @@ def test_bad_textures_are_named(text: str, expected: str) -> None:
 def test_a_parameter_of_another_kind_takes_no_texture(type_: str, size: int, pointer: bool) -> None:
     with pytest.raises(UsageError, match="got a texture, expected a value or a buffer"):
         make_launch(kernel(type_, size, pointer), ONE, ONE, {"t": "texture:f32[8]"})
+
+
+def test_several_objects() -> None:
+    many = kernel("cudaTextureObject_t", 8, True)
+    text = "[texture:f32[4,4]:ones; texture(clamp):u8x4[2,3]:random]"
+    (table,) = make_launch(many, ONE, ONE, {"t": text}).arguments
+    assert isinstance(table, TextureTable)
+    assert [o.shape for o in table.objects] == ["2D", "2D"]
+    assert make_launch(many, ONE, ONE, {"t": table.text}).arguments == (table,)
+    assert make_launch(many, ONE, ONE, {"t": list(table.objects)}).arguments == (table,)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("texture:f32[8]", "got one texture, expected several, as in [texture:f32[8,8]; texture:f32[8,8]]"),
+        ("[]", "an empty list, expected at least one texture"),
+        ("[texture:f32[8]; surface:f32[8]]", "[1]: got ' surface:f32[8]', expected a texture"),
+        ([7], "[0]: got 7, expected a texture"),
+    ],
+)
+def test_bad_lists_of_objects(value: Any, expected: str) -> None:
+    with pytest.raises(UsageError) as error:
+        make_launch(kernel("cudaTextureObject_t", 8, True), ONE, ONE, {"t": value})
+    assert expected in str(error.value)
 
 
 def test_a_handle_of_zero_is_a_number() -> None:

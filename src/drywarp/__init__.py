@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from .objects import surface, texture
     from .result import Analysis
     from .tensor_maps import tensor_map
+    from .validation import validate
 
 _HOMES = {
     "Analysis": "result", "Options": "api", "analyze": "api", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects",
-    "tensor_map": "tensor_maps", "texture": "objects",
+    "tensor_map": "tensor_maps", "texture": "objects", "validate": "validation",
 }  # fmt: skip
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "surface",
     "tensor_map",
     "texture",
+    "validate",
 ]
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import make_launch, parse_dim3
 from .assemble import assemble
 from .binding import Binding, bind
 from .bound import BoundWorkload
-from .emulator import emulate
+from .emulations import Kept, kept
 from .errors import UsageError
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
@@ -37,12 +37,14 @@ from .pipeline.policies import policy_named
 from .ready import DEFAULT_MODELS, BoundKernel, Options
 from .result import Analysis, LaunchAnswer, LaunchSeries, Timing
 from .specialise import Grid, settle
-from .static import StaticLaunch, StaticReport
 from .static_api import always_static, arch_of, static_answer, static_launch
 from .table_binding import LANE_BYTES, bind_to_table
 from .tuning import BEST, best, config_number
 from .whole_blocks import WAVE_WARP_STEPS, WholeBlocks
 from .workload import build_workload
+
+if TYPE_CHECKING:
+    from .static import StaticLaunch, StaticReport
 
 MOST_CURVE_POINTS = 16
 """Occupancies on a curve; where more are possible they are spread evenly."""
@@ -152,6 +154,14 @@ def bind_kernel(
     return bind_config(int(wanted) if wanted is not None else None)
 
 
+def analyze_code(kernel: Kernel, *, gpu: str | Path | Gpu = "a100", options: Options | None = None) -> Analysis:
+    """Follow a kernel's machine code that is at hand already, its launch assumed: the static mode without a source."""
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
+    chosen = replace(options or Options(), static=True)
+    given = static_launch(kernel, LaunchComment(), machine, None, None, None, None, None)
+    return _answer(_bind(kernel, given, machine, chosen, 0.0, ""), chosen)
+
+
 def analyze_launches(
     source: object,
     launches: str | Path,
@@ -230,7 +240,7 @@ def _launch(
 def _bind(
     kernel: Kernel, stated: Launch | StaticLaunch, gpu: Gpu, options: Options, compile_s: float, source: str
 ) -> BoundKernel:
-    launch = stated.launch if isinstance(stated, StaticLaunch) else stated
+    launch = stated if isinstance(stated, Launch) else stated.launch
     fits = _occupancy(kernel, launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
@@ -239,24 +249,24 @@ def _bind(
     started = perf_counter()
     assumed: StaticReport | None = None
     emulate_blocks: Callable[[range], Profile | None]
-    if isinstance(stated, StaticLaunch):
+    place = Kept("", kernel, launch)
+    if not isinstance(stated, Launch):
         options.on_stage("following a sample of blocks")
         profile, assumed, emulate_blocks = static_answer(kernel, stated, options, WAVE_WARP_STEPS)
     else:
         options.on_stage("emulating a sample of blocks")
-        profile = emulate(
-            kernel, launch, blocks=options.blocks, confidence=options.confidence, limits=options.limits
-        ).profile
+        place = kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
+        profile = place.profile() or _emulated(place, options)
         emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)
     emulated = perf_counter()
     geometry = _geometry(gpu, fits)
     options.on_stage("judging memory accesses")
     workload = build_workload(profile)
-    behaviour = analyse_memory(
-        profile,
+    behaviour = place.behaviour(
         geometry,
-        warm_l2=options.warm_l2,
-        emulate_blocks=emulate_blocks,
+        options.warm_l2,
+        emulate_blocks,
+        lambda ask: analyse_memory(profile, geometry, warm_l2=options.warm_l2, emulate_blocks=ask),
     )
     binding = Binding(clock, policy, fits.blocks_per_sm)
     if gpu.machine_code is not None:
@@ -266,6 +276,22 @@ def _bind(
     judged = perf_counter()
     times = (compile_s, emulated - started, judged - emulated)
     return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times, assumed)
+
+
+def _emulated(place: Kept, options: Options) -> Profile:
+    """The profile of a launch that no earlier run has left, left for later ones."""
+    from .emulator import emulate  # here, because loading it takes longer than an answer that is kept
+
+    blocks, confidence, limits = options.blocks, options.confidence, options.limits
+    profile = None
+    if blocks is None and confidence is None and not options.full_emulation:
+        from .long_loops import extrapolated
+
+        profile = extrapolated(place.kernel, place.launch, limits)
+    if profile is None:
+        profile = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits).profile
+    place.keep_profile(profile)
+    return profile
 
 
 def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKernel | None:
@@ -339,6 +365,7 @@ def _geometry(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         blocks_per_sm=fits.blocks_per_sm,
         l3_bytes=memory.l3.bytes if memory.l3 else 0,
         shared_banks_serve_l1=memory.l1.bytes is None,
+        dirty_share=1.0 if memory.l2.dirty_share is None else memory.l2.dirty_share,
     )
 
 
@@ -373,6 +400,7 @@ __all__ = [
     "BoundKernel",
     "Options",
     "analyze",
+    "analyze_code",
     "analyze_launches",
     "bind_kernel",
     "curve_occupancies",

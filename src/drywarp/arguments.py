@@ -17,9 +17,9 @@ import numpy as np
 from .errors import InputFileError, UsageError
 from .kernel.kernel import Kernel, Parameter, Symbol
 from .kernel.launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, array_buffer
-from .kernel.texture import Texture
+from .kernel.texture import Texture, TextureTable
 from .tensor_maps import given_map, resolved
-from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind
+from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
 
 _BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](?::(.+))?$")
 _LARGEST_VALUE = 32
@@ -140,13 +140,15 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     return _scalar(parameter, value, place)
 
 
-def _object(parameter: Parameter, value: Any, place: str) -> Texture | None:
-    """The texture or surface that is given; None where it is something else that the parameter may take."""
+def _object(parameter: Parameter, value: Any, place: str) -> Texture | TextureTable | None:
+    """The texture or surface that is given, or several; None where it is something else that the parameter may take."""
+    name = parameter.type.split("::")[-1]
+    kind = "texture" if name in TEXTURE_TYPES else "surface" if name in SURFACE_TYPES else ""
+    if parameter.pointer and kind:
+        return texture_table(value, kind, place, as_buffer)
     given = value if isinstance(value, Texture) else None
     if isinstance(value, str):
         given = parse_texture(value, place, as_buffer)
-    name = parameter.type.split("::")[-1]
-    kind = "texture" if name in TEXTURE_TYPES else "surface" if name in SURFACE_TYPES else ""
     if given is None:
         if kind and (isinstance(value, Buffer | np.ndarray) or (isinstance(value, str) and as_buffer(value, place))):
             raise UsageError(f"{place}: got a buffer, expected a {kind}, as in {kind}:f32[1024,1024]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 TICKS_PER_CYCLE = 240
 """λ and Λ are multiples of 1/240 cycle (design: the meaning of the simulation)."""
@@ -122,7 +123,7 @@ class BoundPath:
     events: tuple[int, ...] = ()
     signals: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def length(self) -> int:
         """Dynamic warp instructions of one warp."""
         return _length(self.program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from .counters import count_metrics
 from .counters.result import Counts
 from .errors import UsageError
 from .frontends.toolchain import tool_versions
-from .models import get_model
-from .models.pipeline import Pipeline
+from .memory.instruction_fetch import fetched_sectors
+from .pipeline.blocks import share_of
+from .pipeline.extrapolate import simulate
 from .ready import BoundKernel
 from .result import SCHEMA_VERSION
 
@@ -20,24 +22,29 @@ NO_PIPES = frozenset({"issue", "bar", "l2", "dram"})
 """Subsystems of the GPU files that are no pipe of Nsight Compute's."""
 
 
-def count(source: str | Path, *, options: Options | None = None, **kernel: Any) -> Counts:
+def count(source: str | Path, *, options: Options | None = None, simulated: bool = True, **kernel: Any) -> Counts:
     """Nsight Compute's metrics of one launch, with no GPU. Takes what `bind_kernel` takes.
 
-    `sm__warps_active` is simulated, hit rates and DRAM sectors are modelled, all else is counted.
+    `sm__warps_active` is simulated (not at all unless `simulated`), hit rates and DRAM sectors are modelled, all else
+    is counted.
     """
-    chosen = options or Options()
-    return counts_of(bind_kernel(source, options=chosen, **kernel), chosen)
+    # Lanes under guards are only counted by running all of the code.
+    chosen = replace(options or Options(), full_emulation=True)
+    return counts_of(bind_kernel(source, options=chosen, **kernel), chosen, simulated)
 
 
-def counts_of(ready: BoundKernel, options: Options) -> Counts:
+def counts_of(ready: BoundKernel, options: Options, simulated: bool = True) -> Counts:
     """The metrics of a kernel that is bound already."""
     gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.bound
     if gpu.is_amd:
         raise UsageError(f"GPU {gpu.name}: the counts are those of NVIDIA's profiler (expected an NVIDIA GPU)")
-    options.on_stage("simulating")
-    simulated = get_model(Pipeline.name).predict(bound, [bound.warps_per_sm])
-    active = simulated.achieved_occupancy_warps
+    active = None
+    if simulated:
+        options.on_stage("simulating")
+        share = share_of(bound, bound.blocks_per_sm)
+        active = simulate(bound, share, stalls=False, full=options.full_simulation).mean_occupancy
     slots = gpu.occupancy.max_warps_per_sm
+    cache = gpu.memory.instructions
     # Nsight Compute counts barriers on the ADU pipe; the GPU files give them a subsystem of their own.
     pipes = {name: "adu" if cost.subsystem == "bar" else cost.subsystem for name, cost in gpu.classes.items()}
     found = count_metrics(
@@ -46,6 +53,7 @@ def counts_of(ready: BoundKernel, options: Options) -> Counts:
         {name: pipe for name, pipe in pipes.items() if pipe not in NO_PIPES},
         gpu.memory.sector_bytes,
         None if active is None else active / slots,
+        fetched_sectors(ready.profile, cache.bytes, cache.l2_share, gpu.memory.sector_bytes) if cache else 0.0,
     )
     return Counts(
         kernel=kernel.name,

@@ -34,7 +34,7 @@ class Options:
     profile, else emulated. `static` follows the code without running it (docs/static.md): what the launch leaves
     out is assumed; `trips` (turns by loop), `taken` (share by line) and `access` (pattern by line) steer that.
     `full_simulation` simulates every instruction of the share: no jumps over steady states, which change no number,
-    and no extrapolation.
+    and no extrapolation. `full_emulation` runs long loops to their ends (see `drywarp.long_loops`).
     """
 
     clock_mhz: float | None = None
@@ -53,6 +53,7 @@ class Options:
     taken: Mapping[str, float] = field(default_factory=dict)
     access: Mapping[str, str] = field(default_factory=dict)
     full_simulation: bool = False
+    full_emulation: bool = False
     confidence: float | None = None
 
 

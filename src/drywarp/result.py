@@ -303,6 +303,7 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         "low": None if sampling.low is None else _count(sampling.low),
         "high": None if sampling.high is None else _count(sampling.high),
         "confidence": sampling.confidence,
+        **({"extrapolated_loops": sampling.extrapolated_loops} if sampling.extrapolated_loops else {}),
         "basis": sampling.basis,
     }
 

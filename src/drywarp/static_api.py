@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from .kernel.kernel import Kernel
 from .kernel.launch import Dim3
 from .kernel.profile import SPACE_GLOBAL, Profile
 from .ready import Options
-from .static import LoopReport, StaticLaunch, StaticReport, Steering, assume_launch, list_loops, static_profile
+
+if TYPE_CHECKING:
+    from .static import LoopReport, StaticLaunch, StaticReport
 
 WAVES = 4
 """Full waves of blocks in a grid that nobody gave."""
@@ -62,6 +64,8 @@ def static_launch(
     extents = [_extents(grid if grid is not None else comment.grid, "grid")]
     extents.append(_extents(block if block is not None else comment.block, "block"))
 
+    from .static import assume_launch
+
     def completed(blocks: int) -> StaticLaunch:
         return assume_launch(
             kernel,
@@ -96,6 +100,8 @@ def static_answer(
     That function returns None where it would take more than `wave_steps` warp instructions, or touch more
     than some millions of sectors.
     """
+    from .static import Steering, static_profile
+
     steering = Steering(trips=options.trips, taken=options.taken, access=options.access)
     answer = static_profile(kernel, given, steering=steering, blocks=options.blocks)
 
@@ -124,6 +130,8 @@ def loops_of(
     std: str | None = None,
 ) -> tuple[str, tuple[LoopReport, ...]]:
     """The kernel's name and its loops as `--trip` names them, without their trip counts."""
+    from .static import list_loops
+
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     options = CudaOptions(defines, tuple(includes), std)
     kernel, _ = load_kernel(source, arch=arch_of(machine), entry=entry, options=options)

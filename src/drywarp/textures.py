@@ -13,7 +13,7 @@ from typing import Any
 
 from .errors import UsageError
 from .kernel.launch import Buffer
-from .kernel.texture import ADDRESS_MODES, CHANNELS, CUBE_FACES, Texture
+from .kernel.texture import ADDRESS_MODES, CHANNELS, CUBE_FACES, Texture, TextureTable
 
 TEXTURE_TYPES = ("cudaTextureObject_t", "CUtexObject")
 SURFACE_TYPES = ("cudaSurfaceObject_t", "CUsurfObject")
@@ -125,6 +125,30 @@ def _check(made: Texture, place: str) -> None:
         raise UsageError(
             f"{place}: linear filtering of {made.buffer.dtype}: expected f16 or f32, or integers with normalized_float"
         )
+
+
+def texture_table(
+    value: Any, kind: str, place: str, buffer_of: Callable[[Any, str], Buffer | None]
+) -> TextureTable | None:
+    """An array of objects: a list of objects or texts, or `[texture:…; texture:…]`; None for what is none.
+
+    `kind` is what the elements must be. Raises UsageError naming `place`.
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = [part for part in value.strip().removeprefix("[").removesuffix("]").split(";") if part.strip()]
+    elif isinstance(value, str) and parse_texture(value, place, buffer_of) is not None:
+        raise UsageError(f"{place}: got one {kind}, expected several, as in [{kind}:f32[8,8]; {kind}:f32[8,8]]")
+    if not isinstance(value, list | tuple):
+        return None
+    objects = []
+    for number, part in enumerate(value):
+        made = part if isinstance(part, Texture) else parse_texture(str(part), f"{place}[{number}]", buffer_of)
+        if made is None or made.surface != (kind == "surface"):
+            raise UsageError(f"{place}[{number}]: got {part!r}, expected a {kind}, as in {kind}:f32[1024,1024]")
+        objects.append(made)
+    if not objects:
+        raise UsageError(f"{place}: an empty list, expected at least one {kind}")
+    return TextureTable(tuple(objects))
 
 
 def same_kind(made: Texture, type_name: str) -> bool:

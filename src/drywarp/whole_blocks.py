@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from .emulator import Limits, emulate
+from .emulator.limits import Limits
 from .errors import EmulationLimitError
 from .kernel.profile import Profile
 
@@ -39,6 +39,8 @@ class WholeBlocks:
         left = self._began + self._seconds - now
         if left <= self._between:
             return None
+        from .emulator import emulate  # here, because loading it takes longer than an answer that is kept
+
         limits = Limits(seconds=left, lane_steps=self._limits.lane_steps)
         try:
             return emulate(seen.kernel, seen.launch, blocks=list(part), limits=limits).profile

@@ -146,3 +146,37 @@ def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
     assert captured.out == ""
     assert said in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_what_lies_in_the_l2_at_the_end_is_not_yet_in_dram() -> None:
+    args = {"n": 1 << 20, "a": 2.0, "x": "f32[1048576]", "y": "f32[1048576]"}
+    found = count(EXAMPLES / "saxpy.cu", gpu="rtx2080ti", grid=4096, block=256, args=args, simulated=False).counts
+    written, l2 = 4096 * 256 // 8, 5767168 // 32
+    # Both arrays overflow it; y is written where it was read, so that half of what stays is dirty.
+    assert found["lts__t_sectors_op_write.sum"] == written
+    assert written - l2 / 2 <= found["dram__sectors_write.sum"] < written
+    small = {"n": 1 << 12, "a": 2.0, "x": "f32[4096]", "y": "f32[4096]"}
+    fits = count(EXAMPLES / "saxpy.cu", gpu="rtx2080ti", grid=16, block=256, args=small, simulated=False).counts
+    assert (fits["lts__t_sectors_op_write.sum"], fits["dram__sectors_write.sum"]) == (512, 0)
+    assert "sm__warps_active.avg.pct_of_peak_sustained_active" not in fits
+
+
+def test_long_code_is_fetched_from_the_l2() -> None:
+    lines = "".join(f"v = v * {n + 2}.0f + y[{n % 7}];" for n in range(6000))
+    body = f"float v = x[threadIdx.x]; {lines} x[threadIdx.x] = v;"
+    source = f"__global__ void longwinded(float* x, float* y) {{ {body} }}"
+    args = {"x": "f32[32]", "y": "f32[8]"}
+    found = count(source, gpu="rtx2080ti", grid=68, block=32, args=args, simulated=False).counts
+    code = found["smsp__inst_executed.sum"] / 68 * 16
+    assert code > 2 * 47104
+    data = found["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+    fetched = 68 * 0.3 * (code - 47104) / 32
+    assert fetched < found["lts__t_sectors_op_read.sum"] < fetched + data
+
+
+def test_pipes_of_special_registers_and_range_checks() -> None:
+    """By the published counters of an RTX 2080 Ti: see docs/accuracy.md."""
+    source = "__global__ void divide(float* x) { int i = blockIdx.x * 32 + threadIdx.x; x[i] = x[i] / (x[i] + 3.0f); }"
+    found = count(source, gpu="rtx2080ti", grid=10, block=32, args={"x": "f32[320]:ones"}, simulated=False).counts
+    assert found["smsp__inst_executed_pipe_xu.sum"] == 2 * 10  # MUFU.RCP and FCHK
+    assert found["smsp__inst_executed_pipe_lsu.sum"] == 3 * 10  # a load, a store, S2R SR_TID.X

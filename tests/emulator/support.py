@@ -49,6 +49,7 @@ def run(
     limits: Limits | None = None,
     seed: int = 0,
     entry: str | None = None,
+    compiled: bool = True,
 ) -> Emulation:
     """Compile if given source, and emulate; arrays become buffers, numbers scalars."""
     if isinstance(kernel, str):
@@ -61,4 +62,4 @@ def run(
         {name: array_buffer(np.asarray(value)) for name, value in (constants or {}).items()},
         seed,
     )
-    return emulate(kernel, launch, blocks=blocks, limits=limits or Limits(seconds=20.0))
+    return emulate(kernel, launch, blocks=blocks, limits=limits or Limits(seconds=20.0), compiled=compiled)

@@ -14,7 +14,6 @@ from drywarp.arguments import make_launch
 from drywarp.emulator import emulate
 from drywarp.errors import EmulationError
 from drywarp.frontends.cuda import compile_cuda
-from drywarp.kernel.launch import Launch, array_buffer
 from drywarp.kernel.texture import Texture
 
 from .support import run
@@ -247,7 +246,6 @@ def test_cube_maps_read_the_face_that_a_direction_points_at(arch: str) -> None:
 OBJECTS_IN_MEMORY = """
 __constant__ cudaTextureObject_t fixed;
 extern "C" __global__ void k(const cudaTextureObject_t* __restrict__ t, const cudaSurfaceObject_t* __restrict__ s,
-                             cudaTextureObject_t a, cudaTextureObject_t b, cudaSurfaceObject_t c, cudaSurfaceObject_t d,
                              float* o) {
   int i = threadIdx.x;
   o[i] = tex2D<float>(t[i % 3 == 0], i % 8, i % 5) + 1000 * tex1Dfetch<float>(fixed, i);
@@ -261,16 +259,14 @@ def test_objects_that_differ_between_lanes(arch: str) -> None:
     kernel = compile_cuda(OBJECTS_IN_MEMORY, arch=arch)
     a, b, line = (RNG.integers(0, 100, shape).astype(np.float32) for shape in ((5, 8), (5, 8), (32,)))
     c, d = (RNG.integers(0, 100, (2, 32)).astype(np.int32) for _ in range(2))
-    arguments = (
-        array_buffer(np.array([1, 2], np.uint64)), array_buffer(np.array([3, 4], np.uint64)),
-        texture(a), texture(b), surface(c), surface(d), array_buffer(np.zeros(32, np.float32)),
-    )  # fmt: skip
-    result = emulate(kernel, Launch((1, 1, 1), (32, 1, 1), arguments, 0, {"fixed": texture(line)}), blocks="all")
+    arguments = {"t": [texture(a), texture(b)], "s": (surface(c), surface(d)), "o": np.zeros(32, np.float32)}
+    launch = make_launch(kernel, (1, 1, 1), (32, 1, 1), arguments, constants={"fixed": texture(line)})
+    result = emulate(kernel, launch, blocks="all")
     i = np.arange(32)
     chosen = np.where(i % 3 == 0, b[i % 5, i % 8], a[i % 5, i % 8])
     np.testing.assert_array_equal(result.buffer("o"), chosen + 1000 * line)
-    np.testing.assert_array_equal(result.buffer("c")[0], np.where(i % 2 == 0, c[1] + i, c[0]))
-    np.testing.assert_array_equal(result.buffer("d")[0], np.where(i % 2 == 1, d[1] + i, d[0]))
+    np.testing.assert_array_equal(result.buffer("s[0]")[0], np.where(i % 2 == 0, c[1] + i, c[0]))
+    np.testing.assert_array_equal(result.buffer("s[1]")[0], np.where(i % 2 == 1, d[1] + i, d[0]))
 
 
 SURFACES = """

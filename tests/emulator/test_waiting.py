@@ -12,7 +12,7 @@ from drywarp.errors import EmulationError, StarvationError, UsageError
 
 from .support import ARCHES, run
 
-pytestmark = pytest.mark.parametrize("arch", [*ARCHES, "sm_120"])
+pytestmark = pytest.mark.parametrize("arch", ["sm_75", *ARCHES, "sm_120"])
 
 
 def zeros(count: int) -> np.ndarray:
@@ -105,6 +105,8 @@ extern "C" __global__ void k(const int* n, int* o) {
 
 
 def test_masks_that_differ_between_lanes(arch):
+    if arch == "sm_75":
+        pytest.skip("reductions over a warp came with sm_80")
     source = """
 extern "C" __global__ void k(const unsigned* masks, int* o) {
   int t = threadIdx.x;
@@ -132,7 +134,7 @@ LOOK_BACK = """
 extern "C" __global__ void k(const int* x, volatile int* state, volatile int* total, int* o) {
   __shared__ int before;
   int b = blockIdx.x, t = threadIdx.x, value = x[b * 32 + t];
-  int sum = __reduce_add_sync(~0u, value);
+  int sum = value; for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
   if (t == 0) {
     while (b && state[b - 1] == 0) {}
     before = b ? total[b - 1] : 0;

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
-from drywarp.frontends import cache, cuda, headers
+from drywarp.frontends import cache, cuda, headers, toolchain
 from drywarp.frontends.cuda import CudaOptions, compile_cuda
 from drywarp.frontends.nvrtc import first_error
 from drywarp.kernel.kernel import Kernel
@@ -367,6 +367,34 @@ def test_an_interrupted_installation_leaves_nothing(fresh: Path, monkeypatch: py
     assert list((fresh / "drywarp-headers").iterdir()) == []
     monkeypatch.setattr(headers, "install_headers", install_slowly)
     assert {path.name for path in headers.header_folder().iterdir()} == {"first.h", "last.h"}
+
+
+def test_a_chosen_compiler_gets_the_headers_of_its_toolkit(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolkit = tmp_path / "cuda" / "include"
+    (toolkit / "cooperative_groups").mkdir(parents=True)
+    for name in ("cuda_fp16.h", "cuda_fp16.hpp", "cooperative_groups.h", "cooperative_groups/reduce.h", "thrust.h"):
+        (toolkit / name).write_text("theirs")
+    (tmp_path / "cuda" / "lib64").mkdir()
+
+    def install(folder: Path) -> None:
+        (folder / "cooperative_groups" / "details").mkdir(parents=True)
+        for name in ("cuda_fp16.h", "cuda_fp8.h", "math_constants.h"):
+            (folder / name).write_text("ours")
+
+    monkeypatch.setattr(headers, "install_headers", install)
+    monkeypatch.setenv("DRYWARP_NVRTC", "chosen")
+    monkeypatch.setattr(toolchain, "compiler_library", lambda: tmp_path / "cuda" / "lib64" / "libnvrtc.so.12")
+    toolchain.toolkit_headers.cache_clear()
+    try:
+        folder = headers.header_folder()
+        found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    finally:
+        toolchain.toolkit_headers.cache_clear()
+    # Those that follow the version are the toolkit's alone: no cuda_fp8.h is left that it does not know.
+    theirs = ("cuda_fp16.h", "cuda_fp16.hpp", "cooperative_groups.h", "cooperative_groups/reduce.h")
+    assert found == {**dict.fromkeys(theirs, "theirs"), "math_constants.h": "ours"}
 
 
 def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +130,61 @@ def test_notes_of_the_disassembler_are_no_operands() -> None:
 def test_bad_listings_are_one_line_with_the_place(text: str, message: str) -> None:
     with pytest.raises(InputFileError, match=message):
         parse_listing(text, "f")
+
+
+WITHOUT_ENCODINGS = """
+\t.section\t.text.k,"ax",@progbits
+k:
+        /*0000*/                   MOV R1, 0x5 ;
+        /*0010*/              @!P0 EXIT;
+        /*0020*/                   BRX R4 -0x30   (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ;
+"""
+
+
+def test_encodings_come_from_the_section_where_the_listing_has_none() -> None:
+    words = [control(stall=4, write=2) | 0x802, control(stall=5) | 0x94D, control(waits=[1]) | 0x949]
+    held = {"k": b"".join(word.to_bytes(16, "little") for word in words)}
+    found = parse_listing(WITHOUT_ENCODINGS, "f", held)["k"].instructions
+    assert [i.encoding for i in found] == words
+    assert [i.control.stall for i in found] == [4, 5, 1]
+    assert [i.text.split()[0] for i in found] == ["MOV", "@!P0", "BRX"]
+    with pytest.raises(InputFileError, match=r"^f: no encoding for the instruction at 0x0020: BRX R4"):
+        parse_listing(WITHOUT_ENCODINGS, "f", {"k": held["k"][:40]})
+
+
+def test_a_listing_with_and_one_without_encodings_say_the_same() -> None:
+    kernel = compile_cuda(
+        """
+__device__ __noinline__ float f(float x, int n) { for (int i = 0; i < n; ++i) x = x * x + i; return sqrtf(x); }
+extern "C" __global__ void k(const float* a, float* o, int n) { o[threadIdx.x] = f(a[threadIdx.x], n) / a[0]; }
+""",
+        arch="sm_80",
+    )
+    lines = [(i.text, i.encoding) for i in kernel.instructions]
+    again = parse_listing(listing(*lines))["k"].instructions
+    assert [(i.full_opcode, i.control, i.guard) for i in again] == [
+        (i.full_opcode, i.control, i.guard) for i in kernel.instructions
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "@P0", "A" * 300, "FADD R1, " + "[" * 300, "FADD R1, R256, R2", "FADD R1, R1,"])
+def test_what_is_no_instruction_is_refused_in_few_words(text: str) -> None:
+    with pytest.raises(InputFileError, match=r"^f: instruction at 0x0000 not understood: ") as error:
+        parse_listing(listing(text), "f")
+    assert len(str(error.value)) < 500
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    assert gc.isenabled()
+    with pytest.raises(InputFileError):
+        code("FOO what?")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        code("EXIT")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_empty_text_holds_no_code() -> None:

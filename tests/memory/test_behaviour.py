@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from drywarp.kernel.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, SPACE_SHARED, Profile
 from drywarp.memory.affine import fit_affine
+from drywarp.memory.affine_footprint import AffineFootprints
 from drywarp.memory.behaviour import analyse_memory
-from drywarp.memory.footprint import affine_footprint, sampled_footprint
+from drywarp.memory.footprint import sampled_footprint
 from drywarp.memory.intervals import count
 from tests.memory.profiles import FULL, LANES, Access, access, geometry, profile, sectors
 
@@ -151,7 +152,7 @@ def test_derived_footprints_are_those_of_the_blocks_themselves(
         return
     first = data.draw(st.integers(0, every.launch.blocks - 1))
     part = range(first, data.draw(st.integers(first + 1, every.launch.blocks)))
-    derived = affine_footprint(sampled, fit, part, geometry())
+    derived = AffineFootprints(sampled, fit, geometry())(part)
     emulated = sampled_footprint(every, list(part), geometry())
     assert derived is not None
     assert {i: s.tolist() for i, s in derived.sectors.items()} == {i: s.tolist() for i, s in emulated.sectors.items()}
@@ -339,12 +340,34 @@ def test_local_memory_moves_all_its_words(width: str, units: int) -> None:
 
     written = analyse_memory(profile([f"STL{width} [R1], R2"], (8, 1, 1), of, local_bytes=64), geometry())
     assert (written.accesses[0].units, written.accesses[0].l1_hit) == (units, 0)  # the L1 writes through
-    spilled = profile([f"LDL{width} R2, [R1]"], (8, 1, 1), of, local_bytes=64)
-    found = analyse_memory(spilled, geometry(blocks_per_sm=2))
-    assert found.accesses[0].units == units
-    assert found.accesses[0].l1_hit == 1  # two blocks of 32 threads with 64 bytes each
-    crowded = analyse_memory(spilled, geometry(blocks_per_sm=2, l1=1024))
-    assert crowded.accesses[0].l1_hit == 1024 / (2 * 32 * 64)
+
+
+def test_local_loads_find_in_the_l1_what_the_warp_stored_while_it_fits() -> None:
+    # Each warp stores 16 words and loads them again: 2 KiB a warp. Nothing waits: one comes after the other.
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n % 16 + 16 * (n // 16), np.full(32, 4 * (n % 16)), space=SPACE_LOCAL) for n in range(32)]
+
+    lines = ["STL [R1], R2"] * 16 + ["LDL R2, [R1]"] * 16
+    spilled = profile(lines, (8, 1, 1), of, local_bytes=64)
+    for l1, hit in ((4 * KIB, 1), (2 * KIB, 1), (KIB, 0)):
+        found = analyse_memory(spilled, geometry(blocks_per_sm=2, l1=l1))
+        assert {found.accesses[n].l1_hit for n in range(16, 32)} == {hit}
+        assert {found.accesses[n].l1_hit for n in range(16)} == {0}
+
+
+def test_local_memory_that_overflows_the_l2_goes_to_dram() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n, np.full(32, 4 * (n % 16)), space=SPACE_LOCAL) for n in range(32)]
+
+    lines = ["STL [R1], R2"] * 16 + ["LDL R2, [R1]"] * 16
+    spilled = profile(lines, (80, 1, 1), of, local_bytes=64)  # eight resident warps with 64 sectors each
+    sectors = 80 * 64
+    for l2_sectors, read, written in ((8 * 64 * 100, 0, 0.01), (8 * 64, 0, 1), (8 * 32, 0.5, 1), (8 * 16, 0.75, 1)):
+        found = analyse_memory(spilled, geometry(l1=0, l2=l2_sectors * 32))
+        assert found.dram_read_bytes == pytest.approx(sectors * read * 32)
+        assert found.dram_write_bytes == pytest.approx(sectors * written * 32)
+        assert found.accesses[31].l2_hit == pytest.approx(1 - read)
+        assert 0 <= found.dirty_bytes <= found.dram_write_bytes
 
 
 def test_guarded_off_executions_count_in_the_mean() -> None:

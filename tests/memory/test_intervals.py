@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.memory.intervals import Runs, count, difference, from_points, intersection, last, merged, union
+from drywarp.memory.intervals import Runs, count, difference, from_points, intersection, last, merged, shifted, union
 
 points = st.lists(st.integers(-20, 40), max_size=30)
 
@@ -48,3 +48,19 @@ def test_overlapping_runs_merge(pairs: list[tuple[int, int]]) -> None:
 def test_the_largest_members(values: list[int], wanted: int) -> None:
     kept = members(last(runs_of(values), wanted))
     assert kept == set(sorted(set(values))[len(set(values)) - min(wanted, len(set(values))) :])
+
+
+@given(points, st.lists(st.integers(-30, 30), max_size=12, unique=True))
+def test_shifted_sets(values: list[int], shifts: list[int]) -> None:
+    found = shifted(runs_of(values), np.array(sorted(shifts), np.int64), 10_000)
+    assert found is not None
+    assert members(found) == {value + shift for value in values for shift in shifts}
+
+
+@given(points.filter(bool), st.integers(1, 50), st.integers(1, 60))
+def test_equal_shifts_and_their_limit(values: list[int], step: int, number: int) -> None:
+    shifts = np.arange(number, dtype=np.int64) * step
+    found = shifted(runs_of(values), shifts, 10_000)
+    assert found is not None
+    assert members(found) == {value + shift for value in values for shift in shifts.tolist()}
+    assert shifted(runs_of(values), shifts, len(found) - 1) is None

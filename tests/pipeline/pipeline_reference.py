@@ -49,7 +49,8 @@ class Reference:
 
     def __init__(self, workload: BoundWorkload, share: Share) -> None:
         self.w, self.share = workload, share
-        self.kinds = [int(k) for k in type_order([t.weight for t in workload.block_types], share.blocks)]
+        lengths = [sum(workload.paths[path].length for path in t.paths) for t in workload.block_types]
+        self.kinds = [int(k) for k in type_order([t.weight for t in workload.block_types], share.blocks, lengths)]
         self.blocks: dict[int, list[Warp]] = {}
         self.slot_of: dict[int, int] = {}
         self.free_at = dict.fromkeys(range(share.resident), 0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, example, instruction_mix, node, workload
 
-from drywarp.bound import BoundPath, BoundWorkload, Level, Repeat, Subsystem
+from drywarp.bound import BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
 from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
@@ -188,6 +188,21 @@ def test_share_of_the_grid() -> None:
     assert share_of(replace(work, blocks=40), 4) == Share(4, 4, 4)
     assert share_of(replace(work, blocks=3), 4) == Share(4, 1, 0)
     assert share_of(replace(work, runs=3), 4) == Share(4, 12, 12)
+
+
+def test_the_longest_block_is_not_lost_where_it_is_rare() -> None:
+    short, long = chain(2, 1, 10), chain(50, 1, 10)
+    kinds = (BlockType((0,), 990.0), BlockType((1,), 10.0))
+    work = replace(workload(short), paths=(short, long), block_types=kinds, runs=0, blocks=1000, sm_count=100)
+    grid = share_of(work, 2)
+    # Ten of a hundred SMs get such a block; the grid ends with these.
+    assert run_share(work, grid).total_ticks >= run_share(replace(work, paths=(long, long)), Share(1, 1, 1)).total_ticks
+    # One that no block is, and one that is shorter, change nothing.
+    alone = run_share(replace(work, block_types=kinds[:1]), grid).total_ticks
+    none = replace(work, block_types=(kinds[0], BlockType((1,), 0.5)))
+    assert run_share(none, grid).total_ticks == alone
+    shorter = replace(work, paths=(short, chain(1, 1, 10)))
+    assert run_share(shorter, grid).total_ticks == alone
 
 
 def test_contradictions_are_refused() -> None:

@@ -103,7 +103,15 @@ def test_every_case_of_a_switch_is_as_likely() -> None:
 
 
 def test_a_walk_that_takes_too_long_is_cut_short_and_says_so() -> None:
-    source = "__global__ void slow(float* x) { int k = threadIdx.x * 2654435761u; while (k != 1) { k = k * 1664525 + 1013904223; x[k & 1023] = 1; } }"  # noqa: E501
+    source = """
+__global__ void slow(float* x) {
+  int k = threadIdx.x * 2654435761u;
+  while (k != 1) {
+    k = k * 1664525 + 1013904223;
+    x[k & 1023] = 1;
+  }
+}
+"""
     found = static_profile(compiled(source), effort=Effort(steps=2000))
     assert any("took too long" in note for note in found.profile.notes)
 

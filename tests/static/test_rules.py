@@ -91,7 +91,11 @@ def test_a_stated_trip_count_wins_over_a_derived_one() -> None:
 
 
 def test_stated_by_line_means_turns_of_the_source() -> None:
-    source = "__global__ void k(const float* x, float* y, int n) { float s = 0;\nfor (int i = 0; i < n; ++i)\n  s += x[i * 32];\n y[0] = s; }"  # noqa: E501
+    source = """__global__ void k(const float* x, float* y, int n) { float s = 0;
+for (int i = 0; i < n; ++i)
+  s += x[i * 32];
+y[0] = s; }
+"""
     found = follow(source, steering=Steering({"2": 64}))
     taken = [item for item in found.report.loops if item.trips]
     assert len(taken) == 1
@@ -125,6 +129,14 @@ def test_the_share_of_a_choice_can_be_stated() -> None:
     assert follow(CHOICE, steering=Steering(taken={"<source>:4": 0.0})).profile.paths[0].lanes.min() == 32
 
 
+@pytest.mark.parametrize(("share", "warps"), [(0.0, 8), (0.5, 8), (1.0, 0)])
+def test_a_share_that_is_stated_for_a_guard_is_followed(share: float, warps: int) -> None:
+    found = follow(GUARDS, steering=Steering(taken={"5": share}))
+    assert executions_by_line(found, "STG").get(6, 0) == warps
+    lanes = min(path.lanes.min() for path in found.profile.paths)
+    assert lanes == (16 if share == 0.5 else 32)
+
+
 def test_a_choice_that_all_lanes_make_together_splits_the_warps_and_not_the_lanes() -> None:
     found = follow(UNIFORM, grid=(64, 1, 1))
     counts = executions_by_line(found, "RED")
@@ -133,7 +145,11 @@ def test_a_choice_that_all_lanes_make_together_splits_the_warps_and_not_the_lane
 
 
 def test_gathers_are_coalesced_unless_the_line_is_said_to_be_random() -> None:
-    source = "__global__ void g(const float* x, const int* index, float* y) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  y[i] = x[index[i]];\n}"  # noqa: E501
+    source = """__global__ void gather(const float* x, const int* index, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = x[index[i]];
+}
+"""
     plain = follow(source)
     assert "addresses that depend on data" in texts(plain.report.assumptions)
     loads = [a for a in plain.report.accesses if a.opcode == "LDG"]

@@ -72,6 +72,9 @@ def command(
     full_simulation: Annotated[
         bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
     ] = False,
+    full_emulation: Annotated[
+        bool, typer.Option("--full-emulation", help="Run long loops to their ends, turn by turn.")
+    ] = False,
     seconds: Annotated[float, typer.Option(help="Time limit of the emulation.")] = 20.0,
     lane_steps: Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")] = 2e9,
     profile: take.ProfileFile = None,
@@ -98,6 +101,7 @@ def command(
         profile=Path(profile) if profile else None,
         memory=memory,
         full_simulation=full_simulation,
+        full_emulation=full_emulation,
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
         static=static,
         trips=parse_trips(trip),

@@ -25,7 +25,7 @@ def command(
     action: Annotated[Action, typer.Argument(help="show says where it is and what it holds.")] = Action.show,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Show or clear the cache of compiled kernels."""
+    """Show or clear what is kept between runs: compiled kernels, emulations, compiled loops, headers."""
     from .. import __version__
     from ..frontends import cache
     from ..report.json_text import json_text
@@ -39,4 +39,4 @@ def command(
         sys.stdout.write(json_text({**head, **body}))
         return
     done = "cleared" if action is Action.clear else "holds"
-    print(f"{held.folder}: {done} {held.entries} kernels, {bytes_text(held.bytes)} with the compiler's headers")
+    print(f"{held.folder}: {done} {held.entries} kernels, {bytes_text(held.bytes)} with emulations, compiled loops and headers")

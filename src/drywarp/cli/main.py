@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, corpus, counts, cusp, doctor, gpus, import_ncu, models, reproduce, workloads
+from . import analyze, cache, corpus, counts, cusp, doctor, gpus, import_ncu, models, reproduce, validate, workloads
 
 app = typer.Typer(
     name="drywarp",
@@ -34,6 +34,7 @@ workloads.add_to(app)
 cusp.add_to(app)
 reproduce.add_to(app)
 corpus.add_to(app)
+validate.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ from .. import __version__
 from ..frontends.toolchain import tool_versions
 from ..result import SCHEMA_VERSION
 
-STAGES = ("read", "compile", "parse", "classify", "analyse", "predict", "emulate", "done")
+STAGES = ("read", "compile", "parse", "classify", "analyse", "emulate", "predict", "done")
 """How far a module came. `compile` covers the disassembler; `emulate` is reached where a launch is known."""
 
 ANALYSED, FAILED, COMPILE_FAILED = "analysed", "failed", "compile_failed"

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+from ..emulator.compiled.engine import prepare
 from ..errors import UsageError
 from ..hardware import Gpu, load_gpu
+from .build_files import guessed_macros
 from .examine import Task
 from .files import Module, find_modules
 from .headers import HeaderTree
 from .launches import launches_below
 from .parts import settle_parts
 from .result import CorpusReport, Row, row_of
+from .rows_file import RowsFile
 from .settings import Settings
 from .watch import Watched
 from .worker import work
@@ -33,8 +37,11 @@ def run_corpus(
     gpu: str | Path | Gpu = "a100",
     settings: Settings | None = None,
     on_row: OnRow = lambda row, done, of: None,
+    rows_file: Path | None = None,
 ) -> CorpusReport:
     """Look at every module below a folder; a crash or hang of one is a row.
+
+    `rows_file` gets each row as soon as it is there; a run that was stopped goes on from what it holds.
 
     Raises UsageError or InputFileError where the folder holds no modules, or a launches file in it is bad.
     """
@@ -57,17 +64,39 @@ def run_corpus(
             includes=tuple(str(place) for place in (*given, *guessed)),
             std=settings.std,
             time_limit_s=settings.time_limit_s,
+            static_limit_s=settings.static_limit_s,
             launches=launches.get(module.path, ()),
+            macros=guessed_macros(module.path, root) if module.path.suffix == ".cu" else {},
         )
 
+    if launches:
+        # What a worker compiles for its own use is lost where its time is over before; here it is kept for all.
+        prepare()
     started = perf_counter()
-    rows = settle_parts(root, _run(modules, task_of, settings, on_row))
+    kept = RowsFile.opened(rows_file, machine.file_hash, settings) if rows_file else RowsFile(None)
+    found = [kept.rows[module.name] for module in modules if module.name in kept.rows]
+    of = len(modules)
+
+    def keep(row: Row, done: int, _: int) -> None:
+        kept.add(row)
+        on_row(row, done + len(found), of)
+
+    left = [module for module in modules if module.name not in kept.rows]
+    fresh = run_modules(left, task_of, settings, keep)
+    rows = settle_parts(root, sorted([*found, *fresh], key=lambda row: row.file))
     return CorpusReport(str(folder), machine.name, machine.file_hash, tuple(rows), perf_counter() - started)
 
 
-def _run(modules: list[Module], task_of: Callable[[Module], Task], settings: Settings, on_row: OnRow) -> list[Row]:
+def run_modules(
+    modules: list[Module],
+    task_of: Callable[[Module], Any],
+    settings: Settings,
+    on_row: OnRow,
+    target: Callable[[Any, Connection], None] = work,
+) -> list[Row]:
+    """A row for each module, whatever becomes of its process. `target` is what such a process runs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([work.__module__])
+    context.set_forkserver_preload([target.__module__])
     pending = list(reversed(modules))
     running: list[tuple[Module, Watched]] = []
     rows: list[Row] = []
@@ -76,7 +105,7 @@ def _run(modules: list[Module], task_of: Callable[[Module], Task], settings: Set
             while pending and len(running) < settings.jobs:
                 module = pending.pop()
                 receiver, sender = context.Pipe(duplex=False)
-                process = context.Process(target=work, args=(task_of(module), sender), daemon=False)
+                process = context.Process(target=target, args=(task_of(module), sender), daemon=False)
                 process.start()
                 sender.close()
                 running.append((module, Watched(process, receiver)))

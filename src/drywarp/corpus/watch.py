@@ -18,7 +18,10 @@ from .settings import Settings
 
 @dataclass
 class Watched:
-    """One running worker. `found` is what it sent at its end, or what ended it; None while it runs."""
+    """One running worker. `found` is what it sent at its end, or what ended it; None while it runs.
+
+    `analysed` is what it sent before it began to predict times.
+    """
 
     process: BaseProcess
     connection: Connection
@@ -26,6 +29,7 @@ class Watched:
     stage: str = "read"
     peak: int = 0
     found: dict[str, Any] | None = None
+    analysed: dict[str, Any] | None = None
 
     def look(self, settings: Settings) -> bool:
         """Take in what came, enforce the limits; true where the worker is done, and gone."""
@@ -34,7 +38,7 @@ class Watched:
             self.peak = max(self.peak, _resident(self.process.pid or 0))
             seconds = perf_counter() - self.started
             if seconds > settings.time_limit_s:
-                self._ended_by(f"time limit of {settings.time_limit_s:g} s")
+                self._ended_by(f"time limit of {settings.time_limit_s:g} s", by_time=True)
             elif self.peak > settings.memory_limit:
                 self._ended_by(f"memory limit of {settings.memory_limit >> 20} MiB")
             else:
@@ -60,6 +64,8 @@ class Watched:
                 kind, value = self.connection.recv()
                 if kind == "stage":
                     self.stage = value
+                elif kind == "analysed":
+                    self.analysed = value
                 else:
                     self.found = value
                     self.peak = max(self.peak, value.pop("peak_rss_bytes"))
@@ -67,7 +73,12 @@ class Watched:
             return True
         return False
 
-    def _ended_by(self, reason: str) -> None:
+    def _ended_by(self, reason: str, by_time: bool = False) -> None:
+        if by_time and self.stage == "predict" and self.analysed:
+            # Its analysis is whole; compiled code that predicts a time cannot always be interrupted.
+            notes = (*self.analysed["notes"], f"no static times: {reason}")
+            self.found = {**self.analysed, "notes": notes}
+            return
         # What the compiler cannot do in time and memory, or crashes on, does not compile.
         status = COMPILE_FAILED if self.stage in ("read", "compile") else FAILED
         self.found = {"status": status, "reason": f"{reason} while it was at stage {self.stage}"}

@@ -23,7 +23,9 @@ def work(task: Task, connection: Connection) -> None:
     os.dup2(silent, sys.stdout.fileno())
     os.dup2(silent, sys.stderr.fileno())
     try:
-        found = examine(task, lambda stage: connection.send(("stage", stage)))
+        found = examine(
+            task, lambda stage: connection.send(("stage", stage)), lambda found: connection.send(("analysed", found))
+        )
     except MemoryError:
         found = {"status": FAILED, "reason": "out of memory"}
     except RecursionError as error:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .op_classes import GROUPS, group_of
+from .pipes import pipe_of
 
 WARP_LANES = 32
 _TEXTURES = {
@@ -29,18 +30,20 @@ def count_metrics(
     pipes: Mapping[str, str],
     sector_bytes: int,
     achieved_occupancy: float | None = None,
+    code_sectors: float = 0.0,
 ) -> dict[str, float]:
     """Metric name to value, whole numbers as integers.
 
     `pipes` maps instruction class to pipe; `achieved_occupancy` is a fraction of the warp slots, None where it is
-    not known. Sampled blocks stand for the grid with their weights, so a value may be an estimate.
+    not known; `code_sectors` are those of instructions that the L2 serves. Sampled blocks stand for the grid with
+    their weights, so a value may be an estimate.
     """
     found = {
         **_instructions(profile),
         **_pipes(profile, pipes),
-        **_memory(profile, behaviour),
+        **_memory(profile, behaviour, code_sectors),
         "dram__sectors_read.sum": behaviour.dram_read_bytes / sector_bytes,
-        "dram__sectors_write.sum": behaviour.dram_write_bytes / sector_bytes,
+        "dram__sectors_write.sum": (behaviour.dram_write_bytes - behaviour.dirty_bytes) / sector_bytes,
     }
     if achieved_occupancy is not None:
         found["sm__warps_active.avg.pct_of_peak_sustained_active"] = 100 * achieved_occupancy
@@ -88,13 +91,13 @@ def _instructions(profile: Profile) -> dict[str, float]:
 def _pipes(profile: Profile, pipes: Mapping[str, str]) -> dict[str, float]:
     totals = dict.fromkeys(sorted(set(pipes.values())), 0.0)
     for instruction, count in zip(profile.kernel.instructions, profile.executions().tolist(), strict=True):
-        pipe = pipes.get(instruction.class_)
+        pipe = pipe_of(instruction, pipes)
         if pipe is not None:
             totals[pipe] += count
     return {f"smsp__inst_executed_pipe_{pipe}.sum": count for pipe, count in totals.items()}
 
 
-def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
+def _memory(profile: Profile, behaviour: MemoryBehaviour, code_sectors: float) -> dict[str, float]:
     requests, units, misses = _Sums(), _Sums(), _Sums()
     hits = asked = served = at_l2 = 0.0
     for index, access in behaviour.accesses.items():
@@ -130,7 +133,7 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
         metrics[f"l1tex__t_sectors_pipe_tex_mem_{name}.sum"] = units.of((SPACE_GLOBAL, name))
     reads = [(space, name) for space in (SPACE_GLOBAL, SPACE_LOCAL) for name in ("ld", "ldgsts")]
     reads += [(SPACE_GLOBAL, name) for name in ("texture", "surface_op_ld", "tma_ld")]
-    metrics["lts__t_sectors_op_read.sum"] = sum(misses.of(key) for key in reads)
+    metrics["lts__t_sectors_op_read.sum"] = sum(misses.of(key) for key in reads) + code_sectors
     writes = [(SPACE_GLOBAL, "st"), (SPACE_LOCAL, "st"), (SPACE_GLOBAL, "surface_op_st"), (SPACE_GLOBAL, "tma_st")]
     metrics["lts__t_sectors_op_write.sum"] = sum(misses.of(key) for key in writes)
     metrics["lts__t_sectors_op_atom.sum"] = misses.of((SPACE_GLOBAL, "atom"))
@@ -138,7 +141,7 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour) -> dict[str, float]:
     if asked:
         metrics["l1tex__t_sector_hit_rate.pct"] = 100 * hits / asked
     if at_l2:
-        metrics["lts__t_sector_hit_rate.pct"] = 100 * served / at_l2
+        metrics["lts__t_sector_hit_rate.pct"] = 100 * (served + code_sectors) / (at_l2 + code_sectors)
     return metrics
 
 

@@ -14,7 +14,9 @@ METRICS: dict[str, str] = {
     "smsp__thread_inst_executed_per_inst_executed.ratio": "active lanes of the mean warp instruction, 0..32",
     "smsp__thread_inst_executed_per_inst_executed.pct": "the same, of 32, in percent",
     "smsp__sass_thread_inst_executed_op_*_pred_on.sum": f"thread instructions by group; {_GROUPS}",
-    "smsp__inst_executed_pipe_*.sum": "warp instructions by pipe, as the GPU file assigns classes to pipes",
+    "smsp__inst_executed_pipe_*.sum": (
+        "warp instructions by pipe, as the GPU file assigns classes to pipes; see drywarp.counters.pipes"
+    ),
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (
         "global load instructions with an active lane, generic ones that reach global memory included"
     ),
@@ -44,8 +46,8 @@ METRICS: dict[str, str] = {
     "l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum": "sectors of surface loads, as if surfaces lay row by row",
     "l1tex__t_sectors_pipe_tex_mem_surface_op_st.sum": "sectors of surface stores, as if surfaces lay row by row",
     "lts__t_sectors_op_read.sum": (
-        "sectors that the L2 is asked for: loads and fetches that miss the L1, as modelled. Instruction and constant "
-        "fetches are left out"
+        "sectors that the L2 is asked for: loads and fetches that miss the L1, and instructions beyond their cache, as "
+        "modelled; constants are left out"
     ),
     "lts__t_sectors_op_write.sum": (
         "sectors written to the L2: stores to global and local memory and surfaces, which the L1 writes through"
@@ -54,7 +56,9 @@ METRICS: dict[str, str] = {
     "lts__t_sectors_op_red.sum": "sectors of global reductions at the L2",
     "lts__t_sector_hit_rate.pct": "sectors that the L2 holds, in percent; modelled, not counted",
     "dram__sectors_read.sum": "32-byte sectors read from DRAM, by the footprints of whole waves",
-    "dram__sectors_write.sum": "32-byte sectors written to DRAM: everything written once",
+    "dram__sectors_write.sum": (
+        "32-byte sectors written to DRAM: what the waves write, less what still lies in the L2 when the kernel ends"
+    ),
     "sm__warps_active.avg.pct_of_peak_sustained_active": "achieved occupancy in percent of the warp slots; simulated",
 }
 """Metric, or a family of them with *, to its meaning."""

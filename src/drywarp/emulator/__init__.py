@@ -1,9 +1,28 @@
 """Functional emulation of machine code: what every warp of some sampled blocks does, and to which addresses."""
 
-from .content import buffer_content
-from .limits import Limits
-from .run import emulate
-from .sampling import sample_blocks
-from .session import Emulation
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .content import buffer_content
+    from .limits import Limits
+    from .run import emulate
+    from .sampling import sample_blocks
+    from .session import Emulation
+
+_HOMES = {
+    "Emulation": "session", "Limits": "limits", "buffer_content": "content", "emulate": "run",
+    "sample_blocks": "sampling",
+}  # fmt: skip
 
 __all__ = ["Emulation", "Limits", "buffer_content", "emulate", "sample_blocks"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: what brings Numba takes longer than an answer that is kept.
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

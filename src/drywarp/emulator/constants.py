@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch import Argument, Buffer, Launch, Scalar
 from ..kernel.operand import Constant
 from ..kernel.tensor_map import TensorMap
-from ..kernel.texture import Texture
+from ..kernel.texture import Texture, TextureTable
 from .content import buffer_content
 from .grid_barrier import AREA, put_area, uses_grid_barrier
 from .memory import DeviceMemory, Region
@@ -88,6 +88,8 @@ def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory:
     if isinstance(value, Texture):
         region = next(r for r in memory.regions if r.buffer is value.buffer and r.name == name)
         return np.frombuffer(struct.pack("<Q", memory.bind(value, region)), np.uint8)
+    if isinstance(value, TextureTable):
+        raise UsageError(f"constant {name}: several textures, expected one")
     if isinstance(value, TensorMap):
         raise UsageError(f"constant {name}: got a tensor map, which only a parameter can be")
     return np.frombuffer(value.data, np.uint8)
@@ -129,6 +131,17 @@ def _cluster_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch) 
     _put(bank, size_at, "<I", 1)
 
 
+def _handed(argument: Argument, regions: Iterator[Region], memory: DeviceMemory) -> int:
+    """The address of a buffer, the handle of a texture, the address of the handles of several."""
+    region = next(regions)
+    if isinstance(argument, Texture):
+        return memory.bind(argument, region)
+    if isinstance(argument, TextureTable):
+        handles = [memory.bind(made, next(regions)) for made in argument.objects]
+        memory.bytes_of(region)[...] = np.array(handles, np.uint64).view(np.uint8)
+    return region.start
+
+
 def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, memory: DeviceMemory) -> None:
     if len(launch.arguments) != len(kernel.parameters):
         raise UsageError(
@@ -142,9 +155,7 @@ def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, mem
             held = next(regions) if argument.buffer is not None else _buffer_of(kernel, launch, argument.of, memory)
             data = encode(argument, held.start)
         else:
-            region = next(regions)
-            word = memory.bind(argument, region) if isinstance(argument, Texture) else region.start
-            data = struct.pack("<Q", word)
+            data = struct.pack("<Q", _handed(argument, regions, memory))
         if len(data) > parameter.size:
             name = parameter.name or f"arg{parameter.ordinal}"
             raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")

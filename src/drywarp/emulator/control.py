@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import EmulationError, UnsupportedInstructionError
 from ..kernel.cfg import jump_target
 from ..kernel.instruction import Instruction
-from ..kernel.operand import Immediate, Label, Predicate, Register
+from ..kernel.operand import URZ, Immediate, Label, Predicate, Register
 from .decode import Decoder, place
 from .externals import external_at, external_call
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
@@ -57,7 +57,9 @@ def _branch_on_presence(d: Decoder, i: Instruction, fall: int, target: int) -> F
     The guard says which lanes count as here (compilers put one that is false where lanes name different
     masks); all executing lanes jump or none.
     """
-    wanted = d.word(next(o for o in i.operands if isinstance(o, Register)))
+    # Without a mask, as on sm_75, all of the warp is meant.
+    everyone = Register(URZ, True, invert=True)
+    wanted = d.word(next((o for o in i.operands if isinstance(o, Register)), everyone))
     condition = condition_of(d, i)
     divergent = "DIV" in i.modifiers
 

@@ -40,6 +40,8 @@ def _begin_convergence(d: Decoder, i: Instruction) -> Step:
 def _move_barrier(d: Decoder, i: Instruction) -> Step:
     """Save a convergence barrier's lanes in a register, or restore them, round a call."""
     number = _barrier_number(i)
+    if all(isinstance(o, Special) for o in i.operands):
+        return _copy_barrier(i)
     if isinstance(i.operands[0], Register):
         put, clear = d.put(i.operands[0]), "CLEAR" in i.modifiers
 
@@ -57,6 +59,20 @@ def _move_barrier(d: Decoder, i: Instruction) -> Step:
         f.machine.barriers[number][f.warps[takes_part]] = value[takes_part] & f.machine.live[f.warps[takes_part]]
 
     return restore
+
+
+def _copy_barrier(i: Instruction) -> Step:
+    """From one convergence barrier to another, as sm_87 clears them at the start."""
+    target, source = (int(o.name[1:]) for o in i.operands if isinstance(o, Special))
+    clear = "CLEAR" in i.modifiers
+
+    def copy(f: Frame) -> None:
+        barriers, warps = f.machine.barriers, f.warps[f.words() != 0]
+        barriers[target][warps] = barriers[source][warps]
+        if clear:
+            barriers[source][warps] = 0
+
+    return copy
 
 
 @finish("BSYNC", "RECONVERGENT RELIABLE")

@@ -133,6 +133,11 @@ class DeviceMemory:
         if missing.any():
             self._fill(region, np.unique(chunks[missing]))
 
+    def fill(self, chunk: int) -> None:
+        """Fill one of the pending chunks, by its number among those of all buffers."""
+        region = next(r for r in reversed(self.regions) if r.buffer is not None and r.first_chunk <= chunk)
+        self._fill(region, np.array([chunk - region.first_chunk]))
+
     def region_of(self, addresses: npt.NDArray[np.uint64], width: Any) -> npt.NDArray[np.int64]:
         """Index of the region that holds each access of `width` bytes (uint64), -1 where there is none."""
         if not self.regions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import EmulationError
 from ..kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ..kernel.instruction import Instruction
-from ..kernel.operand import RZ, Register
+from ..kernel.operand import RZ, Address, Register
 from ..kernel.registers import accessed
 from . import (
     atomics,
@@ -24,6 +24,7 @@ from . import (
     integer,
     mbarrier,
     memory_ops,
+    packed_single,
     special,
     surface_ops,
     tensor,
@@ -50,6 +51,7 @@ HANDLER_MODULES = (
     integer,
     mbarrier,
     memory_ops,
+    packed_single,
     special,
     surface_ops,
     tensor,
@@ -141,21 +143,48 @@ def _may_wait(instruction: Instruction) -> bool:
 
 def _polls(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
     """Whether a loop only looks at shared memory, as waits for a barrier there did before sm_90."""
-    body = [i for block in loop.blocks for i in instructions[cfg.blocks[block].start : cfg.blocks[block].end]]
+    body = _body(instructions, cfg, loop)
     return all(i.opcode == "LDS" for i in body if i.memory is not None or i.class_ == "barrier")
 
 
+def _looks_again(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
+    """Whether a loop loads the same words in every turn, as only a volatile flag in shared memory asks for."""
+    body = _body(instructions, cfg, loop)
+    written = {place for i in body for place in accessed(i).writes}
+    return all(_address_places(i).isdisjoint(written) for i in body if i.opcode == "LDS")
+
+
+def _yields(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
+    """Whether a loop does nothing but let others run, as compilers put one into waits for sm_75."""
+    body = _body(instructions, cfg, loop)
+    return any(i.opcode == "YIELD" for i in body) and not any(i.memory or i.class_ == "barrier" for i in body)
+
+
+def _address_places(instruction: Instruction) -> set[tuple[str, int]]:
+    address = next((o for o in instruction.operands if isinstance(o, Address)), None)
+    registers = (address.base, address.uniform) if address is not None else ()
+    return {("UR" if r.uniform else "R", r.index) for r in registers if r is not None and r.index != RZ}
+
+
+def _body(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> list[Instruction]:
+    return [i for block in loop.blocks for i in instructions[cfg.blocks[block].start : cfg.blocks[block].end]]
+
+
 def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph) -> frozenset[int]:
-    """Blocks of the innermost loops that hold such instructions, inner loops left out."""
+    """Blocks of the innermost loops that hold such instructions; inner loops are left out if they do anything."""
     spinning: set[int] = set()
     arrives = any(i.opcode == "ATOMS" and "ARRIVE" in i.modifiers for i in instructions)
     for index, instruction in enumerate(instructions):
-        polls = arrives and instruction.opcode == "LDS"
+        block = cfg.block_of[index]
+        if block in spinning or not (instruction.opcode == "LDS" or _may_wait(instruction)):
+            continue
+        loop = cfg.innermost_loop(block)
+        if loop is None:
+            continue
+        polls = _polls(instructions, cfg, loop) and (arrives or _looks_again(instructions, cfg, loop))
         if polls or _may_wait(instruction):
-            block = cfg.block_of[index]
-            loop = cfg.innermost_loop(block)
-            if loop is not None and (not polls or _polls(instructions, cfg, loop)):
-                spinning |= {b for b in loop.blocks if cfg.innermost_loop(b) == loop}
+            inner = {b: cfg.innermost_loop(b) for b in loop.blocks}
+            spinning |= {b for b, own in inner.items() if own == loop or (own and _yields(instructions, cfg, own))}
     return frozenset(spinning)
 
 

@@ -32,7 +32,8 @@ from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by
 from .frame import Frame
 from .operands import Value
 
-_FIRST_ROWS, _FIRST_PATTERNS = 1 << 14, 1 << 8
+_FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
+"""Room at first; what is not written to costs no memory."""
 MOST_ACCESSES, MOST_STEPS = 40_000_000, 80_000_000
 """Rows of the record: about 2 GB of memory."""
 _TABLE_FACTOR = 4

@@ -27,7 +27,7 @@ from .standstill import Standstill
 
 _CHECK_EVERY = 64
 _ROTATE_EVERY = 512
-"""Steps after which the group that has waited longest runs, wherever it stands."""
+"""Steps after which the group that has waited longest runs, wherever it stands, if any waits."""
 
 CIRCLE = "lanes waited for each other at convergence barriers; they went on apart, so counts are not exact"
 WAITS = "threads wait for others in a loop, so counts depend on timing and are not exact"
@@ -85,6 +85,7 @@ class Scheduler:
         self.others_wait = False
         self._next_other = int(FAR)
         self._step = 0
+        self._turned = 0
         self._timeouts = 0
         self._standstill = Standstill(machine, self.groups)
         self._active = machine.live.copy()
@@ -110,7 +111,10 @@ class Scheduler:
                 return -1
             self._unlock()
             return self._choose()
-        if self._step % _ROTATE_EVERY == _ROTATE_EVERY - 1 or self.program.block_at(pc).spins:
+        turn = self._turn_due()
+        if turn:
+            self._turned = self._step
+        if turn or self.program.block_at(pc).spins:
             stamps = np.where(runnable, groups.stamp, FAR)
             oldest = int(groups.pc.reshape(-1)[stamps.argmin()])
             if oldest != pc and self.program.block_at(pc).spins:
@@ -132,6 +136,9 @@ class Scheduler:
         self._next_other = int(places.min())
         self.others_wait = bool((groups.state > RUN).any())
         return pc
+
+    def _turn_due(self) -> bool:
+        return self._step - self._turned >= _ROTATE_EVERY
 
     def _unlock(self) -> None:
         """Let lanes go on that wait for each other; raises EmulationError where there is no way out."""
@@ -179,7 +186,7 @@ class Scheduler:
             if pc == MOVED:
                 return
             if pc >= self._next_other or (
-                self._next_other < FAR and (self._step % _ROTATE_EVERY == 0 or self.program.block_at(pc).spins)
+                self._next_other < FAR and (self._turn_due() or self.program.block_at(pc).spins)
             ):
                 self.groups.pc[self.slots, self.warps] = pc
                 self.groups.stamp[self.slots, self.warps] = self._step

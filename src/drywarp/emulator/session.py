@@ -13,11 +13,11 @@ import numpy.typing as npt
 from ..errors import EmulationError, UsageError
 from ..kernel.cfg import build_cfg
 from ..kernel.kernel import Kernel
-from ..kernel.launch import Buffer, Launch
+from ..kernel.launch import Argument, Buffer, Launch
 from ..kernel.profile import Profile, SampledBlock
 from ..kernel.sampling import Sampling
 from ..kernel.tensor_map import TensorMap
-from ..kernel.texture import Texture
+from ..kernel.texture import Texture, TextureTable
 from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
 from .decode import Decoder
 from .externals import HEAP, HEAP_BYTES, needs_heap
@@ -32,6 +32,8 @@ from .scheduler import Budget, Scheduler
 
 _WAVE_WARPS = 512
 """Warps that are emulated side by side: enough to spread the cost of a step, few enough for the caches."""
+_MOST_ORDINALS = 1 << 16
+"""Beyond every ordinal of an argument: random texels of several textures differ."""
 _STACK_LIMIT = 1 << 20
 _STACK_MARGIN = 4096
 """Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
@@ -76,7 +78,7 @@ class Session:
         self._local_bytes = _local_bytes(kernel)
         self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
         self._recorder = Recorder()
-        self.cfg = build_cfg(kernel.instructions, _indirect_targets(kernel))
+        self.cfg = build_cfg(kernel.instructions, kernel.code_entries)
         self._program = Program(Decoder(kernel, self.banks, self.memory, self._recorder), self.cfg)
         self._schedule = _compiled(self._program) if compiled else Scheduler
         self._registers = register_counts(kernel.instructions)
@@ -86,6 +88,7 @@ class Session:
         self._signatures: dict[int, Signature] = {}
         self._guarded: list[npt.NDArray[np.int64]] = []
         self._notes: set[str] = set()
+        self._first = 0
         self.budget = Budget(limits)
 
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
@@ -95,6 +98,7 @@ class Session:
         instruction that is not supported, EmulationLimitError past the limits.
         """
         new = [block for block in blocks if block not in self._position]
+        self._first = new[0] if new and not self._position else self._first
         per_block = self.launch.warps_per_block
         size = len(new) if whole else max(_WAVE_WARPS // per_block, 1)
         if whole:
@@ -109,6 +113,21 @@ class Session:
             self._guarded.append(counts.T)
             self._notes |= machine.notes
             self._note_steps(wave, first)
+
+    def seen(self) -> Profile:
+        """What the one block did that has run until now, if only in part: its paths and accesses, and no totals."""
+        per_block = self.launch.warps_per_block
+        paths, numbers = self._recorder.paths(per_block)
+        return Profile(
+            kernel=self.kernel,
+            launch=self.launch,
+            cfg=self.cfg,
+            blocks=(SampledBlock(self._first, self.launch.coordinates(self._first), 1.0, tuple(numbers)),),
+            paths=paths,
+            accesses=self._recorder.access_log(),
+            thread_instructions=np.zeros((1, len(self.kernel.instructions)), np.int64),
+            allocations={region.name: (region.start, region.size) for region in self.memory.regions},
+        )
 
     def _note_steps(self, wave: Sequence[int], first: int) -> None:
         """Count the warp instructions of the blocks that were just run."""
@@ -237,10 +256,19 @@ def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
     """Name, ordinal and content of the launch's buffers, those of textures and tensor maps included."""
     names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
     names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
-    found = [(n, a.buffer if isinstance(a, Texture | TensorMap) else a) for n, a in enumerate(launch.arguments)]
-    buffers = [(names[n], n, buffer) for n, buffer in found if isinstance(buffer, Buffer)]
+    buffers = [area for n, argument in enumerate(launch.arguments) for area in _areas(names[n], n, argument)]
     textures = [(name, value.buffer) for name, value in launch.constants.items() if isinstance(value, Texture)]
     return buffers + [(name, len(names) + n, buffer) for n, (name, buffer) in enumerate(textures)]
+
+
+def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, Buffer]]:
+    """The areas of device memory that an argument brings: a buffer, texels, handles and the texels of several."""
+    if isinstance(argument, TextureTable):
+        first = _MOST_ORDINALS * (ordinal + 1)
+        texels = [(f"{name}[{n}]", first + n, made.buffer) for n, made in enumerate(argument.objects)]
+        return [(name, ordinal, Buffer("u64", (len(texels),))), *texels]
+    buffer = argument.buffer if isinstance(argument, Texture | TensorMap) else argument
+    return [(name, ordinal, buffer)] if isinstance(buffer, Buffer) else []
 
 
 def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
@@ -248,8 +276,3 @@ def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
     areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
     areas += [(AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
     return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas
-
-
-def _indirect_targets(kernel: Kernel) -> list[int]:
-    """Entries of functions in the kernel's section, which computed calls may reach."""
-    return [symbol.offset for symbol in kernel.symbols.values() if symbol.space == "code"]

@@ -196,6 +196,11 @@ def _double_multiply(d: Decoder, i: Instruction) -> Step:
     return multiply
 
 
+def _whole_warps(f: Frame, where: str, what: str) -> None:
+    if f.exec is not None and not (f.exec | ~f.lanes().any(axis=1, keepdims=True)).all():
+        raise UnsupportedInstructionError(f"{where}: {what} by a part of a warp is not supported by the emulator")
+
+
 @opcode("LDSM", "16 M88 MT88 1 2 4")
 def _load_matrix(d: Decoder, i: Instruction) -> Step:
     """Load 8x8 tiles of 16-bit elements from shared memory: lanes 8k to 8k + 7 give the rows of tile k."""
@@ -207,8 +212,7 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
     used, where = np.arange(LANES) < 8 * count, place(d.kernel, i)
 
     def load(f: Frame) -> None:
-        if f.exec is not None and not (f.exec | ~f.lanes().any(axis=1, keepdims=True)).all():
-            raise UnsupportedInstructionError(f"{where}: LDSM by a part of a warp is not supported by the emulator")
+        _whole_warps(f, where, "LDSM")
         lanes = f.lanes() & used
         saved = f.narrow(lanes)
         try:
@@ -223,3 +227,32 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
             put(f, words[:, part])
 
     return load
+
+
+@opcode("STSM", "16 M88 MT88 1 2 4")
+def _store_matrix(d: Decoder, i: Instruction) -> Step:
+    """Store 8x8 tiles of 16-bit elements to shared memory: the reverse of a matrix load."""
+    count = int(next((n for n in i.modifiers if n in ("1", "2", "4")), "1"))
+    transposed = "MT88" in i.modifiers
+    site, addresses = Site(d, i, "matrix store", 16), address32(d, i.operands[0])
+    source = i.operands[1]
+    assert isinstance(source, Register)
+    sources = [d.raw(source, part) for part in range(count)]
+    used, where = np.arange(LANES) < 8 * count, place(d.kernel, i)
+
+    def store(f: Frame) -> None:
+        _whole_warps(f, where, "STSM")
+        words = np.stack([f.spread(fetch(f)) for fetch in sources], axis=1)
+        tiles = np.ascontiguousarray(words).view(np.uint16).reshape(f.rows, count, 8, 8)
+        if transposed:
+            tiles = np.ascontiguousarray(tiles.transpose(0, 1, 3, 2))
+        rows = tiles.reshape(f.rows, 8 * count * 8).view(np.complex128)
+        lanes = f.lanes() & used
+        saved = f.narrow(lanes)
+        try:
+            index = site.shared_index(f, addresses(f))
+        finally:
+            f.restore(saved)
+        f.machine.shared[16][index[lanes]] = rows[lanes[:, : 8 * count]]
+
+    return store

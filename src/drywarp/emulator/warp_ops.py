@@ -10,6 +10,7 @@ from ..kernel.instruction import Instruction
 from ..kernel.operand import Predicate, Register
 from .bits import LANE, LANES, first_lane, pack
 from .decode import Decoder, Step, opcode
+from .floating import maximum, minimum
 from .frame import Frame
 from .operands import ZERO, Value
 
@@ -120,9 +121,11 @@ _REDUCTIONS: dict[str, tuple[Callable[..., Value], int]] = {
 }
 
 
-@opcode("REDUX CREDUX", "AND OR XOR SUM MIN MAX S32")
+@opcode("REDUX CREDUX", "AND OR XOR SUM MIN MAX MINABS MAXABS S32 F32 NAN")
 def _reduce(d: Decoder, i: Instruction) -> Step:
     """A reduction over the executing lanes into a uniform register."""
+    if "F32" in i.modifiers:
+        return _reduce_floats(d, i)
     name = next((n for n in i.modifiers if n in _REDUCTIONS), "AND")
     reduce, neutral = _REDUCTIONS[name]
     put, source = d.put(i.operands[0]), d.word(i.operands[1])
@@ -133,6 +136,25 @@ def _reduce(d: Decoder, i: Instruction) -> Step:
     def run(f: Frame) -> None:
         values = np.where(f.lanes(), source(f) ^ flip, rest)
         put(f, reduce(values, axis=1, dtype=np.uint32)[:, None] ^ flip)
+
+    return run
+
+
+def _reduce_floats(d: Decoder, i: Instruction) -> Step:
+    """The least or the largest float32 of the executing lanes; NaN is passed over, or wins (`.NAN`)."""
+    put, source = d.put(i.operands[0]), d.f32(i.operands[1])
+    kind, quiet = i.modifiers[0], "NAN" not in i.modifiers
+    choose = {"MIN": minimum, "MINABS": minimum, "MAX": maximum, "MAXABS": maximum}[kind]
+
+    def run(f: Frame) -> None:
+        values = f.spread(source(f))
+        if kind.endswith("ABS"):
+            values = np.abs(values)
+        # Lanes that do not execute repeat the first one that does, which changes nothing.
+        result = values[np.arange(f.rows), f.leader()]
+        for lane in range(LANES):
+            result = np.where(f.lanes()[:, lane], choose(result, values[:, lane], quiet), result)
+        put(f, np.asarray(result, np.float32).view(np.uint32)[:, None])
 
     return run
 

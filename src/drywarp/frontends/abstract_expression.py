@@ -1,7 +1,8 @@
-"""Small sums in abstract kernel files: `"alpha + 1"`, evaluated without giving the file any power.
+"""Small sums in files and options of users: `"alpha + 1"`, evaluated without giving the text any power.
 
-Allowed are numbers, names, `+ - * / // % **`, comparisons, brackets, and the functions `min`, `max`,
-`ceil`, `floor`, `cdiv` (a quotient rounded up). A comparison is 1 or 0.
+Allowed are numbers, names (a profiler's dotted ones too), `+ - * / // % **`, comparisons, `and or not`, brackets, and
+the functions `min`, `max`, `ceil`, `floor`, `cdiv` (a quotient rounded up). A comparison is 1 or 0. Texts may be
+compared for equality and nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 Number = int | float
+Value = int | float | str
 
 _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
@@ -45,33 +47,54 @@ class ExpressionError(ValueError):
     """What is wrong with an expression, as one clause."""
 
 
-def evaluate(text: str, names: Mapping[str, Number]) -> Number:
+def evaluate(text: str, names: Mapping[str, Value]) -> Number:
     """The value of an expression over `names`. Raises ExpressionError."""
-    if len(text) > _LONGEST:
-        raise ExpressionError(f"expected at most {_LONGEST} characters")
+    tree = parsed(text)
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ExpressionError(f"expected a sum such as '2 * n + 1', got {text!r}") from None
-    try:
-        return _value(tree.body, names)
+        return _value(tree, names)
     except (ArithmeticError, TypeError, RecursionError) as error:
         raise ExpressionError(f"{text!r} has no value: {error}") from None
 
 
-def _value(node: ast.expr, names: Mapping[str, Number]) -> Number:
+def names_in(text: str) -> frozenset[str]:
+    """The names that an expression reads, dotted ones whole. Raises ExpressionError."""
+    tree = parsed(text)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return frozenset(
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in called | inner
+    )
+
+
+def parsed(text: str) -> ast.expr:
+    """The syntax tree of an expression. Raises ExpressionError."""
+    if len(text) > _LONGEST:
+        raise ExpressionError(f"expected at most {_LONGEST} characters")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"expected a sum such as '2 * n + 1', got {text!r}") from None
+
+
+def _value(node: ast.expr, names: Mapping[str, Value]) -> Number:
     value = _raw(node, names)
+    if isinstance(value, str):
+        raise ExpressionError(f"{ast.unparse(node)} is the text {value!r}, expected a number")
     if isinstance(value, complex) or not math.isfinite(value) or abs(value) > _LARGEST:
         raise ExpressionError("the value is out of range")
     return value
 
 
-def _raw(node: ast.expr, names: Mapping[str, Number]) -> Number:
+def _raw(node: ast.expr, names: Mapping[str, Value]) -> Value:
     match node:
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float() as number):
             return number
+        case ast.Attribute() if (name := ast.unparse(node)) in names:
+            return names[name]
         case ast.Name(id=name):
             if name in names:
                 return names[name]
@@ -83,8 +106,16 @@ def _raw(node: ast.expr, names: Mapping[str, Number]) -> Number:
             if isinstance(op, ast.Pow) and abs(second) > 64:
                 raise ExpressionError("expected an exponent of at most 64")
             return _BINARY[type(op)](first, second)
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
-            return int(_COMPARE[type(op)](_value(left, names), _value(right, names)))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return int(not _value(operand, names))
+        case ast.BoolOp(op=op, values=parts):
+            # From left to right, and no further than needed, so that a first part may guard a later one.
+            decides = isinstance(op, ast.Or)
+            return int(decides if any(bool(_value(part, names)) is decides for part in parts) else not decides)
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARE for op in ops):
+            sides = [left, *others]
+            pairs = zip(sides, ops, others, strict=False)
+            return int(all(_compared(first, op, second, names) for first, op, second in pairs))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS and args:
             return _FUNCTIONS[name](*(_value(argument, names) for argument in args))
         case _:
@@ -92,3 +123,18 @@ def _raw(node: ast.expr, names: Mapping[str, Number]) -> Number:
     raise ExpressionError(
         f"expected numbers, names and + - * / // % ** min max ceil floor cdiv, got {ast.unparse(node)!r}"
     )
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, names: Mapping[str, Value]) -> bool:
+    if isinstance(op, ast.Eq | ast.NotEq):
+        first, second = (_text_or_value(side, names) for side in (left, right))
+        if isinstance(first, str) or isinstance(second, str):
+            return (str(first) == str(second)) is isinstance(op, ast.Eq)
+    return _COMPARE[type(op)](_value(left, names), _value(right, names))
+
+
+def _text_or_value(node: ast.expr, names: Mapping[str, Value]) -> Value:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    value = _raw(node, names)
+    return value if isinstance(value, str) else _value(node, names)

@@ -11,30 +11,26 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import platformdirs
+
+from ..folders import cache_folder, replace_file
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What the frontend keeps of one compilation."""
+    """What the frontend keeps of one compilation; `notes` are for whoever reads the answer."""
 
     cubin: bytes
     listing: str
     log: str
     symbols: dict[str, str]
+    notes: tuple[str, ...] = ()
+    compiler: str = ""
 
 
-def cache_folder() -> Path:
-    """`$DRYWARP_CACHE_DIR`, else the user's cache folder of this platform."""
-    override = os.environ.get("DRYWARP_CACHE_DIR")
-    return Path(override) if override else Path(platformdirs.user_cache_dir("drywarp"))
-
-
-_FORMAT = b"4"
+_FORMAT = b"7"
 """Changes whenever an entry holds something else than before for the same parts."""
 
 
@@ -51,6 +47,32 @@ def _path(key: str) -> Path:
     return cache_folder() / "kernels" / key[:2] / f"{key[2:]}.msgpack"
 
 
+def read(part: str, key: str) -> bytes | None:
+    """What is kept under a key in one of the cache's folders, or None."""
+    try:
+        return _place(part, key).read_bytes()
+    except OSError:
+        return None
+
+
+def write(part: str, key: str, data: bytes, most: int) -> None:
+    """Keep something; of a folder with more than `most` bytes the oldest goes. Does nothing where it cannot."""
+    path = _place(part, key)
+    replace_file(path, data)
+    with contextlib.suppress(OSError):
+        files = sorted(((file.stat(), file) for file in path.parent.iterdir()), key=lambda f: f[0].st_mtime_ns)
+        held = sum(stat.st_size for stat, _ in files)
+        for stat, file in files:
+            if held <= most:
+                break
+            file.unlink(missing_ok=True)
+            held -= stat.st_size
+
+
+def _place(part: str, key: str) -> Path:
+    return cache_folder() / part / f"{key}.msgpack"
+
+
 def load(key: str) -> Entry | None:
     """The entry of this key, or None."""
     try:
@@ -61,18 +83,7 @@ def load(key: str) -> Entry | None:
 
 def store(key: str, entry: Entry) -> None:
     """Keep an entry; does nothing where the folder cannot be written."""
-    path = _path(key)
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            temporary = file.name
-            file.write(msgspec.msgpack.encode(entry))
-        os.replace(temporary, path)
-    except OSError:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+    replace_file(_path(key), msgspec.msgpack.encode(entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +120,5 @@ def clear() -> Usage:
     return held
 
 
-_PARTS = ("kernels", "drywarp-headers")
+_PARTS = ("kernels", "drywarp-headers", "loops", "emulations")
 """The folders of ours; what else lies beside them is left alone."""

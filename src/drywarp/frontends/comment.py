@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..errors import InputFileError
 
-_LINE = re.compile(r"^\s*(?://|\*|/\*|#)\s*drywarp:\s*(.*?)\s*(?:\*/)?\s*$")
+_LINE = re.compile(r"^\s*+(?://|\*|/\*|#)\s*+drywarp:(.*)$")
 _REPEATED = {"--arg": "arguments", "--const": "constants", "-D": "defines"}
 _SINGLE = {
     "--grid": "grid",
@@ -48,7 +48,7 @@ def launch_comment(text: str, origin: str) -> LaunchComment:
         if match := _LINE.match(line):
             place = f"{origin}:{number}"
             try:
-                words = shlex.split(match[1])
+                words = shlex.split(match[1].strip().removesuffix("*/"))
             except ValueError as error:
                 raise InputFileError(f"{place}: launch comment: {error}") from None
             _take(comment, words, place)

@@ -15,6 +15,16 @@ from .sass import Listing, parse_listing
 # Attributes of .nv.info: their numbers as they stand in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
 _REGCOUNT, _NUM_BARRIERS, _CLUSTER = 0x2F, 0x4C, 0x3D
+_CODE = ".text."
+_SPILLS = re.compile(
+    r"Function properties for (\S+)\s+[^\n,]*?\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
+_MOST_CONSTANT = 1 << 20
+"""Bytes of a constant bank; the hardware reaches 64 KiB."""
+_MOST_ZERO_CONSTANTS = 1 << 26
+"""Bytes of all constant banks together that the file does not hold."""
+_MOST_IMAGE = 1 << 30
+"""Bytes of all `__device__` variables of a module."""
 _RESERVED_SHARED = 1024
 """Bytes at the start of shared memory that sm_90 and later keep for the system in a section's size."""
 
@@ -44,7 +54,8 @@ def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = ""
     Raises InputFileError naming `origin` for a file that is damaged or not a CUBIN.
     """
     elf = parse_elf(cubin, origin)
-    listings = parse_listing(listing, origin)
+    code = {s.name.removeprefix(_CODE): s.data for s in elf.sections if s.name.startswith(_CODE)}
+    listings = parse_listing(listing, origin, code)
     try:
         return _kernels(elf, listings, arch, origin, log)
     except (struct.error, IndexError, OverflowError):
@@ -52,8 +63,12 @@ def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = ""
 
 
 def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: str, log: str) -> dict[str, Kernel]:
-    image, image_offsets = _global_image(elf)
+    image, image_offsets = _global_image(elf, origin)
     relocations = tuple(_bank_relocations(elf, image_offsets))
+    externals = tuple(_externals(elf))
+    attributes, banks = _by_kernel(elf), _constant_banks(elf, origin)
+    variables, shared = _variables(elf, image_offsets)
+    spills = _spills(log)
     kernels = {}
     for symbol in elf.symbols:
         is_function, is_entry = symbol.info & 15 == 2, elf.section(f".nv.info.{symbol.name}") is not None
@@ -65,7 +80,7 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
         symbols = {
             label: Symbol("code", offset, 0) for label, offset in code.labels.items() if not label.startswith(".")
         }
-        symbols.update(_variables(elf, image_offsets, name))
+        symbols |= variables | shared.get(name, {})
         kernels[name] = Kernel(
             name=plain_name(name),
             symbol=name,
@@ -73,12 +88,12 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             instructions=code.instructions,
             parameters=parameters,
             parameter_base=base,
-            resources=_resources(elf, name, text, arch, log),
-            constant_banks=_constant_banks(elf, name),
+            resources=_resources(elf, name, text, arch, attributes.get(name, {}), spills.get(name)),
+            constant_banks=banks.get("", {}) | banks.get(name, {}),
             global_image=image,
             relocations=relocations,
             symbols=symbols,
-            externals=tuple(_externals(elf)),
+            externals=externals,
             source_file=origin,
         )
     return kernels
@@ -86,14 +101,14 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
 
 def plain_name(symbol: str) -> str:
     """The function name of a mangled symbol, without parameters; other symbols as they are."""
-    match = re.match(r"^_Z(N?)(\d+)", symbol)
+    match = re.match(r"^_Z(N?)(\d{1,9})", symbol)
     if not match:
         return symbol
     if not match[1]:
         # What follows are the parameters' types, which may begin with a name as well.
         return symbol[match.end() : match.end() + int(match[2])]
     names, rest = [], symbol[3:]
-    while number := re.match(r"\d+", rest):
+    while number := re.match(r"\d{1,9}", rest):
         length, start = int(number[0]), number.end()
         names.append(rest[start : start + length])
         rest = rest[start + length :]
@@ -106,7 +121,9 @@ def variable_name(symbol: str) -> str:
     return "::".join(p for p in parts if not p.startswith(("_INTERNAL_", "_GLOBAL__N_")))
 
 
-def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> Resources:
+def _resources(
+    elf: ElfFile, name: str, text: Section, arch: str, attributes: Mapping[int, int], spills: int | None
+) -> Resources:
     shared = elf.section(f".nv.shared.{name}")
     shared_size = shared.size if shared else 0
     major = int("".join(c for c in arch.removeprefix("sm_") if c.isdigit())[:-1])
@@ -126,12 +143,12 @@ def _resources(elf: ElfFile, name: str, text: Section, arch: str, log: str) -> R
         elif attribute.id == _CLUSTER and len(attribute.payload) >= 12:
             cluster = struct.unpack_from("<III", attribute.payload)
     return Resources(
-        registers=_per_kernel(elf, name, _REGCOUNT) or (text.info >> 24) & 0xFF,
+        registers=attributes.get(_REGCOUNT, 0) or (text.info >> 24) & 0xFF,
         shared_bytes=shared_size - reserved,
         shared_reserved=reserved,
         # The whole call tree's stack where the compiler knows it, else the frame of the kernel alone.
-        local_bytes=_per_kernel(elf, name, _FRAME_SIZE, _MIN_STACK),
-        spill_bytes=_spills(log, name),
+        local_bytes=max(attributes.get(_FRAME_SIZE, 0), attributes.get(_MIN_STACK, 0)),
+        spill_bytes=spills,
         barriers=barriers,
         max_threads=max_threads,
         cluster=cluster,
@@ -143,25 +160,20 @@ def _payload(elf: ElfFile, name: str) -> bytes:
     return section.data if section else b""
 
 
-def _per_kernel(elf: ElfFile, name: str, *attributes: int) -> int:
-    """The largest of these attributes of the file's .nv.info for one kernel; 0 where there is none."""
-    values = [0]
+def _by_kernel(elf: ElfFile) -> dict[str, dict[int, int]]:
+    """Attributes of the file's .nv.info that belong to one symbol each: the largest value of each, by name."""
+    found: dict[str, dict[int, int]] = {}
     for attribute in _attributes(_payload(elf, ".nv.info")):
-        if attribute.id in attributes and len(attribute.payload) >= 8:
+        if attribute.id in (_REGCOUNT, _FRAME_SIZE, _MIN_STACK) and len(attribute.payload) >= 8:
             index, value = struct.unpack_from("<II", attribute.payload)
-            if elf.symbols[index].name == name:
-                values.append(value)
-    return max(values)
+            held = found.setdefault(elf.symbols[index].name, {})
+            held[attribute.id] = max(value, held.get(attribute.id, 0))
+    return found
 
 
-def _spills(log: str, name: str) -> int | None:
-    """Spill stores plus loads in bytes from ptxas' verbose log; None where the log does not say."""
-    match = re.search(
-        rf"Function properties for {re.escape(name)}\s.*?(\d+) bytes spill stores, (\d+) bytes spill loads",
-        log,
-        re.S,
-    )
-    return int(match[1]) + int(match[2]) if match else None
+def _spills(log: str) -> dict[str, int]:
+    """Spill stores plus loads in bytes by symbol, from ptxas' verbose log; empty where it does not say."""
+    return {name: int(stores) + int(loads) for name, stores, loads in _SPILLS.findall(log)}
 
 
 def _parameters(elf: ElfFile, name: str) -> tuple[tuple[Parameter, ...], int]:
@@ -175,24 +187,34 @@ def _parameters(elf: ElfFile, name: str) -> tuple[tuple[Parameter, ...], int]:
     return tuple(sorted(found, key=lambda p: p.ordinal)), base
 
 
-def _constant_banks(elf: ElfFile, name: str) -> dict[int, bytes]:
-    banks = {}
+def _constant_banks(elf: ElfFile, origin: str) -> dict[str, dict[int, bytes]]:
+    """Contents of constant banks by the kernel that they belong to; under the empty name those of all."""
+    banks: dict[str, dict[int, bytes]] = {}
+    zeros = 0
     for section in elf.sections:
-        match = re.match(r"\.nv\.constant(\d+)(?:\.(.+))?$", section.name)
-        if match and match[2] in (None, name):
-            banks[int(match[1])] = section.data or bytes(section.size)
+        if match := re.match(r"\.nv\.constant(\d{1,3})(?:\.(.+))?$", section.name):
+            if section.size > _MOST_CONSTANT:
+                raise InputFileError(
+                    f"{origin}: {section.name} of {section.size} bytes; expected {_MOST_CONSTANT} at most"
+                )
+            zeros += section.size - len(section.data)
+            if zeros > _MOST_ZERO_CONSTANTS:
+                raise InputFileError(f"{origin}: zeroed constant banks of more than {_MOST_ZERO_CONSTANTS} bytes")
+            banks.setdefault(match[2] or "", {})[int(match[1])] = section.data or bytes(section.size)
     return banks
 
 
-def _global_image(elf: ElfFile) -> tuple[bytes, dict[int, int]]:
+def _global_image(elf: ElfFile, origin: str) -> tuple[bytes, dict[int, int]]:
     """The module's `__device__` variables as one image, and where each section starts in it."""
-    image, starts = b"", {}
+    image, starts = bytearray(), {}
     for section in elf.sections:
         if section.name in (".nv.global", ".nv.global.init"):
+            if len(image) + section.size > _MOST_IMAGE:
+                raise InputFileError(f"{origin}: __device__ variables of more than {_MOST_IMAGE} bytes")
             image += bytes(-len(image) % max(section.align, 256))
             starts[section.index] = len(image)
             image += section.data or bytes(section.size)
-    return image, starts
+    return bytes(image), starts
 
 
 def _bank_relocations(elf: ElfFile, image_offsets: dict[int, int]) -> Iterator[Relocation]:
@@ -216,8 +238,10 @@ def _externals(elf: ElfFile) -> Iterator[External]:
             yield External(int(match[1]), relocation.offset, symbol.name)
 
 
-def _variables(elf: ElfFile, image_offsets: dict[int, int], kernel: str) -> dict[str, Symbol]:
-    found = {}
+def _variables(elf: ElfFile, image_offsets: dict[int, int]) -> tuple[dict[str, Symbol], dict[str, dict[str, Symbol]]]:
+    """The variables that all kernels see, and those in shared memory by kernel."""
+    found: dict[str, Symbol] = {}
+    shared: dict[str, dict[str, Symbol]] = {}
     for symbol in elf.symbols:
         if symbol.info & 15 != 1 or not 0 < symbol.section < len(elf.sections):
             continue
@@ -228,6 +252,7 @@ def _variables(elf: ElfFile, image_offsets: dict[int, int], kernel: str) -> dict
             found[symbol.name if name in found else name] = Symbol("constant", symbol.value, symbol.size)
         elif symbol.section in image_offsets:
             found[symbol.name] = Symbol("global", image_offsets[symbol.section] + symbol.value, symbol.size)
-        elif section.name == f".nv.shared.{kernel}":
-            found[symbol.name] = Symbol("shared", symbol.value, symbol.size)
-    return found
+        elif section.name.startswith(".nv.shared."):
+            held = shared.setdefault(section.name.removeprefix(".nv.shared."), {})
+            held[symbol.name] = Symbol("shared", symbol.value, symbol.size)
+    return found, shared

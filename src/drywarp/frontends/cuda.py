@@ -16,8 +16,9 @@ from .cubin import kernels_of
 from .disassemble import disassemble
 from .headers import header_folder
 from .host_code import holds_host_code
+from .last_resort import compile_otherwise, kept
 from .nvrtc import Compiled, compile_program
-from .repair import compile_repaired
+from .repair import NAME_MAP, compile_repaired
 from .source import (
     Declared,
     KernelDeclaration,
@@ -27,11 +28,13 @@ from .source import (
     template_arguments,
     type_names,
 )
-from .stand_ins import HOST_HEADERS, stand_in_texts
+from .stand_ins import HOST_HEADERS, RELOCATABLE, stand_in_texts
 from .toolchain import library_folders, tool_versions
 from .translation import Translation, gather
 
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
+
+OPEN_CALLS = "calls functions that are defined elsewhere: what they do is not part of the answer"
 
 INLINE_NAME = "<source>"
 """What source that came as a string, or from standard input, is called: in messages and to the compiler."""
@@ -131,13 +134,19 @@ def compile_cuda(
         expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
     compiled = compile_translation(translation, arch, [expression], options)
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
-    symbol = compiled.symbols.get(expression, expression)
+    symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {', '.join(kernels) or 'none'}")
-    kernel = replace(kernels[symbol], name=entry or expression, source_file=origin)
+    kernel = replace(kernels[symbol], name=entry or expression, source_file=origin, notes=compiled.notes)
     if declaration is None:
         return kernel
     return name_parameters(kernel, declaration, expression, translation, options)
+
+
+def only_named(kernels: Mapping[str, Kernel], name: str) -> str:
+    """The symbol of the only kernel of this name; the name itself where there is none or more than one."""
+    found = [symbol for symbol, kernel in kernels.items() if name in (symbol, kernel.name)]
+    return found[0] if len(found) == 1 else name
 
 
 def name_parameters(
@@ -188,7 +197,7 @@ def compile_translation(
     origin = translation.origin
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
     key = _key(translation, expressions, flags)
-    if (entry := cache.load(key)) is not None:
+    if (entry := cache.load(key) or kept(key)) is not None:
         return entry
     if translation.folder:
         flags.append(f"-I{translation.folder}")
@@ -200,14 +209,14 @@ def compile_translation(
         compiled = _compiled(translation, flags, expressions)
     except CompileError as error:
         # The compiler reports a bad name expression in a file of its own making.
-        if str(error).startswith("__nv_name_map"):
+        if str(error).startswith(NAME_MAP):
             reason = str(error).partition("error: ")[2]
             names = " or ".join(map(repr, expressions))
             raise CompileError(f"{origin}: kernel {names}: {reason}", error.log) from None
-        raise
+        return compile_otherwise(translation, arch, expressions, options.flags(), key, error)
     # The compiler writes absolute places; the user's own file keeps the user's spelling.
     listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
-    entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols)
+    entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols, compiled.notes, compiled.compiler)
     cache.store(key, entry)
     return entry
 
@@ -227,7 +236,8 @@ def _compiled(translation: Translation, flags: Sequence[str], expressions: Seque
     def attempt(text: str, headers: Mapping[str, str], more: Sequence[str]) -> Compiled:
         # What the user said of the standard stands.
         more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
-        return compile_program(text, translation.origin, [*flags, *more], expressions, headers)
+        made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
+        return replace(made, notes=(OPEN_CALLS,)) if RELOCATABLE in more else made
 
     try:
         return attempt(translation.text, {}, ())

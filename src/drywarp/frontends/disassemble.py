@@ -10,20 +10,26 @@ from pathlib import Path
 from ..errors import ToolError
 from .toolchain import toolkit_folder
 
+_SECONDS, _SECONDS_PER_MIB = 60, 60
+"""What nvdisasm may take: many times what it needs for what a compiler wrote. A damaged file may take for ever."""
+
 
 def disassemble(cubin: bytes, origin: str) -> str:
-    """The code sections with encodings and source lines. Raises ToolError with nvdisasm's message."""
+    """The code sections with source lines, without encodings. Raises ToolError with nvdisasm's message."""
     tool = toolkit_folder() / "bin" / "nvdisasm"
+    seconds = _SECONDS + _SECONDS_PER_MIB * len(cubin) / (1 << 20)
     # nvdisasm reads only files; the name shows in no output of ours.
     with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
         file.write(cubin)
     try:
-        result = _run(tool, "-hex", "-c", "-gi", file.name)
+        result = _run(seconds, tool, "-c", "-gi", file.name)
         if result.returncode < 0:
             # It crashes on line tables with gaps in their file numbers; the code itself it can still print.
-            result = _run(tool, "-hex", "-c", file.name)
+            result = _run(seconds, tool, "-c", file.name)
     except OSError as error:
         raise ToolError(f"nvdisasm cannot be run from {tool}: {error}") from None
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{origin}: nvdisasm took longer than {seconds:.0f} s") from None
     finally:
         os.unlink(file.name)
     if result.returncode or not result.stdout:
@@ -32,5 +38,5 @@ def disassemble(cubin: bytes, origin: str) -> str:
     return result.stdout
 
 
-def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+def _run(seconds: float, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, errors="replace", timeout=seconds)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import InputFileError
 
 NOBITS = 8
 CUDA_MACHINE = 190
-_MOST_ZEROS = 1 << 30
-"""Bytes that a section without data (zeroed `__device__` variables) may have."""
+_MOST_ZEROS = 4 << 30
+"""Bytes that sections without data (zeroed `__device__` variables, shared memory) may have together."""
 _MOST_ALIGNMENT = 1 << 16
+_LONGEST_NAME = 1 << 16
+"""Bytes of a symbol's name; mangled names of nested templates take some thousands."""
+_MOST_NAMES = 1 << 28
+"""Bytes of all names of one table together: a forged table may have millions that overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,28 @@ class ElfFile:
 
     def section(self, name: str) -> Section | None:
         """The section of this name, or None."""
-        return next((s for s in self.sections if s.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Section]:
+        # The first of several counts.
+        return {section.name: section for section in reversed(self.sections)}
 
 
-def _text(table: bytes, offset: int) -> str:
-    return table[offset : table.index(b"\0", offset)].decode("utf-8", "replace")
+class _Names:
+    """A table of names that end with a zero byte. Bounded, so that a forged table costs neither time nor memory."""
+
+    def __init__(self, table: bytes) -> None:
+        self.table = table
+        self.left = _MOST_NAMES
+
+    def at(self, offset: int) -> str:
+        """The name at a place. Raises ValueError where none ends there, or all together are too many."""
+        name = self.table[offset : self.table.index(b"\0", offset, offset + _LONGEST_NAME)]
+        self.left -= len(name)
+        if self.left < 0:
+            raise ValueError("names beyond reason")
+        return name.decode("utf-8", "replace")
 
 
 def parse_elf(data: bytes, origin: str) -> ElfFile:
@@ -106,17 +128,21 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     if segments + segment_size * segment_count > len(data):
         raise ValueError("segment headers beyond the end of the file")
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * entry_size) for i in range(count)]
-    names = data[headers[names_index][4] :][: headers[names_index][5]]
+    names = _Names(data[headers[names_index][4] :][: headers[names_index][5]])
+    # Sections do not overlap; forged ones could each hold the whole file.
+    if sum(header[5] for header in headers if header[1] != NOBITS) > 2 * len(data):
+        raise ValueError("sections of more bytes than the file has")
+    zeros = sum(header[5] for header in headers if header[1] == NOBITS)
+    if zeros > _MOST_ZEROS:
+        raise InputFileError(f"{origin}: {zeros} bytes of zeroed variables; expected {_MOST_ZEROS} at most")
     sections = []
     for index, (name, type_, section_flags, _, start, size, link, info, align, _) in enumerate(headers):
         body = b"" if type_ == NOBITS else data[start : start + size]
         if type_ != NOBITS and len(body) < size:
             raise ValueError("section beyond the end of the file")
-        if type_ == NOBITS and size > _MOST_ZEROS:
-            raise InputFileError(f"{origin}: {_text(names, name)} of {size} bytes; expected {_MOST_ZEROS} at most")
         if align > _MOST_ALIGNMENT:
             raise ValueError("alignment beyond reason")
-        sections.append(Section(index, _text(names, name), type_, section_flags, info, link, size, align, body))
+        sections.append(Section(index, names.at(name), type_, section_flags, info, link, size, align, body))
     return tuple(sections)
 
 
@@ -127,10 +153,10 @@ def _parse(data: bytes, origin: str) -> ElfFile:
     relocations: list[ElfRelocation] = []
     for section in sections:
         if section.type == 2:
-            strings = sections[section.link].data
+            strings = _Names(sections[section.link].data)
             for at in range(0, section.size, 24):
                 name, info, _, index, value, size = struct.unpack_from("<IBBHQQ", section.data, at)
-                symbols.append(ElfSymbol(_text(strings, name), info, index, value, size))
+                symbols.append(ElfSymbol(strings.at(name), info, index, value, size))
         elif section.type in (4, 9):
             step = 24 if section.type == 4 else 16
             for at in range(0, section.size, step):

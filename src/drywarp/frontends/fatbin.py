@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from ..errors import InputFileError, ToolError
 
 MAGIC = 0xBA55ED50
+_MAGIC_BYTES = struct.pack("<I", MAGIC)
 _ELF, _PTX = 2, 1
 _LZ4, _ZSTD = 0x2000, 0x8000
+_HEADER_BYTES = 16
+_MOST_UNPACKED = 1 << 28
+"""Bytes of one module's machine code."""
+_MOST_WINDOW = 1 << 27
+_LZ4_RATIO = 255
+"""What LZ4 can compress at best: a byte more of length for 255 bytes of output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,9 @@ class Image:
         """The content. Raises ToolError where the package that unpacks it is not installed."""
         if not self.flags & (_ZSTD | _LZ4):
             return self.packed
-        body = _zstd(self.packed, origin) if self.flags & _ZSTD else _lz4(self.packed, self.size, origin)
+        if self.size > _MOST_UNPACKED:
+            raise InputFileError(f"{origin}: {self.size} bytes of machine code; expected {_MOST_UNPACKED} at most")
+        body = _zstd(self.packed, self.size, origin) if self.flags & _ZSTD else _lz4(self.packed, self.size, origin)
         if len(body) != self.size:
             raise InputFileError(f"{origin}: damaged compressed machine code")
         return body
@@ -44,8 +53,12 @@ def images(data: bytes, origin: str) -> Iterator[Image]:
     while at + 16 <= len(data):
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
         if magic != MAGIC:
-            at += 8
+            found = data.find(_MAGIC_BYTES, at + 1)
+            # Containers are aligned to 8 bytes; what is not is content of something else.
+            at = len(data) if found < 0 else -(-found // 8) * 8
             continue
+        if header < _HEADER_BYTES:
+            raise InputFileError(f"{origin}: damaged fat binary")
         end = at + header + size
         if end > len(data):
             raise InputFileError(f"{origin}: truncated fat binary (it says {header + size} bytes)")
@@ -66,13 +79,15 @@ def images(data: bytes, origin: str) -> Iterator[Image]:
         at = end
 
 
-def _zstd(packed: bytes, origin: str) -> bytes:
+def _zstd(packed: bytes, size: int, origin: str) -> bytes:
     try:
         import zstandard
     except ImportError:
         raise ToolError(f"{origin}: compressed with zstd; unpacking needs: pip install 'drywarp[binaries]'") from None
     try:
-        return zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+        # Never more than the container says, whatever the frame does.
+        with zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW).stream_reader(packed) as reader:
+            return reader.read(size + 1)
     except zstandard.ZstdError:
         raise InputFileError(f"{origin}: damaged compressed machine code") from None
 
@@ -82,6 +97,8 @@ def _lz4(packed: bytes, size: int, origin: str) -> bytes:
         import lz4.block
     except ImportError:
         raise ToolError(f"{origin}: compressed with LZ4; unpacking needs: pip install 'drywarp[binaries]'") from None
+    if size > len(packed) * _LZ4_RATIO + _LZ4_RATIO:
+        raise InputFileError(f"{origin}: damaged compressed machine code")
     try:
         body: bytes = lz4.block.decompress(packed, uncompressed_size=size)
         return body

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 
-from .cache import cache_folder
+from ..folders import cache_folder
 from .nvrtc import install_headers
-from .toolchain import tool_versions
+from .toolchain import tool_versions, toolkit_headers
 
 _NAME = "drywarp-headers"
 """Folder name by which source lines of these headers are told from the user's (see `sass`)."""
+_VERSIONED = ("cuda_fp*", "cuda_bf16.*", "cooperative_groups*", "cuda_pipeline*", "cuda_awbarrier*")
 
 
 def header_folder() -> Path:
@@ -23,7 +25,8 @@ def header_folder() -> Path:
     It is unpacked beside its place and renamed, so that several processes may do so at once and none
     ever sees half of it.
     """
-    folder = cache_folder() / _NAME / tool_versions()["nvrtc"]
+    name = f"{tool_versions()['nvrtc']} {toolkit_headers() or ''}"
+    folder = cache_folder() / _NAME / re.sub(r"[^\w.]+", "-", name).strip("-")
     if folder.is_dir():
         return folder
     try:
@@ -32,7 +35,7 @@ def header_folder() -> Path:
     except OSError:
         return _temporary()
     try:
-        install_headers(fresh)
+        _install(fresh)
         fresh.chmod(0o755)
         os.rename(fresh, folder)
     except OSError:
@@ -51,5 +54,19 @@ def _temporary() -> Path:
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     folder = Path(root) / _NAME
     folder.mkdir()
-    install_headers(folder)
+    _install(folder)
     return folder
+
+
+def _install(folder: Path) -> None:
+    """The packaged compiler's headers; of those that follow a compiler's version a chosen one gets its toolkit's."""
+    install_headers(folder)
+    toolkit = toolkit_headers()
+    if toolkit is None:
+        return
+    for pattern in _VERSIONED:
+        for old in folder.glob(pattern):
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        for path in toolkit.glob(pattern):
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, folder / path.name)

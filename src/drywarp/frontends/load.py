@@ -34,6 +34,9 @@ def load(source: object, *, arch: str, entry: str | None = None, options: CudaOp
     """
     given = options or CudaOptions()
     if not isinstance(source, str | Path):
+        if arch.startswith("gfx"):
+            kind = type(source).__name__
+            raise UsageError(f"{kind}: for NVIDIA GPUs, the GPU takes {arch} (expected OpenCL C, HIP or assembly)")
         kernel, text = load_object(source, arch=arch, entry=entry, options=given)
         return Loaded(kernel, LaunchComment(), text, _tools(kernel))
     amd = arch.startswith("gfx")
@@ -57,8 +60,7 @@ def load(source: object, *, arch: str, entry: str | None = None, options: CudaOp
     if what := _for_amd(source, text):
         raise UsageError(f"{origin}: {what} is for AMD GPUs, the GPU takes {arch} (expected one such as --gpu mi210)")
     if is_ptx(text):
-        name = origin if isinstance(source, Path) else "kernel.ptx"
-        kernel = load_ptx(text, arch=arch, origin=name, entry=entry, max_registers=given.max_registers)
+        kernel = load_ptx(text, arch=arch, origin=origin, entry=entry, max_registers=given.max_registers)
         return Loaded(kernel, comment, "" if isinstance(source, Path) else text, ptx_tools())
     if isinstance(source, Path) and is_python(source):
         kernel, text = load_python(source, text, arch=arch, entry=entry, options=given)

@@ -93,11 +93,11 @@ def _module(
     on_stage("parse")
     kernels = kernels_of(entry.cubin, entry.listing, arch, translation.origin, entry.log)
     expressions = {symbol: expression for expression, symbol in entry.symbols.items()}
-    named = _named(kernels, expressions, declared, translation, options)
+    named = _named(kernels, expressions, declared, translation, options, entry.notes)
     made = {declaration_of(k.symbol, k.name, declared) for k in named}
     missing = tuple(d.qualified for d in declared if d.template and d not in made)
-    notes = tuple(f"{name}: not an instance that compiles" for name in refused)
-    return Module(named, comment, "nvrtc", missing, notes)
+    notes = [*entry.notes, *(f"{name}: not an instance that compiles" for name in refused)]
+    return Module(named, comment, entry.compiler, missing, tuple(notes))
 
 
 def _declared(translation: Translation) -> list[KernelDeclaration]:
@@ -137,6 +137,7 @@ def _named(
     declared: Sequence[KernelDeclaration],
     translation: Translation,
     options: CudaOptions,
+    entry_notes: tuple[str, ...],
 ) -> tuple[Kernel, ...]:
     """The kernels under the names that a user writes, and their parameters as the source declares them."""
     plain = [plain_name(symbol) for symbol in kernels]
@@ -145,7 +146,7 @@ def _named(
         name = expressions.get(symbol) or plain_name(symbol)
         if symbol not in expressions and plain.count(name) > 1:
             name = symbol
-        kernel = replace(kernel, name=name, source_file=translation.origin)
+        kernel = replace(kernel, name=name, source_file=translation.origin, notes=entry_notes)
         declaration = declaration_of(symbol, name, declared)
         if declaration is not None:
             kernel = name_parameters(kernel, declaration, name, translation, options)

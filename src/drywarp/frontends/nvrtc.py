@@ -18,11 +18,13 @@ _ERROR = re.compile(r"\berror\b\s*(#[\w-]+\s*)?:|^ptxas (error|fatal)|^nvrtc: er
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A CUBIN with the compiler's log, and the symbol of each name expression."""
+    """A CUBIN with the compiler's log, and the symbol of each name expression; `notes` say what was special."""
 
     cubin: bytes
     log: str
     symbols: dict[str, str]
+    notes: tuple[str, ...] = ()
+    compiler: str = "nvrtc"
 
 
 @cache

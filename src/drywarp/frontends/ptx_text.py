@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from .source import blank_comments
 
 _VERSION = re.compile(r"\s*\.version\s+\d+\.\d+\b")
-_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?|compute_\d+[a-z]?)", re.M)
-_ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(\([^)]*\))?")
+_TARGET = re.compile(r"^[ \t]*+\.target\s+(sm_\d+[a-z]?|compute_\d+[a-z]?)", re.M)
+_ENTRY = re.compile(r"\.entry\s++([\w$%]++)\s*+(\([^();{}]*+\))?")
 _PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+\d+\s+)?\.(?P<type>[a-z]+\d*)\b"
+    r"\.param\s++(?:\.align\s++\d++\s++)?\.(?P<type>[a-z]+\d*)\b"
     r"(?P<pointer>\s*\.ptr\b(?:\s*\.(?:global|shared|const|local|generic)\b)?(?:\s*\.align\s+\d+)?)?"
     r"\s+(?P<name>[\w$%]+)\s*(?P<array>\[\d*\])?"
 )
-_LINES = re.compile(r"^\s*\.loc\s", re.M)
-_FILE_NUMBER = re.compile(r"^\s*\.file\s+(\d+)", re.M)
-_LABELS = re.compile(r"(?:\s*[\w$%]+\s*:)*\s*")
+_LINES = re.compile(r"^[ \t]*+\.loc\s", re.M)
+_FILE_NUMBER = re.compile(r"^[ \t]*+\.file\s+(\d{1,9})\b", re.M)
+_LABELS = re.compile(r"(?:\s*+[\w$%]++\s*+:)*+\s*+")
 _FUNCTION = re.compile(r"\.(?:entry|func)\b")
 
 

@@ -1,54 +1,72 @@
-"""Machine code as nvdisasm prints it (`-hex -c -gi`), parsed into instructions.
+"""Machine code as nvdisasm prints it (`-c -gi`), parsed into instructions.
 
-A listing looks like this, the last line holding the upper half of the 128-bit encoding:
+A listing looks like this:
 
     .section .text.saxpy,"ax",@progbits
     .L_x_1:
         //## File "/tmp/saxpy.cu", line 4 inlined at "/tmp/saxpy.cu", line 8
         //## File "/tmp/saxpy.cu", line 8
+        /*0190*/  @!P0 BRA `(.L_x_0) ;
+
+With `-hex` the 128-bit encoding stands behind it, the upper half on a line of its own; without, the encodings
+come from the sections themselves, which spares nvdisasm three quarters of its output:
+
         /*0190*/  @!P0 BRA `(.L_x_0) ;        /* 0x000003c000008947 */
                                               /* 0x000fea0003800000 */
 
 An instruction of an inlined function belongs to the line where its work is written (line 4 above), as
 in Nsight Compute's source view; only where that is a header of the toolkit, or Triton's or Numba's own
 library, to the line that called it.
+
+Modules have hundreds of thousands of instructions, but few different operands, mnemonics and control bits: these are
+parsed once, and instructions share them.
 """
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from ..errors import InputFileError
 from ..kernel.classes import class_of, memory_access
-from ..kernel.instruction import ControlBits, Instruction, SourceLine
-from ..kernel.operand import Label, Predicate
+from ..kernel.instruction import CONTROL_SHIFT, ControlBits, Instruction, MemoryAccess, SourceLine
+from ..kernel.operand import Label, Operand, Predicate
 from .sass_operands import parse_operand
 
-_SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s]+)")
-_OTHER_SECTION = re.compile(r"\s*\.section\s+(?!\.text\.)")
-_LABEL = re.compile(r"^([.$\w]+):\s*$")
-_FILE = re.compile(r'\s*//## File "([^"]*)", line (\d+)( inlined at)?')
-_CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-_UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-_GUARD = re.compile(r"@(!?)(U?)P(\d|T)\s+")
+_SECTION = re.compile(r"\.section\s+([^,\s]+)")
+_CODE_PREFIX = ".text."
+_LABEL = re.compile(r"[.$\w]+:$")
+_FILE = re.compile(r'//## File "([^"]*)", line (\d{1,9})\b( inlined at)?')
+_PLACE = re.compile(r"/\*([0-9a-f]{4,})\*/\s")
+_ENCODING = re.compile(r"/\* 0x([0-9a-f]{16}) \*/$")
+_ENCODING_WIDTH = len("/* 0x0123456789abcdef */")
+_GUARD = re.compile(r"@(!?)(U?)P(\d|T)$")
 _TOOLKIT = re.compile(
     r"/drywarp-headers/|/host_headers/|/cuda[^/]*/(?:targets/[^/]+/)?include/|/nvidia/cu\d+/include/"
     r"|(?:^|/)__nv_nvrtc_builtin_header\.h$"
     r"|/triton/(?:language|experimental)/|/numba(?:_cuda)?/"
 )
+_LONGEST_SHOWN = 200
+_BYTES = 16
+"""Of an instruction, from Volta on."""
 _SELF = re.compile(r"BRA `\(([^()]+)\)$")
-_NOTE = re.compile(r'\(\*"(\w+)([^"]*)"\*\)')
+_SCHEDULE = re.compile(r"\?\w+.*$|&\w+=\S+")
+_NO_COMMA = re.compile(r"^(U?R\w+) +(?=\S)")
+_NOTE = re.compile(r'\(\*"(\w++)([^"]*)"\*\)')
 
 
-@dataclass
-class _Raw:
+class _Raw(NamedTuple):
+    """An instruction as it stands; of one without its encoding in the listing that is None."""
+
     pc: int
     text: str
-    low: int
-    high: int = 0
-    source: SourceLine | None = None
+    encoding: int | None
+    source: SourceLine | None
 
 
 @dataclass
@@ -60,45 +78,83 @@ class Listing:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def parse_listing(text: str, origin: str = "<machine code>") -> dict[str, Listing]:
+def parse_listing(
+    text: str, origin: str = "<machine code>", code: Mapping[str, bytes] | None = None
+) -> dict[str, Listing]:
     """Parse the output of nvdisasm; returns the code sections by kernel symbol.
 
-    Raises InputFileError naming `origin` and the line of a listing that cannot be read.
+    `code` are the sections' bytes by the same symbols, for a listing without encodings. Raises InputFileError
+    naming `origin` and the line of a listing that cannot be read.
     """
+    with _uncollected():
+        return _parsed(text, origin, code or {})
+
+
+def _parsed(text: str, origin: str, code: Mapping[str, bytes]) -> dict[str, Listing]:
     listings: dict[str, Listing] = {}
     raws: dict[str, list[_Raw]] = {}
-    current = ""
+    current: list[_Raw] | None = None
+    labels: dict[str, int] = {}
     source: SourceLine | None = None
     places: list[SourceLine] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if match := _CODE.match(line):
-            if not current:
-                raise InputFileError(f"{origin}:{number}: machine code outside a .text section")
-            raws[current].append(_Raw(int(match[1], 16), match[2], int(match[3], 16), 0, source))
-        elif match := _UPPER.match(line):
-            if not current or not raws[current]:
-                raise InputFileError(f"{origin}:{number}: upper half of an encoding without its instruction")
-            raws[current][-1].high = int(match[1], 16)
+    for number, untrimmed in enumerate(text.splitlines(), 1):
+        line = untrimmed.strip()
+        if line.startswith("/*"):
+            if place := _PLACE.match(line):
+                if current is None:
+                    raise InputFileError(f"{origin}:{number}: machine code outside a .text section")
+                rest, encoding = line[place.end() :], None
+                if rest.endswith("*/") and (match := _ENCODING.match(rest, len(rest) - _ENCODING_WIDTH)):
+                    rest, encoding = rest[: match.start()], int(match[1], 16)
+                current.append(_Raw(int(place[1], 16), rest.strip(" \t;"), encoding, source))
+            elif match := _ENCODING.match(line):
+                if not current or (low := current[-1].encoding) is None:
+                    raise InputFileError(f"{origin}:{number}: upper half of an encoding without its instruction")
+                current[-1] = current[-1]._replace(encoding=low | int(match[1], 16) << 64)
         elif match := _FILE.match(line):
             # The places of one instruction are printed innermost first, all but the last "inlined at".
-            places.append(SourceLine(match[1], int(match[2])))
+            places.append(_source_line(match[1], int(match[2])))
             if not match[3]:
-                source = next((p for p in places if not _TOOLKIT.search(p.file)), places[-1])
+                source = next((p for p in places if not _is_toolkit(p.file)), places[-1])
                 places = []
         elif match := _SECTION.match(line):
-            current = match[1]
-            listings[current] = Listing(current)
-            raws[current] = []
-            source, places = None, []
-        elif _OTHER_SECTION.match(line):
-            current = ""
-        elif current and (match := _LABEL.match(line)):
+            current, source, places = None, None, []
+            if match[1].startswith(_CODE_PREFIX):
+                name = match[1].removeprefix(_CODE_PREFIX)
+                current, listing = [], Listing(name)
+                listings[name], raws[name], labels = listing, current, listing.labels
+        elif current is not None and _LABEL.match(line):
             # A label precedes its instruction; source comments may stand between.
-            listings[current].labels[match[1]] = (raws[current][-1].pc + 16) if raws[current] else 0
+            labels[line[:-1]] = (current[-1].pc + _BYTES) if current else 0
     for name, listing in listings.items():
-        body = _without_padding(raws[name], listing.labels)
-        listing.instructions = tuple(_instruction(raw, listing.labels, origin) for raw in body)
+        if any(raw.pc != _BYTES * number for number, raw in enumerate(raws[name])):
+            raise InputFileError(f"{origin}: {name}: instructions that are not {_BYTES} bytes apart")
+        body = _without_padding(raws.pop(name), listing.labels)
+        given = code.get(name, b"")
+        listing.instructions = tuple([_instruction(raw, listing.labels, given, origin) for raw in body])
     return listings
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cycle collector, which would look through all instructions time and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@lru_cache(1 << 12)
+def _source_line(file: str, line: int) -> SourceLine:
+    return SourceLine(file, line)
+
+
+@lru_cache(1 << 10)
+def _is_toolkit(file: str) -> bool:
+    return _TOOLKIT.search(file) is not None
 
 
 def _without_padding(raws: list[_Raw], labels: dict[str, int]) -> list[_Raw]:
@@ -126,38 +182,95 @@ def split_operands(text: str) -> Iterator[str]:
         yield text[start:].strip()
 
 
-def _instruction(raw: _Raw, labels: dict[str, int], origin: str) -> Instruction:
-    text = raw.text
+class _Mnemonic(NamedTuple):
+    """What a mnemonic says by itself."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    class_: str
+    memory: MemoryAccess | None
+
+
+@lru_cache(1 << 14)
+def _mnemonic(text: str) -> _Mnemonic:
+    opcode, *names = text.split(".")
+    modifiers = tuple(names)
+    return _Mnemonic(opcode, modifiers, class_of(opcode, modifiers), memory_access(opcode, modifiers))
+
+
+@lru_cache(1 << 16)
+def _control(bits: int) -> ControlBits:
+    return ControlBits.decode(bits << CONTROL_SHIFT)
+
+
+@lru_cache(1 << 16)
+def _operand(text: str) -> Operand:
+    """An operand that names no label; blanks round it do not count."""
+    return parse_operand(text.strip(), {})
+
+
+def _operands(text: str, labels: Mapping[str, int]) -> tuple[Operand, ...]:
+    """All operands. Raises ValueError on text that is none."""
+    if not text:
+        return ()
+    if "(" in text or "{" in text or "@" in text:
+        return tuple(parse_operand(part, labels) for part in split_operands(text))
+    # Commas stand in no other brackets.
+    return tuple([_operand(part) for part in text.split(",")])
+
+
+@lru_cache(1 << 10)
+def _guard(text: str) -> Predicate | None:
+    """The guard that an instruction's first word may be."""
+    match = _GUARD.match(text)
+    return Predicate(7 if match[3] == "T" else int(match[3]), bool(match[2]), bool(match[1])) if match else None
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+
+
+def _instruction(raw: _Raw, labels: Mapping[str, int], code: bytes, origin: str) -> Instruction:
+    text, encoding = raw.text, raw.encoding
+    if encoding is None:
+        if raw.pc + _BYTES > len(code):
+            raise InputFileError(f"{origin}: no encoding for the instruction at {raw.pc:#06x}: {_shown(raw.text)}")
+        encoding = int.from_bytes(code[raw.pc : raw.pc + _BYTES], "little")
     guard = None
-    if match := _GUARD.match(text):
-        guard = Predicate(7 if match[3] == "T" else int(match[3]), bool(match[2]), bool(match[1]))
-        text = text[match.end() :]
+    if text.startswith("@"):
+        first, _, after = text.partition(" ")
+        if guard := _guard(first):
+            text = after.lstrip()
     targets: list[str] = []
-    if match := _NOTE.search(text):
+    if "(*" in text and (match := _NOTE.search(text)):
         if match[1] == "BRANCH_TARGETS":
             targets = [t for t in match[2].strip().split(",") if t]
         text = text[: match.start()]
-    text = re.sub(r"\?\w+.*$|&\w+=\S+", "", text).strip()
-    mnemonic, _, rest = text.partition(" ")
-    opcode, *modifiers = mnemonic.split(".")
-    # `CALL.REL.NOINC R8 `(kernel)`, RET and `BRX R4 -0x9c0` print no comma behind the register.
-    rest = re.sub(r"^(U?R\w+) +(?=\S)", r"\1, ", rest)
+    if "?" in text or "&" in text:
+        text = _SCHEDULE.sub("", text)
+    mnemonic, _, rest = text.strip().partition(" ")
+    if not 0 < len(mnemonic) <= _LONGEST_SHOWN:
+        raise InputFileError(f"{origin}: instruction at {raw.pc:#06x} not understood: {_shown(raw.text)}")
+    said = _mnemonic(mnemonic)
+    if rest and "," not in rest:
+        # `CALL.REL.NOINC R8 `(kernel)`, RET and `BRX R4 -0x9c0` print no comma behind the register.
+        rest = _NO_COMMA.sub(r"\1, ", rest)
     try:
-        operands = [parse_operand(part, labels) for part in split_operands(rest)]
+        operands = _operands(rest, labels)
     except ValueError as error:
-        raise InputFileError(f"{origin}: instruction at {raw.pc:#06x} not understood: {raw.text} ({error})") from None
-    operands += [Label(t, labels.get(t, -1)) for t in targets]
-    names = tuple(modifiers)
-    encoding = raw.low | raw.high << 64
+        what = f"not understood: {_shown(raw.text)} ({error})"
+        raise InputFileError(f"{origin}: instruction at {raw.pc:#06x} {what}") from None
+    if targets:
+        operands = (*operands, *(Label(t, labels.get(t, -1)) for t in targets))
     return Instruction(
         pc=raw.pc,
-        opcode=opcode,
-        modifiers=names,
-        operands=tuple(operands),
+        opcode=said.opcode,
+        modifiers=said.modifiers,
+        operands=operands,
         guard=guard,
-        class_=class_of(opcode, names),
-        memory=memory_access(opcode, names),
-        control=ControlBits.decode(encoding),
+        class_=said.class_,
+        memory=said.memory,
+        control=_control(encoding >> CONTROL_SHIFT),
         source=raw.source,
         text=raw.text,
         encoding=encoding,

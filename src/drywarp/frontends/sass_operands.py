@@ -19,12 +19,15 @@ from ..kernel.operand import (
     Special,
 )
 
-_REGISTER = re.compile(r"^([-~!]?)(\|?)(U?)R(\d+|Z)((?:\.[A-Z][A-Z0-9_]*)*)(\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
-_PREDICATE = re.compile(r"^([!~]?)(U?)P(\d+|T|R)((?:\.B\d)?)$")
-_CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_]*)*)$")
+_SUFFIXES = r"((?:\.[A-Z][A-Z0-9_x]*+)*+)"
+_REGISTER = re.compile(rf"^([-~!]?)(\|?)(U?)R(\d{{1,3}}|Z){_SUFFIXES}(?:\|{_SUFFIXES})?$")
+_PREDICATE = re.compile(r"^([!~]?)(U?)P(\d{1,3}|T|R)((?:\.B\d)?)$")
+_CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_x]*)*)$")
 _INTEGER = re.compile(r"^-?0x[0-9a-f]+$")
 _FLOAT = re.compile(r"^[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|INF|QNAN|SNAN)$")
 _NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|gsb\d|Rpc\.\w+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
+_LONGEST, _LONGEST_WITH_LABEL = 200, 20_000
+"""Characters of an operand; the name of a label may be as long as a mangled name."""
 _FLOAT_VALUES = {"INF": float("inf"), "QNAN": float("nan"), "SNAN": float("nan")}
 
 
@@ -32,20 +35,32 @@ def _register(text: str) -> Register | None:
     match = _REGISTER.match(text)
     if match is None:
         return None
-    sign, bar, uniform, number, suffix, _, suffix_after = match.groups()
-    names = [name for name in (suffix + suffix_after).split(".") if name and name != "reuse"]
-    index = (URZ if uniform else RZ) if number == "Z" else int(number)
+    sign, bar, uniform, number, suffix, suffix_after = match.groups()
+    names = [name for name in (suffix + (suffix_after or "")).split(".") if name and name != "reuse"]
+    index = _index(number, URZ if uniform else RZ)
     return Register(index, bool(uniform), sign == "-", bool(bar), sign in ("~", "!"), ".".join(names))
+
+
+def _index(number: str, zero: int) -> int:
+    index = zero if number == "Z" else int(number)
+    if index > zero:
+        raise ValueError(f"register {index}")
+    return index
 
 
 def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
     """Parse one operand; `labels` gives byte offsets. Raises ValueError on text that is none."""
+    if len(text) > (_LONGEST_WITH_LABEL if "`(" in text else _LONGEST):
+        raise ValueError(f"operand {text[:20]}… of {len(text)} characters")
     text = text.replace(".reuse", "")
     if register := _register(text):
         return register
     if match := _PREDICATE.match(text):
         number = {"T": PT, "R": -1}.get(match[3])
-        return Predicate(int(match[3]) if number is None else number, bool(match[2]), match[1] != "")
+        index = int(match[3]) if number is None else number
+        if index > PT:
+            raise ValueError(f"predicate {index}")
+        return Predicate(index, bool(match[2]), match[1] != "")
     if match := _CONSTANT.match(text):
         return _constant(match)
     if _INTEGER.match(text):
@@ -55,7 +70,7 @@ def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
         value = _FLOAT_VALUES.get(bare)
         number_value = float(bare) if value is None else value
         return Immediate(-number_value if text.startswith("-") else number_value, text)
-    if text.startswith(("[", "desc[", "gdesc[", "tmem[")):
+    if text.startswith(("[", "desc[", "gdesc[", "idesc[", "tmem[")):
         return _address(text)
     if "`(" in text or "@" in text:
         name = text.rpartition("(")[2].strip("`()[] ")
@@ -88,16 +103,16 @@ def _constant(match: re.Match[str]) -> Constant:
     )
 
 
-_TERM = re.compile(r"^(U?)R(\d+|Z)((?:\.\w+)*)$")
+_TERM = re.compile(r"^(U?)R(\d{1,3}|Z)((?:\.\w++)*+)$")
 
 
 def _address(text: str) -> Address:
     descriptor = None
     marks: tuple[str, ...] = ()
-    if match := re.match(r"^(?:g?desc|tmem)\[(UR\w+)\]((?:\.\w+)*)(.*)$", text):
+    if match := re.match(r"^(?:[gi]?desc|tmem)\[(UR\w+)(\+-?0x[0-9a-f]+)?\]((?:\.\w+)*)(.*)$", text):
         descriptor = _register(match[1])
-        marks = tuple(match[2].split(".")[1:])
-        text = match[3] or "[RZ]"
+        marks = tuple(match[3].split(".")[1:])
+        text = match[4] or f"[RZ{match[2] or ''}]"
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         raise ValueError(f"address {text}")
@@ -109,10 +124,10 @@ def _address(text: str) -> Address:
         if match := _TERM.match(term):
             suffixes = match[3].split(".")[1:]
             if match[1]:
-                uniform = Register(URZ if match[2] == "Z" else int(match[2]), True)
+                uniform = Register(_index(match[2], URZ), True)
                 uniform_wide = "64" in suffixes
             else:
-                base = Register(RZ if match[2] == "Z" else int(match[2]))
+                base = Register(_index(match[2], RZ))
                 wide = "64" in suffixes
                 unsigned32 = "U32" in suffixes
                 for suffix in suffixes:

@@ -77,13 +77,13 @@ def includes(text: str) -> list[tuple[str, bool]]:
     return [(name, mark == '"') for mark, name in _INCLUDE.findall(without)]
 
 
-def _closing(text: str, start: int, opening: str, closing: str) -> int:
+def _closing(text: str, start: int, opening: str, closing: str, end: int) -> int:
     depth = 0
-    for position in range(start, len(text)):
+    for position in range(start, end):
         depth += (text[position] == opening) - (text[position] == closing)
         if depth == 0:
             return position
-    return len(text)
+    return end
 
 
 def blank_directives(clean: str) -> str:
@@ -97,6 +97,12 @@ _ATTRIBUTE = re.compile(
 _TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>\s*(?:extern|static|inline|\s)*$")
 
 
+_HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")
+_NAMESPACE_OR_BRACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]")
+_MOST_HEADER = 4000
+"""Characters that the template parameters before a kernel may take, and what stands before its parameters."""
+
+
 def find_kernels(text: str) -> tuple[KernelDeclaration, ...]:
     """All `__global__` function definitions and declarations, each name once.
 
@@ -104,39 +110,43 @@ def find_kernels(text: str) -> tuple[KernelDeclaration, ...]:
     """
     clean = blank_directives(blank_comments(text))
     found: dict[str, KernelDeclaration] = {}
+    scopes: list[str] = []
+    line, seen = 1, 0
     for match in re.finditer(r"\b__global__\b", clean):
+        _follow_scopes(clean, seen, match.start(), scopes)
+        line, seen = line + clean.count("\n", seen, match.start()), match.start()
         at = match.end()
-        while bounds := _ATTRIBUTE.match(clean, at):
-            at = _closing(clean, bounds.end() - 1, "(", ")") + 1
-        header = re.compile(r"[^;{}()]*?([A-Za-z_]\w*)\s*\(").match(clean, at)
+        following = clean.find("__global__", at)
+        end = following if following >= 0 else len(clean)
+        limit = min(at + _MOST_HEADER, end)
+        while bounds := _ATTRIBUTE.match(clean, at, limit):
+            at = _closing(clean, bounds.end() - 1, "(", ")", end) + 1
+        header = _HEADER.match(clean, at, max(limit, at))
         if not header:
             continue
         opening = header.end() - 1
-        closing = _closing(clean, opening, "(", ")")
-        before = clean[: match.start()]
-        template = _TEMPLATE.search(before)
+        closing = _closing(clean, opening, "(", ")", end)
+        template = _TEMPLATE.search(clean, max(0, match.start() - _MOST_HEADER), match.start())
         declaration = KernelDeclaration(
             name=header[1],
             parameters=tuple(parameters_of(clean[opening + 1 : closing])),
-            line=before.count("\n") + 1,
-            scope=_scope(before),
+            line=line,
+            scope="::".join(name for name in scopes if name),
             template_parameters=tuple(map(_template_parameter, split_top(template[1]))) if template else None,
         )
-        is_definition = clean[closing + 1 :].lstrip()[:1] == "{"
+        is_definition = re.compile(r"\s*+\{").match(clean, closing + 1) is not None
         if is_definition or declaration.qualified not in found:
             found[declaration.qualified] = declaration
     return tuple(found.values())
 
 
-def _scope(before: str) -> str:
-    """The namespaces that are open at the end of a text."""
-    stack: list[str] = []
-    for match in re.finditer(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]", before):
+def _follow_scopes(clean: str, start: int, end: int, scopes: list[str]) -> None:
+    """Bring the namespaces and braces that are open at `start` up to `end`."""
+    for match in _NAMESPACE_OR_BRACE.finditer(clean, start, end):
         if match[0] != "}":
-            stack.append(match[1] or "")
-        elif stack:
-            stack.pop()
-    return "::".join(name for name in stack if name)
+            scopes.append(match[1] or "")
+        elif scopes:
+            scopes.pop()
 
 
 def template_parameters_of(header: str) -> tuple[tuple[str, str], ...]:

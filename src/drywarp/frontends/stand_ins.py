@@ -29,6 +29,10 @@ class Remedy:
         return [f"--pre-include={HOST_HEADERS / 'on_demand' / self.header}.h"] if self.header else [self.flag]
 
 
+RELOCATABLE = "--relocatable-device-code=true"
+"""Flag of the compilers under which calls of functions that are defined elsewhere stay open."""
+
+
 def _names(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.X)
 
@@ -103,7 +107,7 @@ def remedies_for(message: str, line: str) -> list[Remedy]:
         found.append(Remedy("launching"))
     if "Unresolved extern" in message or "required runtime APIs are not declared" in message:
         # Functions of other files, or of the runtime on the device: calls stay open.
-        found.append(Remedy(flag="--relocatable-device-code=true"))
+        found.append(Remedy(flag=RELOCATABLE))
     if message.startswith("#error"):
         found.append(Remedy("nvcc"))
     return found

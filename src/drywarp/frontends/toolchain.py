@@ -40,6 +40,17 @@ def compiler_library() -> Path:
 
 
 @cache
+def toolkit_headers() -> Path | None:
+    """The headers of the toolkit that a chosen compiler belongs to; None where there are none, or none was chosen."""
+    if not os.environ.get(COMPILER_VARIABLE):
+        return None
+    # lib64/libnvrtc.so of a toolkit, or nvidia/cuda_nvrtc/lib of a wheel with nvidia/cuda_runtime beside it.
+    folder = compiler_library().parent.parent
+    places = (folder / "include", folder.parent / "include", folder.parent / "cuda_runtime" / "include")
+    return next((place for place in places if (place / "cuda_fp16.h").is_file()), None)
+
+
+@cache
 def packaged_library() -> Path:
     """The NVRTC library that came with drywarp. Raises ToolError where there is none."""
     folder = toolkit_folder() / "lib"

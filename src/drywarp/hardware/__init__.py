@@ -17,7 +17,15 @@ from .gpu import (
 )
 from .load import capabilities, gpu_names, limits_of, load_gpu
 from .model_parameters import model_parameters
-from .occupancy import Occupancy, OccupancyLimits, blocks_by_shared, carveout, check_extents, occupancy
+from .occupancy import (
+    Occupancy,
+    OccupancyLimits,
+    TooManyRegisters,
+    blocks_by_shared,
+    carveout,
+    check_extents,
+    occupancy,
+)
 from .parameters import Parameters
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "Scheduler",
     "SharedLevel",
     "Subsystem",
+    "TooManyRegisters",
     "blocks_by_shared",
     "capabilities",
     "carveout",

@@ -27,6 +27,7 @@ GigabytesPerSecond = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "GB/s"})
 BytesPerCycle = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "B/cycle"})]
 Size = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "bytes"})]
 IssueRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "warp instructions/cycle"})]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1, extra={"unit": ""})]
 FmaRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "FMA/cycle"})]
 
 
@@ -106,7 +107,8 @@ class SharedLevel(_Section, frozen=True):
 class L2Level(_Section, frozen=True):
     """`[memory.l2]`: size and bandwidth of the whole GPU, Λ of a hit in the near and in the far half.
 
-    `bytes_per_cycle_per_sm`, the most that one SM can take in, is None where no source is known.
+    `bytes_per_cycle_per_sm`, the most that one SM can take in, is None where no source is known. `dirty_share` is the
+    part of it that may hold what DRAM does not have yet; None: all of it.
     """
 
     bytes: Size
@@ -114,6 +116,7 @@ class L2Level(_Section, frozen=True):
     near_latency_ns: Nanoseconds
     far_latency_ns: Nanoseconds
     bytes_per_cycle_per_sm: BytesPerCycle | None = None
+    dirty_share: Fraction | None = None
 
     @property
     def latency_ns(self) -> float:
@@ -127,6 +130,17 @@ class L3Level(_Section, frozen=True):
     bytes: Size
     bytes_per_cycle: BytesPerCycle
     latency_ns: Nanoseconds
+
+
+class InstructionCache(_Section, frozen=True):
+    """`[memory.instructions]`: the last cache of instructions before the L2.
+
+    `l2_share` is the part of the code beyond it, per pass of a thread block, that is fetched from the L2: SMs that
+    share the cache fetch once what they want at about the same time.
+    """
+
+    bytes: Size
+    l2_share: Fraction
 
 
 class DramLevel(_Section, frozen=True):
@@ -149,6 +163,7 @@ class Memory(_Section, frozen=True):
     l2: L2Level
     dram: DramLevel
     l3: L3Level | None = None
+    instructions: InstructionCache | None = None
 
 
 class MachineCode(_Section, frozen=True, kw_only=True):

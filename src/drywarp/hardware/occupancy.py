@@ -10,6 +10,7 @@ compute capability 5.2, 5.3, 6.1 and 6.2 offer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -178,10 +179,14 @@ def _warp_registers(limits: OccupancyLimits, registers: int, warps: int) -> tupl
     """Registers that a block takes, and the blocks that they allow, where each warp is served by itself."""
     _check_registers(limits, registers)
     partitions = limits.warp_allocation_granularity
-    per_warp = _round_up(registers * limits.warp_size, limits.register_allocation_unit)
     # The launch check counts as if every partition got as many warps as the fullest one.
     counted = _round_up(warps, limits.warp_check_granularity or partitions)
-    _check_block_registers(limits, registers, warps, per_warp * counted)
+
+    def allocated(registers: int) -> int:
+        return _round_up(registers * limits.warp_size, limits.register_allocation_unit)
+
+    _check_block_registers(limits, registers, warps, lambda registers: allocated(registers) * counted)
+    per_warp = allocated(registers)
     warps_that_fit = limits.registers_per_sm // partitions // per_warp * partitions
     return per_warp * warps, warps_that_fit // warps
 
@@ -189,10 +194,13 @@ def _warp_registers(limits: OccupancyLimits, registers: int, warps: int) -> tupl
 def _block_registers(limits: OccupancyLimits, registers: int, warps: int) -> tuple[int, int]:
     """The same where the block is served at once, its warps rounded up."""
     _check_registers(limits, registers)
-    allocated = _round_up(warps, limits.warp_allocation_granularity) * registers * limits.warp_size
-    allocated = _round_up(allocated, limits.register_allocation_unit)
+    counted = _round_up(warps, limits.warp_allocation_granularity) * limits.warp_size
+
+    def allocated(registers: int) -> int:
+        return _round_up(counted * registers, limits.register_allocation_unit)
+
     _check_block_registers(limits, registers, warps, allocated)
-    return allocated, limits.registers_per_sm // allocated
+    return allocated(registers), limits.registers_per_sm // allocated(registers)
 
 
 def _blocks_by_scalar_registers(limits: OccupancyLimits, registers: int, warps: int) -> int | None:
@@ -209,11 +217,23 @@ def _check_registers(limits: OccupancyLimits, registers: int) -> None:
         raise UsageError(f"{registers} registers per thread: this GPU takes 1 to {limits.max_registers_per_thread}")
 
 
-def _check_block_registers(limits: OccupancyLimits, registers: int, warps: int, taken: int) -> None:
+class TooManyRegisters(UsageError):  # noqa: N818 - it reads as what it says in `raise`
+    """A block whose threads take more registers than it can have; `most` per thread would be enough."""
+
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message)
+        self.most = most
+
+
+def _check_block_registers(limits: OccupancyLimits, registers: int, warps: int, count: Callable[[int], int]) -> None:
+    """`count` says how many registers a block is counted with that takes so many per thread."""
+    taken = count(registers)
     if taken > limits.max_registers_per_block:
-        raise UsageError(
+        most = next((r for r in range(registers - 1, 0, -1) if count(r) <= limits.max_registers_per_block), 0)
+        raise TooManyRegisters(
             f"{registers} registers per thread and {warps} warps take {taken} registers per block: "
-            f"this GPU has {limits.max_registers_per_block}"
+            f"this GPU has {limits.max_registers_per_block}",
+            most,
         )
 
 

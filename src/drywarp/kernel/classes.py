@@ -11,7 +11,7 @@ from .instruction import Instruction, MemoryAccess
 
 CLASSES: dict[str, str] = {
     "fp32": "single-precision add, multiply, fused multiply-add",
-    "fp32_compare": "single-precision compare, minimum, select, range check",
+    "fp32_compare": "single-precision compare, minimum, select",
     "fp16": "half-precision (packed or not) arithmetic",
     "fp64": "double-precision arithmetic and compare",
     "int": "32-bit integer add, logic, compare, minimum, select, shift-and-add, permute",
@@ -20,7 +20,7 @@ CLASSES: dict[str, str] = {
     "shift": "shifts and funnel shifts",
     "move": "register moves and constants",
     "bit": "population count, find leading one, bit reverse",
-    "sfu": "special functions: reciprocal, square root, exponential, logarithm, sine, cosine",
+    "sfu": "special functions: reciprocal, square root, exponential, logarithm, sine, cosine; range check",
     "convert": "conversions between types that run on the conversion unit",
     "convert_fast": "conversions and packings at the rate of integer arithmetic",
     "predicate": "predicate logic and moves between predicates and registers",
@@ -60,8 +60,8 @@ MEMORY_CLASSES = frozenset(
 )
 
 _OPCODES: dict[str, str] = {
-    "fp32": "FADD FMUL FFMA FSWZADD FADD32I FMUL32I FFMA32I FADD2 FMUL2 FFMA2",
-    "fp32_compare": "FSETP FSET FMNMX FMNMX3 FSEL FCHK",
+    "fp32": "FADD FMUL FFMA FSWZADD FADD32I FMUL32I FFMA32I FADD2 FMUL2 FFMA2 FHADD FHFMA",
+    "fp32_compare": "FSETP FSET FMNMX FMNMX3 FSEL",
     "fp16": "HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2 HADD2_32I HFMA2_32I HMUL2_32I",
     "fp64": "DADD DMUL DFMA DSETP DMNMX",
     "int": "IADD3 IADD LOP3 LOP LEA ISETP IMNMX SEL PRMT VIADD VIMNMX VIMNMX3 VIADDMNMX IABS ISCADD"
@@ -70,7 +70,7 @@ _OPCODES: dict[str, str] = {
     "shift": "SHF SHL SHR",
     "move": "MOV MOV32I CS2R MOV64IUR RPCMOV",
     "bit": "POPC FLO BREV",
-    "sfu": "MUFU",
+    "sfu": "MUFU FCHK",
     "convert": "F2F F2I I2F FRND I2I",
     "convert_fast": "F2FP I2FP F2IP I2IP",
     "predicate": "PLOP3 PSETP P2R R2P PSET QSPC",
@@ -88,7 +88,7 @@ _OPCODES: dict[str, str] = {
     "fence": "MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL UTMACCTL",
     "nop": "NOP DEPBAR LDGDEPBAR UTMACMDFLUSH NANOSLEEP ACQBULK PREEXIT DEPBARU WARPGROUPSET LDTRAM PMTRIG SETCTAID"
     " SETLMEMBASE GETLMEMBASE",
-    "tensor": "HMMA IMMA DMMA BMMA QMMA OMMA",
+    "tensor": "HMMA IMMA DMMA BMMA QMMA OMMA UTCHMMA UTCQMMA UTCIMMA UTCOMMA LDTM STTM",
     "wgmma": "HGMMA IGMMA QGMMA BGMMA",
     "bulk_copy": "UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF",
     "constant_load": "LDC",

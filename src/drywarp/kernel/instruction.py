@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .operand import Operand, Predicate
 
+CONTROL_SHIFT = 105
+"""Where the control bits begin in a 128-bit encoding; above them only reserved bits stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControlBits:

@@ -121,6 +121,11 @@ class Kernel:
         digits = "".join(c for c in self.arch.removeprefix("sm_") if c.isdigit())
         return int(digits[:-1]), int(digits[-1])
 
+    @property
+    def code_entries(self) -> list[int]:
+        """Offsets of functions in the kernel's section, which computed calls may reach."""
+        return [symbol.offset for symbol in self.symbols.values() if symbol.space == "code"]
+
     def index_of(self, pc: int) -> int:
         """Index in `instructions` of the instruction at byte offset `pc`."""
         return pc // 16

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from .tensor_map import TensorMap
-    from .texture import Texture
+    from .texture import Texture, TextureTable
 
 Dim3 = tuple[int, int, int]
 
@@ -61,7 +61,7 @@ class Scalar:
     text: str
 
 
-Argument: TypeAlias = "Buffer | Scalar | TensorMap | Texture"
+Argument: TypeAlias = "Buffer | Scalar | TensorMap | Texture | TextureTable"
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _NO_RESULT = frozenset(
 )
 _SET_PREDICATES = {"ISETP": 2, "FSETP": 2, "DSETP": 2, "HSETP2": 2, "PLOP3": 2, "PSETP": 2, "UISETP": 2, "UPLOP3": 2,
                    "UPSETP": 2, "UFSETP": 2, "FCHK": 1, "R2P": 0}  # fmt: skip
+_PACKED_SINGLE = frozenset({"FADD2", "FMUL2", "FFMA2"})
 _DOUBLE = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
 
 
@@ -114,7 +115,7 @@ def _result_width(instruction: Instruction) -> int:
         if opcode == "LDSM":
             return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
         return max(1, instruction.memory.width // 4)
-    if opcode in _DOUBLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
+    if opcode in _DOUBLE or opcode in _PACKED_SINGLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
         return 2
     if opcode in ("LDC", "ULDC", "LDCU", "MOV", "IADD", "IMNMX", "SEL", "UMOV"):
         return 4 if "128" in modifiers else 2 if {"64", "S64", "U64"} & set(modifiers) else 1
@@ -132,9 +133,13 @@ def _result_width(instruction: Instruction) -> int:
 def _source_width(instruction: Instruction, operand: Operand, position: int) -> int:
     """Consecutive registers that a source takes; `position` counts the sources."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in _PACKED_SINGLE:
+        return 2 if isinstance(operand, Register) and operand.select.startswith("F32x2") else 1
     if isinstance(operand, Register) and operand.uniform:
         wide = {"64", "S64", "U64"} & set(modifiers)
         return 2 if opcode in _DOUBLE or wide or (position == 2 and modifiers[:1] in (("WIDE",), ("HI",))) else 1
+    if opcode == "STSM":
+        return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
     if instruction.memory is not None and instruction.memory.kind != "load":
         return max(1, instruction.memory.width // 4)
     if opcode in _DOUBLE:

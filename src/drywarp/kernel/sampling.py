@@ -18,6 +18,8 @@ class Sampling:
     - ``estimated``: blocks differ from neighbour to neighbour, and were sampled at random.
     - ``limited``: the limits of emulation left too few blocks to tell.
     - ``chosen``: the caller said which, or how many.
+
+    `extrapolated_loops` is how many loops were not run to their ends, but followed where they repeat.
     """
 
     blocks: int
@@ -27,3 +29,4 @@ class Sampling:
     high: float | None
     basis: str
     confidence: float = 0.95
+    extrapolated_loops: int = 0

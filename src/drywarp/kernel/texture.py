@@ -75,3 +75,15 @@ class Texture:
         width = f"x{self.channels}" if self.channels > 1 else ""
         kind = "surface" if self.surface else "texture"
         return f"{kind}{options}:{self.buffer.dtype}{width}[{','.join(map(str, self.extents))}]:{self.buffer.fill}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextureTable:
+    """An array of texture or surface objects in device memory, as `const cudaTextureObject_t*` takes it."""
+
+    objects: tuple[Texture, ...]
+
+    @property
+    def text(self) -> str:
+        """The array as a user writes it."""
+        return f"[{'; '.join(o.text for o in self.objects)}]"

@@ -9,15 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import AffineBlocks, fit_affine
-from .footprint import Footprint, affine_footprint, sampled_footprint
+from .affine_footprint import AffineFootprints
+from .footprint import Footprint, sampled_footprint
 from .geometry import MemoryGeometry
 from .intervals import EMPTY
+from .local import LocalShares, local_sectors, local_shares
 from .stream import l1_hit_fractions
 from .table import RequestTable, request_table
 from .waves import WaveTotals, follow_waves, traffic_of
+from .write_back import dirty_at_the_end
 
 _WRITING = ("store", "atomic", "reduction", "bulk_store", "bulk_reduction")
 
@@ -56,7 +60,8 @@ class MemoryBehaviour:
 
     Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
     fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
-    come from: ``affine``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks).
+    come from: ``affine``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks). Of what is
+    written, `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -70,6 +75,7 @@ class MemoryBehaviour:
     dram_write_bytes: float
     method: str
     notes: tuple[str, ...] = ()
+    dirty_bytes: float = 0.0
 
     @property
     def dram_bytes(self) -> float:
@@ -106,11 +112,11 @@ def analyse_memory(
     requests = np.bincount(table.instruction, counted * (table.units > 0), minlength=count)
     affine = fit_affine(profile)
     l1_hit = l1_hit_fractions(profile, affine, geometry)
-    l1_hit = np.where(_local_instructions(table, count), _local_hit(profile, geometry), l1_hit)
     # The L1 writes through: no store is served by it.
-    l1_hit = np.where(_stores(profile), 0.0, l1_hit)
+    stores = _stores(profile)
+    l1_hit = np.where(stores, 0.0, l1_hit)
     totals, method = _dram(profile, affine, geometry, warm_l2, emulate_blocks)
-    beyond = totals
+    beyond, larger = totals, geometry
     if geometry.l3_bytes > geometry.l2_bytes:
         # What the L3 lets through is what an L2 of its size would.
         larger = replace(geometry, l2_bytes=geometry.l3_bytes)
@@ -120,16 +126,21 @@ def analyse_memory(
         for found in (counts for part in parts for counts in (part.fetched, part.written)):
             found.update({index: sectors / profile.logged[index] for index, sectors in found.items()})
     to_l2 = units * (1 - l1_hit)
+    own_units = (table.units * counted * (table.space == SPACE_LOCAL)).astype(np.float64)
+    local = np.bincount(table.instruction, own_units, minlength=count).astype(np.float64)
+    own = local_sectors(profile, geometry)
+    for part, sizes in ((totals, geometry), (beyond, larger)) if beyond is not totals else ((totals, geometry),):
+        shares = local_shares(profile.launch.blocks, own, sizes, part.written)
+        _add_local(part, local, local * (1 - l1_hit), stores, shares)
     accesses: dict[int, AccessBehaviour] = {}
+    space = _spaces(table, counted, count)
     for index in np.unique(table.instruction).tolist():
-        mine = table.instruction == index
-        spaces = table.space[mine & (counted > 0)] if (mine & (counted > 0)).any() else table.space[mine]
         runs = float(executions[index])
         missed = totals.fetched.get(index, 0.0)
         fetched = beyond.fetched.get(index, 0.0)
         accesses[index] = AccessBehaviour(
             executions=runs,
-            space=int(np.bincount(spaces).argmax()),
+            space=int(space[index]),
             units=float(units[index]) / runs,
             lines=float(lines[index]) / runs,
             l1_hit=float(l1_hit[index]),
@@ -140,24 +151,43 @@ def analyse_memory(
             requests=float(requests[index]) / runs,
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
         )
-    return _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
+    judged = _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
+    return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 
-def _local_instructions(table: RequestTable, count: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    local = np.zeros(count, bool)
-    local[table.instruction[table.space == SPACE_LOCAL]] = True
-    return local
+def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
+    """The memory space that most of each instruction's counted accesses reach; of all where none is counted."""
+    kinds = 3
+    cell = table.instruction.astype(np.int64) * kinds + table.space
+    every = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
+    some = np.bincount(cell[counted > 0], minlength=count * kinds).reshape(count, kinds)
+    found: npt.NDArray[np.intp] = np.where(some.any(axis=1, keepdims=True), some, every).argmax(axis=1)
+    return found
 
 
 def _stores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.array([bool(i.memory and i.memory.kind == "store") for i in profile.kernel.instructions])
 
 
-def _local_hit(profile: Profile, geometry: MemoryGeometry) -> float:
-    """Local memory of the resident threads against the L1: all hits while it fits, else that share."""
-    threads = geometry.blocks_per_sm * profile.launch.threads_per_block
-    footprint = threads * max(profile.kernel.resources.local_bytes, 1)
-    return min(1.0, geometry.l1_bytes / footprint)
+def _add_local(
+    totals: WaveTotals,
+    stored: npt.NDArray[np.float64],
+    to_l2: npt.NDArray[np.float64],
+    stores: npt.NDArray[np.bool_],
+    shares: LocalShares,
+) -> None:
+    """Add local memory: of `stored` sectors by store instructions, and of those `to_l2` by all others."""
+    for index in np.flatnonzero(stored).tolist():
+        if stores[index]:
+            totals.written[index] = totals.written.get(index, 0.0) + float(stored[index]) * shares.written
+        else:
+            totals.fetched[index] = totals.fetched.get(index, 0.0) + float(to_l2[index]) * shares.missed
+
+
+def _dirty_bytes(blocks: int, local: float, geometry: MemoryGeometry, totals: WaveTotals) -> float:
+    size, read, written = totals.last
+    dirty = dirty_at_the_end(read, written + size * local, blocks / size, geometry)
+    return min(dirty, sum(totals.written.values())) * geometry.sector_bytes
 
 
 def _dram(
@@ -180,12 +210,7 @@ def _dram(
         return sampled_footprint(run, range(len(run.blocks)), geometry) if run else None
 
     if affine is not None:
-        fit = affine
-
-        def derived(part: range) -> Footprint | None:
-            return affine_footprint(profile, fit, part, geometry)
-
-        totals = follow_waves(derived, blocks, geometry, reads, writes, warm)
+        totals = follow_waves(AffineFootprints(profile, affine, geometry), blocks, geometry, reads, writes, warm)
         if totals is not None:
             return totals, "affine"
     totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm)
@@ -198,6 +223,7 @@ def _dram(
         for kept, found in zip((unshared.fetched, unshared.written), counts, strict=True):
             for index, sectors in found.items():
                 kept[index] = kept.get(index, 0.0) + sample.weight * sectors
+    unshared.last = (blocks, sum(unshared.fetched.values()), sum(unshared.written.values()))
     return unshared, "unshared"
 
 

@@ -10,7 +10,7 @@ class MemoryGeometry:
     """Bytes unless said otherwise; `l1_bytes` is what the shared-memory carve-out leaves of one SM.
 
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared
-    memory are the L1's data stage too.
+    memory are the L1's data stage too. `dirty_share` is how much of the L2 may hold what DRAM does not have yet.
     """
 
     sector_bytes: int
@@ -23,6 +23,7 @@ class MemoryGeometry:
     blocks_per_sm: int
     l3_bytes: int = 0
     shared_banks_serve_l1: bool = True
+    dirty_share: float = 1.0
 
     @property
     def wave_blocks(self) -> int:

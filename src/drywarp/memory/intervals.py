@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 Runs = npt.NDArray[np.int64]
 
+_MOST_DISTANCES = 16
+"""Changes of the distance between shifts up to which those at equal distances are taken together."""
+
 EMPTY: Runs = np.zeros((0, 2), np.int64)
 
 
@@ -38,6 +41,44 @@ def merged(runs: Runs) -> Runs:
 def union(*sets: Runs) -> Runs:
     """All members of any of the sets."""
     return merged(np.concatenate(sets)) if sets else EMPTY
+
+
+def shifted(runs: Runs, shifts: npt.NDArray[np.int64], most: int) -> Runs | None:
+    """All members moved by any of the shifts (ascending, distinct); None where that is more than `most` runs.
+
+    Shifts at equal distances are taken by doubling: what lies side by side has grown together before the next
+    step, so that the cost follows the result and not the number of shifts.
+    """
+    if np.count_nonzero(np.diff(shifts, 2)) > _MOST_DISTANCES:
+        direct = merged((runs[None] + shifts[:, None, None]).reshape(-1, 2))
+        return direct if len(direct) <= most else None
+    found = EMPTY
+    start = 0
+    while start < len(shifts):
+        step = int(shifts[start + 1] - shifts[start]) if start + 1 < len(shifts) else 0
+        ends = np.flatnonzero(np.diff(shifts[start:]) != step)
+        number = int(ends[0]) + 1 if len(ends) else len(shifts) - start
+        part = _repeated(runs, step, number, most)
+        if part is None:
+            return None
+        found = union(found, part + shifts[start])
+        if len(found) > most:
+            return None
+        start += number
+    return found
+
+
+def _repeated(runs: Runs, step: int, number: int, most: int) -> Runs | None:
+    """The runs, `number` times, each a step further on."""
+    done, found = 1, runs
+    while done < number:
+        more = min(done, number - done)
+        if len(found) > most:
+            return None
+        # Of what is there, the last `more` times moved by as many steps are those that follow.
+        found = union(found, found + more * step)
+        done += more
+    return found if len(found) <= most else None
 
 
 def difference(left: Runs, right: Runs) -> Runs:

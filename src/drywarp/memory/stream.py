@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.profile import Profile
+from ..kernel.profile import SPACE_LOCAL, Profile
 from .affine import AffineBlocks, global_rows
+from .bursts import bursts_of
 from .geometry import MemoryGeometry
 from .requests import Bools, Ints
-from .table import active_lanes
+from .table import active_lanes, interleave_local
 
 _MOST_REQUESTS = 400_000
 """Requests that one stream holds at most; a longer run is judged by its beginning."""
+_BEYOND_GLOBAL, _LOCAL_BITS = 1 << 56, 36
+"""Where the local memory of the resident warps is put, and the bits of address that each has."""
 
 _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 
@@ -24,10 +29,11 @@ def l1_hit_fractions(
 ) -> npt.NDArray[np.float64]:
     """Fraction of load sectors that hit the L1, per instruction of the kernel; 0 for all others.
 
-    The blocks that share an SM in the first wave run interleaved, one request of each warp in turn.
-    Where their requests are affine in the block index they are derived from the reference block, else
-    sampled blocks stand for them; where there are fewer of those they get their share of the L1. Stores
-    write through and bring nothing in; atomics and bulk copies bypass the L1.
+    The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
+    within a burst one request of each warp in turn. Where their requests are affine in the block index they are derived
+    from the reference block, else sampled blocks stand for them; where there are fewer of those they get their share
+    of the L1. Stores write through: those to global memory bring nothing in, those to local memory leave their data.
+    Atomics and bulk copies bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))
@@ -35,24 +41,23 @@ def l1_hit_fractions(
         [bool(i.memory and i.memory.kind in ("load", "copy") and _cached(i.modifiers)) for i in instructions]
     )
     bypass = np.array([bool(i.memory and i.memory.kind in _PAST_L1) for i in instructions])
-    rows, shift, order, share = _resident_rows(profile, affine, geometry)
-    keep = ~bypass[profile.accesses.instruction[rows]]
-    rows, shift, order = rows[keep], shift[keep], order[keep]
-    turn = np.argsort(order, kind="stable")[:_MOST_REQUESTS]
-    rows, shift = rows[turn], shift[turn]
-    if not len(rows) or geometry.l1_bytes < geometry.line_bytes:
+    log = profile.accesses
+    stream, share = _resident(profile, affine, geometry)
+    stream = stream[~bypass[log.instruction[stream.rows]]]
+    stream = stream[np.lexsort((stream.order, stream.turn))[:_MOST_REQUESTS]]
+    if not len(stream.rows) or geometry.l1_bytes < geometry.line_bytes:
         return fractions
-    addresses, active = active_lanes(profile.accesses, rows)
-    request, line, mask = split_lines(addresses + shift[:, None], active, geometry)
-    instruction = profile.accesses.instruction[rows][request]
+    request, line, mask = _lines_of(profile, stream, geometry)
+    instruction = log.instruction[stream.rows][request]
     is_load = loads[instruction]
-    if not _wanted_twice(line[is_load], mask[is_load], geometry):
+    kept = is_load | (log.space[stream.rows][request] == SPACE_LOCAL)
+    if not _wanted_twice(line[kept], mask[kept], geometry):
         return fractions
     dense = np.unique(line, return_inverse=True)[1]
     from .lru import sector_hits  # here, because loading compiled code costs time that many runs can spare
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
-    hits = sector_hits(dense.astype(np.int64), mask, is_load, int(dense.max()) + 1, capacity)
+    hits = sector_hits(dense.astype(np.int64), mask, kept, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
     found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
@@ -73,35 +78,90 @@ def _cached(modifiers: Sequence[str]) -> bool:
     return not ("STRONG" in modifiers and ("SYS" in modifiers or "GPU" in modifiers))
 
 
-def _resident_rows(
-    profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry
-) -> tuple[npt.NDArray[np.intp], Ints, Ints, float]:
-    """Log rows of the blocks on one SM, the bytes that each is shifted by, its turn, and the share of the SM's blocks.
+@dataclass(frozen=True)
+class _Stream:
+    """Requests on their way to one L1, shape (requests,) each.
+
+    `rows` are rows of the log; `shift` the bytes that each is moved by; `owner` the resident warp; `turn` and `order`
+    when it goes out.
+    """
+
+    rows: npt.NDArray[np.intp]
+    shift: Ints
+    owner: Ints
+    turn: Ints
+    order: Ints
+
+    def __getitem__(self, which: npt.NDArray[Any]) -> _Stream:
+        return _Stream(self.rows[which], self.shift[which], self.owner[which], self.turn[which], self.order[which])
+
+
+def _resident(profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry) -> tuple[_Stream, float]:
+    """The requests of the blocks on one SM, and the share of the SM's blocks that they are.
 
     A sampled block never stands for two: the second would find all its data in the L1.
     """
     launch, log = profile.launch, profile.accesses
     resident = range(0, launch.blocks, geometry.sm_count)[: geometry.blocks_per_sm]
     here = resident if affine is not None else resident[: len(profile.blocks)]
-    rows_of, shifts, orders = [], [], []
+    held = 0
+    parts: list[_Stream] = []
+    known: dict[int, tuple[npt.NDArray[np.intp], Ints]] = {}
     for position, linear in enumerate(here):
+        sample = position if affine is None else affine.reference
+        near = affine.rows if affine is not None else global_rows(profile, sample)
+        if sample not in known:
+            rows = np.concatenate([near, _local_rows(profile, sample)])
+            known[sample] = rows, bursts_of(profile, rows)
+        rows, bursts = known[sample]
+        shift = np.zeros(len(rows), np.int64)
         if affine is not None:
-            rows = affine.rows
-            origin = profile.blocks[affine.reference].coordinates
-            step = np.array(launch.coordinates(linear)) - np.array(origin)
-            shift = affine.coefficients @ step
-        else:
-            rows = global_rows(profile, position)
-            shift = np.zeros(len(rows), np.int64)
-        rows_of.append(rows)
-        shifts.append(shift)
-        orders.append(log.order[rows] * len(here) + position)
-        if sum(len(r) for r in rows_of) > 4 * _MOST_REQUESTS:
+            step = np.array(launch.coordinates(linear)) - np.array(profile.blocks[sample].coordinates)
+            shift[: len(near)] = affine.coefficients @ step
+        warps = launch.warps_per_block
+        owner = position * warps + log.warp[rows] % warps
+        parts.append(_Stream(rows, shift, owner.astype(np.int64), bursts * len(here) + position, log.order[rows]))
+        held += len(rows)
+        if held > 4 * _MOST_REQUESTS:
             break
-    if not rows_of:
-        return np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0, np.int64), 1.0
-    share = len(rows_of) / len(resident)
-    return np.concatenate(rows_of), np.concatenate(shifts), np.concatenate(orders), share
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return _Stream(np.zeros(0, np.intp), nothing, nothing, nothing, nothing), 1.0
+    columns = ((getattr(part, f.name) for part in parts) for f in fields(_Stream))
+    return _Stream(*(np.concatenate(list(column)) for column in columns)), len(parts) / len(resident)
+
+
+def _local_rows(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
+    """Log rows of one sampled block's accesses to local memory, by (order, warp)."""
+    log, warps = profile.accesses, profile.launch.warps_per_block
+    rows = np.flatnonzero((log.warp // warps == sample) & (log.space == SPACE_LOCAL))
+    return rows[np.lexsort((log.warp[rows], log.order[rows]))]
+
+
+def _lines_of(profile: Profile, stream: _Stream, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:
+    """Each request as the lines that it touches, in order: (request index, line number, sector bit mask).
+
+    The local memory of each resident warp lies apart from that of the others, and beyond all global memory.
+    """
+    log = profile.accesses
+    widths = np.array([i.memory.width if i.memory else 4 for i in profile.kernel.instructions], np.int64)
+    width = np.where(log.space[stream.rows] == SPACE_LOCAL, widths[log.instruction[stream.rows]], 0)
+    parts = []
+    for size in np.unique(width).tolist():
+        chosen = np.flatnonzero(width == size)
+        addresses, active = active_lanes(log, stream.rows[chosen])
+        if size:
+            addresses, active = interleave_local(addresses, active, size)
+            addresses += _BEYOND_GLOBAL + (stream.owner[chosen] << _LOCAL_BITS)[:, None]
+        else:
+            addresses = addresses + stream.shift[chosen, None]
+        request, line, mask = split_lines(addresses, active, geometry)
+        parts.append((chosen[request], line, mask))
+    request, line, mask = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if len(parts) > 1:
+        order = np.argsort(request, kind="stable")
+        request, line, mask = request[order], line[order], mask[order]
+    return request, line, mask
 
 
 def split_lines(addresses: Ints, active: Bools, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:

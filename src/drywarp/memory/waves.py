@@ -15,10 +15,15 @@ WAVES_FOLLOWED = 6
 
 @dataclass
 class WaveTotals:
-    """Sectors over the whole grid: `fetched` from DRAM and `written` to it, by instruction index."""
+    """Sectors over the whole grid: `fetched` from DRAM and `written` to it, by instruction index.
+
+    `last` is what the last whole wave that was followed moved: its blocks, sectors that it fetched and did not write,
+    and sectors that it wrote.
+    """
 
     fetched: dict[int, float] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
+    last: tuple[int, float, float] = (1, 0.0, 0.0)
 
 
 def follow_waves(
@@ -44,14 +49,18 @@ def follow_waves(
     recent: list[Runs] = []
     if warm:
         recent = _left_behind(footprint_of, blocks, size, capacity)
-    done: list[tuple[int, dict[int, int], dict[int, int]]] = []
+    done: list[_Wave] = []
     for part in followed:
         footprint = footprint_of(part)
         if footprint is None:
             break
         present = union(EMPTY, *recent)
-        done.append((len(part), *traffic_of(footprint, present, reads, writes)))
-        recent = _within([*recent, footprint.union()], capacity)
+        fetched, written = traffic_of(footprint, present, reads, writes)
+        stored = union(EMPTY, *(sectors for index, sectors in footprint.sectors.items() if index in writes))
+        every = footprint.union()
+        read = count(difference(difference(every, stored), present))
+        done.append(_Wave(len(part), fetched, written, read, count(stored)))
+        recent = _within([*recent, every], capacity)
     return _totals(done, blocks) if done else None
 
 
@@ -73,15 +82,27 @@ def traffic_of(
     return fetched, written
 
 
-def _totals(done: list[tuple[int, dict[int, int], dict[int, int]]], blocks: int) -> WaveTotals:
+@dataclass(frozen=True)
+class _Wave:
+    """One wave: its blocks; sectors fetched and written by instruction; those only read that were new, and written."""
+
+    blocks: int
+    fetched: dict[int, int]
+    written: dict[int, int]
+    read_only: int
+    stored: int
+
+
+def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
     """Add up the waves; the last that was followed stands for the blocks of all after it."""
-    totals = WaveTotals()
-    rest = blocks - sum(size for size, _, _ in done)
-    for number, (size, fetched, written) in enumerate(done):
-        times = (size + rest) / size if number == len(done) - 1 else 1.0
-        for index, sectors in fetched.items():
+    whole = [wave for wave in done if wave.blocks == done[0].blocks][-1]
+    totals = WaveTotals(last=(whole.blocks, whole.read_only, whole.stored))
+    rest = blocks - sum(wave.blocks for wave in done)
+    for number, wave in enumerate(done):
+        times = (wave.blocks + rest) / wave.blocks if number == len(done) - 1 else 1.0
+        for index, sectors in wave.fetched.items():
             totals.fetched[index] = totals.fetched.get(index, 0.0) + times * sectors
-        for index, sectors in written.items():
+        for index, sectors in wave.written.items():
             totals.written[index] = totals.written.get(index, 0.0) + times * sectors
     return totals
 

@@ -43,12 +43,23 @@ def share_of(workload: BoundWorkload, resident: int) -> Share:
     return Share(resident, full + (rest > 0), full)
 
 
-def type_order(weights: Sequence[float], count: int) -> Ticks:
+def type_order(weights: Sequence[float], count: int, lengths: Sequence[int] = ()) -> Ticks:
     """The types of `count` blocks in launch order, interleaved in proportion to `weights`.
 
     Each block is of the type that is furthest behind its due number (largest remainder), the
-    first of equals.
+    first of equals. `lengths` are the instructions of a block of each type. Where the longest type is so rare that
+    none is due here though the grid has one (a weight is a number of blocks), the first block is one: some
+    SM runs it, and the grid ends with the slowest.
     """
+    order = _in_proportion(weights, count)
+    if len(lengths) > 1 and count:
+        longest = max((n for n, weight in enumerate(weights) if weight >= 1), key=lengths.__getitem__, default=0)
+        if lengths[longest] > max(lengths[kind] for kind in np.unique(order)):
+            order[0] = longest
+    return order
+
+
+def _in_proportion(weights: Sequence[float], count: int) -> Ticks:
     if len(weights) == 1:
         return np.zeros(count, dtype=np.int64)
     total = sum(weights)

@@ -1,19 +1,20 @@
-"""How the loops are compiled: the decorators that all compiled code here shares.
+"""How the simulation's loops are compiled: once per machine, then kept on disk.
 
-No array is made or kept in compiled code, so that Numba need not count references to them; without that
-the loops run a third faster. Numba stores machine code for the file of the function alone, and would not
-notice that a function that it calls has changed: so the stored name holds a hash of all files here.
+Each loop that Python calls is one function with all that it calls inside, so that it is stored as one piece
+of machine code (`stored_code.py`), under a name that holds a hash of all files here. Numba is only imported where
+there is none yet: until then what the decorators make stands for the functions.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from ..stored_code import Stored
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,25 +22,61 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Threads run at once, nothing checks for a division by zero, and no references are counted."""
 
 
+class Deferred:
+    """A function that loops call, until one of them is compiled."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function, self.options = function, options
+        self._made: Any = None
+
+    @property
+    def made(self) -> Any:
+        """The function as Numba knows it."""
+        if self._made is None:
+            from numba import njit
+
+            self._made = njit(**self.options)(self.function)
+        return self._made
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compile all and call it, from Python."""
+        _make_all()
+        return self.made(*arguments)
+
+
 @cache
 def _version() -> str:
     digest = sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()
+
+
+def _make_all() -> None:
+    """Put the functions in the place of all that stand for them: a loop's code names them."""
+    for module in [m for name, m in sys.modules.items() if name.startswith(__package__ + ".")]:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Deferred):
+                setattr(module, name, value.made)
+
+
+def _compile(function: Callable[..., Any]) -> Any:
+    from numba import njit
+
+    _make_all()
+    return njit(**OPTIONS)(function)
 
 
 def loop(function: F) -> F:
     """A function that Python calls: its machine code is stored."""
-    function.__qualname__ += f"_{_version()}"
-    return cast(F, njit(cache=True, **OPTIONS)(function))
+    return cast(F, Stored(function, _compile, f"{function.__qualname__} {_version()}"))
 
 
 def part(function: F) -> F:
     """A function that loops call now and then."""
-    return cast(F, njit(**OPTIONS)(function))
+    return cast(F, Deferred(function, OPTIONS))
 
 
 def step(function: F) -> F:
     """A piece of a loop's own code."""
-    return cast(F, njit(inline="always")(function))
+    return cast(F, Deferred(function, {"inline": "always"}))

@@ -1,11 +1,9 @@
 """Large runs within a budget: jump where a steady state recurs, else simulate less of the same and continue the line.
 
-Jumps are exact (`recurrence.py`). Where no state recurs soon enough the answer is an estimate, and says so. A
-long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the same blocks
-with fewer turns of the loops tell that with all. It is the blocks that need many to show their rate
-(they drift apart, and the last ones leave the SM half empty), so fewer blocks are only taken where
-the loops are too short to shorten: whole waves, with the same remainder and tail. The line is
-drawn through the number of warp instructions.
+Jumps are exact (`recurrence.py`). Where no state recurs soon enough the answer is an estimate, and says so. Where
+there are many waves of blocks, a few of them show the rate of all (`going_on.py`). Where one wave alone is long, its
+loops are shortened: a long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the
+same blocks with fewer turns of the loops tell that with all. The line is drawn through the number of warp instructions.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..bound import BoundWorkload, Item, Repeat
 from .blocks import Share, type_order
-from .result import SimulationResult, Ticks
+from .going_on import along_the_line, waves_and_rate
+from .result import SimulationResult
 from .simulate import Program, instructions_per_block, run_share, try_share
 from .state import Steady
 
@@ -33,6 +31,9 @@ DATAFLOW_BUDGET = 2_000_000
 TOO_SHORT = 20_000
 """Warp instructions up to which looking for a steady state is not worth it."""
 
+ESTIMATE = 6
+"""The part of a budget, one in so many, that an estimate from a few waves takes; two waves at least."""
+
 ATTEMPT = 3
 """The part of a budget, one in so many, that may be spent on finding that no state recurs."""
 
@@ -41,6 +42,9 @@ ATTEMPT_NODES = 2_000_000
 
 ATTEMPT_BLOCKS = 4_000_000
 """Most blocks of several types for which that is tried: each one's type is written down."""
+
+FEWEST_WAVES = 4
+"""Waves that fit into a budget where it is their rate that tells that of all."""
 
 MOST_KINDS = 8
 """Most types of blocks that are tried where each SM has a single block."""
@@ -72,9 +76,10 @@ def simulate(
     if share.blocks == 1 and len(workload.block_types) > 1:
         each = instructions_per_block(workload)
         kinds = sorted((k for k in range(len(each)) if workload.block_types[k].weight > 0), key=lambda k: -each[k])
-        lone = (replace(workload, block_types=(workload.block_types[k],)) for k in kinds[:MOST_KINDS])
+        program = program or Program(workload)
+        lone = [program.of_kind(k) for k in kinds[:MOST_KINDS]]
         return max(
-            (simulate(one, share, budget, profile, stalls, full=full) for one in lone),
+            (simulate(one.workload, share, budget, profile, stalls, full=full, program=one) for one in lone),
             key=lambda result: result.total_ticks,
         )
     if full or profile:
@@ -86,8 +91,14 @@ def simulate(
     if total <= budget:
         steady = Steady() if total > TOO_SHORT else None
         return run_share(workload, share, stalls=stalls, steady=steady, program=program)
-    exact = _attempt(workload, share, budget // ATTEMPT, stalls, program)
-    return exact or extrapolate(workload, share, budget, stalls)
+    waves = budget // (ESTIMATE * max(1, instructions(workload, share.resident)))
+
+    def attempt() -> SimulationResult | None:
+        return _attempt(workload, share, budget // ATTEMPT, stalls, program)
+
+    if workload.in_order and FEWEST_WAVES * instructions(workload, share.resident) <= budget:
+        return waves_and_rate(workload, share, waves, total, stalls, program, attempt)
+    return attempt() or extrapolate(workload, share, budget, stalls)
 
 
 def _attempt(
@@ -114,13 +125,16 @@ def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool
             _fewer_blocks(short, share, budget // 3, stalls),
             _fewer_blocks(longer, share, 2 * budget // 3, stalls),
         )
-        return _continue(few, more, total, share.blocks)
+        return along_the_line(few, more, total, share.blocks)
     return _fewer_blocks(workload, share, budget, stalls)
 
 
 def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bool) -> SimulationResult:
     """So many waves and twice as many, within the budget but at least one; all of it where that is no more."""
     total = instructions(workload, share.blocks)
+    if workload.in_order and FEWEST_WAVES * instructions(workload, share.resident) <= budget:
+        waves = budget // max(1, 2 * instructions(workload, share.resident))
+        return waves_and_rate(workload, share, waves, total, stalls)
     rest = share.blocks % share.resident
     waves = max(1, budget // max(1, 3 * instructions(workload, share.resident)))
     if total <= 1.5 * budget or share.blocks - rest <= 2 * waves * share.resident:
@@ -129,7 +143,7 @@ def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bo
         run_share(workload, share.shortened(many * share.resident + rest), stalls=stalls, steady=Steady())
         for many in (waves, 2 * waves)
     )
-    return _continue(few, more, total, share.blocks)
+    return along_the_line(few, more, total, share.blocks)
 
 
 def instructions(workload: BoundWorkload, blocks: int) -> int:
@@ -140,7 +154,7 @@ def instructions(workload: BoundWorkload, blocks: int) -> int:
     weights = [kind.weight for kind in workload.block_types]
     if blocks > 100_000:  # the order of the types tells no more than their proportion then
         return round(blocks * sum(w * n for w, n in zip(weights, each, strict=True)) / sum(weights))
-    return int(np.bincount(type_order(weights, blocks), minlength=len(each)) @ np.array(each, dtype=np.int64))
+    return int(np.bincount(type_order(weights, blocks, each), minlength=len(each)) @ np.array(each, dtype=np.int64))
 
 
 def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:
@@ -157,49 +171,3 @@ def _shorten_loop(loop: Repeat, scale: float, fewest: int) -> Repeat:
     count = min(loop.count, max(fewest, round(loop.count * scale)))
     inside = min(1.0, scale * loop.count / max(1, count))
     return Repeat(count, _shorten(loop.body, inside, fewest) if inside < 1.0 else loop.body)
-
-
-def _continue(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:
-    span, ahead = more.issued - few.issued, total - more.issued
-
-    def line(first: float, second: float) -> float:
-        return second + (second - first) * ahead / span
-
-    def whole_line(first: int, second: int) -> int:
-        return second + ((second - first) * ahead + span // 2) // span
-
-    warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
-    stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
-    return replace(
-        more,
-        total_ticks=whole_line(few.total_ticks, more.total_ticks),
-        issued=total,
-        blocks=blocks,
-        busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
-        issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
-        warp_ticks=warp_ticks,
-        stall_ticks=apportion(stalls, warp_ticks),
-        extrapolated=True,
-    )
-
-
-def apportion(parts: npt.NDArray[np.float64], total: int) -> Ticks:
-    """Whole numbers in proportion to `parts` that add up to `total`; parts below zero count as none.
-
-    A line that falls reaches below zero where a reason becomes rarer the longer a run is. Rounding goes
-    to the largest remainders (the first of equals).
-    """
-    parts = np.maximum(parts, 0.0)
-    known = parts.sum()
-    if known <= 0 or total <= 0:
-        return np.zeros(parts.shape, dtype=np.int64)
-    shares = (parts * (total / known)).ravel()
-    whole = np.floor(shares).astype(np.int64)
-    # Beyond 2⁵³ ticks the sum of the shares may be off by more than one for each part.
-    missing = total - int(whole.sum())
-    each, rest = divmod(missing, len(whole))
-    order = np.argsort(whole - shares, kind="stable")
-    whole += each
-    whole[order[:rest]] += 1
-    result: Ticks = whole.reshape(parts.shape)
-    return result

@@ -24,6 +24,7 @@ from .columns import (
     FULL_LEFT,
     ISSUED,
     LEVEL,
+    LIMIT,
     MUTE,
     NEVER,
     NEXT_BLOCK,
@@ -33,10 +34,11 @@ from .columns import (
     PATIENCE,
     SEQUENCE,
     SKIPPED,
+    STOPPED,
     TOTAL,
     WORDS,
 )
-from .result import Recurrence, Ticks
+from .result import Mark, Recurrence, Ticks
 from .state import State, Steady
 
 ANY = 1 << 62
@@ -100,6 +102,7 @@ class Runner:
     def __init__(self, engine: Engine, state: State, kinds: Ticks, steady: Steady | None) -> None:
         self.engine, self.state, self.kinds = engine, state, kinds
         self.least_gain = steady.least_gain if steady else 0
+        self.limit, self.mark = (steady.limit, steady.mark) if steady else (NEVER, 0)
         self.moments: dict[int, Moment] = {}
         self.failed: dict[int, int] = {}
 
@@ -111,8 +114,17 @@ class Runner:
                 self.state.make_rows()
             elif code == NOTICED:
                 self._noticed(int(self.state.clock[LEVEL]))
+            elif code == STOPPED and self.state.clock[ISSUED] < self.limit:
+                self._mark()
             else:
                 return bool(code == DONE_ALL)
+
+    def _mark(self) -> None:
+        """Note where the run is."""
+        state = self.state
+        issued = int(state.clock[ISSUED])
+        state.marks.append(Mark(issued + state.jumped, int(state.clock[NOW]), state.busy.copy(), state.stalls.copy()))
+        state.clock[LIMIT] = min(self.limit, issued + self.mark)
 
     def _noticed(self, level: int) -> None:
         watch, state = self.state.watch[level], self.state

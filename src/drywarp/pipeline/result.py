@@ -51,6 +51,16 @@ class Recurrence:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """Where a run was at some `tick`: instructions issued, and the sums until then (see `SimulationResult`)."""
+
+    issued: int
+    tick: int
+    busy: Ticks
+    stalls: Ticks
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """One SM's run of its share of the grid.
 
@@ -69,7 +79,7 @@ class SimulationResult:
     ticks of its blocks, `block_slots` where each ran. Warp i of a block in slot b runs in partition
     (b · warps per block + i) mod `partitions`. Of a part that recurs they hold the first time: what came
     again, exactly so many times and so much later, is in `recurrences`; `jumped` is how many instructions
-    of the exact result were not simulated one by one.
+    of the exact result were not simulated one by one. `marks` are moments on the way, where they were asked for.
     """
 
     total_ticks: int
@@ -87,6 +97,7 @@ class SimulationResult:
     block_slots: Ticks
     recurrences: tuple[Recurrence, ...] = ()
     jumped: int = 0
+    marks: tuple[Mark, ...] = ()
     extrapolated: bool = False
     profile: ExecutionProfile | None = None
 

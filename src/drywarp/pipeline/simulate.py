@@ -6,6 +6,8 @@ stays quick.
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +41,13 @@ class Program:
         self.workload = workload
         self.tables = flatten(workload, long_loop)
         self.longest = max((path.length for path in workload.paths), default=0)
+
+    def of_kind(self, kind: int) -> Program:
+        """The same for blocks of one type alone."""
+        only = copy(self)
+        only.workload = replace(self.workload, block_types=(self.workload.block_types[kind],))
+        only.tables = replace(self.tables, block_paths=self.tables.block_paths[[kind]])
+        return only
 
     @cached_property
     def graph(self) -> Graph:
@@ -91,7 +100,7 @@ def try_share(
     if len(each) == 1:  # however many blocks there are
         kinds, total = np.zeros(1, dtype=np.int64), share.blocks * each[0]
     else:
-        kinds = type_order([kind.weight for kind in workload.block_types], share.blocks)
+        kinds = type_order([kind.weight for kind in workload.block_types], share.blocks, each)
         per_kind = np.bincount(kinds, minlength=len(each)).tolist()
         total = sum(blocks * count for blocks, count in zip(per_kind, each, strict=True))
     if profile and total > LARGEST_PROFILE:
@@ -122,7 +131,7 @@ def try_share(
         total_ticks=last,
         issued=issued,
         blocks=share.blocks,
-        busy_ticks=_per_instance(workload, state.busy),
+        busy_ticks=per_instance(workload, state.busy),
         issue_busy_ticks=issued * workload.issue_ticks / workload.partitions,
         warp_ticks=warp_ticks,
         stall_ticks=state.stalls,
@@ -134,6 +143,7 @@ def try_share(
         block_slots=state.blocks[:ran, BLOCK_SLOT],
         recurrences=tuple(state.recurrences),
         jumped=state.jumped,
+        marks=tuple(state.marks),
         profile=ExecutionProfile(state.table, tables.paths_nodes) if profile else None,
     )
 
@@ -156,7 +166,8 @@ def _engine(program: Program, kinds: Ticks, state: State) -> Engine:
     return Dataflow(workload, program.tables, program.graph, kinds, policy, state)
 
 
-def _per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
+def per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
+    """Busy ticks of each subsystem from those of all its instances (see `SimulationResult.busy_ticks`)."""
     rows = busy.reshape(len(workload.subsystems), workload.partitions)
     return tuple(
         float(row.mean()) if subsystem.scope == "partition" else float(row.sum())

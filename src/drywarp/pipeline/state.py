@@ -42,7 +42,7 @@ from .columns import (
 )
 from .program import Tables
 from .reasons import REASONS
-from .result import PROFILE_COLUMNS, Recurrence, Ticks
+from .result import PROFILE_COLUMNS, Mark, Recurrence, Ticks
 
 FIRST_ROWS = 4096
 """Blocks that there is room to write down at first."""
@@ -57,13 +57,14 @@ class Steady:
 
     `limit` is the most instructions to simulate one by one; `least_gain` how many a jump has to spare; loops
     of `long_loop` turns are watched; `sparing` is how many words of the state's description may be written
-    for each instruction.
+    for each instruction. After every `mark` instructions about, it is noted where the run is (0: never).
     """
 
     limit: int = NEVER
     least_gain: int = 4000
     long_loop: int = 8
     sparing: int = 2
+    mark: int = 0
 
 
 @dataclass
@@ -93,6 +94,7 @@ class State:
     seen: Ticks
     jumped: int = 0
     recurrences: list[Recurrence] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
     @classmethod
     def fresh(
@@ -115,7 +117,7 @@ class State:
             raise UsageError(f"{warps} concurrent warps on one SM; the most is {(1 << PRIORITY_BITS)}")
         clock = np.zeros(CLOCK_COLUMNS, dtype=np.int64)
         clock[[TOTAL, FULL, FULL_LEFT]] = share.blocks, share.full, share.full
-        clock[LIMIT] = steady.limit if steady else NEVER
+        clock[LIMIT] = min(steady.limit, steady.mark or NEVER) if steady else NEVER
         slots = np.zeros((resident, SLOT_COLUMNS), dtype=np.int64)
         slots[:, SEQUENCE] = -1
         parts = np.zeros((workload.partitions, PARTITION_COLUMNS), dtype=np.int64)

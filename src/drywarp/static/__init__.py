@@ -1,10 +1,22 @@
 """What a kernel does, from its machine code alone: trip counts stated or derived, addresses without data."""
 
-from .instruction_sets import INSTRUCTION_SETS, InstructionSet
-from .parameters import StaticLaunch
-from .profile import StaticProfile, assume_launch, list_loops, static_profile
-from .report import AccessReport, Assumption, LoopReport, StaticReport
-from .steering import Steering
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .instruction_sets import INSTRUCTION_SETS, InstructionSet
+    from .parameters import StaticLaunch
+    from .profile import StaticProfile, assume_launch, list_loops, static_profile
+    from .report import AccessReport, Assumption, LoopReport, StaticReport
+    from .steering import Steering
+
+_HOMES = {
+    "INSTRUCTION_SETS": "instruction_sets", "AccessReport": "report", "Assumption": "report",
+    "InstructionSet": "instruction_sets", "LoopReport": "report", "StaticLaunch": "parameters",
+    "StaticProfile": "profile", "StaticReport": "report", "Steering": "steering", "assume_launch": "profile",
+    "list_loops": "profile", "static_profile": "profile",
+}  # fmt: skip
 
 __all__ = [
     "INSTRUCTION_SETS",
@@ -20,3 +32,12 @@ __all__ = [
     "list_loops",
     "static_profile",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: it brings the emulator's opcodes.
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ of times; a guard whose condition is not known lets every thread pass; a slow pa
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,10 +60,20 @@ class Guess:
 class Decider:
     """Decides branches for all warps of one state, and counts turns of loops."""
 
-    def __init__(self, flow: Flow, warps: int, lanes: int, trips: dict[int, int], default: int = DEFAULT_TRIPS) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        warps: int,
+        lanes: int,
+        trips: Mapping[int, int],
+        default: int = DEFAULT_TRIPS,
+        stated: Collection[int] = (),
+    ) -> None:
         self.flow = flow
         self.trips = trips
         self.default = default
+        self._chosen = {n for n in stated if n < len(flow.instructions)}
+        """Branches of which a user has stated the share of threads that take them."""
         self.hurry = False
         """Set when the walk takes too long: every loop is left at the first chance."""
         self.counts = {loop.index: LoopCount() for loop in flow.loops}
@@ -127,12 +138,13 @@ class Decider:
             return gone
         if not unsure.any():
             return there & test
-        if isinstance(role, Avoid):
+        if isinstance(role, Avoid) and number not in self._chosen:
             self._guess(number, "branch", f"not taken: {role.reason}" if role.side == taken_side else role.reason)
             return there & np.where(unsure, role.side != taken_side, test)
-        if not isinstance(role, Avoid) and (way := self._past_remainder(block, rows, there)) is not None:
-            self._guess(number, "branch", "nothing is left over for the remainder of an unrolled loop")
-            return there & np.where(unsure, way == taken_side, test)
+        if number not in self._chosen and (way := self._loop_way(block, rows, there)) is not None:
+            side, reason = way
+            self._guess(number, "branch", reason)
+            return there & np.where(unsure, side == taken_side, test)
         if (flags[unsure] & DATA).any():
             share = float(test[unsure].mean())
             self._guess(number, "branch", f"depends on data: taken by {share:.0%} of the threads")
@@ -140,23 +152,31 @@ class Decider:
             self._guess(number, "branch", "decided with the assumed arguments")
         return there & test
 
-    def _past_remainder(self, block: int, rows: npt.NDArray[np.int64], there: Lanes) -> int | None:
-        """The side that does no more turns of a loop that just ran as often as was stated or assumed.
-
-        The other one leads to another loop at the same line, or is a part at that line that may be skipped.
-        """
-        sides = self.flow.successors(block)
-        over = {
-            self.flow.loops[index].source
-            for index in self._stated
-            if block not in self.flow.loops[index].blocks and self._ran[index, rows][there].any()
-        }
-        if len(sides) != 2 or not over:
+    def _loop_way(self, block: int, rows: npt.NDArray[np.int64], there: Lanes) -> tuple[int, str] | None:
+        """The side to go to where a branch asks whether a loop turns at all, or what is left of it; and why."""
+        flow = self.flow
+        sides, here = flow.successors(block), flow.last(block).source
+        if len(sides) != 2:
             return None
-        again = [bool(self.flow.loops_behind(block, side) & over) for side in sides]
+        # Loops that just ran as often as was stated or assumed turn no more: neither in a loop for the
+        # remainder at the same line, nor in a part at that line that may be skipped.
+        over = {
+            flow.loops[index].source
+            for index in self._stated
+            if block not in flow.loops[index].blocks and self._ran[index, rows][there].any()
+        }
+        nothing = "nothing is left over for the remainder of an unrolled loop"
+        again = [bool(flow.loops_behind(block, side).keys() & over) for side in sides]
         if again[0] != again[1]:
-            return sides[again[0]]
-        return self.flow.join(block) if self.flow.last(block).source in over and self.flow.skipped(block) else None
+            return sides[again[0]], nothing
+        if here in over and flow.skipped(block):
+            return flow.join(block), nothing
+        if here is None or here in over:
+            return None
+        copies = [flow.loops_behind(block, side).get(here, 0) for side in sides]
+        if copies[0] != copies[1]:
+            return sides[copies[1] > copies[0]], "a loop turns at least once"
+        return None
 
     def _leaves(
         self, role: LoopExit, number: int, rows: npt.NDArray[np.int64], there: Lanes, leaves: Lanes, unsure: Lanes

@@ -81,7 +81,7 @@ class Flow:
         own = [BasicBlock(b.index + 1, 0, 0, tuple(s + 1 for s in self._next(b))) for b in cfg.blocks]
         self._graph = (BasicBlock(0, 0, 0, tuple(sorted(e + 1 for e in entries))), *own)
         self._dominators = dominators_of(self._graph)
-        self._behind: dict[tuple[int, int], frozenset[SourceLine]] = {}
+        self._behind: dict[tuple[int, int], Mapping[SourceLine, int]] = {}
         self._own = {b.index: tuple(s - 1 for s in self._graph[b.index + 1].successors) for b in cfg.blocks}
 
     def last(self, block: int) -> Instruction:
@@ -183,14 +183,16 @@ class Flow:
         """Where both sides of the branch at the end of a block meet, or EXIT_BLOCK."""
         return self._join[block]
 
-    def loops_behind(self, block: int, side: int) -> frozenset[SourceLine]:
-        """Where the loops stand that a side of a branch leads to before both sides meet."""
+    def loops_behind(self, block: int, side: int) -> Mapping[SourceLine, int]:
+        """Where the loops stand that a side of a branch leads to before both sides meet, and their most copies."""
         key = (block, side)
         if key not in self._behind:
             region = self._region(side, self._join[block]) if side >= 0 else set()
-            self._behind[key] = frozenset(
-                loop.source for loop in self.loops if loop.source and loop.header in region and block not in loop.blocks
-            )
+            found: dict[SourceLine, int] = {}
+            for loop in self.loops:
+                if loop.source and loop.header in region and block not in loop.blocks:
+                    found[loop.source] = max(found.get(loop.source, 0), loop.copies)
+            self._behind[key] = found
         return self._behind[key]
 
     @cached_property

@@ -168,7 +168,7 @@ class _Walker:
             for index in range(block.start, block.end):
                 if kernel.instructions[index].guard is None:
                     executed[:, index] = lanes[:, block.index]
-        log, logged = access_log(record, len(kernel.instructions))
+        log, logged = access_log(record, len(kernel.instructions), self.effort.accesses)
         sampled = tuple(
             SampledBlock(
                 linear, launch.coordinates(linear), weight, tuple(numbers[n * per_block : (n + 1) * per_block])
@@ -198,7 +198,7 @@ class _Walker:
         )
         state = State(launch, linear, architecture.files, architecture.convergence_barriers)
         architecture.start(state)
-        decider = Decider(self.flow, warps, launch.warp_size, self.trips, self.default)
+        decider = Decider(self.flow, warps, launch.warp_size, self.trips, self.default, self.shares)
         walk = Walk(state, architecture, self.flow, decider, record, self.effort)
         walk.run()
         for index, count in decider.counts.items():

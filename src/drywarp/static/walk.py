@@ -18,6 +18,7 @@ from .forward import Forward
 from .record import Record
 from .state import Batch, State
 from .words import DATA, UNSURE, Architecture, Branch, Call, Finish, Forget, Goto, Lanes, Rejoin, Return, Scatter
+from .written_out import MOST_ACCESSES
 
 _BATCH_STEPS = 10
 """What making a batch takes, in steps of instructions."""
@@ -39,10 +40,14 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much a walk may take: steps of instructions over all crowds; and whether turns that repeat are skipped."""
+    """How much a walk may take: steps of instructions over all crowds; and whether turns that repeat are skipped.
+
+    `accesses` is how many rows of the access log are written out.
+    """
 
     steps: int = 150_000
     forward: bool = True
+    accesses: int = MOST_ACCESSES
 
 
 class Walk:

@@ -127,10 +127,12 @@ def _longest(items: Sequence[Item] | Sequence[_PathItem]) -> int:
     )
 
 
-def access_log(record: Record, instructions: int) -> tuple[AccessLog, npt.NDArray[np.float64] | None]:
+def access_log(
+    record: Record, instructions: int, limit: int = MOST_ACCESSES
+) -> tuple[AccessLog, npt.NDArray[np.float64] | None]:
     """All accesses, ordered by warp and as issued; and the share of each instruction's that it holds (None: all)."""
     items = record.items
-    most = _fitting(lambda m: _requests(items, m), MOST_ACCESSES, items)
+    most = _fitting(lambda m: _requests(items, m), limit, items)
     columns = _columns(items, (), most)
     order = np.argsort(columns.warp, kind="stable")
     warp = columns.warp[order].astype(np.int32)

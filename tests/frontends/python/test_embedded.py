@@ -233,6 +233,13 @@ def test_a_cupy_object_is_taken_for_its_source() -> None:
     np.testing.assert_array_equal(scaled(loaded.kernel, 32), np.full(32, 3))
 
 
+def test_objects_and_python_files_are_for_nvidias_gpus(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^RawKernel: for NVIDIA GPUs, the GPU takes gfx90a"):
+        load(RawKernel("", "k"), arch="gfx90a")
+    with pytest.raises(UsageError, match=r"program\.py: for NVIDIA GPUs, the GPU takes gfx90a"):
+        load(written(tmp_path, ""), arch="gfx90a")
+
+
 @pytest.mark.parametrize(
     "thing", [print, 3, SimpleNamespace(fn=4), lambda x: x], ids=["builtin", "int", "fn", "lambda"]
 )

@@ -1,8 +1,8 @@
 """Where the lanes of a memory instruction go, and whether that is ordinary.
 
 An instruction is first checked for all warps: where any lane does what is not ordinary (another buffer for
-some lanes, content that is still to be made, a faulty address), nothing is done, and the instruction is left
-to the handler written in NumPy.
+some lanes, a faulty address), nothing is done, and the instruction is left to the handler written in NumPy. Where
+content is still to be made, it is made first.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .layout import (
     LANES,
     LOCAL_BYTES,
     MEMBERS,
+    MISSING,
     REGION,
     REGION_CHUNK,
     REGION_COLUMNS,
@@ -78,13 +79,14 @@ def _region_with(memory: Any, at: Any, address: Any) -> int:
 
 @inner
 def _ready(memory: Any, at: Any, number: int, offsets: Any, lanes: Any, highest: Any) -> bool:
-    """Whether the content is there that these offsets into a region reach."""
+    """Whether the content is there that these offsets into a region reach; if not, the state says what is missing."""
     row = number * REGION_COLUMNS
     if memory.regions[row + REGION_PENDING] == 0:
         return True
     first = memory.regions[row + REGION_CHUNK]
     chunk = highest >> CHUNK_BITS
     if memory.pending[first + chunk] != 0:
+        at[MISSING] = first + chunk
         return False
     # Mostly all lanes are in one chunk.
     chunks = right_wide(offsets, splat_wide(CHUNK_BITS))
@@ -94,6 +96,7 @@ def _ready(memory: Any, at: Any, number: int, offsets: Any, lanes: Any, highest:
     store_wide(memory.addresses, spare, chunks)
     for lane in range(LANES):
         if lanes >> lane & 1 and memory.pending[first + memory.addresses[spare + lane]] != 0:
+            at[MISSING] = first + memory.addresses[spare + lane]
             return False
     return True
 

@@ -50,7 +50,9 @@ from .layout import (
     LOOK_AFTER,
     LOOKED,
     MEMBERS,
+    MISSING,
     MODE,
+    NEEDS_CONTENT,
     NEEDS_DECODING,
     NEEDS_END,
     NEEDS_LOOK,
@@ -84,6 +86,7 @@ from .layout import (
     STATE,
     STEP,
     STUCK,
+    TURNED,
     UNIFORM_BASE,
     UNIFORM_FLAGS,
     VOTES,
@@ -124,6 +127,7 @@ class CompiledScheduler(Scheduler):
         state[INSTRUCTIONS] = len(program.instructions)
         state[SLOTS] = state[WAITED] = 0
         state[SINCE], state[LOOK_AFTER], state[LOOKED] = 0, self._standstill.after, -1
+        state[MISSING], state[TURNED] = -1, 0
         self._batch = np.zeros(machine.warps, np.int64)
         self._slots = np.zeros(machine.warps, np.int64)
         self._scratch = np.zeros(_SCRATCH_WORDS, np.uint32)
@@ -150,6 +154,8 @@ class CompiledScheduler(Scheduler):
                 if why == NEEDS_SLOTS:
                     self.groups.grow()
                     places = self._locate()
+                elif why == NEEDS_CONTENT:
+                    self._fill()
                 elif why == PAUSED or why == OVER_LIMIT:
                     self._check(over=why == OVER_LIMIT)
                     self._pause()
@@ -195,6 +201,11 @@ class CompiledScheduler(Scheduler):
             self._unlock()
         else:
             raise AssertionError(why)
+
+    def _fill(self) -> None:
+        """Make the content of buffers that the present instruction reaches first."""
+        self.program.decoder.memory.fill(int(self.state[MISSING]))
+        self.state[MISSING] = -1
 
     def _look(self) -> None:
         """See whether threads that wait in loops wait in vain."""

@@ -27,6 +27,7 @@ from .layout import (
     STEP,
     STUCK,
     TOTAL,
+    TURNED,
     WAITED,
     WARPS,
 )
@@ -77,7 +78,7 @@ def choose(core: Any, standing: Any, entries: Any) -> int:
         left = left or states[place] != EMPTY
     if pc == FAR:
         return STUCK if left else DONE
-    turn = at[STEP] % ROTATE_EVERY == ROTATE_EVERY - 1
+    turn = at[STEP] - at[TURNED] >= ROTATE_EVERY
     if not turn or oldest_pc != pc:
         row = entered(at, entries, pc)
         if row < 0:
@@ -87,6 +88,8 @@ def choose(core: Any, standing: Any, entries: Any) -> int:
             at[WAITED] = 1
         if turn or entries[row + BLOCK_SPINS]:
             pc = oldest_pc
+    if turn:
+        at[TURNED] = at[STEP]
     at[PC] = pc
     _form(core, standing, pc)
     return CHOSEN

@@ -1,7 +1,8 @@
 """The compiled loop: runs basic blocks of batches of warps until something needs Python.
 
 What needs it: an instruction or an end of a block that the compiled code does not know, a block that is
-reached for the first time, full tables, limits, deadlocks. The caller does that and calls again.
+reached for the first time, content of buffers that is still to be made, full tables, limits, deadlocks. The
+caller does that and calls again.
 
 Numba notices a change only in this file and in those whose functions it caches on their own (`log`):
 after a change elsewhere in this folder touch this file, else the stored machine code is used on. (An
@@ -72,7 +73,9 @@ from .layout import (
     LOOK_AFTER,
     LOOKED,
     MEMBERS,
+    MISSING,
     MODE,
+    NEEDS_CONTENT,
     NEEDS_DECODING,
     NEEDS_END,
     NEEDS_LOOK,
@@ -105,6 +108,7 @@ from .layout import (
     STEP_ROOM,
     STEPS,
     TOTAL,
+    TURNED,
     UNKNOWN,
     UNKNOWN_END,
     VOTES,
@@ -174,7 +178,7 @@ def _put_back(core: Any, standing: Any, entries: Any) -> int:
     if at[PC] < at[NEXT_OTHER]:
         if at[NEXT_OTHER] >= FAR:
             return 0
-        if at[STEP] % ROTATE_EVERY != 0:
+        if at[STEP] - at[TURNED] < ROTATE_EVERY:
             entry = entered(at, entries, at[PC])
             if entry < 0:
                 return -1
@@ -297,7 +301,7 @@ def advance(places: Any) -> int:
             k += done
         at[AT], at[MODE], mode = k, BODY, NEXT
         if not done:
-            return NEEDS_STEP
+            return NEEDS_CONTENT if at[MISSING] >= 0 else NEEDS_STEP
         after = end * 16
         if k < end:
             after = UNUSUAL if op == UNKNOWN_END else run_end(core, standing, k, memory.lanes)

@@ -1,6 +1,9 @@
 // The fixed-width integer types with their limits, which NVRTC does not define by itself.
 #pragma once
+// Some sources include what lies here from within extern "C".
+extern "C++" {
 #include <cuda/std/cstdint>
+}
 #ifndef INT32_C
 #define INT8_C(value) value
 #define INT16_C(value) value

@@ -18,6 +18,7 @@ from ..record import Record
 from ..state import State
 from ..words import Code, FileShape, Step
 from .banks import StaticBanks
+from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
@@ -62,7 +63,7 @@ class Nvidia(NvidiaWords):
         )
         self._finishes = Finishes(self._decoder, kernel.instructions, cfg)
         self._needed = needed_instructions(kernel.instructions)
-        self._shares = shares
+        self._shares = shares_of_compares(kernel.instructions, shares)
         self._codes: dict[int, Code] = {}
         self._loops = Flow(kernel.instructions, cfg, self).loops
         self._changed: dict[int, list[Place]] = {}

@@ -13,7 +13,7 @@ from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks, parame
 from ...kernel.kernel import Kernel
 from ...kernel.launch import Buffer, Launch, Scalar
 from ...kernel.tensor_map import MAP_BYTES, TensorMap
-from ...kernel.texture import Texture
+from ...kernel.texture import Texture, TextureTable
 from ..parameters import StaticLaunch, slot
 from ..words import DATA, Flags
 
@@ -23,9 +23,10 @@ _STACK_BYTES = 1 << 16
 
 def _without_textures(launch: Launch) -> Launch:
     """The launch with zeros for textures, surfaces and tensor maps: no address is made of them."""
-    sizes = {Texture: 8, TensorMap: MAP_BYTES}
+    sizes = {Texture: 8, TextureTable: 8, TensorMap: MAP_BYTES}
     arguments = tuple(
-        Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TensorMap) else a for a in launch.arguments
+        Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TextureTable | TensorMap) else a
+        for a in launch.arguments
     )
     constants = {name: value for name, value in launch.constants.items() if not isinstance(value, Texture)}
     return replace(launch, arguments=arguments, constants=constants)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from .decoder import StaticDecoder
 DEFAULT_SHARE = 0.5
 """Share of threads for which a condition that depends on data is taken to hold."""
 
+_LOOK_AHEAD = 128
 _TURNS = 16
 """Times after which warps take turns anew in what all lanes of one must agree on."""
 
@@ -26,6 +27,22 @@ COMPARES = frozenset("ISETP UISETP FSETP UFSETP DSETP HSETP2 FCHK LOP3 ULOP3".sp
 _INTEGER = frozenset({"ISETP", "UISETP"})
 _ORDER = {"LT": True, "LE": True, "GT": False, "GE": False}
 """Whether the compare holds where the right side is larger than anything."""
+
+
+def _users(after: Sequence[Instruction], predicate: Predicate) -> Iterator[tuple[int, Predicate]]:
+    """Instructions that run under a predicate, and how they read it, until it is written again."""
+    for i in after:
+        read = [p for p in (i.guard, *i.operands) if isinstance(p, Predicate)]
+        if i.opcode in COMPARES and i.guard is None:
+            read = list(read[2:])
+        elif i.guard is None and i.opcode not in ("BRA", "EXIT", "SEL", "FSEL"):
+            read = []
+        for p in read:
+            if (p.index, p.uniform) == (predicate.index, predicate.uniform):
+                yield i.pc // 16, p
+        written = i.operands[:1] if i.opcode in COMPARES else ()
+        if any(isinstance(p, Predicate) and p.index == predicate.index for p in written):
+            return
 
 
 def lanes_of_share(batch: Batch, share: float, varying: Value, instruction: int) -> Lanes:
@@ -49,6 +66,26 @@ def _mirrored(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int6
     for k in range(bits):
         mirrored |= ((numbers >> k) & 1) << (bits - 1 - k)
     return mirrored
+
+
+def shares_of_compares(instructions: Sequence[Instruction], stated: Mapping[int, float]) -> dict[int, float]:
+    """Shares of threads for which compares hold, of those that take what first depends on each of them.
+
+    `stated` shares are by instruction: the branch's, or the instruction's under a predicate, else the compare's.
+    """
+    found: dict[int, float] = {}
+    if not stated:
+        return found
+    for index, compare in enumerate(instructions):
+        if compare.opcode not in COMPARES or not isinstance(compare.operands[0], Predicate):
+            continue
+        user, guard = next(
+            _users(instructions[index + 1 : index + 1 + _LOOK_AHEAD], compare.operands[0]), (index, None)
+        )
+        share = stated.get(user, stated.get(index))
+        if share is not None:
+            found[index] = 1 - share if guard is not None and guard.negate else share
+    return found
 
 
 def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: float) -> Step:

@@ -218,8 +218,22 @@ _MAKERS = frozenset("BRA JMP EXIT KILL RET CALL BRX BRXU JMX JMXU BSYNC WARPSYNC
 
 
 def _barrier(i: Instruction) -> int:
-    name = next((o.name for o in i.operands if isinstance(o, Special) and o.name[0] == "B"), "B0")
-    return int(name[1:]) if name[1:].isdigit() else 0
+    return next((_barrier_number(o) for o in i.operands if isinstance(o, Special) and o.name[0] == "B"), 0)
+
+
+def _barrier_number(operand: Special) -> int:
+    return int(operand.name[1:]) if operand.name[1:].isdigit() else 0
+
+
+def _copy_barrier(target: int, source: int, clear: bool) -> Step:
+    """From one convergence barrier to another, as sm_87 clears them at the start."""
+
+    def copy(batch: Batch) -> None:
+        batch.state.barriers[target, batch.warps] = batch.state.barriers[source, batch.warps]
+        if clear:
+            batch.state.barriers[source, batch.warps] = False
+
+    return copy
 
 
 def convergence_step(d: StaticDecoder, i: Instruction) -> Step | None:
@@ -248,6 +262,8 @@ def convergence_step(d: StaticDecoder, i: Instruction) -> Step | None:
         return save
     if len(i.operands) < 2:
         return None
+    if isinstance(i.operands[1], Special):
+        return _copy_barrier(number, _barrier_number(i.operands[1]), "CLEAR" in i.modifiers)
     word = d.number(i.operands[1])
 
     def restore(batch: Batch) -> None:

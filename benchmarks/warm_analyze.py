@@ -1,0 +1,78 @@
+"""A warm `drywarp analyze` of the tiled matrix multiplication, from start to exit of its process, and its parts.
+
+    python benchmarks/warm_analyze.py
+
+Wall time and processor time, the quickest of ten runs after one that fills the caches; then the parts in a process of
+their own: importing, the GPU file, the kernel from the cache, the kept emulation and its memory behaviour, binding,
+the simulation of the curve, the report. On a machine that is busy with other things the processor time says more.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "tiled_matmul.cu"
+PARTS = """
+import json, sys, time
+parts, last = {}, [time.perf_counter(), time.process_time()]
+
+def part(name):
+    now = [time.perf_counter(), time.process_time()]
+    parts[name] = [now[0] - last[0], now[1] - last[1]]
+    last[:] = [time.perf_counter(), time.process_time()]
+
+import drywarp.cli.main
+part("imports: command line")
+import drywarp.api
+part("imports: NumPy and drywarp")
+from pathlib import Path
+from drywarp import api
+gpu = api.load_gpu("a100")
+part("GPU file")
+path = Path(sys.argv[1])
+loaded = api.load(path, arch="sm_80")
+said = api.settle(loaded, "sm_80", grid=None, block=None, args=None, shared=None, config=None)
+launch = api._launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
+part("kernel from the cache, parsed")
+options = api.Options()
+ready = api._bind(said.kernel, launch, gpu, options, 0.0, "")
+part("kept emulation and memory, binding")
+answer = api._answer(ready, options)
+part("simulation of the curve")
+from rich.console import Console
+from drywarp.report.terminal import print_analysis
+print_analysis(answer, Console(highlight=False, file=sys.stderr))
+part("report")
+print(json.dumps(parts))
+"""
+
+
+def run(command: list[str]) -> tuple[float, float, str]:
+    """Wall time and processor time of a process, and what it printed."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    text = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command[:4]} failed with status {status}")
+    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, text
+
+
+def main() -> None:
+    """Print the whole, then the parts."""
+    whole = [sys.executable, "-m", "drywarp", "analyze", str(EXAMPLE), "--gpu", "a100"]
+    run(whole)
+    walls, cpus, _ = zip(*(run(whole) for _ in range(10)), strict=True)
+    print(f"whole process: {min(walls):.2f} s, {min(cpus):.2f} s of processor time")
+    found = [json.loads(run([sys.executable, "-c", PARTS, str(EXAMPLE)])[2]) for _ in range(5)]
+    for name in found[0]:
+        wall, cpu = (min(parts[name][k] for parts in found) for k in (0, 1))
+        print(f"{name:38} {wall:6.3f} s {cpu:6.3f} s of processor time")
+
+
+if __name__ == "__main__":
+    main()

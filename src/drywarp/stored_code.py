@@ -1,0 +1,231 @@
+"""Compiled functions kept as machine code: a later process runs them without Numba.
+
+Importing Numba and letting it fetch a function from its own cache takes longer than most simulations.
+So where Numba compiles a function here, the optimised LLVM code is turned into an object file that lies in
+the cache folder; later processes load that with llvmlite and call it by its address. The name of a file
+holds a hash of all it depends on: the sources, the versions of Numba and llvmlite, the processor, and the
+types of the arguments. How Numba passes arguments is read off the code; where it is not as expected,
+or anything else is in the way, nothing is stored, and Numba serves every call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from .folders import cache_folder, replace_file
+
+FOLDER = "loops"
+"""Where the object files lie in the cache folder."""
+_KNOWN = frozenset({"memset", "memcpy", "memmove"})
+"""Functions that stored code may call: every process has them."""
+_MEANT = {"i8": ctypes.c_uint8, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
+_HEAD = re.compile(r"^define [^@\n]*\bi32 @(\S+?)\((.*)\) [^()\n]*\{", re.MULTILINE)
+_WRAPPER = re.compile(r"^define [^@\n]*@\"?(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
+_DECLARED = re.compile(r"^declare [^@\n]*@\"?([^\s\"(]+)\"?\([^\n]*\n", re.MULTILINE)
+_TYPED = re.compile(r"(\w+)\b[^%]*%[^,]+(?:, |$)")
+_lock = Lock()
+
+
+class Stored:
+    """A function that is compiled at its first call in any process, and only loaded in those after it.
+
+    `jit` compiles it with Numba; `digest` stands for all the sources that its code comes from. It takes and
+    gives whole numbers, and arrays that it may change; each call with other types of arguments is code of its own.
+    """
+
+    def __init__(self, function: Callable[..., Any], jit: Callable[[Callable[..., Any]], Any], digest: str) -> None:
+        self.function, self.jit, self.digest = function, jit, digest
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._entries: dict[tuple[str, ...], Callable[..., Any] | None] = {}
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """The function as Numba compiles it."""
+        if self._dispatcher is None:
+            self._dispatcher = self.jit(self.function)
+        return self._dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the stored code, or what Numba makes."""
+        kinds = tuple(map(_kind, arguments))
+        with _lock:
+            if kinds not in self._entries:
+                self._entries[kinds] = self._load(kinds)
+                if self._entries[kinds] is None:
+                    self._compile(kinds, arguments)
+            entry = self._entries[kinds]
+        return self.dispatcher(*arguments) if entry is None else entry(*arguments)
+
+    def _load(self, kinds: tuple[str, ...]) -> Callable[..., Any] | None:
+        path = self._path(kinds)
+        if path is None:
+            return None
+        try:
+            head, _, code = path.read_bytes().partition(b"\n")
+            said = json.loads(head)
+            if hashlib.sha256(code).hexdigest() != said["sha256"]:
+                return None
+            return _callable(code, said["symbol"], kinds, said["returns"])
+        except (OSError, ValueError, KeyError, RuntimeError):
+            return None
+
+    def _compile(self, kinds: tuple[str, ...], arguments: tuple[Any, ...]) -> None:
+        """Let Numba compile the code for these arguments, and store it where that can be done."""
+        from numba import typeof
+
+        dispatcher = self.dispatcher
+        signature = tuple(typeof(argument) for argument in arguments)  # type: ignore[no-untyped-call]
+        dispatcher.compile(signature)
+        path = self._path(kinds)
+        returns = str(dispatcher.overloads[signature].signature.return_type)
+        if path is None or returns not in ("int64", "none") or "?" in kinds:
+            return
+        text = _without_wrappers(dispatcher.inspect_llvm(signature))
+        found = next((f for f in _HEAD.finditer(text) if _as_expected(f[2], kinds)), None)
+        if found:
+            code = _object_code(text)
+            if code:
+                head = {
+                    "symbol": found[1].strip('"'), "returns": returns, "sha256": hashlib.sha256(code).hexdigest()
+                }  # fmt: skip
+                replace_file(path, json.dumps(head).encode() + b"\n" + code)
+
+    def _path(self, kinds: tuple[str, ...]) -> Path | None:
+        where = machine()
+        if where is None:
+            return None
+        key = hashlib.sha256("\n".join((self.digest, where, *kinds)).encode()).hexdigest()
+        return cache_folder() / FOLDER / f"{self.__name__}-{key[:32]}.o"
+
+
+def _kind(argument: Any) -> str:
+    """The type of an argument in a word; ``?`` for one that stored code does not take."""
+    if isinstance(argument, np.ndarray):
+        plain = argument.flags.c_contiguous and argument.flags.aligned and argument.flags.writeable
+        return f"{argument.dtype.str}{argument.ndim}" if plain else "?"
+    if isinstance(argument, bool | np.bool_):
+        return "bool"
+    return "int" if isinstance(argument, int | np.int64) else "?"
+
+
+def _layout(kinds: tuple[str, ...]) -> list[str]:
+    """Types of the machine-level arguments as Numba passes them: where the result and an error go come first.
+
+    An array is its owner, its parent, the number of items, their size, the address, and its shape and strides.
+    """
+    types = ["ptr", "ptr"]
+    for kind in kinds:
+        if kind in ("bool", "int"):
+            types.append("i8" if kind == "bool" else "i64")
+        else:
+            types += ["ptr", "ptr", "i64", "i64", "ptr", *["i64"] * (2 * int(kind[-1]))]
+    return types
+
+
+def _as_expected(parameters: str, kinds: tuple[str, ...]) -> bool:
+    """Whether the code takes its arguments as `_layout` says."""
+    return _TYPED.findall(parameters) == _layout(kinds)
+
+
+@cache
+def machine() -> str | None:
+    """The compiler's versions and the processor; None where llvmlite is not as it is known."""
+    try:
+        import llvmlite
+        from llvmlite import binding
+
+        numba = importlib.util.find_spec("numba")
+        if numba is None or numba.origin is None:
+            return None
+        version = (Path(numba.origin).parent / "_version.py").read_text(encoding="utf-8")
+        parts = (
+            sys.version, llvmlite.__version__, version, binding.get_host_cpu_name(),
+            binding.get_host_cpu_features().flatten(), os.environ.get("NUMBA_CPU_NAME", ""),
+        )  # fmt: skip
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    except (ImportError, AttributeError, OSError, RuntimeError):
+        return None
+
+
+@cache
+def _target() -> Any:
+    """The machine that code is made for: the one at hand."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+
+
+def _without_wrappers(text: str) -> str:
+    """The code without what calls it from Python, and without declarations of what only that needs."""
+    text = _WRAPPER.sub("", text)
+    uses = _DECLARED.sub("", text)
+    return _DECLARED.sub(lambda found: found[0] if re.search(rf'@"?{re.escape(found[1])}\b', uses) else "", text)
+
+
+def _object_code(text: str) -> bytes:
+    """Machine code of LLVM code; nothing where it needs functions that only Numba has."""
+    from llvmlite import binding
+
+    module = binding.parse_assembly(text)
+    needs = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+    return bytes(_target().emit_object(module)) if needs <= _KNOWN else b""
+
+
+_engines: list[Any] = []
+"""What holds loaded code: kept to the end of the process."""
+
+
+def _callable(code: bytes, symbol: str, kinds: tuple[str, ...], returns: str) -> Callable[..., Any]:
+    """The stored function, called as it would be in Python; other threads run meanwhile."""
+    from llvmlite import binding
+
+    target = _target()
+    empty = binding.parse_assembly("")
+    empty.triple = target.triple
+    engine = binding.create_mcjit_compiler(empty, target)
+    _engines.append(engine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(symbol)
+    if not address:
+        raise ValueError(symbol)
+    types = _layout(kinds)
+    native = ctypes.CFUNCTYPE(ctypes.c_int32, *(_MEANT[kind] for kind in types))(address)
+
+    def call(*arguments: Any) -> int | None:
+        result, error = ctypes.c_int64(0), ctypes.c_void_p(None)
+        flat: list[Any] = [ctypes.addressof(result), ctypes.addressof(error)]
+        for argument in arguments:
+            if isinstance(argument, np.ndarray):
+                flat += [None, None, argument.size, argument.itemsize, argument.ctypes.data]
+                flat += argument.shape
+                flat += argument.strides
+            else:
+                flat.append(int(argument))
+        status = native(*flat)
+        if status != 0 and returns == "int64":
+            raise AssertionError(f"stored code came back with status {status}")
+        return result.value if returns == "int64" else None
+
+    return call

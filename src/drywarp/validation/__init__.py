@@ -1,0 +1,18 @@
+"""Predictions held against measurements: a table of times in, each row predicted, and how far off they are."""
+
+from .accuracy import ModelAccuracy, ValidationReport
+from .compare import RatioReport, compare_rows
+from .predict import Settings
+from .row import RowResult
+from .run import report_again, validate
+
+__all__ = [
+    "ModelAccuracy",
+    "RatioReport",
+    "RowResult",
+    "Settings",
+    "ValidationReport",
+    "compare_rows",
+    "report_again",
+    "validate",
+]

@@ -1,0 +1,146 @@
+"""Kernel Tuner's files: the cache that it writes while it tunes, and results in the T4 format.
+
+A cache maps each configuration's key to its parameters, ``time`` (the mean) and ``times`` in ms; it is left without its
+last brackets where tuning was cut off. A T4 file lists results, each with a ``configuration`` and ``measurements``
+that carry units. (Kernel Tuner's documentation, "Cache files" and "Output file formats".)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import Any
+
+from ..errors import InputFileError
+from .table import MeasuredRow, Table, is_parameter
+from .time_column import UNITS, choose, seconds, unit_of
+
+_FAILED_TIME = 1e20
+"""What older versions write for a configuration that failed, in ms."""
+
+
+def parse_kernel_tuner(text: str, origin: str, time: str | None) -> Table:
+    """The configurations of a cache or of a T4 file that ran.
+
+    The columns are the parameters and ``median_ms`` (of the single runs, where they are listed), ``time_ms``,
+    ``min_ms`` and ``runs_spread``. Raises InputFileError for anything else.
+    """
+    content = _decoded(text, origin)
+    if isinstance(content.get("cache"), dict):
+        found, parameters = _cached(content), _strings(content.get("tune_params_keys"))
+    elif isinstance(content.get("results"), list):
+        found, parameters = _results(content, origin), []
+    else:
+        raise InputFileError(f'{origin}: expected Kernel Tuner\'s cache (with "cache") or T4 file (with "results")')
+    rows: list[MeasuredRow] = []
+    left_out: Counter[str] = Counter()
+    column, unit = "", 0.0
+    for number, (place, values, reason) in enumerate(found, 1):
+        if reason:
+            left_out[reason] += 1
+            continue
+        if not column:
+            column, unit = choose(list(values), time, origin)
+            parameters = parameters or [name for name in values if is_parameter(name)]
+        if column not in values:
+            left_out[f"no {column}"] += 1
+            continue
+        at = f"{origin}: {place}"
+        rows.append(MeasuredRow(number, at, values, seconds(values[column], unit, at, column)))
+    columns = tuple(dict.fromkeys(name for row in rows for name in row.cells))
+    return Table(origin, columns, tuple(rows), tuple(parameters), column, dict(left_out))
+
+
+Found = tuple[str, dict[str, str], str]
+"""Where a configuration stands, its cells, and why it is left out (empty: it is not)."""
+
+
+def _cached(content: Mapping[str, Any]) -> Iterator[Found]:
+    for key, entry in content["cache"].items():
+        place = f"configuration {key}"
+        if not isinstance(entry, dict):
+            yield place, {}, "no configuration"
+            continue
+        time = entry.get("time")
+        if not isinstance(time, int | float) or isinstance(time, bool):
+            yield place, {}, _words(time)
+        elif time >= _FAILED_TIME:
+            yield place, {}, "failed"
+        else:
+            cells = {name: _cell(value) for name, value in entry.items() if _is_plain(value) and name != "time"}
+            yield place, {**cells, "time_ms": repr(float(time)), **_runs(entry.get("times"), 1.0)}, ""
+
+
+def _results(content: Mapping[str, Any], origin: str) -> Iterator[Found]:
+    said = content.get("metadata")
+    usual = unit_of(str(said.get("timeunit", ""))) if isinstance(said, dict) else None
+    for number, result in enumerate(content["results"], 1):
+        place = f"result {number}"
+        if not isinstance(result, dict) or not isinstance(result.get("configuration"), dict):
+            raise InputFileError(f'{origin}: {place}: expected an object with a "configuration"')
+        invalid = result.get("invalidity", "correct")
+        if invalid != "correct":
+            yield place, {}, f"invalidity {invalid}"
+            continue
+        cells = {name: _cell(value) for name, value in result["configuration"].items() if _is_plain(value)}
+        listed = result.get("measurements")
+        measured = [m for m in listed if isinstance(m, dict)] if isinstance(listed, list) else []
+        time = next((m for m in measured if m.get("name") == "time"), None)
+        unit = (unit_of(str(time.get("unit", ""))) if time else None) or usual or "ms"
+        runs = result["times"].get("runtimes") if isinstance(result.get("times"), dict) else None
+        if time is not None and isinstance(time.get("value"), int | float):
+            cells[f"time_{unit}"] = repr(float(time["value"]))
+        yield place, {**cells, **_runs(runs, UNITS[usual or unit] / UNITS["ms"])}, ""
+
+
+def _runs(times: Any, milliseconds: float) -> dict[str, str]:
+    """Of single runs: median and minimum in ms, and the longest over the shortest, where they are listed.
+
+    The first run, which may find cold caches, does not count for the latter.
+    """
+    if not isinstance(times, list) or not times or not all(isinstance(t, int | float) and t > 0 for t in times):
+        return {}
+    later = times[1:] or times
+    return {
+        "median_ms": repr(median(times) * milliseconds),
+        "min_ms": repr(min(times) * milliseconds),
+        "runs_spread": f"{max(later) / min(later):.4f}",
+    }
+
+
+def _decoded(text: str, origin: str) -> Mapping[str, Any]:
+    cut_off = text.rstrip().rstrip(",")
+    wrong = ""
+    for attempt in (text, cut_off + "}}", cut_off + "}"):
+        try:
+            content = json.loads(attempt)
+        except (json.JSONDecodeError, RecursionError) as error:
+            wrong = (
+                wrong or f"line {getattr(error, 'lineno', 1)}: not JSON: {getattr(error, 'msg', 'nested too deeply')}"
+            )
+            continue
+        if isinstance(content, dict):
+            return content
+        raise InputFileError(f"{origin}: expected a JSON object, as Kernel Tuner writes")
+    raise InputFileError(f"{origin}: {wrong} (expected a file of Kernel Tuner)")
+
+
+def _strings(value: Any) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _cell(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _words(time: Any) -> str:
+    """Kernel Tuner's word for a configuration that failed: ``CompilationFailedConfig`` and the like."""
+    if isinstance(time, dict):
+        return str(next(iter(time.values()), "failed"))
+    return str(time) if isinstance(time, str) else "no time"

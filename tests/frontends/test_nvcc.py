@@ -1,0 +1,193 @@
+"""nvcc as the last resort: with a stand-in for its plumbing, and with the real one where it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from drywarp.errors import CompileError, ToolError
+from drywarp.frontends import last_resort, nvcc
+from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.frontends.module import load_module
+from drywarp.frontends.nvrtc import compile_program
+from drywarp.frontends.translation import gather
+
+# What NVRTC cannot have: a class of the host's library inside a type that the kernel takes.
+REFUSED = """#include <random>
+#include <vector>
+struct Box { std::vector<int> held; int a; };
+template <int N, bool UP> __global__ void grow(float* x) { x[threadIdx.x] *= UP ? N : -N; }
+__global__ void weigh(float* x, Box* box) { x[threadIdx.x] *= sizeof(box->held) + sizeof(std::mt19937) + FACTOR; }
+int main() { grow<4, true><<<1, 32>>>(nullptr); grow<5, false><<<1, 32>>>(nullptr); }
+"""
+
+MACHINE_CODE = """
+template <int N, bool UP> __global__ void grow(float* x) { x[threadIdx.x] *= UP ? N : -N; }
+template __global__ void grow<4, true>(float*);
+struct Box; __global__ void weigh(float* x, Box* box) { x[threadIdx.x] *= 2; }
+"""
+
+
+def program(folder: Path, text: str) -> Path:
+    path = folder / "nvcc"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An nvcc that copies its arguments beside it, and a CUBIN of NVRTC's to where it was told."""
+    made = compile_program(MACHINE_CODE, "k.cu", ["--gpu-architecture=sm_80", "-lineinfo"]).cubin
+    (tmp_path / "made.cubin").write_bytes(made)
+    text = f"""
+case "$1" in --version) echo "Cuda compilation tools, release 99.1, V99.1.7"; exit 0;; esac
+printf '%s\\n' "$@" > {tmp_path}/arguments
+while [ "$1" != -o ]; do case "$1" in *source.cu) cp "$1" {tmp_path}/seen.cu;; esac; shift; done
+cp {tmp_path}/made.cubin "$2"
+"""
+    tool = program(tmp_path, text)
+    monkeypatch.setenv(nvcc.VARIABLE, str(tool))
+    return tool
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "box.cu"
+    path.write_text(REFUSED)
+    return path
+
+
+def options() -> CudaOptions:
+    return CudaOptions({"FACTOR": "3"}, ("/some/headers",), "c++17", 40)
+
+
+def test_it_gets_what_the_user_said(stand_in: Path, source: Path) -> None:
+    kernel = compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    assert [(p.name, p.type) for p in kernel.parameters] == [("x", "float"), ("box", "Box")]
+    given = (source.parent / "arguments").read_text().split("\n")
+    for wanted in ("-cubin", "-arch=sm_80", "-lineinfo", "-DFACTOR=3", "-I/some/headers", "--std=c++17"):
+        assert wanted in given
+    assert "--maxrregcount=40" in given
+    assert f"-I{source.parent.resolve()}" in given
+    # Lines are those of the user's file.
+    assert (source.parent / "seen.cu").read_text() == f'#line 1 "{source}"\n{REFUSED}'
+    assert kernel.notes[0].startswith("compiled with nvcc 99.1.7, as NVRTC refuses it: ")
+
+
+def test_templates_go_by_their_arguments(stand_in: Path, source: Path) -> None:
+    if not shutil.which("c++filt"):
+        pytest.skip("no c++filt here: names of template instances stay symbols")
+    module = load_module(source, arch="sm_80", options=options())
+    assert module.compiler == "nvcc 99.1.7"
+    assert sorted(k.name for k in module.kernels) == ["grow<4, true>", "weigh"]
+
+
+def test_what_it_made_is_kept(stand_in: Path, source: Path) -> None:
+    first = compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    (source.parent / "made.cubin").unlink()
+    again = compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    assert again == first
+
+
+def test_it_is_never_asked_for_what_nvrtc_takes(stand_in: Path, source: Path) -> None:
+    compile_cuda("__global__ void fine(float* x) { x[0] = 1; }", arch="sm_80")
+    assert not (source.parent / "arguments").exists()
+
+
+def test_without_it_the_message_is_nvrtcs(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(nvcc.VARIABLE, "off")
+    assert nvcc.find_nvcc() is None
+    with pytest.raises(CompileError) as plain:
+        compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    refusing = program(tmp_path, 'echo "source.cu(3): error: something of its own" >&2; exit 1\n')
+    monkeypatch.setenv(nvcc.VARIABLE, str(refusing))
+    with pytest.raises(CompileError) as refused:
+        compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    assert str(refused.value) == str(plain.value)
+    assert "something of its own" in refused.value.log
+    assert "\n" not in str(refused.value)
+
+
+def test_a_time_limit_ends_it_and_what_it_started(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = program(tmp_path, f"sleep 600 & echo $! > {tmp_path}/child; wait\n")
+    monkeypatch.setenv(nvcc.VARIABLE, str(slow))
+    translation = gather(REFUSED, str(source), source.parent, ())
+    started = time.monotonic()
+    with pytest.raises(ToolError, match=r"^nvcc took longer than 1 s$"):
+        nvcc.compile_with_nvcc(slow, translation, "sm_80", [], seconds=1)
+    assert time.monotonic() - started < 60
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("what it started still runs")
+    # The user reads of it behind NVRTC's own message.
+    monkeypatch.setattr(last_resort, "compile_with_nvcc", lambda *_: nvcc.compile_with_nvcc(*_, seconds=1))
+    with pytest.raises(CompileError, match=r"^\S+: error: .* \(nvcc took longer than 1 s\)$"):
+        compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+
+
+@pytest.mark.parametrize("name", ["nowhere", "plain.txt", "."])
+def test_a_wrong_name_is_told(name: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain.txt").write_text("no program")
+    monkeypatch.setenv(nvcc.VARIABLE, str(tmp_path / name))
+    with pytest.raises(ToolError, match=r"^DRYWARP_NVCC=.*: no such program \(expected the path of an nvcc, or off\)$"):
+        compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+
+
+def test_places_are_tried_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(nvcc.VARIABLE)
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (tmp_path / "path").mkdir()
+    on_path = program(tmp_path / "path", "exit 1\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "path") + os.pathsep + os.environ["PATH"])
+    monkeypatch.setenv("CUDA_HOME", str(home))
+    assert nvcc.find_nvcc() == on_path
+    at_home = program(home / "bin", "exit 1\n")
+    assert nvcc.find_nvcc() == at_home
+
+
+@pytest.mark.parametrize(
+    ("signature", "name"),
+    [
+        ("void grow<(int)4, (bool)1>(float*)", "grow<4,1>"),
+        ("saxpy(int, float, float*)", "saxpy"),
+        ("void a::b<float, 2u>(a::t<int>*)", "a::b<float,2>"),
+        ("std::pair<int, int> f<(unsigned int)8>(int (*)(int))", "f<8>"),
+        ("plain_symbol", "plain_symbol"),
+        ("void (anonymous namespace)::hidden(int)", "(anonymousnamespace)::hidden"),
+    ],
+)
+def test_signatures_become_names(signature: str, name: str) -> None:
+    assert nvcc._plain(nvcc._without_parameters(signature)) == name
+
+
+def test_the_real_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(nvcc.VARIABLE)
+    tool = nvcc.find_nvcc()
+    if tool is None:
+        pytest.skip("nvcc is not installed here; the tests above use a stand-in")
+    if not nvcc.nvcc_version(tool):
+        pytest.skip(f"{tool} cannot be run")
+    try:
+        module = load_module(source, arch="sm_80", options=CudaOptions({"FACTOR": "3"}))
+    except CompileError as error:
+        if "cannot find the host compiler" in error.log or "No such file" in error.log:
+            pytest.skip("nvcc has no host compiler here")
+        raise
+    (weigh,) = [k for k in module.kernels if k.name == "weigh"]
+    assert {i.source.line for i in weigh.instructions if i.source} == {5}
+    assert {i.source.file for i in weigh.instructions if i.source} == {str(source)}
+    assert weigh.resources.spill_bytes == 0

@@ -1,0 +1,65 @@
+"""Bursts: what a warp issues before it waits for one of its accesses, and what that does to the L1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drywarp.kernel.launch import Dim3
+from drywarp.kernel.profile import SPACE_LOCAL, Profile
+from drywarp.memory.behaviour import analyse_memory
+from drywarp.memory.bursts import bursts_of
+from tests.listing import control
+from tests.memory.profiles import LANES, Access, access, geometry, profile
+
+KIB = 1 << 10
+A = 1 << 20
+LOAD = "LDG.E R2, [R4.64]"
+
+
+def two_loads(waits: tuple[int, ...]) -> Profile:
+    """Each block reads its own 4 KiB twice; before the second time it may wait for the first."""
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(index, A + block[0] * 4 * KIB + LANES * 128) for index in (0, 1)]
+
+    lines = [(LOAD, control(write=0)), (LOAD, control(write=1, waits=waits))]
+    return profile(lines, (64, 1, 1), of, allocations={"a": (A, 64 * 4 * KIB)})
+
+
+def bursts(found: Profile) -> list[int]:
+    log = found.accesses
+    rows = np.flatnonzero(log.warp == 0)
+    return bursts_of(found, rows[np.argsort(log.order[rows])]).tolist()
+
+
+def test_a_wait_for_an_access_ends_a_burst_and_any_other_does_not() -> None:
+    assert bursts(two_loads(())) == [0, 0]
+    assert bursts(two_loads((0,))) == [0, 1]
+    assert bursts(two_loads((3,))) == [0, 0]
+
+
+def test_a_step_back_in_the_code_begins_a_burst() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(index, A + LANES * 4) for index in (0, 1, 0, 1, 1)]
+
+    assert bursts(profile([LOAD, LOAD], (4, 1, 1), of)) == [0, 0, 1, 1, 2]
+
+
+def test_blocks_evict_each_other_between_bursts_only() -> None:
+    # Four resident blocks of 4 KiB in an L1 of 8: what a block reads again at once it still finds.
+    sizes = geometry(sms=1, blocks_per_sm=4, l1=8 * KIB)
+    assert analyse_memory(two_loads(()), sizes).accesses[1].l1_hit == 1
+    assert analyse_memory(two_loads((0,)), sizes).accesses[1].l1_hit == 0
+    assert analyse_memory(two_loads((0,)), geometry(sms=1, blocks_per_sm=4, l1=16 * KIB)).accesses[1].l1_hit == 1
+
+
+def test_local_and_global_memory_share_the_l1() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        stored = [access(0, np.zeros(32), space=SPACE_LOCAL)]
+        read = [access(1, A + block[0] * 4 * KIB + LANES * 128)]
+        return [*stored, *read, access(2, np.zeros(32), space=SPACE_LOCAL)]
+
+    lines = ["STL [R1], R2", LOAD, "LDL R3, [R1]"]
+    spilled = profile(lines, (8, 1, 1), of, local_bytes=4, allocations={"a": (A, 32 * KIB)})
+    for l1, hit in ((5 * KIB, 1), (4 * KIB, 0)):
+        assert analyse_memory(spilled, geometry(blocks_per_sm=1, l1=l1)).accesses[2].l1_hit == hit

@@ -1,0 +1,123 @@
+"""Emulations kept on disk: the same again, and never another's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drywarp import emulations
+from drywarp.api import Options, bind_kernel
+from drywarp.emulations import Kept, kept
+from drywarp.kernel.launch import array_buffer
+from drywarp.kernel.profile import AccessLog, Profile
+from drywarp.ready import BoundKernel
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def ready(name: str = "histogram.cu", **more: object) -> BoundKernel:
+    return bind_kernel(EXAMPLES / name, gpu="a100", **more)  # type: ignore[arg-type]
+
+
+def place(bound: BoundKernel) -> Kept:
+    return kept(bound.kernel, bound.launch, None, None, Options().limits)
+
+
+def test_every_field_of_a_profile_is_kept() -> None:
+    made_anew = {"kernel", "launch", "cfg"}
+    # A profile that holds only a share of its accesses is a static one, which is not kept.
+    assert {field.name for field in fields(Profile)} - made_anew - {"logged"} == set(
+        emulations._Entry.__struct_fields__
+    )
+    assert tuple(field.name for field in fields(AccessLog)) == emulations._MEMBERS
+
+
+@pytest.mark.parametrize("name", ["tiled_matmul.cu", "histogram.cu", "pointer_chase.cu"])
+def test_what_comes_back_is_what_was_emulated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ready(name)
+    monkeypatch.setattr("drywarp.emulator.emulate", None)  # it must not be asked again
+    again = ready(name)
+    for field in fields(AccessLog):
+        assert np.array_equal(getattr(first.profile.accesses, field.name), getattr(again.profile.accesses, field.name))
+    for ours, theirs in zip(first.profile.paths, again.profile.paths, strict=True):
+        assert np.array_equal(ours.blocks, theirs.blocks)
+        assert np.array_equal(ours.lanes, theirs.lanes)
+    for name in ("blocks", "allocations", "steps", "notes", "sampling"):
+        assert getattr(first.profile, name) == getattr(again.profile, name), name
+    assert np.array_equal(first.profile.thread_instructions, again.profile.thread_instructions)
+    assert np.array_equal(first.profile.syncs, again.profile.syncs)
+    assert first.behaviour == again.behaviour
+    assert first.bound == again.bound
+
+
+def test_the_key_holds_all_that_matters() -> None:
+    bound = ready()
+    keys = {place(bound).key}
+    launches = [
+        replace(bound.launch, grid=(7, 1, 1)),
+        replace(bound.launch, seed=1),
+        replace(bound.launch, arguments=(array_buffer(np.arange(9)), *bound.launch.arguments[1:])),
+        replace(bound.launch, arguments=(array_buffer(np.arange(9)[::-1]), *bound.launch.arguments[1:])),
+    ]
+    keys |= {kept(bound.kernel, launch, None, None, Options().limits).key for launch in launches}
+    kernel = replace(bound.kernel, instructions=bound.kernel.instructions[:-1])
+    keys |= {kept(kernel, bound.launch, None, None, Options().limits).key}
+    keys |= {kept(bound.kernel, bound.launch, asked, None, Options().limits).key for asked in (4, "all", [0, 5])}
+    keys |= {kept(bound.kernel, bound.launch, None, 0.1, Options().limits).key}
+    assert len(keys) == 1 + 4 + 1 + 3 + 1
+    assert place(bound).key == place(ready()).key
+
+
+def test_another_process_finds_it() -> None:
+    code = (
+        "import json, sys; import drywarp.emulator as e; from drywarp.api import bind_kernel;"
+        f"b = bind_kernel({str(EXAMPLES / 'tiled_matmul.cu')!r}, gpu='a100');"
+        "print(json.dumps([b.profile.steps, 'drywarp.emulator.session' in sys.modules, 'numba' in sys.modules]))"
+    )
+    ran = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    first, second = (json.loads(run.stdout) for run in ran)
+    assert first[0] == second[0]
+    assert first[1:] == [True, True]
+    assert second[1:] == [False, False]
+
+
+def test_a_damaged_entry_counts_as_absent(cache: Path) -> None:
+    first = ready()
+    entries = list((cache / emulations.FOLDER).iterdir())
+    assert entries
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:-5])
+    again = ready()
+    assert again.bound == first.bound
+
+
+def test_what_limits_of_time_cut_short_is_not_kept() -> None:
+    bound = ready()
+    sampling = bound.profile.sampling
+    assert sampling is not None
+    elsewhere = Kept("0" * 64, bound.kernel, bound.launch)
+    elsewhere.keep_profile(replace(bound.profile, sampling=replace(sampling, basis="limited")))
+    assert elsewhere.profile() is None
+    elsewhere.keep_profile(replace(bound.profile, sampling=replace(sampling, basis="all")))
+    assert elsewhere.profile() is not None
+
+
+def test_the_oldest_go_when_there_are_too_many(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from drywarp.frontends import cache as disk
+
+    for number in range(6):
+        disk.write("emulations", f"{number}", bytes(1000), 3500)
+    held = sorted(path.stem for path in (cache / "emulations").iterdir())
+    assert held == ["3", "4", "5"]
