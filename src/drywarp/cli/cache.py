@@ -39,4 +39,5 @@ def command(
         sys.stdout.write(json_text({**head, **body}))
         return
     done = "cleared" if action is Action.clear else "holds"
-    print(f"{held.folder}: {done} {held.entries} kernels, {bytes_text(held.bytes)} with emulations, compiled loops and headers")
+    size = bytes_text(held.bytes)
+    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, compiled loops and headers")
