@@ -22,6 +22,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -91,8 +92,9 @@ def run(rows: list[dict[str, str]], options: argparse.Namespace, done: dict[int,
     order = list(islice((row for row in spread(len(rows)) if wanted(row, options)), options.rows or None))
     simulated = set(order if options.simulated is None else order[: options.simulated])
     waiting = iter([number for number in order if number not in done])
-    out = open(options.out, "a", encoding="utf-8") if options.out else None  # noqa: SIM115
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ExitStack() as opened:
+        pool = opened.enter_context(ProcessPoolExecutor(options.jobs))
+        out = opened.enter_context(open(options.out, "a", encoding="utf-8")) if options.out else None
         running = set()
         while True:
             in_time = options.seconds is None or perf_counter() - began < options.seconds
@@ -109,8 +111,6 @@ def run(rows: list[dict[str, str]], options: argparse.Namespace, done: dict[int,
                     print(json.dumps(answer), file=out, flush=True)
             print(f"\r{len(done)} of {len(order)}", end="", file=sys.stderr)
     print(file=sys.stderr)
-    if out:
-        out.close()
 
 
 def summary(name: str, values: list[float]) -> str:

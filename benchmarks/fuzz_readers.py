@@ -1,6 +1,6 @@
 """Damage real machine code and its listings, and see that every reader answers with one clear error, soon.
 
-    python benchmarks/fuzz_readers.py --count 20000 --seed 1
+    python -m benchmarks.fuzz_readers --count 20000 --seed 1
 
 The seeds are what drywarp's cache holds (`--examples` compiles the repository's examples first). Prints a table
 by reader: how many damaged inputs, how many were read all the same, how many refused, the slowest, the most
@@ -22,27 +22,24 @@ from pathlib import Path
 from unittest import mock
 
 import msgspec
+from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, host_elf
+
+from drywarp.errors import DrywarpError
+from drywarp.frontends import machine_code
+from drywarp.frontends.binary import architecture, load_binary_module
+from drywarp.frontends.cache import Entry, cache_folder
+from drywarp.frontends.comment import launch_comment
+from drywarp.frontends.cubin import kernels_of
+from drywarp.frontends.host_code import hide_host_includes
+from drywarp.frontends.instances import instances
+from drywarp.frontends.module import load_module
+from drywarp.frontends.ptx_text import read_ptx, with_own_lines
+from drywarp.frontends.sass import parse_listing
+from drywarp.frontends.source import find_kernels, includes
+from drywarp.frontends.toplevel import pieces
+from drywarp.frontends.translation import Translation
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, host_elf  # noqa: E402
-
-from drywarp.errors import DrywarpError  # noqa: E402
-from drywarp.frontends import machine_code  # noqa: E402
-from drywarp.frontends.binary import architecture, load_binary_module  # noqa: E402
-from drywarp.frontends.cache import Entry, cache_folder  # noqa: E402
-from drywarp.frontends.comment import launch_comment  # noqa: E402
-from drywarp.frontends.cubin import kernels_of  # noqa: E402
-from drywarp.frontends.host_code import hide_host_includes  # noqa: E402
-from drywarp.frontends.instances import instances  # noqa: E402
-from drywarp.frontends.module import load_module  # noqa: E402
-from drywarp.frontends.ptx_text import read_ptx, with_own_lines  # noqa: E402
-from drywarp.frontends.sass import parse_listing  # noqa: E402
-from drywarp.frontends.source import find_kernels, includes  # noqa: E402
-from drywarp.frontends.toplevel import pieces  # noqa: E402
-from drywarp.frontends.translation import Translation  # noqa: E402
-
 SLOW_S = 5.0
 """A damaged input of the sizes here may take this long on a busy machine."""
 HANGS_S = 30.0

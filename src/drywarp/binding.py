@@ -31,17 +31,27 @@ class Binding:
 
 def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding) -> BoundWorkload:
     """Bind a workload to a GPU."""
-    launch = workload.launch
     names = list(gpu.subsystems)
     costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
-    limits, scheduler = gpu.occupancy, gpu.scheduler
+    return on_gpu(workload, gpu, binding, tuple(costs.path(path) for path in workload.paths), memory)
+
+
+def on_gpu(
+    workload: Workload,
+    gpu: Gpu,
+    binding: Binding,
+    paths: tuple[BoundPath, ...],
+    memory: MemoryBehaviour,
+    notes: tuple[str, ...] = (),
+) -> BoundWorkload:
+    """The workload with its paths bound, and what the GPU's file says of the machine around them."""
+    launch, limits, scheduler = workload.launch, gpu.occupancy, gpu.scheduler
     warps = launch.warps_per_block
     most_blocks = (limits.max_multiwarp_blocks_per_sm if warps > 1 else None) or limits.max_blocks_per_sm
-    most = max(1, min(limits.max_warps_per_sm // warps, most_blocks))
     return BoundWorkload(
-        paths=tuple(costs.path(path) for path in workload.paths),
+        paths=paths,
         block_types=workload.block_types,
-        subsystems=tuple(Subsystem(n, gpu.subsystems[n].scope, gpu.subsystems[n].upstream) for n in names),
+        subsystems=tuple(Subsystem(name, its.scope, its.upstream) for name, its in gpu.subsystems.items()),
         partitions=scheduler.partitions,
         issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
         policy=binding.policy,
@@ -50,9 +60,10 @@ def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding
         blocks=launch.blocks,
         warps_per_block=warps,
         blocks_per_sm=binding.blocks_per_sm,
-        max_blocks_per_sm=max(most, binding.blocks_per_sm),
+        max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), binding.blocks_per_sm),
         sm_count=gpu.device.sm_count,
         clock_hz=binding.clock_mhz * 1e6,
+        notes=notes,
         parameters=model_parameters(gpu, binding.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .binding import Binding
-from .bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem, to_ticks
+from .binding import Binding, on_gpu
+from .bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat, to_ticks
 from .errors import UsageError
-from .hardware import ClassCost, Gpu, MachineCode, model_parameters
+from .hardware import ClassCost, Gpu, MachineCode
 from .kernel.cfg import ControlFlowGraph
 from .kernel.classes import is_barrier
 from .kernel.dataflow import Dataflow
@@ -37,31 +37,9 @@ def bind_to_table(
     code = gpu.machine_code
     if code is None:
         raise UsageError(f"GPU {gpu.name} takes abstract workloads only")
-    launch, limits, scheduler = workload.launch, gpu.occupancy, gpu.scheduler
-    names = list(gpu.subsystems)
     chains = Dataflow(workload.kernel.instructions, cfg).producers
     costs = _Costs(workload.kernel.instructions, memory, gpu, code, chains)
-    warps = launch.warps_per_block
-    most_blocks = (limits.max_multiwarp_blocks_per_sm if warps > 1 else None) or limits.max_blocks_per_sm
-    return BoundWorkload(
-        paths=tuple(costs.path(path) for path in workload.paths),
-        block_types=workload.block_types,
-        subsystems=tuple(Subsystem(n, gpu.subsystems[n].scope, gpu.subsystems[n].upstream) for n in names),
-        partitions=scheduler.partitions,
-        issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
-        policy=binding.policy,
-        in_order=scheduler.in_order,
-        launch_ticks=to_ticks(gpu.device.block_launch_latency),
-        blocks=launch.blocks,
-        warps_per_block=warps,
-        blocks_per_sm=binding.blocks_per_sm,
-        max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), binding.blocks_per_sm),
-        sm_count=gpu.device.sm_count,
-        clock_hz=binding.clock_mhz * 1e6,
-        notes=_NOTES,
-        parameters=model_parameters(gpu, binding.clock_mhz),
-        data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
-    )
+    return on_gpu(workload, gpu, binding, tuple(costs.path(path) for path in workload.paths), memory, _NOTES)
 
 
 @dataclass(frozen=True)

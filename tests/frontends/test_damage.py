@@ -1,6 +1,6 @@
 """Damaged input of every kind ends in one clear error, soon and in little memory.
 
-More of it: `python benchmarks/fuzz_readers.py`.
+More of it: `python -m benchmarks.fuzz_readers`.
 """
 
 from __future__ import annotations

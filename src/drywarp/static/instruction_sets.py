@@ -70,17 +70,7 @@ class _Nvidia:
     def pointers(self, kernel: Kernel) -> frozenset[int]:
         return nvidia.pointers(kernel)
 
-    def architecture(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> WalkedArchitecture:
-        return nvidia.Nvidia(kernel, cfg, given, record, warps, patterns, shares)
+    architecture = staticmethod(nvidia.Nvidia)
 
 
 class _Amd:
@@ -96,17 +86,7 @@ class _Amd:
     def pointers(self, kernel: Kernel) -> frozenset[int]:
         return frozenset(p.offset for p in kernel.parameters if p.pointer)
 
-    def architecture(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> WalkedArchitecture:
-        return amd.Amd(kernel, cfg, given, record, warps, patterns, shares)
+    architecture = staticmethod(amd.Amd)
 
 
 INSTRUCTION_SETS: dict[str, InstructionSet] = {"sm_": _Nvidia(), "gfx": _Amd()}

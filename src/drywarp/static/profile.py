@@ -16,6 +16,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch import Launch
 from ..kernel.profile import Profile, SampledBlock
 from .affine import access_reports
+from .contents import PATTERNS
 from .decide import Decider, Guess, LoopCount
 from .flow import Flow
 from .instruction_sets import instruction_set
@@ -29,7 +30,6 @@ from .words import ASSUMED, DATA
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
-PATTERNS = ("coalesced", "random", "uniform")
 _WAVE_WARPS = 512
 """Warps that are walked side by side."""
 _MIXED_SAMPLES = 24

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import DrywarpError
 from ..kernel.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ ANY_BENT = ANY_TURN << BENT_SHIFT
 """It is made of numbers that change so, and does not move evenly with them: a bit for each depth."""
 
 Step = Callable[["Batch"], None]
+
+
+def safely(step: Step, otherwise: Step) -> Step:
+    """A step that falls back to another where made-up numbers, or operands that it does not take, lead it astray."""
+
+    def run(batch: Batch) -> None:
+        try:
+            step(batch)
+        except (DrywarpError, ArithmeticError, LookupError, ValueError, TypeError):
+            otherwise(batch)
+
+    return run
 
 
 class ControlWords(Protocol):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...errors import DrywarpError
 from ...kernel.cfg import ControlFlowGraph, ends_block
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
@@ -15,8 +14,8 @@ from ...kernel.registers import Place
 from ..flow import Flow
 from ..parameters import SLOT_BYTES, StaticLaunch
 from ..record import Record
-from ..state import Batch, State
-from ..words import Code, FileShape, Step
+from ..state import State
+from ..words import Code, FileShape, Step, safely
 from .control import AmdWords, Finishes
 from .memory import MemorySteps
 from .needed import needed_instructions
@@ -109,18 +108,6 @@ class Amd(AmdWords):
         unknown = self._values.unknown(i)
         try:
             step = self.memory.scalar_load(i) or self._values.step(i)
-            return with_turns(self._operands, i, _safely(step, unknown))
+            return with_turns(self._operands, i, safely(step, unknown))
         except LookupError:  # fewer operands than the opcode takes
             return unknown
-
-
-def _safely(step: Step, otherwise: Step) -> Step:
-    """A step that falls back to another where its operands are not what it takes."""
-
-    def run(batch: Batch) -> None:
-        try:
-            step(batch)
-        except (DrywarpError, ArithmeticError, LookupError, ValueError, TypeError):
-            otherwise(batch)
-
-    return run

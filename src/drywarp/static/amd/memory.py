@@ -16,21 +16,15 @@ import numpy.typing as npt
 from ...kernel.amd.registers import result_count
 from ...kernel.instruction import Instruction
 from ...kernel.operand import Immediate, Operand, RegisterRange
-from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from ..nvidia.memory import _stated
-from ..parameters import SLOT_BYTES, offset_in_slot, slot
+from ...kernel.profile import SPACE_SHARED
+from ..contents import POINTER, SPACES, STRAY_BYTES, Addresses, element, stated
+from ..parameters import offset_in_slot, slot
 from ..record import Record
 from ..state import Batch
 from ..words import ANY_TURN, DATA, UNSURE, VARYING, Lanes, Step, Value
 from .operands import M0, PRIVATE_APERTURE, SHARED_APERTURE, Operands, active, put, range_places
 from .start import Handed
-from .wide_loads import INTEGER, POINTER
 
-Addresses = npt.NDArray[np.uint64]
-_SPACES = {"global": SPACE_GLOBAL, "shared": SPACE_SHARED, "local": SPACE_LOCAL}
-_STRAY_BYTES = 1 << 38
-_BUFFERS = 1 << 12
-"""Buffers, each in its part of a slot, that addresses in memory point to."""
 _OFFSET = re.compile(r"^(offset[01]?):(-?\w+)$")
 _SCALAR_WORDS = re.compile(r"_dword(?:x(\d+))?$")
 _TWO = re.compile(r"ds_(read2|write2|wrxchg2)(st64)?_")
@@ -80,8 +74,8 @@ class MemorySteps:
                 if found is not None and not np.asarray(flags & UNSURE).any():
                     put(b, file, index, np.uint32(found[0][k]), np.uint16(found[1][k]) | flags & ANY_TURN)
                 else:
-                    element = self._element(i.pc // 16, offset_in_slot(where.view(np.uint64)), 4 * words, k)
-                    put(b, file, index, element, np.uint16(DATA))
+                    number = self._held(i.pc // 16, offset_in_slot(where.view(np.uint64)), 4 * words, k)
+                    put(b, file, index, number, np.uint16(DATA))
 
         return run
 
@@ -178,11 +172,11 @@ class MemorySteps:
             aligned = ~np.uint64((width & -width) - 1)
             if seen & DATA:
                 lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
-                inside = np.uint64(self._end) + (where & np.uint64(_STRAY_BYTES - 1))
+                inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
                 where = (np.where(lost, inside, where) if space == "global" else where) & aligned
             if pattern is not None:
-                where = _stated(b, pattern, number, where, width, lanes)
-        self.record.access(number, _SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+                where = stated(b, pattern, number, where, width, lanes)
+        self.record.access(number, SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
         return where
 
     def _data(
@@ -194,27 +188,15 @@ class MemorySteps:
         known = np.uint16(DATA | VARYING)
         atomic = i.memory.kind == "atomic"
         for word, (file, index) in enumerate(results):
-            value = self._element(i.pc // 16, offset, i.memory.width, word)
+            value = self._held(i.pc // 16, offset, i.memory.width, word)
             if atomic:
                 value = value + b.state.thread[b.warps].astype(np.uint32)
             row = getattr(b, file)[index]
             np.copyto(row, value, where=lanes, casting="unsafe")
             np.copyto(b.flags[file][index], known, where=lanes, casting="unsafe")
 
-    def _element(self, load: int, offset: Addresses, width: int, word: int) -> npt.NDArray[np.uint32]:
-        """Word `word` of what lies at an offset: the number of the element, or of the word in a wide one."""
-        kind = self._wide.get(load)
-        if kind == INTEGER:
-            number = offset >> np.uint64(3) if word == 0 else np.zeros_like(offset)
-        elif kind == POINTER:
-            # The element's number says which of many buffers it points to.
-            buffer = (offset >> np.uint64(3)) % np.uint64(_BUFFERS) * np.uint64(SLOT_BYTES // _BUFFERS)
-            number = (np.uint64(slot(self._loaded[load])) + buffer) >> np.uint64(32 * word)
-        elif width < 4:
-            number = offset >> np.uint64(width.bit_length() - 1)
-        else:
-            number = (offset >> np.uint64(2)) + np.uint64(word)
-        return number.astype(np.uint32)
+    def _held(self, load: int, offset: Addresses, width: int, word: int) -> npt.NDArray[np.uint32]:
+        return element(self._wide.get(load, ""), self._loaded.get(load, 0), offset, width, word)
 
     def _copied(self, i: Instruction, b: Batch, lanes: Lanes) -> None:
         """What a load brings straight into shared memory: at m0, the lanes one behind the other."""

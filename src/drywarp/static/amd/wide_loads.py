@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ...kernel.amd.registers import reads_and_writes, result_count
 from ...kernel.instruction import Instruction
 from ...kernel.operand import Immediate, RegisterRange
+from ..contents import INTEGER, POINTER
 
-POINTER, INTEGER = "pointer", "integer"
 _LOOK_AHEAD = 96
 _LONG = re.compile(
     r"(v_lshlrev|s_lshl|v_ashrrev|s_ashr|v_lshrrev|s_lshr)_[bi]64|[vs]_cmpx?_\w+_[iu]64|v_mul_lo_u32|s_mul_i32"

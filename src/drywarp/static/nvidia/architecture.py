@@ -16,14 +16,14 @@ from ..flow import Flow
 from ..parameters import StaticLaunch
 from ..record import Record
 from ..state import State
-from ..words import Code, FileShape, Step
+from ..words import Code, FileShape, Step, safely
 from .banks import StaticBanks
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions
-from .steps import guarded, phase_step, safely, unknown_step, value_step
+from .steps import guarded, phase_step, unknown_step, value_step
 from .wide_loads import wide_loads
 
 

@@ -11,30 +11,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...emulator.constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ...emulator.memory_ops import address32, address64
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction
 from ...kernel.operand import RZ, Address, Predicate, Register
-from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from ..parameters import SLOT_BYTES, offset_in_slot, slot
+from ..contents import POINTER, SPACES, STRAY_BYTES, Addresses, element, stated
+from ..parameters import offset_in_slot, slot
 from ..record import Record
 from ..state import Batch
 from ..words import DATA, UNSURE, VARYING, Lanes, Step, Value
 from .decoder import FILES, StaticDecoder
 from .steps import places
-from .wide_loads import INTEGER, POINTER
 
-Addresses = npt.NDArray[np.uint64]
-_SPACES = {"global": SPACE_GLOBAL, "shared": SPACE_SHARED, "local": SPACE_LOCAL}
-_STRAY_BYTES = 1 << 38
-_BUFFERS = 1 << 12
-"""Buffers, each in its part of a slot, that addresses in memory point to."""
 _ROW_LANES = {"1": 8, "2": 16, "4": 32}
-PATTERNS = ("coalesced", "random", "uniform")
-"""Patterns that a user may state for the accesses of a line: neighbouring, anywhere, or one place for all lanes."""
 
 
 class MemorySteps:
@@ -172,14 +163,14 @@ class MemorySteps:
             if seen & DATA:
                 where = self._settled(where, width) if space == "global" else where & ~np.uint64(width - 1)
             if pattern is not None:
-                where = _stated(batch, pattern, number, where, width, lanes)
-        self.record.access(number, _SPACES[space], batch.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+                where = stated(batch, pattern, number, where, width, lanes)
+        self.record.access(number, SPACES[space], batch.warps, np.ascontiguousarray(where).view(np.int64), lanes)
         return where
 
     def _settled(self, where: Addresses, width: int) -> Addresses:
         """Addresses that are made of data, put into the address space: aligned, and in a slot."""
         lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
-        inside = np.uint64(self._end) + (where & np.uint64(_STRAY_BYTES - 1))
+        inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
         return np.where(lost, inside, where) & ~np.uint64(width - 1)
 
     def _data(
@@ -201,7 +192,7 @@ class MemorySteps:
         word = 0
         for file, index in results:
             if file in ("R", "UR"):
-                value = self._element(i.pc // 16, offset, width, word, kind)
+                value = element(kind, self._loaded.get(i.pc // 16, 0), offset, width, word)
                 if atomic:
                     # What each thread finds differs, as with a counter.
                     value = value + batch.state.thread[batch.warps].astype(np.uint32)
@@ -212,20 +203,6 @@ class MemorySteps:
                     batch.write_uniform(row, value[:, :1])
                 word += 1
             batch.put_flags(FILES[file], index, varying)
-
-    def _element(self, load: int, offset: Addresses, width: int, word: int, kind: str) -> npt.NDArray[np.uint32]:
-        """Word `word` of what lies at an offset: the number of the element, or of the word in a wide one."""
-        if kind == INTEGER:
-            number = offset >> np.uint64(3) if word == 0 else np.zeros_like(offset)
-        elif kind == POINTER:
-            # The element's number says which of many buffers it points to.
-            buffer = (offset >> np.uint64(3)) % np.uint64(_BUFFERS) * np.uint64(SLOT_BYTES // _BUFFERS)
-            number = (np.uint64(slot(self._loaded[load])) + buffer) >> np.uint64(32 * word)
-        elif width < 4:
-            number = offset >> np.uint64(width.bit_length() - 1)
-        else:
-            number = (offset >> np.uint64(2)) + np.uint64(word)
-        return number.astype(np.uint32)
 
     def _stack(self, i: Instruction, batch: Batch, where: Addresses, results: list[Any]) -> bool:
         """Spills and reloads of registers: places on the stack that are the same for all threads."""
@@ -260,23 +237,3 @@ class MemorySteps:
             batch.write(batch.R[index], values[batch.warps])
             batch.put_flags("R", index, marks[batch.warps])
         return True
-
-
-def _stated(batch: Batch, pattern: str, number: int, where: Addresses, width: int, lanes: Lanes) -> Addresses:
-    """Addresses in the pattern that a user stated, in the buffer that the access goes to anyway."""
-    slot_start = where & ~np.uint64(SLOT_BYTES - 1)
-    first = np.take_along_axis(slot_start, lanes.argmax(axis=1)[:, None], axis=1)
-    thread = batch.state.thread[batch.warps].astype(np.uint64)
-    if pattern == "uniform":
-        chosen = np.take_along_axis(where, lanes.argmax(axis=1)[:, None], axis=1)
-        return np.broadcast_to(chosen, where.shape) & ~np.uint64(width - 1)
-    turn = np.uint64(batch.executions(~number))
-    elements = np.uint64(max(batch.state.launch.blocks * batch.state.launch.threads_per_block, 1))
-    element = thread + turn * elements
-    if pattern == "random":
-        # A mixer of bits (the finaliser of SplitMix64), so that a run repeats.
-        x = element + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        element = (x ^ x >> np.uint64(31)) % elements
-    return first + element * np.uint64(width)

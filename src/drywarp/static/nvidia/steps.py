@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import DrywarpError
 from ...kernel.instruction import Instruction
 from ...kernel.operand import PT, Constant, Predicate, Special
 from ...kernel.registers import Place, accessed
@@ -152,18 +151,6 @@ def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
             batch.put_flags(FILES[file], index, np.uint16(0))
 
     return complete
-
-
-def safely(step: Step, otherwise: Step) -> Step:
-    """A step that falls back to another where numbers that were made up lead the emulator's function astray."""
-
-    def run(batch: Batch) -> None:
-        try:
-            step(batch)
-        except (DrywarpError, ArithmeticError, LookupError, ValueError, TypeError):
-            otherwise(batch)
-
-    return run
 
 
 def unknown_step(i: Instruction) -> Step:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ...kernel.instruction import Instruction
 from ...kernel.operand import Address, Register
 from ...kernel.registers import accessed
+from ..contents import INTEGER, POINTER
 
 _LOOK_AHEAD = 96
-POINTER, INTEGER = "pointer", "integer"
 
 
 def wide_loads(instructions: Sequence[Instruction]) -> dict[int, str]:
