@@ -11,7 +11,11 @@ kernel needs more registers than its launch can have is compiled with the cap th
 many of the first rows get their achieved occupancy simulated, which takes longer than all the rest.
 
 For each counter: how many rows lie within 1, 2, 5 and 10 %, the median ratio, the median of |ratio - 1| and its 90th
-percentile. `--of odd` or `--of even` restricts all that to rows of odd or even number in the table, counted from 0.
+percentile. `--of odd` or `--of even` restricts all that to rows of odd or even number in the table, counted from 0, and
+`--where 'code_bytes > 47104 and local_bytes == 0'` to rows by a condition over the table's columns, `code_bytes` and
+`blocks_per_sm`. Columns in percent of a pipe's peak are compared as the counts that they stand for. Then what the
+count leaves of the L2's reads, per microsecond of the kernel, and with `--written BYTES`, the output of every row, the
+most of its sectors that never reached DRAM in a kernel that does not spill.
 """
 
 from __future__ import annotations
@@ -30,15 +34,23 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from drywarp.api import Options
-from drywarp.counts_api import count
+from drywarp.api import Options, bind_kernel
+from drywarp.counts_api import counts_of
 from drywarp.emulator import Limits
 from drywarp.errors import DrywarpError
+from drywarp.frontends.abstract_expression import ExpressionError, evaluate
 from drywarp.hardware import Gpu, load_gpu
 
 REGISTERS_OF_AN_SM = 65536
 EMULATION_SECONDS = 600.0
 """The time limit of an emulation: a busy machine must not make the sample smaller."""
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+ISSUE_ACTIVE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+L2_READS, DRAM_WRITES = "lts__t_sectors_op_read.sum", "dram__sectors_write.sum"
+SECTOR_BYTES = 32
+PEAKS = {"lsu": 0.5, "xu": 0.125}
+"""Instructions of a pipe per cycle of a partition that the profiler takes for its peak, where not one."""
 
 gpu_named = cache(load_gpu)
 
@@ -51,26 +63,44 @@ def compare(number: int, row: dict[str, str], options: argparse.Namespace, simul
     cap = REGISTERS_OF_AN_SM // (-(-threads // 128) * 128) // 8 * 8
     args = dict(text.split("=", 1) for text in options.arg)
     gpu: Gpu = gpu_named(options.gpu)
-    kernel: dict[str, Any] = {"gpu": gpu, "args": args, "defines": macros, "simulated": simulated, **extents}
-    kernel["options"] = Options(limits=Limits(seconds=EMULATION_SECONDS))
+    asked = Options(limits=Limits(seconds=EMULATION_SECONDS), full_emulation=True)
+    kernel: dict[str, Any] = {"gpu": gpu, "args": args, "defines": macros, "options": asked, **extents}
     began = perf_counter()
     try:
         try:
-            found = count(Path(options.kernel), **kernel)
+            ready = bind_kernel(Path(options.kernel), **kernel)
         except DrywarpError as error:
             if "registers per thread" not in str(error):
                 raise
-            found = count(Path(options.kernel), max_registers=cap, **kernel)
+            ready = bind_kernel(Path(options.kernel), max_registers=cap, **kernel)
+        counts = counts_of(ready, asked, simulated).counts
     except DrywarpError as error:
         return {"row": number, **macros, "error": str(error)}
+    measured = {name: float(row[name]) for name in counts if row.get(name)} | of_pipes(row)
     ratios: dict[str, Any] = {
-        name: value / float(row[name]) if float(row[name]) else (1.0 if not value else float("inf"))
-        for name, value in found.counts.items()
-        if row.get(name)
+        name: counts[name] / value if value else (1.0 if not counts[name] else float("inf"))
+        for name, value in measured.items()
     }
-    same = found.registers == int(row.get("regs") or 0) and found.local_bytes == int(row.get("local_bytes") or 0)
+    has = ready.kernel.resources
+    same = has.registers == int(row.get("regs") or 0) and has.local_bytes == int(row.get("local_bytes") or 0)
+    facts = {"code_bytes": 16 * len(ready.kernel.instructions), "blocks_per_sm": ready.fits.blocks_per_sm}
     seconds = round(perf_counter() - began, 3)
-    return {"row": number, **macros, "seconds": seconds, "same_registers": int(same), **ratios}
+    return {"row": number, **macros, **facts, "seconds": seconds, "same_registers": int(same), **ratios}
+
+
+def of_pipes(row: dict[str, str]) -> dict[str, float]:
+    """Instructions of pipes out of columns in percent: of the active cycles, which the issue slots in use tell."""
+    if not row.get(ISSUE_ACTIVE):
+        return {}
+    cycles = float(row[INSTRUCTIONS]) / (float(row[ISSUE_ACTIVE]) / 100)
+    found = {}
+    for pipe in ("xu", "lsu", "tex", "fp64"):
+        if column := row.get(f"smsp__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active"):
+            found[f"smsp__inst_executed_pipe_{pipe}.sum"] = float(column) / 100 * cycles * PEAKS.get(pipe, 1.0)
+    if column := row.get("smsp__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"):
+        # 16 lanes in a partition: a warp's instruction keeps them busy for two cycles.
+        found["smsp__inst_executed_pipe_fma.sum"] = float(column) / 100 * cycles / 2
+    return found
 
 
 def spread(count: int) -> Iterator[int]:
@@ -137,6 +167,42 @@ def report(done: list[dict[str, Any]], total: int) -> None:
             print(f"{name:62s} all equal")
 
 
+def left_of_reads(done: list[dict[str, Any]], rows: list[dict[str, str]]) -> None:
+    """Print what the measured L2 reads hold beyond the count, per microsecond."""
+    left = [
+        float(rows[result["row"]][L2_READS]) * (1 - result[L2_READS]) / float(rows[result["row"]]["duration_us"])
+        for result in done
+        if L2_READS in result and rows[result["row"]].get("duration_us")
+    ]
+    if len(left) > 1:
+        low, middle, high = (quantiles(left, n=100)[k] for k in (0, 49, 98))
+        print(
+            f"L2 reads beyond the count, per microsecond: {middle:.2f} in the median, {low:.2f} to {high:.2f} in 98 %"
+        )
+
+
+def stayed(rows: list[dict[str, str]], written: int) -> None:
+    """Print the most sectors of an output of so many bytes that never reached DRAM."""
+    plain = [row for row in rows if row.get(DRAM_WRITES) and not int(row.get("local_bytes") or 0)]
+    most = max(written / SECTOR_BYTES - float(row[DRAM_WRITES]) for row in plain)
+    print(f"sectors written that never reached DRAM: {most:.0f} at most, of {len(plain)} kernels that do not spill")
+
+
+def chosen(answer: dict[str, Any], row: dict[str, str], condition: str | None) -> bool:
+    """Whether a counted row fulfils a condition over its columns and its answer."""
+    if condition is None:
+        return True
+    names = {name: float(value) for name, value in {**row, **answer}.items() if is_number(value)}
+    try:
+        return bool(evaluate(condition, names))
+    except ExpressionError as error:
+        raise SystemExit(f"row {answer['row']}: --where {condition!r}: {error}") from None
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "", 1).isdigit())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table")
@@ -150,6 +216,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out")
     parser.add_argument("--of", choices=("even", "odd"))
+    parser.add_argument("--where")
+    parser.add_argument("--written", type=int)
     options = parser.parse_args()
     with open(options.table, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -158,7 +226,12 @@ def main() -> None:
         with open(options.out, encoding="utf-8") as file:
             done = {answer["row"]: answer for answer in map(json.loads, file)}
     run(rows, options, done)
-    report([answer for row, answer in sorted(done.items()) if wanted(row, options)], len(rows))
+    mine = [answer for row, answer in sorted(done.items()) if wanted(row, options)]
+    mine = [answer for answer in mine if chosen(answer, rows[answer["row"]], options.where)]
+    report(mine, len(rows))
+    left_of_reads(mine, rows)
+    if options.written:
+        stayed(rows, options.written)
 
 
 if __name__ == "__main__":

@@ -213,12 +213,7 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
 
     def load(f: Frame) -> None:
         _whole_warps(f, where, "LDSM")
-        lanes = f.lanes() & used
-        saved = f.narrow(lanes)
-        try:
-            index = site.shared_index(f, addresses(f))
-        finally:
-            f.restore(saved)
+        index, _ = _tile_rows(f, site, addresses, used)
         tiles = f.machine.shared[16].take(index).view(np.uint16).reshape(f.rows, 4, 8, 8)
         if transposed:
             tiles = np.ascontiguousarray(tiles.transpose(0, 1, 3, 2))
@@ -227,6 +222,18 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
             put(f, words[:, part])
 
     return load
+
+
+def _tile_rows(
+    f: Frame, site: Site, addresses: Fetch, used: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Where the rows of tiles lie, by the lanes that name one, and these lanes; shape (rows, 32) each."""
+    lanes = f.lanes() & used
+    saved = f.narrow(lanes)
+    try:
+        return site.shared_index(f, addresses(f)), lanes
+    finally:
+        f.restore(saved)
 
 
 @opcode("STSM", "16 M88 MT88 1 2 4")
@@ -247,12 +254,7 @@ def _store_matrix(d: Decoder, i: Instruction) -> Step:
         if transposed:
             tiles = np.ascontiguousarray(tiles.transpose(0, 1, 3, 2))
         rows = tiles.reshape(f.rows, 8 * count * 8).view(np.complex128)
-        lanes = f.lanes() & used
-        saved = f.narrow(lanes)
-        try:
-            index = site.shared_index(f, addresses(f))
-        finally:
-            f.restore(saved)
+        index, lanes = _tile_rows(f, site, addresses, used)
         f.machine.shared[16][index[lanes]] = rows[lanes[:, : 8 * count]]
 
     return store
