@@ -80,8 +80,14 @@ class _Costs:
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
         self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
+        self.known: dict[Node, BoundNode] = {}
+
     def path(self, path: Path) -> BoundPath:
-        nodes = tuple(self.node(node) for node in path.nodes)
+        # Paths share most of their nodes: equal ones become one object.
+        for node in path.nodes:
+            if node not in self.known:
+                self.known[node] = self.node(node)
+        nodes = tuple(self.known[node] for node in path.nodes)
         return BoundPath(nodes, path.program, path.slots, path.events, path.signals)
 
     def node(self, node: Node) -> BoundNode:

@@ -11,7 +11,7 @@ import hashlib
 import io
 import pickle
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from .stored_code import machine
 FOLDER = "emulations"
 LARGEST_ENTRY, LARGEST_INPUT, MOST_BYTES = 64 << 20, 256 << 20, 512 << 20
 """Bytes of one entry and of the arrays of a launch that are looked through, and bytes of all entries together."""
-SOURCES = ("emulator", "kernel", "memory", "static", "long_loops.py", "whole_blocks.py")
+SOURCES = ("emulator", "frontends", "kernel", "memory", "static", "long_loops.py", "whole_blocks.py")
 """The code that an entry comes from."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on how quick the machine was."""
@@ -147,8 +147,11 @@ def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True  # what occurs twice is written twice, whether it is one object or two that are equal
-    pickler.dump((kernel, launch, asked))
+    # An instruction is what the frontend, whose source counts too, reads in these; to pickle all their parts is slow.
+    pickler.dump((replace(kernel, instructions=()), launch, asked))
     digest.update(written.getbuffer())
+    for i in kernel.instructions:
+        digest.update(f"{i.pc}\0{i.text}\0{i.encoding}\0{i.class_}\0{i.source}\n".encode())
     return Kept(digest.hexdigest(), kernel, launch)
 
 

@@ -35,6 +35,8 @@ group, and the group `gsb0` that the last of a few such products closes."""
 SLOTS = SCOREBOARDS + 4
 _COMMITS = {"LDGDEPBAR": ASYNC_SLOT, "UTMACMDFLUSH": BULK_SLOT}
 """What an instruction commits, which the scoreboard that it sets counts."""
+_COUNTED = ("DEPBAR", "WARPGROUP")
+"""Instructions that may wait for all but the last few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def build_workload(profile: Profile) -> Workload:
     bare: dict[int, Path] = {}
     paths: dict[tuple[int, tuple[int, ...]], int] = {}
     made: list[Path] = []
+    plain: dict[tuple[int, int], Node] = {}
     weights: dict[tuple[int, ...], float] = {}
     for number, sample in enumerate(profile.blocks):
         key = []
@@ -98,7 +101,8 @@ def build_workload(profile: Profile) -> Workload:
             if (path, events) not in paths:
                 if path not in bare:
                     taken = profile.paths[path]
-                    bare[path] = _path(kernel.instructions, profile.cfg, taken.blocks, taken.lanes, meetings, size)
+                    blocks, lanes = taken.blocks, taken.lanes
+                    bare[path] = _path(kernel.instructions, profile.cfg, blocks, lanes, meetings, size, plain)
                 paths[path, events] = len(made)
                 made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
             key.append(paths[path, events])
@@ -176,7 +180,9 @@ def _path(
     lanes: npt.NDArray[np.float32],
     meetings: Meetings,
     warp_size: int,
+    plain: dict[tuple[int, int], Node],
 ) -> Path:
+    """The path of a warp through basic `blocks`; `plain` holds the nodes that other paths have made already."""
     tree = fold(blocks.tolist(), cfg)
     counted = dependences(instructions, cfg, blocks.tolist()) if counts_accesses(instructions) else None
     order = sorted(set(blocks.tolist()))
@@ -188,8 +194,12 @@ def _path(
         for index in range(cfg.blocks[block].start, cfg.blocks[block].end):
             node_index[index] = len(nodes)
             sync = meetings.sync.get(index, 0)
-            made = _counted_node(instructions, index, counted) if counted else node_of(instructions, index, sync)
-            nodes.append(made)
+            if counted:
+                nodes.append(_counted_node(instructions, index, counted))
+            else:
+                if (index, sync) not in plain:
+                    plain[index, sync] = node_of(instructions, index, sync)
+                nodes.append(plain[index, sync])
             node_lanes.append(mean)
     spans = {
         block: tuple(node_index[i] for i in range(cfg.blocks[block].start, cfg.blocks[block].end)) for block in order
@@ -201,6 +211,8 @@ def _path(
 
 def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:
     """The path with waits for all but the last few made waits for slots (see `counted_waits`)."""
+    if all(instructions[node.instruction].opcode not in _COUNTED for node in path.nodes):
+        return path
     collects: dict[int, frozenset[int]] = {WGMMA_GROUPS: frozenset({WGMMA_SLOT})}
     for node in path.nodes:
         collected = _COMMITS.get(instructions[node.instruction].opcode)

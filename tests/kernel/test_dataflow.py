@@ -11,6 +11,7 @@ from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.dataflow import Dataflow
 from drywarp.kernel.kernel import Kernel
+from drywarp.kernel.registers import written
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))
 MIXED = """
@@ -53,6 +54,16 @@ def test_every_register_read_has_a_producer(name: str, arch: str) -> None:
         for place in flow.accesses[index].reads:
             writers = [p for p in flow.producers[index] if place in flow.accesses[p].writes]
             assert writers, f"{place} of {instruction}"
+
+
+@architectures
+@everything
+def test_producers_found_backwards_are_the_same(name: str, arch: str) -> None:
+    kernel, flow = compiled(name, arch)
+    alone = Dataflow(kernel.instructions, flow.cfg)
+    for index, instruction in enumerate(kernel.instructions):
+        assert written(instruction) == flow.accesses[index].writes, instruction
+        assert alone.producers_of(index) == flow.producers[index], instruction
 
 
 @architectures

@@ -198,5 +198,4 @@ def test_every_class_has_its_reasons() -> None:
     expected |= {"async_copy": l1tex, "bulk_copy": l1tex, "wgmma": ("gmma", "math_pipe_throttle")}
     expected |= {"texture": ("long_scoreboard", "tex_throttle")}
     expected |= {"fence": ("membar", "lg_throttle"), "fp64": ("short_scoreboard", "math_pipe_throttle")}
-    nodes = {name: BoundNode(0, name, 0, 1, 1) for name in CLASSES}
-    assert {name: (dependent_reason(its), busy_reason(its)) for name, its in nodes.items()} == expected
+    assert {name: (dependent_reason(name, False), busy_reason(name)) for name in CLASSES} == expected

@@ -27,14 +27,14 @@ def all_alike(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph) -> b
     ends = [k for k, i in enumerate(instructions) if ends_block(i)]
     if len(instructions) > _MOST_INSTRUCTIONS or any(instructions[k].opcode not in _ENDS for k in ends):
         return False
-    producers = Dataflow(instructions, cfg).producers
+    flow = Dataflow(instructions, cfg)
     pending = ends
     seen = set(pending)
     while pending:
         k = pending.pop()
         if instructions[k].opcode not in _ENDS and not _alike(instructions[k]):
             return False
-        new = [producer for producer in producers[k] if producer not in seen]
+        new = [producer for producer in flow.producers_of(k) if producer not in seen]
         seen.update(new)
         pending += new
     return True

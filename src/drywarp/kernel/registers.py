@@ -62,6 +62,15 @@ def accessed(instruction: Instruction) -> Accessed:
     return Accessed(frozenset(reads), frozenset(writes))
 
 
+def written(instruction: Instruction) -> frozenset[Place]:
+    """The places that one instruction writes: those of `accessed`, quicker."""
+    opcode = instruction.opcode
+    if is_amd(opcode) or opcode in FETCHES or opcode in SURFACE_ACCESSES or opcode == "R2P":
+        return accessed(instruction).writes
+    width = _result_width(instruction)
+    return frozenset(place for operand in _split(instruction)[0] for place in _places(operand, width))
+
+
 def _texture_access(instruction: Instruction) -> Accessed:
     """Places of a texture or surface access; one of an unknown form reads all that it names."""
     known = texture_operands(instruction) if instruction.opcode in FETCHES else surface_operands(instruction)

@@ -14,6 +14,9 @@ Runs = npt.NDArray[np.int64]
 _MOST_DISTANCES = 16
 """Changes of the distance between shifts up to which those at equal distances are taken together."""
 
+_FEW = 64
+"""Runs up to which a look whether all lie in another set costs little beside the difference."""
+
 EMPTY: Runs = np.zeros((0, 2), np.int64)
 
 
@@ -40,7 +43,8 @@ def merged(runs: Runs) -> Runs:
 
 def union(*sets: Runs) -> Runs:
     """All members of any of the sets."""
-    return merged(np.concatenate(sets)) if sets else EMPTY
+    some = [runs for runs in sets if len(runs)]
+    return merged(np.concatenate(some)) if some else EMPTY
 
 
 def shifted(runs: Runs, shifts: npt.NDArray[np.int64], most: int) -> Runs | None:
@@ -83,6 +87,8 @@ def _repeated(runs: Runs, step: int, number: int, most: int) -> Runs | None:
 
 def difference(left: Runs, right: Runs) -> Runs:
     """Members of `left` that are not in `right`."""
+    if len(left) <= _FEW and len(right) and _inside(left, right):
+        return EMPTY
     return _segments(left, right, wanted=False)
 
 
@@ -105,6 +111,12 @@ def last(runs: Runs, members: int) -> Runs:
         excess = max(0, count(kept) - members)
         kept[0, 0] += excess
     return kept
+
+
+def _inside(left: Runs, right: Runs) -> bool:
+    """Whether every run of `left` lies in a run of `right`."""
+    at = np.searchsorted(right[:, 0], left[:, 0], side="right") - 1
+    return bool(at[0] >= 0 and (right[at, 1] >= left[:, 1]).all()) if len(left) else True
 
 
 def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:

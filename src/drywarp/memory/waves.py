@@ -78,7 +78,8 @@ def traffic_of(
             dirty = union(dirty, fresh)
         if index in reads:
             fetched[index] = count(new)
-        present = union(present, new)
+        if len(new):
+            present = union(present, new)
     return fetched, written
 
 

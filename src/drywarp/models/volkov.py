@@ -56,11 +56,18 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
 
     Warps on the same path then do the same at the same time: one of each path stands for all.
     """
+    bare: dict[int, BoundNode] = {}
+
+    def without_queues(node: BoundNode) -> BoundNode:
+        if id(node) not in bare:
+            bare[id(node)] = _without_queues(node)
+        return bare[id(node)]
+
     alone = replace(
         workload,
         # Only the paths that run: what is laid out for the simulation grows with all that are there.
         paths=tuple(
-            replace(path, nodes=tuple(_without_queues(node) for node in path.nodes))
+            replace(path, nodes=tuple(without_queues(node) for node in path.nodes))
             for path in (workload.paths[number] for number in paths)
         ),
         block_types=(BlockType(tuple(range(len(paths))), 1.0),),

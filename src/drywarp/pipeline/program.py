@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -62,11 +63,16 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
     path_from = [0]
     names: list[tuple[int, int]] = []
     nests: list[tuple[tuple[int, int], ...]] = []
+    # Paths share most of their nodes, and those that are one object need one row.
+    known: dict[tuple[int, int], list[int]] = {}
     for number, path in enumerate(workload.paths):
         first = len(rows)
         for index, node in enumerate(path.nodes):
-            _check(node, path, len(workload.subsystems))
-            rows.append(_row(node, workload, waits, levels))
+            row = known.get((id(node), path.slots))
+            if row is None:
+                _check(node, path, len(workload.subsystems))
+                row = known[id(node), path.slots] = _row(node, workload, waits, levels)
+            rows.append(row)
             names.append((number, index))
         _place(path.program, first, places, loops, nests, (), long_loop)
         path_from.append(len(places))
@@ -110,7 +116,10 @@ def _table(rows: list[list[int]], columns: int) -> Ticks:
 
 
 def _nest(nests: list[tuple[tuple[int, int], ...]], depth: int, column: int) -> Ticks:
-    return _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in nests], depth)
+    number: dict[tuple[tuple[int, int], ...], int] = {}
+    which = [number.setdefault(nest, len(number)) for nest in nests]
+    different = _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in number], depth)
+    return different[np.array(which, dtype=np.int64)]
 
 
 def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
@@ -145,12 +154,21 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
         level_from,
         len(levels),
         int(workload.subsystems[node.subsystem].scope == "partition"),
-        REASONS.index(dependent_reason(node)),
-        REASONS.index(busy_reason(node)),
+        *_reasons(node.class_, bool(node.levels))[:2],
         node.sync,
         node.after,
-        REASONS.index(await_reason(node)),
+        _reasons(node.class_, bool(node.levels))[2],
     ]
+
+
+@cache
+def _reasons(class_: str, levels: bool) -> tuple[int, int, int]:
+    """Numbers of the reasons to wait for a result, for the subsystem, and for other warps at the node."""
+    return (
+        REASONS.index(dependent_reason(class_, levels)),
+        REASONS.index(busy_reason(class_)),
+        REASONS.index(await_reason(class_, levels)),
+    )
 
 
 def _place(

@@ -29,8 +29,6 @@ by the instructions alone.
 
 from __future__ import annotations
 
-from ..bound import BoundNode
-
 REASONS = (
     "selected",
     "not_selected",
@@ -65,29 +63,32 @@ _VARIABLE = ("fp64",)
 """Arithmetic for which the compiler leaves a scoreboard; the pipe itself is a mathematical one."""
 
 
-def dependent_reason(node: BoundNode) -> str:
-    """What waiting for this node's result is called: fixed latencies count as ``wait``."""
-    if node.class_ == "wgmma":
+def dependent_reason(class_: str, levels: bool) -> str:
+    """What waiting for the result of a node of a class is called: fixed latencies count as ``wait``.
+
+    `levels` says whether it visits further levels of memory.
+    """
+    if class_ == "wgmma":
         return "gmma"
-    if node.levels or node.class_.startswith(_L1TEX):
+    if levels or class_.startswith(_L1TEX):
         return "long_scoreboard"
-    if node.class_ == "fence":
+    if class_ == "fence":
         return "membar"
-    return "short_scoreboard" if _is_mio(node.class_) or node.class_ in _VARIABLE else "wait"
+    return "short_scoreboard" if _is_mio(class_) or class_ in _VARIABLE else "wait"
 
 
-def await_reason(node: BoundNode) -> str:
-    """What waiting at this node for some warps of the block is called."""
-    return "barrier" if node.class_ == "barrier" else dependent_reason(node)
+def await_reason(class_: str, levels: bool) -> str:
+    """What waiting at such a node for some warps of the block is called."""
+    return "barrier" if class_ == "barrier" else dependent_reason(class_, levels)
 
 
-def busy_reason(node: BoundNode) -> str:
-    """What waiting for this node's subsystem to take it is called."""
-    if node.class_ == "texture":
+def busy_reason(class_: str) -> str:
+    """What waiting for the subsystem of a node of a class to take it is called."""
+    if class_ == "texture":
         return "tex_throttle"
-    if node.class_.startswith((*_L1TEX, "fence")):
+    if class_.startswith((*_L1TEX, "fence")):
         return "lg_throttle"
-    return "mio_throttle" if _is_mio(node.class_) else "math_pipe_throttle"
+    return "mio_throttle" if _is_mio(class_) else "math_pipe_throttle"
 
 
 def _is_mio(class_: str) -> bool:
