@@ -8,7 +8,7 @@ from ..errors import EmulationError
 from ..kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ..kernel.instruction import Instruction
 from ..kernel.operand import RZ, Address, Register
-from ..kernel.registers import accessed
+from ..kernel.registers import accessed, written
 from . import (
     atomics,
     bitwise,
@@ -150,8 +150,8 @@ def _polls(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: L
 def _looks_again(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
     """Whether a loop loads the same words in every turn, as only a volatile flag in shared memory asks for."""
     body = _body(instructions, cfg, loop)
-    written = {place for i in body for place in accessed(i).writes}
-    return all(_address_places(i).isdisjoint(written) for i in body if i.opcode == "LDS")
+    overwritten = {place for i in body for place in written(i)}
+    return all(_address_places(i).isdisjoint(overwritten) for i in body if i.opcode == "LDS")
 
 
 def _yields(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
@@ -174,6 +174,14 @@ def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGrap
     """Blocks of the innermost loops that hold such instructions; inner loops are left out if they do anything."""
     spinning: set[int] = set()
     arrives = any(i.opcode == "ATOMS" and "ARRIVE" in i.modifiers for i in instructions)
+    known: dict[frozenset[int], bool] = {}
+
+    def polls(loop: Loop) -> bool:
+        if loop.blocks not in known:
+            only = _polls(instructions, cfg, loop)
+            known[loop.blocks] = only and (arrives or _looks_again(instructions, cfg, loop))
+        return known[loop.blocks]
+
     for index, instruction in enumerate(instructions):
         block = cfg.block_of[index]
         if block in spinning or not (instruction.opcode == "LDS" or _may_wait(instruction)):
@@ -181,8 +189,7 @@ def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGrap
         loop = cfg.innermost_loop(block)
         if loop is None:
             continue
-        polls = _polls(instructions, cfg, loop) and (arrives or _looks_again(instructions, cfg, loop))
-        if polls or _may_wait(instruction):
+        if _may_wait(instruction) or polls(loop):
             inner = {b: cfg.innermost_loop(b) for b in loop.blocks}
             spinning |= {b for b, own in inner.items() if own == loop or (own and _yields(instructions, cfg, own))}
     return frozenset(spinning)
