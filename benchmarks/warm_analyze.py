@@ -4,7 +4,8 @@
 
 Wall time and processor time, the quickest of ten runs after one that fills the caches; then the parts in a process of
 their own: importing, the GPU file, the kernel from the cache, the kept emulation and its memory behaviour, binding,
-the simulation of the curve, the report. On a machine that is busy with other things the processor time says more.
+the simulation of the curve with the confidence band, the band alone, the report. On a machine that is busy with other
+things the processor time says more.
 """
 
 import json
@@ -41,7 +42,9 @@ options = api.Options()
 ready = api._bind(said.kernel, launch, gpu, options, 0.0, "")
 part("kept emulation and memory, binding")
 answer = api._answer(ready, options)
-part("simulation of the curve")
+part("simulation of the curve, band")
+api.band_of(ready, options, answer.prediction)
+part("of that the band")
 from rich.console import Console
 from drywarp.report.terminal import print_analysis
 print_analysis(answer, Console(highlight=False, file=sys.stderr))

@@ -14,6 +14,7 @@ import pytest
 from drywarp import emulations
 from drywarp.api import Options, bind_kernel
 from drywarp.emulations import Kept, kept
+from drywarp.emulator import emulate
 from drywarp.kernel.launch import array_buffer
 from drywarp.kernel.profile import AccessLog, Profile
 from drywarp.ready import BoundKernel
@@ -42,6 +43,22 @@ def test_every_field_of_a_profile_is_kept() -> None:
         emulations._Entry.__struct_fields__
     )
     assert tuple(field.name for field in fields(AccessLog)) == emulations._MEMBERS
+
+
+def test_equal_machine_code_of_two_architectures_is_emulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = bind_kernel(EXAMPLES / "histogram.cu", gpu="a4000")
+    alone = first.profile
+    with monkeypatch.context() as patch:
+        patch.setattr("drywarp.emulator.emulate", None)  # it must not be asked again
+        second = bind_kernel(EXAMPLES / "histogram.cu", gpu="rtx4090")
+    assert (first.kernel.arch, second.kernel.arch, second.profile.kernel.arch) == ("sm_86", "sm_89", "sm_89")
+    emulated = emulate(second.kernel, second.launch).profile
+    for ours, theirs in zip(alone.paths, emulated.paths, strict=True):
+        assert np.array_equal(ours.blocks, theirs.blocks)
+    for field in fields(AccessLog):
+        assert np.array_equal(getattr(alone.accesses, field.name), getattr(emulated.accesses, field.name))
+    hopper = bind_kernel(EXAMPLES / "histogram.cu", gpu="h100")
+    assert place(hopper).key != place(second).key
 
 
 @pytest.mark.parametrize("name", ["tiled_matmul.cu", "histogram.cu", "pointer_chase.cu"])

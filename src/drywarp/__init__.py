@@ -12,29 +12,38 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .api import Options, analyze
+    from .advice import analyze
+    from .api import Options
+    from .comparison import Comparison, compare
     from .errors import DrywarpError
     from .hardware import Gpu, gpu_names, load_gpu
     from .objects import surface, texture
-    from .result import Analysis
+    from .ranking import Ranking, rank
+    from .result import Analysis, Band
     from .tensor_maps import tensor_map
     from .validation import validate
 
 _HOMES = {
-    "Analysis": "result", "Options": "api", "analyze": "api", "DrywarpError": "errors",
+    "Comparison": "comparison", "compare": "comparison", "Ranking": "ranking", "rank": "ranking",
+    "Analysis": "result", "Band": "result", "Options": "api", "analyze": "advice", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects",
     "tensor_map": "tensor_maps", "texture": "objects", "validate": "validation",
 }  # fmt: skip
 
 __all__ = [
     "Analysis",
+    "Band",
+    "Comparison",
     "DrywarpError",
     "Gpu",
     "Options",
+    "Ranking",
     "__version__",
     "analyze",
+    "compare",
     "gpu_names",
     "load_gpu",
+    "rank",
     "surface",
     "tensor_map",
     "texture",

@@ -7,27 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from .arguments import make_launch, parse_dim3
 from .assemble import assemble
+from .band import band_of
 from .binding import Binding, bind
 from .bound import BoundWorkload
 from .emulations import Kept, kept
 from .errors import UsageError
+from .execution_trace import trace_execution
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
 from .frontends.launches import read_launches
 from .frontends.load import load
 from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
+from .kernel.cfg import ControlFlowGraph
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
 from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .measured import check_mapper, compare_with, count_ratio, with_memory
-from .memory.behaviour import analyse_memory
+from .memory.behaviour import MemoryBehaviour, analyse_memory
 from .memory.geometry import MemoryGeometry
 from .models import get_model
 from .models.base import Model
@@ -41,7 +46,7 @@ from .static_api import always_static, arch_of, static_answer, static_launch
 from .table_binding import LANE_BYTES, bind_to_table
 from .tuning import BEST, best, config_number
 from .whole_blocks import WAVE_WARP_STEPS, WholeBlocks
-from .workload import build_workload
+from .workload import Workload, build_workload
 
 if TYPE_CHECKING:
     from .static import StaticLaunch, StaticReport
@@ -52,6 +57,8 @@ MOST_CURVE_POINTS = 16
 FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
 """Points that a curve has at least where the GPU allows them, and warp instructions that all may take."""
 
+
+P = ParamSpec("P")
 
 TRACE_POINTS = 240
 """Intervals of an occupancy trace at most."""
@@ -102,6 +109,23 @@ def analyze(
     return _answer(ready, chosen)
 
 
+def _repeatable(bind_it: Callable[P, BoundKernel]) -> Callable[P, BoundKernel]:
+    """What is bound can be bound again with other arguments (see `BoundKernel.again`)."""
+
+    @wraps(bind_it)
+    def run(*args: P.args, **kwargs: P.kwargs) -> BoundKernel:
+        given = signature(bind_it).bind(*args, **kwargs).arguments
+
+        def again(**changes: Any) -> BoundKernel:
+            folders = (*given.get("includes", ()), *changes.get("includes", ()))
+            return bind_kernel(**{**given, **changes, "includes": folders})
+
+        return replace(bind_it(*args, **kwargs), again=again)
+
+    return run
+
+
+@_repeatable
 def bind_kernel(
     source: object,
     *,
@@ -152,6 +176,20 @@ def bind_kernel(
         model = _model(chosen.models[0], chosen)
         return best(listed, bind_config, lambda ready: model.predict(ready.bound, ()).time_s)
     return bind_config(int(wanted) if wanted is not None else None)
+
+
+def bind_again(ready: BoundKernel, gpu: str | Path | Gpu, options: Options | None = None) -> BoundKernel:
+    """A kernel that is bound already, on another GPU of the same machine code: not compiled or emulated again."""
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
+    if ready.static is not None or arch_of(machine) != ready.kernel.arch:
+        raise UsageError(f"{ready.kernel.name} on {machine.name}: expected emulated machine code of {arch_of(machine)}")
+    again = _bind(ready.kernel, ready.launch, machine, options or Options(), 0.0, ready.source, ready.profile)
+    return replace(again, tools=ready.tools, notes=ready.notes)
+
+
+def analyze_bound(ready: BoundKernel, options: Options | None = None) -> Analysis:
+    """The answer for a kernel that is bound already."""
+    return _answer(ready, options or Options())
 
 
 def analyze_code(kernel: Kernel, *, gpu: str | Path | Gpu = "a100", options: Options | None = None) -> Analysis:
@@ -238,7 +276,13 @@ def _launch(
 
 
 def _bind(
-    kernel: Kernel, stated: Launch | StaticLaunch, gpu: Gpu, options: Options, compile_s: float, source: str
+    kernel: Kernel,
+    stated: Launch | StaticLaunch,
+    gpu: Gpu,
+    options: Options,
+    compile_s: float,
+    source: str,
+    known: Profile | None = None,
 ) -> BoundKernel:
     launch = stated if isinstance(stated, Launch) else stated.launch
     fits = _occupancy(kernel, launch, gpu)
@@ -256,10 +300,10 @@ def _bind(
     else:
         options.on_stage("emulating a sample of blocks")
         place = kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
-        profile = place.profile() or _emulated(place, options)
+        profile = known or place.profile() or _emulated(place, options)
         emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)
     emulated = perf_counter()
-    geometry = _geometry(gpu, fits)
+    geometry = geometry_of(gpu, fits)
     options.on_stage("judging memory accesses")
     workload = build_workload(profile)
     behaviour = place.behaviour(
@@ -268,14 +312,19 @@ def _bind(
         emulate_blocks,
         lambda ask: analyse_memory(profile, geometry, warm_l2=options.warm_l2, emulate_blocks=ask),
     )
-    binding = Binding(clock, policy, fits.blocks_per_sm)
-    if gpu.machine_code is not None:
-        bound = bind_to_table(workload, profile.cfg, behaviour, gpu, binding)
-    else:
-        bound = bind(workload, behaviour, gpu, binding)
+    bound = bind_workload(workload, profile.cfg, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
     judged = perf_counter()
     times = (compile_s, emulated - started, judged - emulated)
     return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times, assumed)
+
+
+def bind_workload(
+    workload: Workload, cfg: ControlFlowGraph, behaviour: MemoryBehaviour, gpu: Gpu, binding: Binding
+) -> BoundWorkload:
+    """A workload with the costs of a GPU, which may be one of the papers."""
+    if gpu.machine_code is not None:
+        return bind_to_table(workload, cfg, behaviour, gpu, binding)
+    return bind(workload, behaviour, gpu, binding)
 
 
 def _emulated(place: Kept, options: Options) -> Profile:
@@ -316,8 +365,22 @@ def _answer(ready: BoundKernel, options: Options) -> Analysis:
     if measured and measured.time_s:
         believed = _model(options.models[0], options)
         comparison = compare_with(emulated, measured, lambda r: believed.predict(r.bound, [r.bound.warps_per_sm]))
+    band = band_of(ready, options, predictions[options.models[0]])
     timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
-    return replace(assemble(ready, options, predictions, timing), measured=comparison)
+    answer = replace(assemble(ready, options, predictions, timing), measured=comparison, band=band)
+    if options.trace is not None:
+        options.on_stage("tracing")
+        trace = trace_execution(ready.kernel, bound, options.trace)
+        answer = replace(answer, trace=trace, notes=(*answer.notes, *trace.notes))
+    if options.detail is not None:
+        from .in_detail import in_detail  # every model, and arrays of events: only where they are asked for
+
+        answer = replace(answer, detail=in_detail(ready, options, predictions, occupancies))
+    if options.advise is None:
+        return answer
+    options.on_stage("asking what each fix is worth")
+    answer = options.advise(ready, answer, options)
+    return replace(answer, timing=replace(timing, simulate_s=perf_counter() - started))
 
 
 def _model(name: str, options: Options) -> Model:
@@ -340,7 +403,8 @@ def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
 
 
-def _geometry(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+    """The sizes of a GPU's memories for a launch with this occupancy."""
     if (code := gpu.machine_code) is not None:
         return MemoryGeometry(
             sector_bytes=code.transaction_bytes,
@@ -400,8 +464,12 @@ __all__ = [
     "BoundKernel",
     "Options",
     "analyze",
+    "analyze_bound",
     "analyze_code",
     "analyze_launches",
+    "bind_again",
     "bind_kernel",
+    "bind_workload",
     "curve_occupancies",
+    "geometry_of",
 ]

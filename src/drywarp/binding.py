@@ -16,6 +16,7 @@ from .kernel.classes import is_barrier
 from .kernel.instruction import Instruction
 from .kernel.operand import Address, Register
 from .kernel.profile import SPACE_SHARED
+from .kernel.register_reads import register_reads
 from .memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .workload import Node, Path, Workload
 
@@ -66,6 +67,7 @@ def on_gpu(
         notes=notes,
         parameters=model_parameters(gpu, binding.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
+        read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
     )
 
 
@@ -77,6 +79,7 @@ class _Costs:
     ) -> None:
         self.instructions = workload.kernel.instructions
         self.memory, self.gpu, self.index = memory, gpu, index
+        self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
         self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
@@ -125,7 +128,18 @@ class _Costs:
             conflict_ticks=_conflict(behaviour, cost.lambda_),
             sync=node.sync,
             after=node.after,
+            register_ticks=self._register_ticks(node.instruction),
+            stays=is_amd(instruction.opcode) or instruction.control.yield_hint,
         )
+
+    def _register_ticks(self, index: int) -> tuple[int, int]:
+        """What an instruction of fixed latency takes of the register file's banks; those of others give way to it."""
+        control = self.instructions[index].control
+        variable = control.write_barrier is not None or control.read_barrier is not None
+        if not self.reads or variable or self.gpu.classes[self.instructions[index].class_].subsystem not in _FIXED:
+            return 0, 0
+        even, odd = self.reads[index]
+        return to_ticks(even), to_ticks(odd)
 
     def _warp_group(self, instruction: Instruction) -> tuple[float, tuple[Level, ...]]:
         """Cycles of a partition's tensor core for a warp's part of a warp-group product, and what it visits.
@@ -148,9 +162,10 @@ class _Costs:
         return busy, (Level(self.index["async_shared"], fetch, fetch), Level(tensor, product, product))
 
     def _stall(self, node: Node, cost: ClassCost) -> float:
-        """Cycles until the warp's next instruction; after an AMD GPU's branch that is taken, Λ."""
-        slots = node.stall * self.gpu.scheduler.slot_cycles
-        return max(slots, cost.latency or 0.0) if node.taken else slots
+        """Cycles until the warp's next instruction; after a branch that is taken, Λ or what the scheduler says."""
+        scheduler = self.gpu.scheduler
+        slots = node.stall * scheduler.slot_cycles
+        return max(slots, scheduler.taken_cycles or cost.latency or 0.0) if node.taken else slots
 
     def _tensor(self, instruction: Instruction, usual: float) -> float:
         """λ of a matrix instruction from its shape and input type; the class's λ where unknown."""
@@ -177,9 +192,11 @@ class MemoryCosts:
         # SMs that work in the partial last wave; all of them where the grid divides evenly.
         self.sms, self.tail_sms = sms, blocks % sms or sms
         self.l1_latency = levels.l1.latency
-        self.l2_latency = gpu.cycles(levels.l2.latency_ns, clock_mhz)
-        self.l3_latency = gpu.cycles(levels.l3.latency_ns, clock_mhz) if levels.l3 else 0.0
-        self.dram_latency = gpu.cycles(levels.dram.latency_ns, clock_mhz)
+        # The crossbar and the L2 follow the SM clock, what lies behind them does not.
+        near, far = levels.l2.latency_ns, levels.l3.latency_ns if levels.l3 else 0.0
+        self.l2_latency = gpu.cycles(near)
+        self.l3_latency = self.l2_latency + gpu.cycles(far - near, clock_mhz) if levels.l3 else 0.0
+        self.dram_latency = self.l2_latency + gpu.cycles(levels.dram.latency_ns - near, clock_mhz)
         self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
         gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
         self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
@@ -194,22 +211,24 @@ class MemoryCosts:
         of sectors, each 4 tags, or each pass of the banks that are the L1's data stage too, whichever is
         most. Λ is the mean over where its sectors are found (the
         average memory access time, GPUPerf §3), plus the λ of its own further wavefronts (analysis
-        paper §6.3).
+        paper §6.3). Executions without an active lane take their slot too, so that they do not hide the
+        conflicts of the others.
         """
         levels = self.gpu.memory
         if behaviour is None:
             return slot, levels.shared.latency if shared else self.l1_latency, ()
         # A measured rate may lie a little under the documented wavefront a slot.
         bank_pass = min(slot, levels.shared.banks * levels.shared.bank_bytes / levels.shared.bytes_per_cycle)
+        idle = max(0.0, 1 - behaviour.requests)
         if behaviour.space == SPACE_SHARED:
-            passes = max(1.0, behaviour.units)
+            passes = max(1.0, behaviour.units + idle)
             return max(slot, bank_pass * passes), levels.shared.latency + (passes - 1) * bank_pass, ()
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
-        moved = wavefront * max(1.0, lines, behaviour.lines / levels.l1.tags_per_cycle)
+        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle)
         # The banks are those of shared memory, and a pass takes what it takes there.
-        busy = max(moved, bank_pass * behaviour.passes)
+        busy = max(moved, bank_pass * (behaviour.passes + idle))
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
         beyond = self.l2_latency * (1 - far) + farthest * far
@@ -271,9 +290,11 @@ def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
     """Ticks of the wavefronts beyond one of an access to shared memory."""
     if behaviour is None or behaviour.space != SPACE_SHARED:
         return 0
-    return to_ticks(max(0.0, behaviour.units - 1) * wavefront)
+    return to_ticks(max(0.0, behaviour.units - behaviour.requests) * wavefront)
 
 
+_FIXED = ("alu", "fma", "fp16")
+"""Pipes whose instructions have fixed latencies."""
 _ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")
 """Kinds of access that are done when memory has accepted them."""
 _GROUP_TYPES = {"HGMMA": "fp16", "QGMMA": "fp8", "IGMMA": "int8"}

@@ -69,6 +69,10 @@ class BoundNode:
     `after` is a slot, not before that is ready) and SYNC_AWAITS (once it has issued, the warp goes on when the
     phase is complete, and Λ later).
 
+    `register_ticks` is how long its operands take the even and the odd bank of the register file: it is held up where
+    a bank is not done with them `BoundWorkload.read_window_ticks` after its issue, and so are all behind it. `stays`
+    says whether a greedy policy may stay with the warp behind it.
+
     What only analytical models read: `transactions` that one warp's access to memory splits into (0: not
     an access, or not known), and `conflict_ticks`, the part of λ that shared-memory bank conflicts add.
     """
@@ -90,6 +94,8 @@ class BoundNode:
     conflict_ticks: int = 0
     sync: int = 0
     after: int = -1
+    register_ticks: tuple[int, int] = (0, 0)
+    stays: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +182,9 @@ class BoundWorkload:
     `in_order` says whether a warp issues in program order. `blocks` is the whole grid, `sm_count` the
     SMs that share it, `blocks_per_sm` what fits on one SM at once in this launch (`max_blocks_per_sm`
     the most that any occupancy may reach: warp slots over warps per block, and the block limit).
-    `launch_ticks` is Λ_launch. `clock_hz` turns cycles into seconds. `runs` above 0 is for abstract
-    workloads: at every occupancy each SM runs that many times its concurrent warps (1: nothing
-    replaces them), and `blocks` does not count.
+    `launch_ticks` is Λ_launch; `read_window_ticks` is the time within which an instruction reads its registers.
+    `clock_hz` turns cycles into seconds. `runs` above 0 is for abstract workloads: at every occupancy each SM
+    runs that many times its concurrent warps (1: nothing replaces them), and `blocks` does not count.
 
     What only analytical models read: `kinds` maps a class to what the papers call it, where its name does
     not tell (``memory``, ``sfu``, ``shared``, ``barrier``, ``fp``, ``computation``; see `models.inputs`);
@@ -207,6 +213,7 @@ class BoundWorkload:
     parameters: Mapping[str, float] = field(default_factory=dict, hash=False)
     producers: tuple[tuple[int, ...], ...] = ()
     data_bytes: float | None = None
+    read_window_ticks: int = 0
 
     @property
     def synchronises(self) -> bool:

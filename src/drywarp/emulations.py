@@ -148,11 +148,17 @@ def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True  # what occurs twice is written twice, whether it is one object or two that are equal
     # An instruction is what the frontend, whose source counts too, reads in these; to pickle all their parts is slow.
-    pickler.dump((replace(kernel, instructions=()), launch, asked))
+    pickler.dump((replace(kernel, instructions=(), arch=_generation(kernel.arch)), launch, asked))
     digest.update(written.getbuffer())
     for i in kernel.instructions:
         digest.update(f"{i.pc}\0{i.text}\0{i.encoding}\0{i.class_}\0{i.source}\n".encode())
     return Kept(digest.hexdigest(), kernel, launch)
+
+
+def _generation(arch: str) -> str:
+    """Of the architecture all that the emulator asks: equal machine code of sm_86 and sm_89 is emulated once."""
+    major = arch.removeprefix("sm_").rstrip("af")[:-1]
+    return "sm_7 and sm_8" if major in ("7", "8") else arch
 
 
 def _buffers(launch: Launch) -> list[Buffer]:

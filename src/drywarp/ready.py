@@ -15,6 +15,7 @@ from .kernel.launch import Launch
 from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .memory.behaviour import MemoryBehaviour
+from .result import Analysis
 from .static import StaticReport
 from .workload import Workload
 
@@ -34,7 +35,12 @@ class Options:
     profile, else emulated. `static` follows the code without running it (docs/static.md): what the launch leaves
     out is assumed; `trips` (turns by loop), `taken` (share by line) and `access` (pattern by line) steer that.
     `full_simulation` simulates every instruction of the share: no jumps over steady states, which change no number,
-    and no extrapolation. `full_emulation` runs long loops to their ends (see `drywarp.long_loops`).
+    and no extrapolation. `trace` keeps what every warp of one SM issued when, as so many events at most
+    (`Analysis.trace`). `full_emulation` runs long loops to their ends (see `drywarp.long_loops`). `advise` adds
+    advice to a finished answer (see `drywarp.advice`), with `advice` all of it, compiled again where need be, and
+    predicted on `other_gpus`.
+    `detail` asks for what a report shows beyond the figures (`drywarp.detail`), with so many events of the execution
+    profile.
     """
 
     clock_mhz: float | None = None
@@ -55,6 +61,11 @@ class Options:
     full_simulation: bool = False
     full_emulation: bool = False
     confidence: float | None = None
+    trace: int | None = None
+    advise: Callable[[BoundKernel, Analysis, Options], Analysis] | None = None
+    advice: bool = False
+    other_gpus: Sequence[str] = ()
+    detail: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,7 @@ class BoundKernel:
     `source` is the source text where it lies in no file; the times are seconds of wall time. `static` is
     what was assumed where nothing was emulated, `measured` what a profile says of this launch, where one was given.
     `notes` say what was decided before any model was asked; `tools` are versions of compilers besides drywarp's own.
+    `again` binds the same kernel anew, with other values for some arguments of `api.bind_kernel`, and more `includes`.
     """
 
     kernel: Kernel
@@ -82,3 +94,4 @@ class BoundKernel:
     measured: MeasuredKernel | None = None
     notes: tuple[str, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
+    again: Callable[..., BoundKernel] | None = None

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .detail import Detail
+from .execution_trace import ExecutionTrace
+from .finding import Advice, Finding
 from .kernel.kernel import Resources
 from .kernel.launch import Dim3
 from .kernel.sampling import Sampling
 from .models.base import CurvePoint, Prediction
+from .notebook import frame, summary_html
 from .pipeline.occupancy import OccupancyTrace
 from .static.report import StaticReport, static_dict
 
@@ -101,13 +105,42 @@ class MeasuredComparison:
     place: str
 
 
+@dataclass(frozen=True, slots=True)
+class BandPart:
+    """One thing that the time is uncertain by: it may be `low` (at most 1) to `high` (at least 1) times as long."""
+
+    name: str
+    low: float
+    high: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Between which times, in seconds, the truth lies with probability `level` (docs/accuracy.md).
+
+    `low_s` and `high_s` hold whatever clock within `clock_hz` the GPU runs at (None: the clock was given); the two
+    with `at_clock` hold at the analysis's own clock. `parts` stand widest first.
+    """
+
+    level: float
+    low_s: float
+    high_s: float
+    low_at_clock_s: float
+    high_at_clock_s: float
+    clock_hz: tuple[float, float] | None
+    parts: tuple[BandPart, ...]
+
+
 @dataclass(frozen=True)
 class Analysis:
     """The answer for one kernel, launch and GPU.
 
     `predictions` maps model name to its prediction; `model` is the one that is believed. `time_s` is
-    the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says. `static` is
-    what was assumed where nothing was emulated, else None.
+    the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says, and `band` how far
+    the truth may be from it. `static` is what was assumed where nothing was emulated, else None. `findings` are what
+    costs time, most gain first; `advice` is what was asked for beyond that. `trace`, on request, is who issued what
+    when (docs/trace.md), and `detail` what a report shows beyond all that; both are no part of `to_dict()`.
     """
 
     kernel: str
@@ -140,6 +173,11 @@ class Analysis:
     sampling: Sampling | None = None
     measured: MeasuredComparison | None = None
     static: StaticReport | None = None
+    trace: ExecutionTrace | None = None
+    band: Band | None = None
+    findings: tuple[Finding, ...] = ()
+    advice: Advice | None = None
+    detail: Detail | None = None
 
     @property
     def prediction(self) -> Prediction:
@@ -160,6 +198,17 @@ class Analysis:
     def verdict(self) -> str:
         """What limits the kernel, and by how much, in one sentence."""
         return verdict(self.prediction)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the answer: compact, and without scripts."""
+        return summary_html(self.to_dict(), self.verdict)
+
+    def to_pandas(self, table: str = "lines") -> Any:
+        """A table of the answer as a pandas DataFrame: `lines`, `curve`, `stalls`, `utilization` or `models`.
+
+        Its columns are the keys of the JSON object. Raises UsageError for another name, or without pandas.
+        """
+        return frame(self.to_dict(), table)
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""
@@ -224,6 +273,7 @@ class Analysis:
                 "utilization": dict(believed.utilization),
                 "cycles_if_only_limit": dict(believed.headroom),
             },
+            **({"band": _band(self.band)} if self.band else {}),
             "models": {
                 name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
                 for name, p in self.predictions.items()
@@ -234,6 +284,8 @@ class Analysis:
                 {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
                 for c in self.lines
             ],
+            "findings": [finding.to_dict(self.source_file) for finding in self.findings],
+            **({"advice": self.advice.to_dict()} if self.advice else {}),
             **({"measured": _measured(self.measured)} if self.measured else {}),
             **({"occupancy_trace": _trace(believed.occupancy_trace)} if believed.occupancy_trace else {}),
             **({"static": static_dict(self.static)} if self.static else {}),
@@ -287,6 +339,17 @@ def _measured(found: MeasuredComparison) -> dict[str, Any]:
         "predicted_over_measured": found.ratio,
         "terms": [{"name": t.name, "factor": t.factor, "reason": t.reason} for t in found.terms],
         "place": found.place,
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    return {
+        "level": band.level,
+        "low_s": band.low_s,
+        "high_s": band.high_s,
+        "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
+        "clock_hz": None if band.clock_hz is None else list(band.clock_hz),
+        "parts": [{"name": p.name, "low": p.low, "high": p.high, "reason": p.reason} for p in band.parts],
     }
 
 

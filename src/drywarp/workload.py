@@ -45,8 +45,8 @@ class Node:
 
     `waits` are the slots that must be ready; `sets` the slot of its result, `sets_read` that of its
     operands having been read (-1: none). `stall` is the compiler's distance to the next instruction,
-    in issue slots of the warp. `taken` marks an AMD GPU's branch that mostly goes elsewhere than to the next
-    instruction; the others' stall counts say what a branch costs. `sync` and `after` are as in `BoundNode`.
+    in issue slots of the warp. `taken` marks a branch that mostly goes elsewhere than to the next instruction. `sync`
+    and `after` are as in `BoundNode`.
     """
 
     instruction: int
@@ -186,6 +186,7 @@ def _path(
     tree = fold(blocks.tolist(), cfg)
     counted = dependences(instructions, cfg, blocks.tolist()) if counts_accesses(instructions) else None
     order = sorted(set(blocks.tolist()))
+    leaves = _leaves(blocks)
     node_index: dict[int, int] = {}
     nodes: list[Node] = []
     node_lanes: list[float] = []
@@ -199,7 +200,10 @@ def _path(
             else:
                 if (index, sync) not in plain:
                     plain[index, sync] = node_of(instructions, index, sync)
-                nodes.append(plain[index, sync])
+                made = plain[index, sync]
+                last = index == cfg.blocks[block].end - 1
+                leaving = last and block in leaves and instructions[index].class_ == "branch"
+                nodes.append(replace(made, taken=True) if leaving else made)
             node_lanes.append(mean)
     spans = {
         block: tuple(node_index[i] for i in range(cfg.blocks[block].start, cfg.blocks[block].end)) for block in order
@@ -207,6 +211,14 @@ def _path(
     if counted is not None:
         return Path(tuple(nodes), _items(tree, spans), tuple(node_lanes), counted.slots)
     return _with_counted_waits(instructions, Path(tuple(nodes), _items(tree, spans), tuple(node_lanes)))
+
+
+def _leaves(blocks: npt.NDArray[np.int32]) -> frozenset[int]:
+    """Basic blocks that are mostly followed by another one than the next of the code."""
+    before, after = blocks[:-1], blocks[1:]
+    length = int(blocks.max()) + 1 if len(blocks) else 0
+    away = np.bincount(before[after != before + 1], minlength=length)
+    return frozenset(np.flatnonzero(2 * away > np.bincount(before, minlength=length)).tolist())
 
 
 def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:

@@ -135,7 +135,7 @@ def test_a100_pcie(a100: Gpu) -> None:
     assert a100.bytes_per_cycle(5380) == pytest.approx(memory.l2.bytes_per_cycle, rel=1e-3)
     assert (memory.l1.latency, memory.shared.latency) == (33, 23)
     assert a100.classes["fp16"].subsystem == "fp16"
-    assert a100.scheduler.policy == "loose_round_robin"
+    assert a100.scheduler.policy == "greedy_then_round_robin"
     assert a100.scheduler.in_order
 
 

@@ -164,8 +164,8 @@ BAD: list[tuple[str, str, str]] = [
     (f"[classes.shuffle]\nlambda = {{ value = 0.2, {FROM} }}", "7",
      "classes.shuffle.lambda: expected at least 0.25 cycles, the issue limit of an SM, got 0.2"),
     (f'[scheduler]\npolicy = {{ value = "fair", {FROM} }}', "7",
-     "scheduler.policy: expected one of greedy_then_oldest, greedy_then_youngest, loose_round_robin, oldest_first,"
-     " got 'fair'"),
+     "scheduler.policy: expected one of greedy_then_oldest, greedy_then_round_robin, greedy_then_youngest, "
+     "loose_round_robin, oldest_first, got 'fair'"),
     (f"[memory.dram]\nread_gbs = {{ value = 9000, {FROM} }}", "7",
      "memory.dram.read_gbs: expected at most peak_gbs = 1555, got 9000"),
     (f"[memory.l2]\nfar_latency_ns = {{ value = 9, {FROM} }}", "7",

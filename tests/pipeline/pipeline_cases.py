@@ -51,6 +51,7 @@ def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
         max_blocks_per_sm=4,
         sm_count=r.randint(1, 3),
         clock_hz=1e9,
+        read_window_ticks=r.choice((3, 3, 4)),
     )
 
 
@@ -149,6 +150,8 @@ def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool
                 barrier=barrier,
                 async_result=not barrier and r.random() < 0.2,
                 levels=levels,
+                stays=r.random() < 0.6,
+                register_ticks=r.choice(((0, 0), (0, 0), (1, 0), (2, 1), (0, 3), (2, 2))),
             )
         )
     return BoundPath(tuple(nodes), random_program(r, len(nodes), 0), slots)

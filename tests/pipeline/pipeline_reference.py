@@ -62,6 +62,10 @@ class Reference:
         self.signalled: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         """By block and phase when its signals come."""
         self.partition_last: dict[int, tuple[int, Warp]] = {}
+        self.valve: dict[int, int] = {}
+        """Until when a partition issues nothing."""
+        self.banks: dict[tuple[int, int], int] = {}
+        """By partition and bank of the register file, until when that is taken."""
         self.served_at: dict[int, int] = {}
         self.rows: list[list[int]] = []
         self.taken: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
@@ -193,7 +197,7 @@ class Reference:
 
     def _machine_ready(self, warp: Warp, position: int, tick: int) -> bool:
         node, partition = warp.node(position), warp.slot % self.w.partitions
-        if partition in self.partition_last and tick < self.partition_last[partition][0] + self.w.issue_ticks:
+        if tick < self.valve.get(partition, 0):
             return False
         return self._takes(self._resource(node.subsystem, partition), tick)
 
@@ -229,13 +233,13 @@ class Reference:
     def _pick(self, partition: int, feasible: list[tuple[Warp, int]]) -> tuple[Warp, int]:
         last = self.partition_last.get(partition)
         policy = self.w.policy
-        if policy == "loose_round_robin":
-            later = [pick for pick in feasible if last is not None and pick[0].slot > last[1].slot]
-            return min(later or feasible, key=lambda pick: pick[0].slot)
         if policy.startswith("greedy"):
             for pick in feasible:
-                if last is not None and pick[0] is last[1]:
+                if last is not None and pick[0] is last[1] and pick[0].node(pick[0].last).stays:
                     return pick
+        if policy.endswith("round_robin"):
+            later = [pick for pick in feasible if last is not None and pick[0].slot > last[1].slot]
+            return min(later or feasible, key=lambda pick: pick[0].slot)
         choose = max if policy.endswith("youngest") else min
         return choose(feasible, key=lambda pick: pick[0].order)
 
@@ -263,6 +267,7 @@ class Reference:
         self.holders.setdefault(resource, []).append(completion)
         self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)
+        self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks
         if self.w.subsystems[node.subsystem].scope != "partition":
             self.served_at[partition] = tick
         if node.barrier:
@@ -272,6 +277,24 @@ class Reference:
         if node.sync:
             self._meet(warp, position, tick, completion)
         self.rows.append([warp.slot, warp.block, warp.program[position], position, tick])
+
+    def _read(self, node: BoundNode, partition: int, tick: int) -> int:
+        """When the instruction has what it reads of the register file for certain: not before all fits its window."""
+        begins = tick
+        while True:
+            ends = [
+                max(begins, self.banks.get((partition, bank), 0)) + ticks if ticks else begins
+                for bank, ticks in enumerate(node.register_ticks)
+            ]
+            if all(
+                end <= begins + self.w.read_window_ticks for end, n in zip(ends, node.register_ticks, strict=True) if n
+            ):
+                break
+            begins += 1
+        for bank, ticks in enumerate(node.register_ticks):
+            if ticks:
+                self.banks[partition, bank] = ends[bank]
+        return begins
 
     def _meet(self, warp: Warp, position: int, tick: int, completion: int) -> None:
         """Signal phases, and come to await one."""

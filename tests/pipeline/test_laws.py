@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, example, instruction_mix, node, workload
 
-from drywarp.bound import BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
+from drywarp.bound import TICKS_PER_CYCLE, BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
 from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
@@ -213,3 +213,27 @@ def test_contradictions_are_refused() -> None:
         run(replace(work, paths=(replace(work.paths[0], slots=0),)), 1)
     with pytest.raises(UsageError, match="shorten the loops"):
         run(replace(work, paths=(chain(10_000_000, 1, 1),), in_order=False), 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("reads", "cycles"),
+    [
+        (((1, 1),), 1.0),
+        (((2, 1),), 2.0),  # the even bank gives one register a cycle
+        (((3, 0),), 3.0),
+        (((2, 1), (1, 2)), 1.5),  # what one leaves of a bank's time the other takes
+        (((3, 0), (0, 3)), 1.5),
+        (((2, 0), (0, 0), (0, 0)), 1.0),
+    ],
+)
+def test_banks_of_the_register_file(reads: tuple[tuple[int, int], ...], cycles: float, policy: str) -> None:
+    """Huerta et al. 2025, §5.3: a bank gives a register a cycle, and operands are read within three cycles."""
+    nodes = tuple(
+        replace(node(COMP, 0, 0), register_ticks=(even * TICKS_PER_CYCLE, odd * TICKS_PER_CYCLE)) for even, odd in reads
+    )
+    turns = 600 // len(nodes)
+    path = BoundPath(nodes, (Repeat(turns, tuple(range(len(nodes)))),), 1)
+    work = replace(workload(path, issue_limit=1, policy=policy), read_window_ticks=3 * TICKS_PER_CYCLE)
+    result = run(work, 1)
+    assert result.cycles == pytest.approx(turns * len(nodes) * cycles, abs=6)

@@ -38,6 +38,10 @@ def answer(example: str, gpu: str) -> drywarp.Analysis:
         versions={"drywarp": "0"},
         source_file=file,
         lines=tuple(replace(cost, file=file) for cost in result.lines),
+        findings=tuple(
+            replace(found, places=tuple(replace(place, file=file) for place in found.places))
+            for found in result.findings
+        ),
     )
 
 

@@ -16,7 +16,8 @@ from .progress import stages
 from .values import check_positive, pairs, parse_blocks, parse_occupancies, parse_shares, parse_trips, read_stdin
 
 if TYPE_CHECKING:
-    from ..result import LaunchSeries
+    from ..api import Options
+    from ..result import Analysis, LaunchSeries
 
 
 def add_to(app: typer.Typer) -> None:
@@ -79,11 +80,32 @@ def command(
     lane_steps: Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")] = 2e9,
     profile: take.ProfileFile = None,
     memory: take.Mapper = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(help="Write what every warp of an SM issues when, for Perfetto; .gz compresses.", metavar="FILE"),
+    ] = None,
+    trace_events: Annotated[
+        int | None, typer.Option(help="Events of --trace at most (500,000).", metavar="N", min=1000)
+    ] = None,
+    advice: Annotated[
+        bool,
+        typer.Option("--advice", help="Every what-if, and what compiling again gives: registers, blocks, unrolling."),
+    ] = False,
+    other_gpu: Annotated[
+        list[str] | None, typer.Option("--other-gpu", help="--advice: predict on this GPU as well.", metavar="NAME")
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Write a report to look into: one file that opens offline.", metavar="FILE")
+    ] = None,
+    events: Annotated[
+        int, typer.Option(help="--html: instructions of the execution profile, 0 for none.", min=0)
+    ] = 100_000,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Predict a kernel's time, occupancy curve and limiter."""
     # Imported here: --help and usage errors should not wait for NumPy.
-    from ..api import Options, analyze, analyze_launches
+    from ..advice import analyze, analyze_launches
+    from ..api import Options
     from ..emulator import Limits
     from ..static_api import always_static
 
@@ -102,12 +124,17 @@ def command(
         memory=memory,
         full_simulation=full_simulation,
         full_emulation=full_emulation,
+        advice=advice,
+        other_gpus=tuple(other_gpu or ()),
         limits=Limits(seconds=seconds, lane_steps=int(lane_steps)),
         static=static,
         trips=parse_trips(trip),
         taken=parse_shares(taken),
         access=pairs(access, "--access"),
+        detail=events if html else None,
     )
+    if html and (launches or list_loops):
+        raise UsageError("--html shows one launch: it goes with neither --launches nor --list-loops")
     if not static and (trip or taken or access or list_loops) and not always_static(gpu):
         raise UsageError("--trip, --taken, --access and --list-loops are for --static")
     source = read_stdin() if kernel == "-" else Path(kernel)
@@ -115,6 +142,12 @@ def command(
     if list_loops:
         _print_loops(source, gpu, entry, macros, include or (), std, json)
         return
+    if trace is None and trace_events is not None:
+        raise UsageError("--trace-events is for --trace FILE")
+    if trace is not None:
+        if launches:
+            raise UsageError("--trace is for one launch: it goes without --launches")
+        chosen = _with_trace(chosen, trace, trace_events)
     if launches:
         if grid or block or arg or const or config or shared is not None:
             raise UsageError("--launches takes the place of --grid, --block, --arg, --const, --shared and --config")
@@ -147,6 +180,13 @@ def command(
             config=config,
             options=replace(chosen, on_stage=on_stage),
         )
+    written = 0
+    if trace is not None:
+        from ..report.trace import write_trace
+
+        written = write_trace(result, trace)
+    if html:
+        _write_html(result, Path(html))
     if json:
         from ..report.json_text import json_text
 
@@ -156,7 +196,31 @@ def command(
 
         from ..report.terminal import print_analysis
 
-        print_analysis(result, Console(highlight=False))
+        console = Console(highlight=False)
+        print_analysis(result, console)
+        if trace is not None:
+            console.print(
+                f"{written:,} events in {trace}: open it at https://ui.perfetto.dev", markup=False, soft_wrap=True
+            )
+
+
+def _with_trace(chosen: Options, trace: str, events: int | None) -> Options:
+    """The options with a trace; where its file cannot be, that is said before anything takes time."""
+    from ..execution_trace import DEFAULT_EVENTS
+
+    place = Path(trace)
+    if place.is_dir() or not place.parent.is_dir():
+        raise UsageError(f"--trace {trace}: expected the name of a file in a folder that exists")
+    return replace(chosen, trace=events or DEFAULT_EVENTS)
+
+
+def _write_html(result: Analysis, path: Path) -> None:
+    from ..report.html import html_page
+
+    try:
+        path.write_text(html_page(result), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--html {path}: cannot be written ({error.strerror})") from None
 
 
 def _print_loops(

@@ -15,7 +15,24 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
-from . import analyze, cache, corpus, counts, cusp, doctor, gpus, import_ncu, models, reproduce, validate, workloads
+from . import (
+    analyze,
+    cache,
+    compare,
+    corpus,
+    counts,
+    cusp,
+    doctor,
+    explain,
+    gpus,
+    import_ncu,
+    models,
+    rank,
+    reproduce,
+    serve,
+    validate,
+    workloads,
+)
 
 app = typer.Typer(
     name="drywarp",
@@ -33,8 +50,12 @@ import_ncu.add_to(app)
 workloads.add_to(app)
 cusp.add_to(app)
 reproduce.add_to(app)
+explain.add_to(app)
 corpus.add_to(app)
 validate.add_to(app)
+compare.add_to(app)
+rank.add_to(app)
+serve.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -45,5 +45,17 @@ Mapper = Annotated[
     typer.Option(help="How accesses are judged: emulated (each its own) or averaged (the mean one of its space)."),
 ]
 Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")]
+Confidence = Annotated[
+    float | None,
+    typer.Option(help="Sample blocks that differ until the 95 % interval is ± this fraction; 0 for all blocks."),
+]
+Static = Annotated[
+    bool, typer.Option("--static", help="Follow the code without running it; what is not given is assumed.")
+]
+FullSimulation = Annotated[
+    bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
+]
+FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Run long loops to their ends, turn by turn.")]
+LaneSteps = Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")]
 Seconds = Annotated[float, typer.Option(help="Time limit of the emulation.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]

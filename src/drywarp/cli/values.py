@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import UsageError
 
@@ -35,6 +35,51 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
             raise UsageError(f"{option} {text!r}: {name} is given twice")
         pairs[name] = value
     return pairs
+
+
+def parse_percent(text: str | None, option: str) -> float | None:
+    """`5%` as the fraction 0.05; the sign is needed, so that 0.05 and 5 are not taken for one another."""
+    if text is None:
+        return None
+    try:
+        value = float(text.removesuffix("%")) if text.endswith("%") else math.nan
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(f"{option} {text!r}: expected a percentage such as 5%")
+    return value / 100
+
+
+def numbers_by_name(texts: list[str] | None, option: str) -> dict[str, float]:
+    """`a100=1.2` of a repeated option."""
+    found = {}
+    for name, value in pairs(texts, option).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"{option} {name}={value}: expected a number, as in a100=1.2") from None
+    return found
+
+
+def launch_values(text: str | None, option: str) -> dict[str, Any]:
+    """What stands in a launch comment (`--grid 64 -D TILE=16`) as what the API takes of a launch."""
+    if text is None:
+        return {}
+    from ..frontends.comment import launch_options
+
+    said = launch_options(text, option)
+    values: dict[str, Any] = {
+        "entry": said.entry,
+        "grid": said.grid,
+        "block": said.block,
+        "shared": None if said.shared is None else int(said.shared),
+        "std": said.std,
+        "config": said.config,
+        "args": said.arguments,
+        "constants": said.constants,
+        "defines": said.defines,
+    }
+    return {key: value for key, value in values.items() if value not in (None, {})}
 
 
 def parse_trips(texts: list[str] | None) -> dict[str, int]:

@@ -46,16 +46,22 @@ def launch_comment(text: str, origin: str) -> LaunchComment:
     comment = LaunchComment()
     for number, line in enumerate(text.splitlines(), 1):
         if match := _LINE.match(line):
-            place = f"{origin}:{number}"
-            try:
-                words = shlex.split(match[1].strip().removesuffix("*/"))
-            except ValueError as error:
-                raise InputFileError(f"{place}: launch comment: {error}") from None
-            _take(comment, words, place)
+            _take(comment, match[1].strip().removesuffix("*/"), f"{origin}:{number}: launch comment")
     return comment
 
 
-def _take(comment: LaunchComment, words: list[str], place: str) -> None:
+def launch_options(text: str, origin: str) -> LaunchComment:
+    """What stands in a launch comment, given by itself. Raises InputFileError naming `origin`."""
+    comment = LaunchComment()
+    _take(comment, text, origin)
+    return comment
+
+
+def _take(comment: LaunchComment, text: str, place: str) -> None:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputFileError(f"{place}: {error}") from None
     known = ", ".join([*_SINGLE, *_REPEATED])
     at = 0
     while at < len(words):
@@ -63,21 +69,21 @@ def _take(comment: LaunchComment, words: list[str], place: str) -> None:
         if option.startswith("-D") and len(option) > 2:
             option, value = "-D", words[at][2:]
         if option not in _SINGLE and option not in _REPEATED:
-            raise InputFileError(f"{place}: launch comment: unknown option {option!r}; expected {known}")
+            raise InputFileError(f"{place}: unknown option {option!r}; expected {known}")
         if not value and not words[at].endswith("="):
             at += 1
             if at >= len(words):
-                raise InputFileError(f"{place}: launch comment: {option} needs a value")
+                raise InputFileError(f"{place}: {option} needs a value")
             value = words[at]
         if not value:
-            raise InputFileError(f"{place}: launch comment: {option} needs a value")
+            raise InputFileError(f"{place}: {option} needs a value")
         if option == "--shared" and not value.isdecimal():
-            raise InputFileError(f"{place}: launch comment: --shared {value!r}: expected a number of bytes")
+            raise InputFileError(f"{place}: --shared {value!r}: expected a number of bytes")
         if option in _SINGLE:
             setattr(comment, _SINGLE[option], value)
         else:
             name, equals, text = value.partition("=")
             if not equals and option != "-D":
-                raise InputFileError(f"{place}: launch comment: {option} {value!r}: expected name=value")
+                raise InputFileError(f"{place}: {option} {value!r}: expected name=value")
             getattr(comment, _REPEATED[option])[name] = text
         at += 1

@@ -100,6 +100,11 @@ def check_device(device: Device, error: ErrorAt) -> None:
             "device.boost_clock_mhz",
             f"expected at least base_clock_mhz = {device.base_clock_mhz:g}, got {device.boost_clock_mhz:g}",
         )
+    if device.max_clock_mhz is not None and device.max_clock_mhz < device.boost_clock_mhz:
+        raise error(
+            "device.max_clock_mhz",
+            f"expected at least boost_clock_mhz = {device.boost_clock_mhz:g}, got {device.max_clock_mhz:g}",
+        )
 
 
 def check_memory(memory: Memory, error: ErrorAt) -> None:

@@ -28,6 +28,7 @@ BytesPerCycle = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "B/cycle"})]
 Size = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "bytes"})]
 IssueRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "warp instructions/cycle"})]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1, extra={"unit": ""})]
+Watts = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "W"})]
 FmaRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "FMA/cycle"})]
 
 
@@ -36,19 +37,27 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Device(_Section, frozen=True):
-    """`[device]`: what the product has. `block_launch_latency` is Λ_launch: from a block's end to its successor."""
+    """`[device]`: what the product has. `block_launch_latency` is Λ_launch: from a block's end to its successor.
+
+    `tdp_w` is the board's thermal design power, None where no source is known.
+    `max_clock_mhz` is the highest clock that it reaches by itself; None: the boost clock.
+    """
 
     sm_count: Count
     base_clock_mhz: Megahertz
     boost_clock_mhz: Megahertz
     block_launch_latency: Cycles
+    tdp_w: Watts | None = None
+    max_clock_mhz: Megahertz | None = None
 
 
 class Scheduler(_Section, frozen=True):
     """`[scheduler]`: `issue_per_cycle` is the issue limit of one partition; None means that there is no valve.
 
     `slot_cycles` is how long a warp waits at least between two of its instructions: 1, or 4 where the
-    partitions take turns to issue. Stall counts are in these slots.
+    partitions take turns to issue. Stall counts are in these slots. `read_cycles` is the time within which an
+    instruction of fixed latency reads its registers, of each of two banks one a cycle; None: as many as it likes.
+    `taken_cycles` is how long a warp waits at least behind a branch that it takes.
     """
 
     partitions: Count
@@ -56,6 +65,8 @@ class Scheduler(_Section, frozen=True):
     in_order: bool
     issue_per_cycle: IssueRate | None = None
     slot_cycles: Cycles = 1.0
+    read_cycles: Cycles | None = None
+    taken_cycles: Cycles | None = None
 
 
 class Subsystem(_Section, frozen=True):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-Policy = Literal["loose_round_robin", "greedy_then_oldest", "greedy_then_youngest", "oldest_first"]
+Policy = Literal[
+    "loose_round_robin", "greedy_then_round_robin", "greedy_then_oldest", "greedy_then_youngest", "oldest_first"
+]
 Scope = Literal["partition", "sm"]
 
 MEMORY_CLASSES = frozenset(

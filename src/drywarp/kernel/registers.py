@@ -62,6 +62,13 @@ def accessed(instruction: Instruction) -> Accessed:
     return Accessed(frozenset(reads), frozenset(writes))
 
 
+def operand_registers(instruction: Instruction) -> Iterator[tuple[Register, int]]:
+    """Source operands that are registers of a thread, in order, and how many consecutive ones each takes."""
+    for position, operand in enumerate(_split(instruction)[1]):
+        if isinstance(operand, Register) and not operand.uniform:
+            yield operand, _source_width(instruction, operand, position)
+
+
 def written(instruction: Instruction) -> frozenset[Place]:
     """The places that one instruction writes: those of `accessed`, quicker."""
     opcode = instruction.opcode

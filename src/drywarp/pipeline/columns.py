@@ -19,7 +19,10 @@ RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)
 READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASON, BUSY_REASON = range(8, 16)
 # What it does to phases (`phases.py`).
 SYNC, AFTER_SLOT, AWAIT_REASON = range(16, 19)
-NODE_COLUMNS = 19
+# What it takes of the register file's two banks, within what time it has to get that, and whether a greedy policy may
+# stay with its warp.
+READS_EVEN, READS_ODD, READ_WINDOW, STAYS = range(19, 23)
+NODE_COLUMNS = 23
 
 # A phase of a block's barriers: signals that are missing, and when the latest of those so far came.
 MISSING, COMPLETE_AT = range(2)
@@ -63,9 +66,10 @@ NODES = 18
 DATAFLOW_COLUMNS = 19
 
 # A partition: its next issue (a lower bound where STALE is set) and the warp that makes it, when the valve opens,
-# the warp slot that issued last, the warp that a greedy policy favours, and in dataflow the node that issues next.
-NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED = range(8)
-PARTITION_COLUMNS = 8
+# the warp slot that issued last, the warp that a greedy policy favours, and in dataflow the node that issues next, when
+# a subsystem of all partitions last served it, and until when the register file's banks are taken.
+NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED, EVEN_FREE, ODD_FREE = range(10)
+PARTITION_COLUMNS = 10
 
 # A busy spell of a subsystem: when it began, and how long the subsystem was busy before it.
 SPELL_START, SPELL_BEFORE = range(2)

@@ -37,6 +37,7 @@ from .columns import (
     LEADER,
     LEADING,
     LEFT,
+    LIMIT,
     LOW,
     NEVER,
     NEXT,
@@ -61,6 +62,8 @@ from .columns import (
     SPELL_START,
     STALE,
     STALL,
+    STAYS,
+    STOPPED,
     TOLD,
     TOTAL,
     VALVE,
@@ -70,7 +73,7 @@ from .columns import (
 )
 from .compiled import loop, step
 from .observe_dataflow import observe
-from .steps import end_block, end_warp, forget_changes, issued_in, occupy, start_block, take_room
+from .steps import end_block, end_warp, forget_changes, issued_in, occupy, read_registers, start_block, take_room
 
 
 @step
@@ -208,6 +211,9 @@ def run_dataflow(
     leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
     look_at = -1
     while True:
+        if record and issued >= clock[LIMIT]:  # there is no room to write down more issues
+            clock[ISSUED] = issued
+            return STOPPED
         tick = NEVER
         for q in range(partitions):
             tick = min(tick, parts[q, NEXT])
@@ -305,7 +311,9 @@ def run_dataflow(
                 if known and changed[listed[v, parts[other, PICKED]] >> NODE_BITS] != 0:
                     parts[other, STALE] = 1
             forget_changes(node, own, q, nodes, levels, changed)
-            issued_in(q, w, tick, issue_ticks, greedy, nodes[node, PER_PARTITION] == 0, parts)
+            held = read_registers(q, node, tick, nodes, parts)
+            stays = greedy and nodes[node, STAYS] != 0
+            issued_in(q, w, tick, issue_ticks + held, stays, nodes[node, PER_PARTITION] == 0, parts)
             if record:
                 row = table[issued]
                 row[0], row[1], row[2], row[3] = w, warps[w, BLOCK], node, d

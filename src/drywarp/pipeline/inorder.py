@@ -40,6 +40,7 @@ from .columns import (
     LEADING,
     LEVEL_FROM,
     LEVEL_TO,
+    LIMIT,
     LOOP_COUNT,
     LOOP_DEPTH,
     LOOP_LEVEL,
@@ -72,6 +73,8 @@ from .columns import (
     SPELL_START,
     STALE,
     STALL,
+    STAYS,
+    STOPPED,
     SYNC,
     TOTAL,
     VALVE,
@@ -84,7 +87,7 @@ from .columns import (
 from .compiled import loop, step
 from .observe_inorder import observe
 from .phases import begin_phases, resume, signal
-from .steps import end_block, end_warp, forget_changes, issued_in, occupy, start_block, take_room
+from .steps import end_block, end_warp, forget_changes, issued_in, occupy, read_registers, start_block, take_room
 
 PRIORITY = (1 << PRIORITY_BITS) - 1
 
@@ -204,6 +207,9 @@ def run_in_order(
     leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
     look_at = -1
     while True:
+        if record and issued >= clock[LIMIT]:  # there is no room to write down more issues
+            clock[ISSUED] = issued
+            return STOPPED
         tick = NEVER
         for q in range(partitions):
             tick = min(tick, parts[q, NEXT])
@@ -285,7 +291,9 @@ def run_in_order(
                     if v >= 0 and changed[resource[other, v // partitions]] != 0:
                         parts[other, STALE] = 1
             forget_changes(node, own, q, nodes, levels, changed)
-            issued_in(q, w, tick, issue_ticks, greedy, nodes[node, PER_PARTITION] == 0, parts)
+            held = read_registers(q, node, tick, nodes, parts)
+            stays = greedy and nodes[node, STAYS] != 0
+            issued_in(q, w, tick, issue_ticks + held, stays, nodes[node, PER_PARTITION] == 0, parts)
             ready[q, w // partitions] = NEVER
             if record:
                 row = table[issued]

@@ -22,6 +22,7 @@ from .columns import (
     COUNT_SEEN,
     DONE_ALL,
     ENDS,
+    EVEN_FREE,
     FULL,
     FULL_END,
     FULL_LEFT,
@@ -36,6 +37,7 @@ from .columns import (
     NOT_BEFORE,
     NOTICED,
     NOW,
+    ODD_FREE,
     PATIENCE,
     ROOM,
     SEQUENCE,
@@ -84,6 +86,12 @@ def describe_machine(
             before += parts[other, SERVED] < parts[q, SERVED]
         words[n + 3] = before
         n += 4
+        if parts[q, EVEN_FREE] + parts[q, ODD_FREE] > 0:  # else no operand was ever read there
+            # None is read before the valve opens.
+            opens = max(now, parts[q, VALVE])
+            words[n] = max(0, parts[q, EVEN_FREE] - opens)
+            words[n + 1] = max(0, parts[q, ODD_FREE] - opens)
+            n += 2
     # No subsystem is asked for anything before some valve opens; only the accounts look at it earlier.
     if accounting:
         soonest = now

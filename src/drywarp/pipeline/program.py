@@ -158,6 +158,9 @@ def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: lis
         node.sync,
         node.after,
         _reasons(node.class_, bool(node.levels))[2],
+        *node.register_ticks,
+        workload.read_window_ticks,
+        int(node.stays),
     ]
 
 

@@ -49,6 +49,12 @@ class Program:
         only.tables = replace(self.tables, block_paths=self.tables.block_paths[[kind]])
         return only
 
+    def under(self, policy: str) -> Program:
+        """The same with another scheduler policy."""
+        other = copy(self)
+        other.workload = replace(self.workload, policy=policy)
+        return other
+
     @cached_property
     def graph(self) -> Graph:
         """The unrolled graphs, for warps that issue out of order."""
@@ -112,7 +118,7 @@ def try_share(
     # The description of a state has no phases.
     steady = None if profile or workload.synchronises else steady
     state = State.fresh(workload, tables, share, total if profile else 0, stalls, cycle, spells, steady)
-    if not Runner(_engine(program, kinds, state), state, kinds, steady).run():
+    if not Runner(engine_of(program, kinds, state), state, kinds, steady).run():
         return None
     issued = int(state.clock[ISSUED]) + state.jumped
     if issued != total and workload.synchronises:
@@ -153,7 +159,8 @@ def _total(ticks: Ticks) -> int:
     return (int((ticks >> 32).sum()) << 32) + int((ticks & 0xFFFFFFFF).sum())
 
 
-def _engine(program: Program, kinds: Ticks, state: State) -> Engine:
+def engine_of(program: Program, kinds: Ticks, state: State) -> Engine:
+    """The compiled loop for this workload, in or out of program order, before its first tick."""
     workload = program.workload
     policy = policy_named(workload.policy)
     if workload.in_order:

@@ -15,6 +15,7 @@ from .columns import (
     CANDIDATE,
     CLOCK_COLUMNS,
     ENDS,
+    EVEN_FREE,
     FULL,
     FULL_END,
     FULL_LEFT,
@@ -26,6 +27,7 @@ from .columns import (
     NEXT,
     NEXT_ROOM,
     NOW,
+    ODD_FREE,
     PARTITION_COLUMNS,
     PRIORITY_BITS,
     ROOM,
@@ -154,7 +156,7 @@ class State:
     @property
     def words(self) -> int:
         """The most words that describe the state, without the warps' own."""
-        return len(self.slots) * 7 + 1 + len(self.parts) * 4 + len(self.free) + len(self.pending)
+        return len(self.slots) * 7 + 1 + len(self.parts) * 6 + len(self.free) + len(self.pending)
 
     def make_rows(self) -> None:
         """Make room to write down more blocks."""
@@ -167,6 +169,8 @@ class State:
         """Let everything be so much later."""
         self.slots[:, [LAST_ARRIVAL, ENDS]] += ticks
         self.parts[:, [VALVE, SERVED]] += ticks
+        banks = self.parts[:, EVEN_FREE : ODD_FREE + 1]
+        banks[banks > 0] += ticks
         for known in (self.slots[:, ROOM], self.parts[:, NEXT], self.clock[NEXT_ROOM : NEXT_ROOM + 1]):
             known[known < NEVER] += ticks
         self.parts[:, STALE] = 1

@@ -14,6 +14,7 @@ from .columns import (
     DONE,
     DRAIN,
     ENDS,
+    EVEN_FREE,
     FULL,
     FULL_END,
     FULL_LEFT,
@@ -33,6 +34,10 @@ from .columns import (
     NEXT,
     NEXT_BLOCK,
     NEXT_ROOM,
+    ODD_FREE,
+    READ_WINDOW,
+    READS_EVEN,
+    READS_ODD,
     ROOM,
     SELECTED,
     SEQUENCE,
@@ -213,3 +218,23 @@ def issued_in(q: int, w: int, tick: int, issue_ticks: int, greedy: bool, shared:
     parts[q, GREEDY] = w if greedy else -1
     parts[q, NEXT] = parts[q, VALVE]
     parts[q, STALE] = 1
+
+
+@step
+def read_registers(q: int, node: int, tick: int, nodes: Any, parts: Any) -> int:
+    """Take the register file's banks for the instruction's operands; returns how long it is held before it reads.
+
+    It waits until both banks have what it wants within its window, and holds up what issues behind it.
+    """
+    even, odd, window = nodes[node, READS_EVEN], nodes[node, READS_ODD], nodes[node, READ_WINDOW]
+    start = tick
+    if even > 0:
+        start = max(start, parts[q, EVEN_FREE] + even - window)
+    if odd > 0:
+        start = max(start, parts[q, ODD_FREE] + odd - window)
+    if even > 0:
+        parts[q, EVEN_FREE] = max(start, parts[q, EVEN_FREE]) + even
+    if odd > 0:
+        parts[q, ODD_FREE] = max(start, parts[q, ODD_FREE]) + odd
+    held: int = start - tick
+    return held

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..kernel.sampling import Sampling
-from ..result import Analysis
+from ..result import Analysis, Band
+from .advice import render_advice, render_findings
 from .cycles import render_cycles, render_trace
 from .measured import render_comparison_with
 from .static import render_static
@@ -24,6 +25,7 @@ def render_analysis(analysis: Analysis) -> Group:
     """The answer as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
     parts: list[RenderableType] = [
         Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
+        *([Text(band_text(analysis.band, analysis.clock_hz))] if analysis.band else []),
         Text(_header(analysis), style="dim"),
         Text(""),
         Text(analysis.verdict, style="bold"),
@@ -37,6 +39,8 @@ def render_analysis(analysis: Analysis) -> Group:
         _utilisation(analysis),
         Text(""),
         *render_cycles(analysis),
+        *render_findings(analysis),
+        *render_advice(analysis),
         *render_trace(analysis),
         *([Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []),
         Text(_assumptions(analysis), style="dim"),
@@ -44,6 +48,18 @@ def render_analysis(analysis: Analysis) -> Group:
     parts += render_static(analysis.static)
     parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]
     return Group(*parts)
+
+
+def band_text(band: Band, clock_hz: float) -> str:
+    """Between which times the truth lies, how surely, and what most of that comes from."""
+    inner = f"{time_text(band.low_at_clock_s)} and {time_text(band.high_at_clock_s)}"
+    whole = f"{time_text(band.low_s)} and {time_text(band.high_s)}"
+    text = f"between {inner} in {band.level:.0%} of cases"
+    if band.clock_hz is not None:
+        low, high = (hertz / 1e6 for hertz in band.clock_hz)
+        text += "" if whole == inner else f" at {clock_hz / 1e6:.0f} MHz, {whole}"
+        text += f" at any clock from {low:.0f} to {high:.0f} MHz"
+    return f"{text}; widest: {band.parts[0].name}"
 
 
 def _header(analysis: Analysis) -> str:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ..validation.accuracy import ModelAccuracy, ValidationReport
 from ..validation.compare import RatioReport
+from ..validation.coverage import Coverage
 from .gpus import aligned
 
 _MOST_DIMENSIONS = 6
@@ -31,8 +32,20 @@ def render_validation(report: ValidationReport) -> Text:
     silent = [model for model in report.models if not model.rows]
     if silent:
         text.append("says nothing of these rows: " + "; ".join(map(_silence, silent)) + "\n", "dim")
+    for model in told:
+        if model.band:
+            text.append(f"\n{model.model}: {coverage_text(model.band)}\n")
     _where(text, told[0])
     return text
+
+
+def coverage_text(band: Coverage) -> str:
+    """How often the band holds the measured time, and how wide it is."""
+    return (
+        f"bands of {band.level:.0%} hold {percent(band.held)} of {band.rows} measured times "
+        f"({band.below} below, {band.above} above), median width {number(band.width)}; at the assumed clock "
+        f"{percent(band.held_at_clock)}, width {number(band.width_at_clock)}"
+    )
 
 
 def _append(text: Text, rows: Sequence[Sequence[str]]) -> None:

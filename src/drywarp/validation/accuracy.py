@@ -11,8 +11,10 @@ import numpy as np
 
 from .. import __version__
 from ..frontends.toolchain import tool_versions
+from ..models.pipeline import Pipeline
 from ..result import SCHEMA_VERSION
 from . import statistics
+from .coverage import Coverage, coverage_of
 from .groups import Group, groups_of, labels_of
 from .row import NOT_APPLICABLE, RowResult
 
@@ -28,7 +30,8 @@ class ModelAccuracy:
 
     `regret` maps k to the top-k regret. `by` maps ``limiter``, a fact or a parameter to the errors of its groups, and
     `explained` to the share of the variance of log(predicted / measured) that lies between them. `limiters` counts
-    rows. `not_applicable` maps reasons to the rows of which the model says nothing. Without any row all are None.
+    rows. `not_applicable` maps reasons to the rows of which the model says nothing. `band` is how often the measured
+    time lies within the model's confidence band, where it has one. Without any row all are None.
     """
 
     model: str
@@ -47,6 +50,7 @@ class ModelAccuracy:
     by: Mapping[str, tuple[Group, ...]] = field(default_factory=dict)
     explained: Mapping[str, float] = field(default_factory=dict)
     not_applicable: Mapping[str, int] = field(default_factory=dict)
+    band: Coverage | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The model's part of the documented JSON object."""
@@ -67,6 +71,7 @@ class ModelAccuracy:
             "by": {name: [group.to_dict() for group in groups] for name, groups in self.by.items()},
             "explained": dict(self.explained),
             "not_applicable": dict(self.not_applicable),
+            "band": self.band.to_dict() if self.band else None,
         }
 
 
@@ -180,6 +185,7 @@ def accuracy_of(rows: Sequence[RowResult], model: str) -> ModelAccuracy:
         by=by,
         explained=explained,
         not_applicable=dict(silent),
+        band=coverage_of(usable) if model == Pipeline.name else None,
     )
 
 

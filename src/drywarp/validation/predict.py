@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..api import Options, bind_kernel
+from ..band import band_of
 from ..emulator import Limits
 from ..emulator.sampling import Blocks
 from ..frontends.toolchain import tool_versions
@@ -21,7 +22,7 @@ from ..models.unavailable import Unavailable
 from ..models_api import with_producers
 from ..ready import DEFAULT_MODELS, BoundKernel
 from .recipe import CLOCK, MOST_REGISTERS, Recipe
-from .row import NOT_APPLICABLE
+from .row import BAND, NOT_APPLICABLE
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def predict_row(kernel: str | Path, gpu: Gpu, launch: Mapping[str, Any], setting
     started = perf_counter()
     predictions, refused = _ask(ready, settings.models, settings.full_simulation)
     facts = _facts(ready, cap, predictions.get(settings.models[0]))
+    if believed := predictions.get(settings.models[0]):
+        facts |= _band(ready, options, believed)
     times = {"compile_s": ready.compile_s, "emulate_s": ready.emulate_s, "memory_s": ready.memory_s}
     times["models_s"] = perf_counter() - started
     return Answer(
@@ -118,6 +121,14 @@ def _ask(ready: BoundKernel, models: Sequence[str], full: bool) -> tuple[dict[st
         except NotApplicable as reason:
             refused[name] = str(reason)
     return predictions, refused
+
+
+def _band(ready: BoundKernel, options: Options, believed: Prediction) -> dict[str, float | str]:
+    band = band_of(ready, options, believed)
+    if band is None:
+        return {}
+    ends = (band.level, band.low_s, band.high_s, band.low_at_clock_s, band.high_at_clock_s)
+    return dict(zip(BAND, ends, strict=True))
 
 
 def _facts(ready: BoundKernel, cap: int, believed: Prediction | None) -> dict[str, float | str]:

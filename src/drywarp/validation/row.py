@@ -9,10 +9,15 @@ from ..errors import InputFileError
 from .table import as_value
 
 OK, FAILED = "ok", "failed"
+BAND_LEVEL, BAND_LOW, BAND_HIGH = "band_level", "band_low_s", "band_high_s"
+CLOCK_LOW, CLOCK_HIGH = "band_at_clock_low_s", "band_at_clock_high_s"
+BAND = (BAND_LEVEL, BAND_LOW, BAND_HIGH, CLOCK_LOW, CLOCK_HIGH)
+"""The band of the believed model's time: its probability, and its ends in seconds over all clocks and at the assumed
+one; empty where there is none. Files of earlier versions lack these columns."""
 FACTS = (
     *("clock_mhz", "registers", "register_cap", "local_bytes", "shared_bytes", "code_instructions", "warps_per_sm"),
     *("occupancy", "occupancy_limited_by", "waves", "warp_instructions", "l1_hit_rate", "l2_hit_rate", "dram_bytes"),
-    *("achieved_warps", "busiest", "utilization", "compile_s", "emulate_s", "memory_s", "models_s"),
+    *("achieved_warps", "busiest", "utilization", *BAND, "compile_s", "emulate_s", "memory_s", "models_s"),
 )
 """What is said of a kernel and its launch besides times: `register_cap` is 0 where none was needed; `waves` are blocks
 over the blocks that the GPU holds at once; `utilization` lists the share of the time that each subsystem is busy; the
@@ -71,7 +76,7 @@ def flat(result: RowResult, parameters: Sequence[str], models: Sequence[str]) ->
 
 def layout(columns: Sequence[str], origin: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parameters and models of a file with these columns. Raises InputFileError for any other file."""
-    missing = [name for name in (*_HEAD, *FACTS) if name not in columns]
+    missing = [name for name in (*_HEAD, *FACTS) if name not in columns and name not in BAND]
     if missing:
         raise InputFileError(f"{origin}: no column {missing[0]!r} (expected rows that drywarp validate wrote)")
     models = tuple(

@@ -1,0 +1,78 @@
+"""Every rule on a kernel of ours that has its problem, and on the same kernel without it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import drywarp
+from drywarp.advice.findings import LEAST_GAIN
+from drywarp.advice.rules import all_rules, rule_texts
+from drywarp.errors import UsageError
+from drywarp.finding import Finding, RuleText
+
+from .kernels import PAIRS, Launch
+
+COMPILED_ONLY = {"unrolling"}
+"""Rules that say something with --advice only; tests/advice/test_study.py has them."""
+
+
+@cache
+def answer(launch: tuple[str, tuple[int, ...], int, tuple[tuple[str, str], ...], str]) -> drywarp.Analysis:
+    source, grid, block, args, gpu = launch
+    return drywarp.analyze(source, gpu=gpu, grid=grid, block=block, args=dict(args))
+
+
+def findings(launch: Launch) -> tuple[Finding, ...]:
+    return answer((launch.source, launch.grid, launch.block, tuple(launch.args.items()), launch.gpu)).findings
+
+
+def test_every_rule_has_its_kernels() -> None:
+    assert set(PAIRS) | COMPILED_ONLY == set(all_rules())
+
+
+@pytest.mark.parametrize("rule", PAIRS)
+def test_the_rule_finds_its_problem(rule: str) -> None:
+    pair = PAIRS[rule]
+    found = findings(pair.bad)
+    mine = next((finding for finding in found if finding.rule == rule), None)
+    assert mine is not None, f"found only {[finding.rule for finding in found]}"
+    assert mine.gain >= pair.gain
+    assert not pair.top or found[0] == mine
+    if pair.line:
+        assert pair.line in mine.lines_of("")
+    assert mine.evidence
+    assert mine.remedy
+
+
+@pytest.mark.parametrize("rule", PAIRS)
+def test_the_rule_is_silent_without_it(rule: str) -> None:
+    assert rule not in {finding.rule for finding in findings(PAIRS[rule].good)}
+
+
+@pytest.mark.parametrize("rule", PAIRS)
+def test_findings_are_sorted_and_none_gains_next_to_nothing(rule: str) -> None:
+    for launch in (PAIRS[rule].bad, PAIRS[rule].good):
+        gains = [finding.gain for finding in findings(launch)]
+        assert gains == sorted(gains, reverse=True)
+        assert all(gain >= LEAST_GAIN for gain in gains)
+
+
+@pytest.mark.parametrize("text", rule_texts(), ids=lambda text: text.name)
+def test_every_section_of_a_rule_says_something(text: RuleText) -> None:
+    for section in (text.title, text.what, text.why, text.evidence, text.change, text.before, text.after):
+        assert len(section.strip()) > 10
+    assert text.before != text.after
+
+
+def test_the_page_lists_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "advice.md").read_text()
+    assert re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE) == list(all_rules())
+
+
+def test_an_unknown_rule_is_named_with_those_that_exist() -> None:
+    with pytest.raises(UsageError, match=r"no rule 'speed'.*uncoalesced-access"):
+        rule_texts("speed")

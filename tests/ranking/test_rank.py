@@ -1,0 +1,116 @@
+"""GPUs in the order of time, energy and cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import drywarp
+from drywarp import api
+from drywarp.errors import UsageError
+from drywarp.hardware import gpu_names
+from drywarp.report import ranking as report
+from drywarp.report.ranking import render_ranking
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAXPY = EXAMPLES / "saxpy.cu"
+SCHEMA = Path(report.__file__).parent / "schema" / "rank.schema.json"
+FEW = "a100,a100-sxm4-80gb,t4"
+
+
+@pytest.fixture(scope="module")
+def ranking() -> drywarp.Ranking:
+    return drywarp.rank(SAXPY, gpus=FEW, prices={"a100": 1.2, "t4": 0.3})
+
+
+def test_times_are_those_of_analyze_and_sorted(ranking: drywarp.Ranking) -> None:
+    assert [gpu.time_s for gpu in ranking.gpus] == sorted(gpu.time_s for gpu in ranking.gpus)
+    for gpu in ranking.gpus:
+        alone = drywarp.analyze(SAXPY, gpu=gpu.gpu)
+        assert (gpu.time_s, gpu.limiter, gpu.occupancy) == (alone.time_s, alone.limiter, alone.occupancy.fraction)
+        assert alone.band is not None
+        assert (gpu.low_s, gpu.high_s) == (alone.band.low_s, alone.band.high_s)
+    assert ranking.gpus[-1].gpu == "t4"
+
+
+def test_energy_and_cost_are_products(ranking: drywarp.Ranking) -> None:
+    by_name = {gpu.gpu: gpu for gpu in ranking.gpus}
+    assert by_name["a100"].tdp_w == 250
+    assert by_name["a100"].energy_j == 250 * by_name["a100"].time_s
+    assert by_name["a100"].cost == pytest.approx(1.2 / 3600 * by_name["a100"].time_s)
+    assert by_name["a100-sxm4-80gb"].cost is None
+
+
+@pytest.mark.parametrize("by", ["energy", "cost"])
+def test_other_orders_sort_by_their_figure(by: str, ranking: drywarp.Ranking) -> None:
+    again = drywarp.rank(SAXPY, gpus=FEW, prices={"a100": 1.2, "t4": 0.3}, by=by)  # type: ignore[arg-type]
+    figures = [gpu.by(by) for gpu in again.gpus]  # type: ignore[arg-type]
+    known = [figure for figure in figures if figure is not None]
+    assert known == sorted(known)
+    assert figures[len(known) :] == [None] * (len(figures) - len(known))
+    assert {gpu.gpu for gpu in again.gpus} == {gpu.gpu for gpu in ranking.gpus}
+
+
+def test_machine_code_is_compiled_and_emulated_once_per_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, emulated = [], []
+    load, run = api.load, api._emulated
+    monkeypatch.setattr(api, "load", lambda *a, **k: loaded.append(k["arch"]) or load(*a, **k))
+    monkeypatch.setattr(api, "_emulated", lambda place, options: emulated.append(place) or run(place, options))
+    # Nothing is taken from an earlier run.
+    monkeypatch.setattr("drywarp.emulations.Kept.profile", lambda self: None)
+    found = drywarp.rank(EXAMPLES / "reduction.cu", gpus="a100,a100-sxm4-40gb,a100-sxm4-80gb,a100-pcie-80gb,t4,rtx2070")
+    assert loaded == ["sm_80", "sm_75"]
+    assert len(emulated) == 2
+    assert len(found.gpus) == 6
+
+
+def test_all_means_every_product_and_failures_are_said() -> None:
+    """wgmma exists on Hopper alone: every other GPU is listed with the reason."""
+    found = drywarp.rank(EXAMPLES / "hopper" / "wgmma_tile.cu")
+    assert {gpu.gpu for gpu in found.gpus} == {"h100", "h100-pcie", "h200"}
+    products = {name for name in gpu_names() if not name.startswith("papers/")}
+    assert set(found.failed) == products - {"h100", "h100-pcie", "h200"}
+    text = render_ranking(found).plain
+    assert "not on a100: " in text
+
+
+def test_the_json_follows_its_schema(ranking: drywarp.Ranking) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(json.dumps(ranking.to_dict())), schema)
+
+
+def test_wrong_usage_is_said() -> None:
+    with pytest.raises(UsageError, match="needs prices"):
+        drywarp.rank(SAXPY, gpus="a100", by="cost")
+    with pytest.raises(UsageError, match="price of h100: not among"):
+        drywarp.rank(SAXPY, gpus="a100", prices={"h100": 1})
+    with pytest.raises(UsageError, match="0 or more"):
+        drywarp.rank(SAXPY, gpus="a100", prices={"a100": float("nan")})
+    with pytest.raises(UsageError, match="expected one of time, energy, cost"):
+        drywarp.rank(SAXPY, by="speed")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="named twice"):
+        drywarp.rank(SAXPY, gpus="a100,a100")
+    with pytest.raises(UsageError, match="no GPU"):
+        drywarp.rank(SAXPY, gpus=[])
+    with pytest.raises(drywarp.DrywarpError, match="undefined_name"):
+        drywarp.rank("__global__ void k(float* a) {\n a[0] = undefined_name; }", gpus="a100,h100", grid=1, block=32)
+
+
+def test_a_gpu_of_a_users_file_is_ranked_too(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('format = 1\ntitle = "Mine"\ninherits = "a100"\n')
+    found = drywarp.rank(SAXPY, gpus=f"a100,{mine}")
+    assert [gpu.gpu for gpu in found.gpus] == ["a100", "mine"]
+    assert found.gpus[1].tdp_w == 250
+
+
+@pytest.mark.parametrize("name", [name for name in gpu_names() if not name.startswith("papers/")])
+def test_every_product_states_its_power(name: str) -> None:
+    fact = drywarp.load_gpu(name).fact("device.tdp_w")
+    assert fact.kind == "datasheet"
+    assert fact.unit == "W"
+    assert 50 < float(fact.value) < 2000  # type: ignore[arg-type]
