@@ -19,8 +19,9 @@ import typer
 
 from drywarp.band.uncertainty import uncertainty
 from drywarp.models.pipeline import Pipeline
+from drywarp.rows.facts import CLOCK_HIGH, CLOCK_LOW
 from drywarp.validation.choose_rows import half_of
-from drywarp.validation.row import CLOCK_HIGH, CLOCK_LOW, RowResult
+from drywarp.validation.row import RowResult
 from drywarp.validation.store import read_rows
 
 

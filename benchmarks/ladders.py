@@ -4,6 +4,7 @@
     python -m benchmarks.ladders reduction --gpu h100
     python -m benchmarks.ladders sgemm nbody --gpu a100 --gpu h100 --gpu rtx4090
     python -m benchmarks.ladders nbody/combinations
+    python -m benchmarks.ladders sgemm --plot sgemm.svg     # its rungs as bars, too
 
 For one GPU a table a ladder: predicted time, speed-up over the rung before, what limits it, the finding that would gain
 most, and whether that is what the next rung does. For several GPUs a column each, without findings.
@@ -23,8 +24,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 import drywarp
+from drywarp import figures
 from drywarp.api import bind_kernel
-from drywarp.errors import DrywarpError, InputFileError
+from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.frontends.launches import LaunchEntry
 from drywarp.models import get_model
 from drywarp.result import Analysis
@@ -119,8 +121,8 @@ def as_said(rules: Sequence[str], following: Rung) -> bool:
     return (bool(rules) and rules[0] in following.fixes) == (following.elsewhere is None)
 
 
-def one_gpu(name: str, gpu: str) -> bool:
-    """Print a ladder with its findings; whether all is as its file says."""
+def one_gpu(name: str, gpu: str, plot: Path | None = None) -> bool:
+    """Print a ladder with its findings, and draw it where told; whether all is as its file says."""
     ladder = read_ladder(name)
     steps = ladder.against == "before"
     print(f"\n{ladder.title}, {gpu}\n")
@@ -130,6 +132,7 @@ def one_gpu(name: str, gpu: str) -> bool:
     print("| top finding | the next rung's |" if steps else "| top finding |")
     print("|---" * (7 if steps else 6) + "|")
     times: list[float] = []
+    bars: list[figures.Bar] = []
     right = True
     notes = []
     for number, rung in enumerate(ladder.rung):
@@ -139,6 +142,7 @@ def one_gpu(name: str, gpu: str) -> bool:
         top = [f"{finding.rule} {finding.gain:.2f}" for finding in answer.findings[:1]]
         cells = [rung.name, rung.title, f"{answer.time_s * 1e6:.1f} µs", f"{gain:.2f}" if number else ""]
         cells += [answer.limiter, *(top or ["none"])]
+        bars.append(figures.Bar(rung.name, answer.time_s, note=answer.limiter))
         if steps and number + 1 < len(ladder.rung):
             following = ladder.rung[number + 1]
             rules = [finding.rule for finding in answer.findings]
@@ -151,6 +155,8 @@ def one_gpu(name: str, gpu: str) -> bool:
         print("| " + " | ".join(cells) + " |", flush=True)
     if gpu == USUAL:
         print(*["", *notes], sep="\n")
+    if plot:
+        figures.write(figures.bars(bars, f"{ladder.title}, {gpu}"), plot, "--plot")
     return in_order(ladder, times) and (right or gpu != USUAL)
 
 
@@ -179,11 +185,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ladders", nargs="*", help="all unless named: " + ", ".join(ladder_files()))
     parser.add_argument("--gpu", action="append", help=f"a GPU's name or file, {USUAL} unless told; may be repeated")
+    parser.add_argument("--plot", type=Path, help="draw one ladder on one GPU: FILE.svg or FILE.png")
     asked = parser.parse_args()
     gpus = asked.gpu or [USUAL]
+    names = asked.ladders or ladder_files()
     try:
-        names = asked.ladders or ladder_files()
-        done = [several_gpus(name, gpus) if len(gpus) > 1 else one_gpu(name, gpus[0]) for name in names]
+        if asked.plot:
+            if len(names) > 1 or len(gpus) > 1:
+                raise UsageError(f"--plot {asked.plot}: expected one ladder and one GPU")
+            figures.check_place(asked.plot, "--plot")
+        done = [several_gpus(name, gpus) if len(gpus) > 1 else one_gpu(name, gpus[0], asked.plot) for name in names]
     except DrywarpError as error:
         print(error, file=sys.stderr)
         return 2

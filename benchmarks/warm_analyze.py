@@ -31,12 +31,13 @@ import drywarp.api
 part("imports: NumPy and drywarp")
 from pathlib import Path
 from drywarp import api
+from drywarp.stated_launch import stated_launch
 gpu = api.load_gpu("a100")
 part("GPU file")
 path = Path(sys.argv[1])
 loaded = api.load(path, arch="sm_80")
 said = api.settle(loaded, "sm_80", grid=None, block=None, args=None, shared=None, config=None)
-launch = api._launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
+launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
 part("kernel from the cache, parsed")
 options = api.Options()
 ready = api._bind(said.kernel, launch, gpu, options, 0.0, "")

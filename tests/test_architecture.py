@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "bound": {"errors"},
     "frontends": {"kernel", "errors", "folders"},
     "emulator": {"kernel", "errors"},
-    "memory": {"kernel", "hardware", "errors"},
+    "memory": {"kernel", "hardware", "errors", "stored_code"},
     "counted_waits": {"bound"},
     # Counters of outstanding accesses as dependences, for AMD machine code.
     "outstanding": {"kernel"},
@@ -45,8 +45,12 @@ ALLOWED: dict[str, set[str]] = {
     # What a notebook shows of an answer's JSON object.
     "notebook": {"errors", "units"},
     "finding": set(),
+    "plain_text": set(),
+    # What an answer looks like as a figure; the answer comes as a protocol, so that it can draw itself.
+    "figures": {"detail", "errors", "models", "plain_text", "units"},
     "result": {
-        *("detail", "errors", "execution_trace", "finding", "kernel", "models", "notebook", "pipeline", "static"),
+        *("detail", "errors", "execution_trace", "figures", "finding", "kernel", "models", "notebook", "pipeline"),
+        "static",
     },
     "lines": {"kernel", "result"},
     # Abstract kernel files tied to a GPU: what binding is to machine code.
@@ -73,7 +77,12 @@ ALLOWED: dict[str, set[str]] = {
     "static_api": {"arguments", "errors", "frontends", "hardware", "kernel", "ready", "static"},
     "specialise": {"arguments", "errors", "frontends", "kernel"},
     "tuning": {"errors", "ready"},
+    # Whether a launch fits a GPU; at which occupancies models are asked; what a caller and a comment state together.
+    "fit": {"errors", "hardware", "kernel", "memory", "table_binding"},
+    "curve_points": {"bound", "errors", "pipeline"},
+    "stated_launch": {"arguments", "errors", "frontends", "kernel"},
     "api": {
+        *("curve_points", "fit", "stated_launch"),
         *("assemble", "band", "emulations", "execution_trace", "long_loops", "measured", "ready", "specialise"),
         *("in_detail", "tuning", "whole_blocks"),
         *("__version__", "arguments", "binding", "bound", "emulator", "errors", "frontends", "hardware", "kernel"),
@@ -82,14 +91,20 @@ ALLOWED: dict[str, set[str]] = {
     # One kernel on several GPUs, and what is made of that.
     "several_gpus": {"api", "errors", "hardware", "ready"},
     "comparison": {
-        *("__version__", "api", "counts_api", "errors", "hardware", "ready", "result", "several_gpus"),
+        *("__version__", "api", "counts_api", "errors", "figures", "hardware", "notebook", "ready", "result"),
+        *("several_gpus", "units"),
     },
-    "ranking": {"__version__", "api", "errors", "hardware", "ready", "result", "several_gpus"},
+    "ranking": {
+        *("__version__", "api", "errors", "figures", "hardware", "notebook", "ready", "result", "several_gpus"),
+        "units",
+    },
     # What each fix is worth, by simulating the kernel again without its problem.
     "advice": {
         *("api", "binding", "bound", "errors", "finding", "frontends", "hardware", "kernel", "memory", "models"),
-        *("emulator", "models_api", "pipeline", "ready", "result", "whole_blocks", "workload"),
+        *("emulator", "fit", "models_api", "pipeline", "ready", "result", "whole_blocks", "workload"),
     },
+    # Every launch of a launches file.
+    "launch_series": {"advice", "errors", "frontends", "hardware", "notebook", "ready", "result", "units"},
     "counters": {"kernel", "memory"},
     # Whole folders, a module in a process of its own.
     "corpus": {
@@ -99,27 +114,55 @@ ALLOWED: dict[str, set[str]] = {
     "counts_api": {
         *("__version__", "api", "counters", "errors", "frontends", "memory", "pipeline", "ready", "result"),
     },
-    "models_api": {"api", "bound", "errors", "hardware", "kernel", "measured", "models", "pipeline", "workloads"},
+    "models_api": {
+        *("api", "bound", "curve_points", "errors", "hardware", "kernel", "measured", "models", "pipeline"),
+        "workloads",
+    },
     "cusp": {"hardware", "models", "errors"},
+    # Rows of parameters, each predicted in a process of its own.
+    "rows": {
+        *("emulations", "fit"),
+        *("__version__", "api", "band", "emulator", "errors", "frontends", "hardware", "models", "models_api"),
+        "ready",
+    },
     # Tables of measurements, each row predicted.
-    "validation": {
-        *("__version__", "api", "emulator", "errors", "frontends", "hardware", "kernel", "models", "models_api"),
-        *("band", "ready", "result"),
+    "validation": {"__version__", "errors", "figures", "frontends", "hardware", "kernel", "models", "result", "rows"},
+    # Spaces of configurations, each predicted.
+    "sweeps": {"__version__", "errors", "frontends", "hardware", "models", "pipeline", "rows"},
+    # A card through its driver.
+    "device": {"errors"},
+    # Micro-benchmarks on a card or on the simulation; only certain modules see the hardware data (below).
+    "calibration": {"__version__", "api", "device", "errors", "frontends", "hardware", "kernel", "models"},
+    # Kernels measured on a card, and the table that comes out.
+    "measuring": {
+        *("__version__", "api", "arguments", "device", "emulator", "errors", "frontends", "hardware", "kernel"),
+        *("models", "rows", "validation"),
+    },
+    # Hooks for other people's tuners.
+    "integrations": {
+        *("__version__", "api", "errors", "frontends", "hardware", "kernel", "models", "ready", "rows", "sweeps"),
+        "validation",
     },
     # The papers' numbers, computed by the models and the simulation from GPU files and small kernels.
     "reproduction": {"bound", "cusp", "errors", "hardware", "models", "pipeline", "workloads"},
     "report": {
-        *("comparison", "corpus", "ranking", "validation"),
+        *("calibration", "comparison", "corpus", "launch_series", "ranking", "sweeps", "validation"),
         *("__version__", "counters", "cusp", "detail", "errors", "frontends", "hardware", "kernel", "models"),
-        *("bound", "execution_trace", "finding", "pipeline", "reproduction", "result", "static", "units"),
+        *("bound", "execution_trace", "figures", "finding", "pipeline", "plain_text", "reproduction", "result"),
+        *("static", "units"),
     },
     # A page on this machine, and the process behind it that analyses.
     "serve": {
         *("advice", "api", "bound", "emulator", "errors", "frontends", "hardware", "in_detail", "models", "pipeline"),
-        *("ready", "report", "result"),
+        *("curve_points", "ready", "report", "result"),
     },
     "cli": {
+        "device",
+        "measuring",
+        "calibration",
         "comparison",
+        "figures",
+        "launch_series",
         "serve",
         "advice",
         "corpus",
@@ -141,13 +184,14 @@ ALLOWED: dict[str, set[str]] = {
         "frontends",
         "reproduction",
         "static_api",
+        "sweeps",
         "validation",
     },
     "__main__": {"cli"},
     # The public names, loaded on first use.
     "__init__": {
-        *("advice", "api", "comparison", "errors", "hardware", "objects", "ranking", "result", "tensor_maps"),
-        "validation",
+        *("advice", "api", "comparison", "errors", "figures", "hardware", "objects", "ranking", "result"),
+        *("sweeps", "tensor_maps", "validation"),
     },
 }
 """Room (folder or module of the package) to the rooms that it may import."""
@@ -155,6 +199,7 @@ ALLOWED: dict[str, set[str]] = {
 TYPES_ONLY = {
     ("result", "models"): {"models.base"},
     ("detail", "models"): {"models.base"},
+    ("figures", "models"): {"models.base"},
     ("result", "static"): {"static.report"},
     ("report", "static"): {"static.report"},
     ("static", "emulator"): {
@@ -164,16 +209,23 @@ TYPES_ONLY = {
     ("result", "kernel"): {"kernel.kernel", "kernel.launch", "kernel.sampling"},
     ("report", "models"): {"models.base", "models.comparison", "models.input_sources", "models.inputs"},
     ("report", "corpus"): {"corpus.result"},
+    ("report", "calibration"): {"calibration.result"},
+    ("calibration", "models"): {"models.pipeline"},
+    ("calibration", "hardware"): {"hardware", "hardware.architectures"},
     ("result", "execution_trace"): {"execution_trace"},
     ("report", "pipeline"): {"pipeline.execution", "pipeline.reasons"},
     ("report", "comparison"): {"comparison.result", "comparison.side"},
     ("report", "ranking"): {"ranking.result"},
     ("cli", "ranking"): {"ranking", "ranking.result"},
-    ("report", "validation"): {"validation.accuracy", "validation.compare", "validation.coverage"},
+    ("report", "sweeps"): {"sweeps.prune", "sweeps.result", "sweeps.row"},
+    ("report", "validation"): {
+        *("validation.accuracy", "validation.by_kernel", "validation.compare", "validation.coverage"),
+    },
     ("report", "counters"): {"counters.metrics", "counters.result"},
     ("report", "frontends"): {"frontends.abstract", "frontends.measured_file"},
     ("cli", "models"): {"models.comparison"},
     ("serve", "frontends"): {"frontends.comment", "frontends.nvcc", "frontends.ptx_text", "frontends.toolchain"},
+    ("report", "figures"): {"figures.theme"},
     ("serve", "report"): {"report.html.colours", "report.html.pack", "report.html.payload"},
     ("report", "reproduction"): {"reproduction.row"},
     ("cli", "reproduction"): {"reproduction.reproduce"},
@@ -186,6 +238,7 @@ TYPES_ONLY = {
 
 ABOVE_API = {
     "comparison",
+    "launch_series",
     "ranking",
     "several_gpus",
     "corpus",
@@ -195,9 +248,11 @@ ABOVE_API = {
     "serve",
     "cli",
     "advice",
-    "sweep",
+    "rows",
+    "sweeps",
     "validation",
-    "calibrate",
+    "calibration",
+    "measuring",
     "integrations",
     "__init__",
     "__main__",
@@ -245,7 +300,7 @@ def test_the_files_are_found() -> None:
 
 
 def test_every_room_has_its_rule() -> None:
-    unknown = {room_of(path) for path in FILES} - set(ALLOWED) - {"sweep", "validation", "calibrate", "integrations"}
+    unknown = {room_of(path) for path in FILES} - set(ALLOWED)
     assert unknown == set(), "say in ALLOWED what this room may import"
 
 
@@ -270,6 +325,19 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 def test_nothing_below_imports_api(path: Path) -> None:
     if room_of(path) not in ABOVE_API | {"api"}:
         assert [line for line, name in imports(path) if name.split(".")[0] in {"api", *ABOVE_API}] == []
+
+
+def test_what_is_fitted_comes_from_timings_alone() -> None:
+    """Of the calibration's files only the writer of GPU files and the simulated card know hardware data or the api."""
+    knowing = {"hardware", "api", "models", "binding", "memory", "pipeline"}
+    for path in sorted((ROOT / "calibration").rglob("*.py")):
+        found = {name.split(".")[0] for _, name in imports(path)} & knowing
+        allowed = {"gpu_file.py": {"hardware"}, "simulated_card.py": {"api", "hardware", "models"}}
+        assert found <= allowed.get(path.name, set()), path
+        if path.parent.name in ("fits", "experiments"):
+            inside = {name for _, name in imports(path) if name.startswith("calibration")}
+            knows_devices = ("gpu_file", "simulated_card", "card", "calibrate")
+            assert not {n for n in inside if n.split(".")[1] in knows_devices}, path
 
 
 def test_the_rules_themselves_have_no_cycle() -> None:

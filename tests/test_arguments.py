@@ -51,6 +51,20 @@ def message(function: Any, *arguments: Any, **named: Any) -> str:
     return str(raised.value)
 
 
+def test_arguments_may_be_given_by_their_places() -> None:
+    assert (
+        make_launch(SAXPY, ONE, ONE, {"arg1": 7, "x": "f32[4]"}).arguments
+        == make_launch(SAXPY, ONE, ONE, {"n": 7, "arg0": "f32[4]"}).arguments
+    )
+    assert "no parameter named 'arg2'" in message(make_launch, SAXPY, ONE, ONE, {"x": "f32[4]", "n": 1, "arg2": 1})
+    named = kernel(("arg1", "int", 4, False), ("n", "int", 4, False))
+    assert make_launch(named, ONE, ONE, {"arg1": 5, "n": 6}).arguments[0] == scalar_of(5)
+
+
+def scalar_of(value: int) -> Any:
+    return make_launch(kernel(("v", "int", 4, False)), ONE, ONE, {"v": value}).arguments[0]
+
+
 # Extents --------------------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,7 @@ def test_what_limits_of_time_cut_short_is_not_kept() -> None:
 def test_the_oldest_go_when_there_are_too_many(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from drywarp.frontends import cache as disk
 
+    monkeypatch.setattr(disk, "LOOK_EVERY", 1)
     for number in range(6):
         disk.write("emulations", f"{number}", bytes(1000), 3500)
     held = sorted(path.stem for path in (cache / "emulations").iterdir())

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from drywarp import long_loops
-from drywarp.api import Options, _occupancy, analyze, bind_kernel, geometry_of
+from drywarp.api import Options, analyze, bind_kernel
 from drywarp.emulator import Limits
+from drywarp.fit import geometry_of, occupancy_of
 from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import Profile
 from drywarp.long_loops import _agrees, extrapolated
@@ -64,7 +65,7 @@ def test_every_example_is_left_alone_or_comes_out_the_same(path: Path) -> None:
         return
     same(found, full.profile)
     machine = load_gpu("a100")
-    behaviour = analyse_memory(found, geometry_of(machine, _occupancy(full.kernel, full.launch, machine)))
+    behaviour = analyse_memory(found, geometry_of(machine, occupancy_of(full.kernel, full.launch, machine)))
     assert behaviour == full.behaviour
     ours, theirs = analyze(path, gpu="a100"), analyze(path, gpu="a100", full_emulation=True)
     assert ours.time_s == pytest.approx(theirs.time_s, rel=1e-3)

@@ -11,6 +11,7 @@ import pytest
 
 import drywarp
 from drywarp.errors import UsageError
+from drywarp.launch_series import analyze_launches
 from drywarp.notebook import summary_html
 
 ROOT = Path(__file__).parents[1]
@@ -64,3 +65,26 @@ def test_an_unknown_table_and_a_missing_pandas_are_one_line(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"pip install 'drywarp\[pandas\]'"):
         answer().to_pandas()
+
+
+def test_comparisons_rankings_and_series_show_themselves(tmp_path: Path) -> None:
+    saxpy = ROOT / "examples" / "saxpy.cu"
+    compared = drywarp.compare(saxpy, gpu="a100,h100", old_launch={"grid": 2000}, new_launch={"grid": 4000})
+    assert {"table", "td"} <= set(tags(compared._repr_html_()))
+    assert f"{compared.gpus[0].change:+.1%}" in compared._repr_html_()
+    ranked = drywarp.rank(saxpy, gpus="a100,h100")
+    assert "h100" in ranked._repr_html_()
+    launches = tmp_path / "l.toml"
+    keys = ("name = '<b>first</b>'", "kernel = 'saxpy'", "grid = 2000", "block = 256", "times = 3")
+    launches.write_text("\n".join(("[[launch]]", *keys)), encoding="utf-8")
+    series = analyze_launches(saxpy, launches)
+    assert "&lt;b&gt;first" in series._repr_html_()
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    assert compared.to_pandas()["gpu"].tolist() == ["a100", "h100"]
+    assert compared.to_pandas()["change"].tolist() == [found.change for found in compared.gpus]
+    assert compared.to_pandas("lines")["gpu"].tolist() == [g.gpu for g in compared.gpus for _ in g.lines]
+    assert len(compared.to_pandas("counts")) == sum(len(found.counts) for found in compared.gpus)
+    with pytest.raises(UsageError, match="expected gpus, lines or counts"):
+        compared.to_pandas("rows")
+    assert ranked.to_pandas()["time_s"].tolist() == [found.time_s for found in ranked.gpus]
+    assert series.to_pandas()["times"].tolist() == [3]

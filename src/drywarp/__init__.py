@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .objects import surface, texture
     from .ranking import Ranking, rank
     from .result import Analysis, Band
+    from .sweeps import Space, sweep
     from .tensor_maps import tensor_map
     from .validation import validate
 
@@ -27,6 +28,7 @@ _HOMES = {
     "Comparison": "comparison", "compare": "comparison", "Ranking": "ranking", "rank": "ranking",
     "Analysis": "result", "Band": "result", "Options": "api", "analyze": "advice", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects",
+    "Space": "sweeps", "sweep": "sweeps",
     "tensor_map": "tensor_maps", "texture": "objects", "validate": "validation",
 }  # fmt: skip
 
@@ -38,6 +40,7 @@ __all__ = [
     "Gpu",
     "Options",
     "Ranking",
+    "Space",
     "__version__",
     "analyze",
     "compare",
@@ -45,6 +48,7 @@ __all__ = [
     "load_gpu",
     "rank",
     "surface",
+    "sweep",
     "tensor_map",
     "texture",
     "validate",
@@ -57,4 +61,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if name == "figures":
+        from importlib import import_module
+
+        return import_module(".figures", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,26 +6,26 @@ source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) ->
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import wraps
+from dataclasses import dataclass, replace
+from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from .arguments import make_launch, parse_dim3
 from .assemble import assemble
 from .band import band_of
 from .binding import Binding, bind
 from .bound import BoundWorkload
+from .curve_points import curve_occupancies
 from .emulations import Kept, kept
 from .errors import UsageError
 from .execution_trace import trace_execution
+from .fit import geometry_of, occupancy_of
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
-from .frontends.launches import read_launches
-from .frontends.load import load
-from .hardware import Gpu, Occupancy, check_extents, load_gpu, occupancy
+from .frontends.load import as_source, load
+from .hardware import Gpu, load_gpu
 from .kernel.cfg import ControlFlowGraph
 from .kernel.kernel import Kernel
 from .kernel.launch import Launch
@@ -33,30 +33,22 @@ from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .measured import check_mapper, compare_with, count_ratio, with_memory
 from .memory.behaviour import MemoryBehaviour, analyse_memory
-from .memory.geometry import MemoryGeometry
 from .models import get_model
 from .models.base import Model
 from .models.pipeline import Pipeline
-from .pipeline.extrapolate import CURVE_BUDGET, instructions
 from .pipeline.policies import policy_named
 from .ready import DEFAULT_MODELS, BoundKernel, Options
-from .result import Analysis, LaunchAnswer, LaunchSeries, Timing
+from .result import Analysis, Timing
 from .specialise import Grid, settle
+from .stated_launch import stated_launch
 from .static_api import always_static, arch_of, static_answer, static_launch
-from .table_binding import LANE_BYTES, bind_to_table
+from .table_binding import bind_to_table
 from .tuning import BEST, best, config_number
 from .whole_blocks import WAVE_WARP_STEPS, WholeBlocks
 from .workload import Workload, build_workload
 
 if TYPE_CHECKING:
     from .static import StaticLaunch, StaticReport
-
-MOST_CURVE_POINTS = 16
-"""Occupancies on a curve; where more are possible they are spread evenly."""
-
-FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
-"""Points that a curve has at least where the GPU allows them, and warp instructions that all may take."""
-
 
 P = ParamSpec("P")
 
@@ -77,6 +69,7 @@ def analyze(
     defines: Mapping[str, str] | None = None,
     includes: Sequence[str] = (),
     std: str | None = None,
+    max_registers: int | None = None,
     config: int | str | None = None,
     options: Options | None = None,
     **settings: Any,
@@ -103,30 +96,44 @@ def analyze(
         defines=defines,
         includes=includes,
         std=std,
+        max_registers=max_registers,
         config=config,
         options=chosen,
     )
     return _answer(ready, chosen)
 
 
-def _repeatable(bind_it: Callable[P, BoundKernel]) -> Callable[P, BoundKernel]:
-    """What is bound can be bound again with other arguments (see `BoundKernel.again`)."""
+def _bound(state: Callable[P, StatedKernel]) -> Callable[P, BoundKernel]:
+    """State and bind; what is bound can be bound again with other arguments (see `BoundKernel.again`)."""
 
-    @wraps(bind_it)
-    def run(*args: P.args, **kwargs: P.kwargs) -> BoundKernel:
-        given = signature(bind_it).bind(*args, **kwargs).arguments
+    @wraps(state)
+    def bind_kernel(*args: P.args, **kwargs: P.kwargs) -> BoundKernel:
+        given = signature(state).bind(*args, **kwargs).arguments
 
         def again(**changes: Any) -> BoundKernel:
             folders = (*given.get("includes", ()), *changes.get("includes", ()))
-            return bind_kernel(**{**given, **changes, "includes": folders})
+            return run(**{**given, **changes, "includes": folders})
 
-        return replace(bind_it(*args, **kwargs), again=again)
+        return replace(state(*args, **kwargs).bind(), again=again)
 
-    return run
+    run: Callable[..., BoundKernel] = bind_kernel
+    return bind_kernel
 
 
-@_repeatable
-def bind_kernel(
+@dataclass(frozen=True)
+class StatedKernel:
+    """A kernel that is compiled, and its launch; `bind` emulates and binds it.
+
+    `place` says where its emulation is kept; None where the launch is assumed, or where all configurations were bound
+    to choose the fastest.
+    """
+
+    kernel: Kernel
+    bind: Callable[[], BoundKernel]
+    place: Callable[[], Kept] | None = None
+
+
+def state_kernel(
     source: object,
     *,
     gpu: str | Path | Gpu = "a100",
@@ -142,15 +149,15 @@ def bind_kernel(
     max_registers: int | None = None,
     config: int | str | None = None,
     options: Options | None = None,
-) -> BoundKernel:
-    """All of `analyze` but the models; takes the same."""
+) -> StatedKernel:
+    """What `analyze` does before it emulates; takes the same. With `config` ``"best"`` it emulates to choose."""
     chosen = options or Options()
     started = perf_counter()
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     arch = arch_of(machine)
     chosen.on_stage(f"compiling for {arch}")
     compile_options = CudaOptions(defines, tuple(includes), std, max_registers)
-    loaded = load(_as_source(source), arch=arch, entry=entry, options=compile_options)
+    loaded = load(as_source(source), arch=arch, entry=entry, options=compile_options)
     if chosen.static or always_static(machine):
         kernel = loaded.kernel
         if not isinstance(kernel, Kernel):
@@ -158,24 +165,38 @@ def bind_kernel(
         if callable(grid):
             raise UsageError("grid: a function of the arguments, expected numbers in the static mode")
         given = static_launch(kernel, loaded.comment, machine, grid, block, args, shared, constants)
-        return _bind(kernel, given, machine, chosen, perf_counter() - started, loaded.text)
+        static_s = perf_counter() - started
+        return StatedKernel(kernel, lambda: _bind(kernel, given, machine, chosen, static_s, loaded.text))
     listed = () if isinstance(loaded.kernel, Kernel) else loaded.kernel.configs(arch)
     wanted = config_number(config, loaded.comment.config)
 
     loaded_s = perf_counter() - started
 
-    def bind_config(number: int | None) -> BoundKernel:
+    def state_config(number: int | None) -> StatedKernel:
         begun = perf_counter()
         said = settle(loaded, arch, grid=grid, block=block, args=args, shared=shared, config=number)
-        launch = _launch(said.kernel, said.comment, said.grid, said.block, said.args, shared, constants)
+        launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, shared, constants)
         compile_s = loaded_s + perf_counter() - begun
-        ready = _bind(said.kernel, launch, machine, chosen, compile_s, loaded.text)
-        return replace(ready, tools=loaded.tools, measured=_measured(said.kernel, launch, chosen))
+
+        @cache
+        def place() -> Kept:
+            return _place_of(said.kernel, launch, chosen)
+
+        def bind_it() -> BoundKernel:
+            ready = _bind(said.kernel, launch, machine, chosen, compile_s, loaded.text, place=place())
+            return replace(ready, tools=loaded.tools, measured=_measured(said.kernel, launch, chosen))
+
+        return StatedKernel(said.kernel, bind_it, place)
 
     if wanted == BEST:
         model = _model(chosen.models[0], chosen)
-        return best(listed, bind_config, lambda ready: model.predict(ready.bound, ()).time_s)
-    return bind_config(int(wanted) if wanted is not None else None)
+        fastest = best(listed, lambda n: state_config(n).bind(), lambda one: model.predict(one.bound, ()).time_s)
+        return StatedKernel(fastest.kernel, lambda: fastest)
+    return state_config(int(wanted) if wanted is not None else None)
+
+
+bind_kernel = _bound(state_kernel)
+"""All of `analyze` but the models; takes the same."""
 
 
 def bind_again(ready: BoundKernel, gpu: str | Path | Gpu, options: Options | None = None) -> BoundKernel:
@@ -200,81 +221,6 @@ def analyze_code(kernel: Kernel, *, gpu: str | Path | Gpu = "a100", options: Opt
     return _answer(_bind(kernel, given, machine, chosen, 0.0, ""), chosen)
 
 
-def analyze_launches(
-    source: object,
-    launches: str | Path,
-    *,
-    gpu: str | Path | Gpu = "a100",
-    entry: str | None = None,
-    defines: Mapping[str, str] | None = None,
-    includes: Sequence[str] = (),
-    std: str | None = None,
-    options: Options | None = None,
-) -> LaunchSeries:
-    """Dry-run every launch of a launches file (see `drywarp.frontends.launches`), one after the other."""
-    machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
-    done = []
-    for number, item in enumerate(read_launches(Path(launches)), 1):
-        place = f"{launches}: launch {number}"
-        try:
-            answer = analyze(
-                source,
-                gpu=machine,
-                entry=item.kernel or entry,
-                grid=item.grid,
-                block=item.block,
-                args=item.args,
-                shared=item.shared,
-                constants=item.constants,
-                config=item.config,
-                defines={**(defines or {}), **{name: str(value) for name, value in item.defines.items()}},
-                includes=includes,
-                std=std,
-                options=options,
-            )
-        except UsageError as error:
-            raise UsageError(f"{place}: {error}") from None
-        done.append(LaunchAnswer(item.name or answer.kernel, item.times, answer))
-    return LaunchSeries(tuple(done))
-
-
-def _as_source(source: object) -> object:
-    """A string with a line break or a brace is source, any other a path; objects stay."""
-    return Path(source) if isinstance(source, str) and "\n" not in source and "{" not in source else source
-
-
-def _launch(
-    kernel: Kernel,
-    comment: LaunchComment,
-    grid: int | Sequence[int] | str | None,
-    block: int | Sequence[int] | str | None,
-    args: Mapping[str, Any] | None,
-    shared: int | None,
-    constants: Mapping[str, Any] | None,
-) -> Launch:
-    extents = {}
-    for what, given, said in (("grid", grid, comment.grid), ("block", block, comment.block)):
-        value = given if given is not None else said
-        if value is None:
-            raise UsageError(
-                f"{kernel.source_file}: no {what} given (expected --{what} X,Y,Z, or a launch comment in the file)"
-            )
-        text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
-        extents[what] = parse_dim3(text, what)
-    # A comment's arguments belong to the kernel that it names; another entry may take others.
-    names = {p.name for p in kernel.parameters}
-    said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
-    said_shared = int(comment.shared or 0)
-    return make_launch(
-        kernel,
-        extents["grid"],
-        extents["block"],
-        {**said_args, **(args or {})},
-        dynamic_shared=said_shared if shared is None else shared,
-        constants={**comment.constants, **(constants or {})},
-    )
-
-
 def _bind(
     kernel: Kernel,
     stated: Launch | StaticLaunch,
@@ -283,9 +229,10 @@ def _bind(
     compile_s: float,
     source: str,
     known: Profile | None = None,
+    place: Kept | None = None,
 ) -> BoundKernel:
     launch = stated if isinstance(stated, Launch) else stated.launch
-    fits = _occupancy(kernel, launch, gpu)
+    fits = occupancy_of(kernel, launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
     if clock <= 0:
@@ -293,13 +240,13 @@ def _bind(
     started = perf_counter()
     assumed: StaticReport | None = None
     emulate_blocks: Callable[[range], Profile | None]
-    place = Kept("", kernel, launch)
+    place = place or Kept("", kernel, launch)
     if not isinstance(stated, Launch):
         options.on_stage("following a sample of blocks")
         profile, assumed, emulate_blocks = static_answer(kernel, stated, options, WAVE_WARP_STEPS)
     else:
         options.on_stage("emulating a sample of blocks")
-        place = kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
+        place = place if place.key else _place_of(kernel, launch, options)
         profile = known or place.profile() or _emulated(place, options)
         emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)
     emulated = perf_counter()
@@ -325,6 +272,11 @@ def bind_workload(
     if gpu.machine_code is not None:
         return bind_to_table(workload, cfg, behaviour, gpu, binding)
     return bind(workload, behaviour, gpu, binding)
+
+
+def _place_of(kernel: Kernel, launch: Launch, options: Options) -> Kept:
+    """Where the emulation of a launch is kept between runs."""
+    return kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
 
 
 def _emulated(place: Kept, options: Options) -> Profile:
@@ -389,76 +341,6 @@ def _model(name: str, options: Options) -> Model:
     return get_model(name, full_simulation=options.full_simulation)
 
 
-def _occupancy(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
-    if kernel.resources.max_threads and launch.threads_per_block > kernel.resources.max_threads:
-        bounds = "its code is for at most" if gpu.is_amd else "its __launch_bounds__ allow"
-        hint = " (OpenCL's reqd_work_group_size or HIP's __launch_bounds__ say otherwise)" if gpu.is_amd else ""
-        raise UsageError(
-            f"{kernel.name}: {launch.threads_per_block} threads per block, "
-            f"{bounds} {kernel.resources.max_threads}{hint}"
-        )
-    check_extents(gpu.occupancy, launch.grid, launch.block)
-    shared = kernel.resources.shared_bytes + launch.dynamic_shared
-    scalars = kernel.resources.scalar_registers
-    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
-
-
-def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
-    """The sizes of a GPU's memories for a launch with this occupancy."""
-    if (code := gpu.machine_code) is not None:
-        return MemoryGeometry(
-            sector_bytes=code.transaction_bytes,
-            line_bytes=code.line_bytes,
-            banks=code.shared_banks,
-            bank_bytes=LANE_BYTES,
-            l1_bytes=code.l1_bytes,
-            l2_bytes=code.l2_bytes,
-            sm_count=gpu.device.sm_count,
-            blocks_per_sm=fits.blocks_per_sm,
-            shared_banks_serve_l1=False,
-        )
-    memory = gpu.memory
-    return MemoryGeometry(
-        sector_bytes=memory.sector_bytes,
-        line_bytes=memory.line_bytes,
-        banks=memory.shared.banks,
-        bank_bytes=memory.shared.bank_bytes,
-        l1_bytes=memory.l1.bytes or fits.l1_bytes,
-        l2_bytes=memory.l2.bytes,
-        sm_count=gpu.device.sm_count,
-        blocks_per_sm=fits.blocks_per_sm,
-        l3_bytes=memory.l3.bytes if memory.l3 else 0,
-        shared_banks_serve_l1=memory.l1.bytes is None,
-        dirty_share=1.0 if memory.l2.dirty_share is None else memory.l2.dirty_share,
-    )
-
-
-def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
-    """Warps per SM in whole blocks; the launch's own occupancy is always among them.
-
-    Of a range the whole blocks are taken; numbers that are named one by one must be whole blocks. Unless
-    told, the more a point costs to simulate the fewer there are.
-    """
-    warps = bound.warps_per_block
-    if isinstance(wanted, range):
-        whole = [w for w in wanted if 0 < w <= bound.max_blocks_per_sm * warps and w % warps == 0]
-        return sorted({*whole, bound.warps_per_sm})
-    if wanted is not None:
-        for occupancy_warps in wanted:
-            if occupancy_warps % warps or not 0 < occupancy_warps <= bound.max_blocks_per_sm * warps:
-                raise UsageError(
-                    f"occupancy {occupancy_warps}: expected a multiple of {warps} warps (one block) "
-                    f"up to {bound.max_blocks_per_sm * warps}"
-                )
-        return sorted({*wanted, bound.warps_per_sm})
-    most = bound.max_blocks_per_sm
-    cost = min(instructions(bound, -(-bound.blocks // bound.sm_count)), CURVE_BUDGET)
-    affordable = max(FEWEST_CURVE_POINTS, CURVE_STEPS // max(1, cost))
-    count = min(most, MOST_CURVE_POINTS, affordable)
-    blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
-    return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
-
-
 __all__ = [
     "DEFAULT_MODELS",
     "BoundKernel",
@@ -466,10 +348,8 @@ __all__ = [
     "analyze",
     "analyze_bound",
     "analyze_code",
-    "analyze_launches",
     "bind_again",
     "bind_kernel",
     "bind_workload",
-    "curve_occupancies",
-    "geometry_of",
+    "state_kernel",
 ]

@@ -63,11 +63,12 @@ def make_launch(
     constants: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Launch:
-    """Bind `arguments` (by parameter name, or `argN`) to the kernel's parameters.
+    """Bind `arguments` (by parameter name, or `argN` for the one at place N from 0) to the kernel's parameters.
 
     Raises UsageError for one that is unknown, missing or does not match its parameter.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
+    arguments = _by_name(kernel, arguments)
     given = bind_arguments(kernel, arguments)
     missing = [name for name in known if name not in arguments]
     if missing:
@@ -86,10 +87,18 @@ def bind_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Ar
     Raises UsageError for one that is unknown or does not match its parameter.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
+    arguments = _by_name(kernel, arguments)
     for name in arguments:
         if name not in known:
             raise UsageError(f"{kernel.name}: no parameter named {name!r}; it takes: {signature(kernel)}")
     return {name: _argument(kernel, known[name], value) for name, value in arguments.items()}
+
+
+def _by_name(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those given by place (`arg0`) under their names; what has the name of a parameter is that parameter."""
+    names = [parameter_name(p) for p in kernel.parameters]
+    places = {f"arg{place}": name for place, name in enumerate(names)}
+    return {name if name in names else places.get(name, name): value for name, value in arguments.items()}
 
 
 def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:

@@ -83,46 +83,51 @@ class _Costs:
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
         self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
 
-        self.known: dict[Node, BoundNode] = {}
+        self.known: dict[int, BoundNode] = {}
+        self.equal: dict[Node, BoundNode] = {}
+        self.stalls: dict[tuple[str, int, bool], int] = {}
+        self.usual: dict[str, tuple[int, int, int]] = {}
 
     def path(self, path: Path) -> BoundPath:
         # Paths share most of their nodes: equal ones become one object.
         for node in path.nodes:
-            if node not in self.known:
-                self.known[node] = self.node(node)
-        nodes = tuple(self.known[node] for node in path.nodes)
+            if id(node) not in self.known:
+                if node not in self.equal:
+                    self.equal[node] = self.node(node)
+                self.known[id(node)] = self.equal[node]
+        nodes = tuple(self.known[id(node)] for node in path.nodes)
         return BoundPath(nodes, path.program, path.slots, path.events, path.signals)
 
     def node(self, node: Node) -> BoundNode:
         instruction = self.instructions[node.instruction]
-        cost = self.gpu.classes[instruction.class_]
+        class_, access = instruction.class_, instruction.memory
+        cost = self.gpu.classes[class_]
         behaviour = self.memory.accesses.get(node.instruction)
-        lambda_, latency = cost.lambda_, cost.latency or 0.0
         levels: tuple[Level, ...] = ()
-        if instruction.class_ == "tensor":
-            lambda_ = self._tensor(instruction, lambda_)
-        elif instruction.class_ == "wgmma":
-            busy, levels = self._warp_group(instruction)
-            latency += busy
-        elif instruction.class_ == "bulk_copy":
-            lambda_, latency, levels = self.access.bulk_cost(behaviour, cost.lambda_, latency)
-        elif instruction.memory is not None:
-            shared = instruction.memory.space == "shared"
-            lambda_, latency, levels = self.access.cost(shared, behaviour, cost.lambda_)
-        read = max(cost.read_latency or 0.0, lambda_)
+        if access is None and class_ not in _OWN_COSTS:
+            # All instructions of such a class cost the same.
+            ticks = self.usual.get(class_)
+            if ticks is None:
+                ticks = self.usual[class_] = _ticks(cost, cost.lambda_, cost.latency or 0.0)
+        else:
+            lambda_, latency, levels = self._own(instruction, cost, behaviour)
+            ticks = _ticks(cost, lambda_, latency)
+        stall = self.stalls.get((class_, node.stall, node.taken))
+        if stall is None:
+            stall = self.stalls[class_, node.stall, node.taken] = to_ticks(self._stall(node, cost))
         return BoundNode(
             instruction=node.instruction,
-            class_=instruction.class_,
+            class_=class_,
             subsystem=self.index[cost.subsystem],
-            lambda_ticks=to_ticks(lambda_),
-            latency_ticks=to_ticks(latency),
-            stall_ticks=to_ticks(self._stall(node, cost)),
+            lambda_ticks=ticks[0],
+            latency_ticks=ticks[1],
+            stall_ticks=stall,
             waits=node.waits,
             sets=node.sets,
             sets_read=node.sets_read,
-            read_ticks=to_ticks(read),
+            read_ticks=ticks[2],
             barrier=is_barrier(instruction) and not node.sync,
-            async_result=instruction.memory is not None and instruction.memory.kind in _ACCEPTED,
+            async_result=access is not None and access.kind in _ACCEPTED,
             levels=levels,
             transactions=_transactions(instruction, behaviour),
             conflict_ticks=_conflict(behaviour, cost.lambda_),
@@ -131,6 +136,21 @@ class _Costs:
             register_ticks=self._register_ticks(node.instruction),
             stays=is_amd(instruction.opcode) or instruction.control.yield_hint,
         )
+
+    def _own(
+        self, instruction: Instruction, cost: ClassCost, behaviour: AccessBehaviour | None
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of an instruction that does not cost what its class does."""
+        lambda_, latency = cost.lambda_, cost.latency or 0.0
+        if instruction.class_ == "tensor":
+            return self._tensor(instruction, lambda_), latency, ()
+        if instruction.class_ == "wgmma":
+            busy, levels = self._warp_group(instruction)
+            return lambda_, latency + busy, levels
+        if instruction.class_ == "bulk_copy":
+            return self.access.bulk_cost(behaviour, cost.lambda_, latency)
+        assert instruction.memory is not None
+        return self.access.cost(instruction.memory.space == "shared", behaviour, cost.lambda_)
 
     def _register_ticks(self, index: int) -> tuple[int, int]:
         """What an instruction of fixed latency takes of the register file's banks; those of others give way to it."""
@@ -279,6 +299,11 @@ class MemoryCosts:
         )
 
 
+def _ticks(cost: ClassCost, lambda_: float, latency: float) -> tuple[int, int, int]:
+    """λ, Λ and the time until the operands are read, in ticks."""
+    return to_ticks(lambda_), to_ticks(latency), to_ticks(max(cost.read_latency or 0.0, lambda_))
+
+
 def _transactions(instruction: Instruction, behaviour: AccessBehaviour | None) -> float:
     """Lines that a warp's access to global or local memory touches; 0 for everything else."""
     if instruction.memory is None or behaviour is None or behaviour.space == SPACE_SHARED:
@@ -293,6 +318,8 @@ def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
     return to_ticks(max(0.0, behaviour.units - behaviour.requests) * wavefront)
 
 
+_OWN_COSTS = ("tensor", "wgmma", "bulk_copy")
+"""Classes whose instructions cost what their shapes and bytes say."""
 _FIXED = ("alu", "fma", "fp16")
 """Pipes whose instructions have fixed latencies."""
 _ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")

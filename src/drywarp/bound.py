@@ -6,9 +6,12 @@ turned into it directly. Times are ticks: 1/240 of an SM cycle, exact integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 TICKS_PER_CYCLE = 240
 """λ and Λ are multiples of 1/240 cycle (design: the meaning of the simulation)."""
@@ -214,6 +217,15 @@ class BoundWorkload:
     producers: tuple[tuple[int, ...], ...] = ()
     data_bytes: float | None = None
     read_window_ticks: int = 0
+    worked_out: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What follows from this workload alone and is asked for again, by models and the simulation."""
+
+    def once(self, what: object, make: Callable[[], T]) -> T:
+        """What `make` gives, which is the same each time for the same `what`."""
+        if what not in self.worked_out:
+            self.worked_out[what] = make()
+        found: T = self.worked_out[what]
+        return found
 
     @property
     def synchronises(self) -> bool:

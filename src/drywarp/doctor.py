@@ -46,8 +46,12 @@ def checkup() -> tuple[Part, ...]:
         _assembler(),
         _package("triton", "compiles Triton kernels", extra="triton"),
         _package("numba_cuda", "compiles Numba kernels to PTX", extra="numba-cuda"),
+        _package("kernel_tuner", "searches in the order of predictions", extra="kernel-tuner"),
         _package("zstandard", "reads fat binaries and executables compressed with zstd", extra="binaries"),
         _package("lz4", "reads fat binaries and executables compressed with LZ4", extra="binaries"),
+        _package("matplotlib", "draws figures", extra="plot"),
+        _package("pyarrow", "writes rows as Parquet", extra="parquet"),
+        _package("distributed", "sweeps on several machines", extra="dask"),
     )
 
 

@@ -112,11 +112,18 @@ class Kept:
         )
         disk.write(FOLDER, self.key, msgspec.msgpack.encode(entry), MOST_BYTES)
 
+    def holds(self, geometry: MemoryGeometry, warm: bool) -> bool:
+        """Whether profile and behaviour are there, so that a later run comes to the same."""
+        return all(key and disk.exists(FOLDER, key) for key in (self.key, self._key_of(geometry, warm)))
+
+    def _key_of(self, geometry: MemoryGeometry, warm: bool) -> str:
+        return hashlib.sha256(repr((self.key, astuple(geometry), warm)).encode()).hexdigest() if self.key else ""
+
     def behaviour(
         self, geometry: MemoryGeometry, warm: bool, emulate: EmulateBlocks, judge: Callable[[EmulateBlocks], Any]
     ) -> MemoryBehaviour:
         """What an earlier run found, else what `judge` says, which asks `emulate` for further blocks."""
-        key = hashlib.sha256(repr((self.key, astuple(geometry), warm)).encode()).hexdigest() if self.key else ""
+        key = self._key_of(geometry, warm)
         data = disk.read(FOLDER, key) if key else None
         if data is not None:
             try:

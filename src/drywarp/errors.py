@@ -38,6 +38,12 @@ class EmulationError(DrywarpError):
     """The kernel did something that cannot go on: an access outside every buffer, an unknown opcode."""
 
 
+class InterruptedRunError(DrywarpError):
+    """The user, or the system, ended a run that can go on; says what is kept of it."""
+
+    exit_status = 130
+
+
 class StarvationError(EmulationError):
     """Threads wait in a loop for what no emulated thread does; blocks that were not emulated may do it."""
 

@@ -54,6 +54,6 @@ def _notes(found: Execution) -> list[str]:
     if kept < found.issued:
         notes.append(
             f"the trace ends after {kept:,} of {found.issued:,} warp instructions, {found.end / found.total:.0%} "
-            "of the time (--trace-events allows more)"
+            "of the time (--events allows more)"
         )
     return notes

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .api import BoundKernel, Options, bind_kernel, curve_occupancies
+from .api import BoundKernel, Options, bind_kernel
 from .bound import BoundWorkload
+from .curve_points import curve_occupancies
 from .errors import UsageError
 from .hardware import Gpu, load_gpu
 from .kernel.dataflow import Dataflow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -69,12 +69,25 @@ def frame(answer: Mapping[str, Any], table: str) -> Any:
     `utilization`: share of the time that each part is busy, and the cycles if it were the only limit. `models`: every
     model's time. Raises UsageError for another name, or where pandas is not installed.
     """
-    rows = _rows(answer, table)
+    return frame_of(_rows(answer, table))
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows as a pandas DataFrame. Raises UsageError where pandas is not installed."""
     try:
         import pandas
     except ImportError:
         raise UsageError("to_pandas needs pandas: pip install 'drywarp[pandas]'") from None
     return pandas.DataFrame(rows)
+
+
+def table_html(title: str, rows: Sequence[Mapping[str, str]]) -> str:
+    """What a notebook shows of several answers: a table whose columns are the keys of the rows. All text is escaped."""
+    columns = list(rows[0]) if rows else []
+    head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in columns)
+    body = ("".join(f'<td style="text-align:left">{escape(row[name])}</td>' for name in columns) for row in rows)
+    lines = "".join(f"<tr>{cells}</tr>" for cells in body)
+    return f'<table><caption style="text-align:left">{escape(title)}</caption><tr>{head}</tr>{lines}</table>'
 
 
 def _rows(answer: Mapping[str, Any], table: str) -> list[dict[str, Any]]:

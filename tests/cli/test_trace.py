@@ -22,7 +22,7 @@ def test_the_file_is_written_beside_the_answer(tmp_path: Path) -> None:
 
 
 def test_json_stays_one_object(tmp_path: Path) -> None:
-    said = run("analyze", str(SAXPY), *SMALL, "--trace", "t.json", "--trace-events", "1000", "--json", cwd=tmp_path)
+    said = run("analyze", str(SAXPY), *SMALL, "--trace", "t.json", "--events", "1000", "--json", cwd=tmp_path)
     notes = json.loads(said.stdout)["notes"]
     assert any("the trace ends after" in note for note in notes)
     assert json.loads((tmp_path / "t.json").read_text())["otherData"]["notes"] == notes[-1]
@@ -33,9 +33,9 @@ def test_json_stays_one_object(tmp_path: Path) -> None:
     [
         (["--trace", "none/t.json"], "--trace none/t.json: expected the name of a file in a folder that exists"),
         (["--trace", "."], "--trace .: expected"),
-        (["--trace-events", "5000"], "--trace-events is for --trace"),
-        (["--trace", "t.json", "--trace-events", "3"], "1000"),
-        (["--trace", "t.json", "--launches", "l.toml"], "without --launches"),
+        (["--events", "5000"], "--events is for --trace"),
+        (["--trace", "t.json", "--events", "3"], "1000"),
+        (["--trace", "t.json", "--launches", "l.toml"], "with neither --launches"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], expected: str, tmp_path: Path) -> None:

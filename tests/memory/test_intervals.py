@@ -6,7 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.memory.intervals import Runs, count, difference, from_points, intersection, last, merged, shifted, union
+from drywarp.memory.intervals import (
+    EMPTY,
+    Moved,
+    Runs,
+    count,
+    difference,
+    from_points,
+    intersection,
+    last,
+    merged,
+    new_in_turn,
+    shifted,
+    union,
+)
 
 points = st.lists(st.integers(-20, 40), max_size=30)
 
@@ -64,3 +77,35 @@ def test_equal_shifts_and_their_limit(values: list[int], step: int, number: int)
     assert found is not None
     assert members(found) == {value + shift for value in values for shift in shifts.tolist()}
     assert shifted(runs_of(values), shifts, len(found) - 1) is None
+
+
+@given(st.lists(st.tuples(points, st.integers(-9, 9), st.booleans()), max_size=6), points)
+def test_new_members_set_by_set(sets: list[tuple[list[int], int, bool]], known: list[int]) -> None:
+    seen, expected, given_sets = set(known), [], []
+    shared = runs_of(sets[0][0]) if sets else EMPTY
+    for values, by, own in sets:
+        moved = Moved(runs_of(values) if own else shared, by)
+        given_sets.append(moved)
+        new = members(moved.whole())
+        expected.append(len(new - seen))
+        seen |= new
+    counts, every = new_in_turn(given_sets, runs_of(known))
+    assert counts == expected
+    assert members(every) == seen
+
+
+def test_large_sets_against_numpy() -> None:
+    random = np.random.default_rng(3)
+    for size, other in ((5, 50_000), (50_000, 5), (20_000, 30_000), (1, 1)):
+        a, b = (np.unique(random.integers(0, 200_000, n)) for n in (size, other))
+        left, right = from_points(a), from_points(b)
+        for found, wanted in (
+            (union(left, right), np.union1d(a, b)),
+            (difference(left, right), np.setdiff1d(a, b)),
+            (intersection(left, right), np.intersect1d(a, b)),
+        ):
+            assert np.array_equal(found, from_points(wanted))
+            assert found.flags.c_contiguous
+        frozen = left.copy()
+        frozen.flags.writeable = False
+        assert np.array_equal(union(frozen, right[::1]), from_points(np.union1d(a, b)))

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from drywarp.errors import DrywarpError
-from drywarp.validation.choose_rows import HALVES, half_of, keep, sample, spread
+from drywarp.rows.recipe import Recipe, launch_of
+from drywarp.rows.spread import spread
+from drywarp.validation.choose_rows import HALVES, half_of, keep, sample
+from drywarp.validation.macros import check
 from drywarp.validation.read import read_table
-from drywarp.validation.recipe import Recipe, check, launch_of
 from drywarp.validation.table import MeasuredRow, Table, is_parameter
 
 from ..frontends.profiler_reports import LONG_2019, ROCPROF, WIDE

@@ -50,6 +50,5 @@ def _advised(plain: Callable[P, R]) -> Callable[P, R]:
 
 
 analyze = _advised(api.analyze)
-analyze_launches = _advised(api.analyze_launches)
 
-__all__ = ["add_findings", "analyze", "analyze_launches"]
+__all__ = ["add_findings", "analyze"]

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..api import BoundKernel, bind_workload, geometry_of
+from ..api import BoundKernel, bind_workload
 from ..binding import Binding
 from ..bound import BoundNode, BoundWorkload
 from ..finding import Place
+from ..fit import geometry_of
 from ..hardware import Gpu, Occupancy
 from ..kernel.instruction import Instruction
 from ..kernel.profile import Profile

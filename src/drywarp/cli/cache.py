@@ -25,7 +25,7 @@ def command(
     action: Annotated[Action, typer.Argument(help="show says where it is and what it holds.")] = Action.show,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Show or clear what is kept between runs: compiled kernels, emulations, compiled loops, headers."""
+    """Show or clear what is kept between runs: compiled kernels and loops, emulations, answers of rows, headers."""
     from .. import __version__
     from ..frontends import cache
     from ..report.json_text import json_text
@@ -40,4 +40,4 @@ def command(
         return
     done = "cleared" if action is Action.clear else "holds"
     size = bytes_text(held.bytes)
-    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, compiled loops and headers")
+    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, answers, compiled loops and headers")

@@ -9,29 +9,22 @@ from typing import Annotated
 import typer
 
 from . import options as take
+from .groups import LaunchOptions
 from .progress import stages
-from .values import check_positive, pairs, parse_blocks, read_stdin
+from .spread import spread
+from .values import check_positive, parse_blocks, read_stdin
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
-    app.command(name="counts")(command)
+    app.command(name="counts")(spread(command))
 
 
 def command(
     kernel: take.KernelFile,
+    *,
     gpu: take.GpuName = "a100",
-    entry: take.Entry = None,
-    grid: take.Grid = None,
-    block: take.Block = None,
-    arg: take.Arguments = None,
-    const: take.Constants = None,
-    shared: take.Shared = None,
-    define: take.Defines = None,
-    include: take.Includes = None,
-    std: take.Std = None,
-    max_registers: take.MaxRegisters = None,
-    config: take.Config = None,
+    launch: LaunchOptions,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
     seconds: take.Seconds = 20.0,
@@ -46,21 +39,12 @@ def command(
     from ..emulator import Limits
 
     check_positive(seconds, "--seconds")
+
     with stages() as on_stage:
         result = count(
             read_stdin() if kernel == "-" else Path(kernel),
             gpu=gpu,
-            entry=entry,
-            grid=grid,
-            block=block,
-            args=pairs(arg, "--arg"),
-            constants=pairs(const, "--const"),
-            shared=shared,
-            defines=pairs(define, "-D", value_needed=False),
-            includes=include or (),
-            std=std,
-            max_registers=max_registers,
-            config=config,
+            **launch.given(),
             options=Options(
                 warm_l2=warm_l2, blocks=parse_blocks(blocks), limits=Limits(seconds=seconds), on_stage=on_stage
             ),

@@ -18,6 +18,7 @@ from ..errors import DrywarpError
 from . import (
     analyze,
     cache,
+    calibrate,
     compare,
     corpus,
     counts,
@@ -26,10 +27,12 @@ from . import (
     explain,
     gpus,
     import_ncu,
+    measure,
     models,
     rank,
     reproduce,
     serve,
+    sweep,
     validate,
     workloads,
 )
@@ -53,9 +56,12 @@ reproduce.add_to(app)
 explain.add_to(app)
 corpus.add_to(app)
 validate.add_to(app)
+measure.add_to(app)
 compare.add_to(app)
 rank.add_to(app)
 serve.add_to(app)
+calibrate.add_to(app)
+sweep.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

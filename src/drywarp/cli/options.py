@@ -58,4 +58,14 @@ FullSimulation = Annotated[
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Run long loops to their ends, turn by turn.")]
 LaneSteps = Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")]
 Seconds = Annotated[float, typer.Option(help="Time limit of the emulation.")]
+Occupancies = Annotated[str | None, typer.Option(help="Warps per SM on the curve: 8,16 or 8-64.")]
+Trips = Annotated[list[str] | None, typer.Option(help="--static: turns of a loop.", metavar="L1=N or LINE=N")]
+Taken = Annotated[
+    list[str] | None,
+    typer.Option(help="--static: share of threads that take a branch.", metavar="LINE=SHARE"),
+]
+Access = Annotated[
+    list[str] | None,
+    typer.Option(help="--static: pattern of accesses: coalesced, random, uniform.", metavar="LINE=PATTERN"),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]

@@ -10,6 +10,7 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
+from .figures import FigureTheme, Plot, check_plot, write_plot
 from .progress import rated
 from .values import check_positive, pairs, parse_blocks
 
@@ -92,13 +93,13 @@ def command(
     compare: Annotated[
         bool, typer.Option("--compare", help="Two outputs: the ratio of times by configuration.")
     ] = False,
-    plot: Annotated[str | None, typer.Option(help="Draw predicted over measured.", metavar="FILE.svg|FILE.png")] = None,
+    plot: Plot = None,
+    figure_theme: FigureTheme = None,
     json: take.Json = False,
 ) -> None:
     """Predict every row of a table of measurements, and say how far off the predictions are."""
     wanted = _names(models)
-    if plot is not None and not plot.endswith((".svg", ".png")):
-        raise UsageError(f"--plot {plot}: expected a file name that ends in .svg or .png")
+    check_plot(plot, figure_theme)
     if compare:
         _compare(tables, json, plot)
         return
@@ -111,10 +112,10 @@ def command(
     if report:
         if kernel is not None:
             raise UsageError("--report reads an output of this verb: it takes no --kernel")
-        _show(report_again(tables[0], split=split, models=wanted), json, plot)
+        found = report_again(tables[0], split=split, models=wanted)
+        write_plot(found, plot, figure_theme)
+        _show(found, json)
         return
-    if kernel is None:
-        raise UsageError("no kernel given (expected --kernel FILE)")
     with rated() as tell:
 
         def on_row(row: RowResult, done: int, of: int) -> None:
@@ -122,7 +123,7 @@ def command(
 
         found = validate(
             tables[0],
-            kernel=Path(kernel),
+            kernel=None if kernel is None else Path(kernel),
             gpu=gpu,
             entry=entry,
             grid=grid,
@@ -154,7 +155,8 @@ def command(
             ),
             on_row=on_row,
         )
-    _show(found, json, plot)
+    write_plot(found, plot, figure_theme)
+    _show(found, json)
 
 
 def _names(models: str | None) -> list[str] | None:
@@ -171,16 +173,7 @@ def _line(row: RowResult) -> str:
     return f"row {row.row}: {said} predicted, {time_text(row.measured_s)} measured"
 
 
-def _show(report: ValidationReport, json: bool, plot: str | None) -> None:
-    if plot is not None:
-        from ..report.scatter import write_scatter
-
-        points = [
-            (row.measured_s, row.times[report.best.model], row.limiters.get(report.best.model, ""))
-            for row in report.rows
-            if row.ok and row.times.get(report.best.model)
-        ]
-        write_scatter(Path(plot), points, f"{report.best.model}, {report.gpu}: {Path(report.table).name}")
+def _show(report: ValidationReport, json: bool) -> None:
     if json:
         _print_json(report.to_dict())
         return

@@ -118,7 +118,7 @@ def _on_neither(sides: Sequence[_Side], gpu: Gpu) -> DrywarpError | None:
 def _saved(source: object) -> Side | None:
     if isinstance(source, Analysis):
         return side_of(source.to_dict())
-    return read_saved(source) if is_saved(source) else None  # type: ignore[arg-type]
+    return read_saved(source) if is_saved(source) else None
 
 
 def _answered(ready: BoundKernel, options: Options) -> Side:

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .. import figures
+from ..errors import UsageError
+from ..notebook import frame_of, table_html
 from ..result import SCHEMA_VERSION
+from ..units import time_text
 from .side import Line, Side
 
 Match = Literal["same", "edited", "added", "removed"]
@@ -121,6 +125,33 @@ class Comparison:
         """Whether the new one is slower than allowed on any GPU."""
         return any(gpu.regressed for gpu in self.gpus)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: old and new time on each GPU."""
+        rows = [
+            {
+                "GPU": found.gpu, "old": time_text(found.old.time_s), "new": time_text(found.new.time_s),
+                "change": f"{found.change:+.1%}", "limited by": found.new.prediction.limiter,
+            }
+            for found in self.gpus
+        ]  # fmt: skip
+        return table_html(self.gpus[0].new.kernel if self.gpus else "", rows)
+
+    def to_pandas(self, table: str = "gpus") -> Any:
+        """`gpus`, `lines` or `counts` as a pandas DataFrame, of all GPUs, named in the column `gpu`.
+
+        Raises UsageError for another name, or without pandas.
+        """
+        return frame_of([{"gpu": found.gpu} | row for found in self.gpus for row in _rows(found, table)])
+
+    def figure(self, **settings: Any) -> Any:
+        """Old and new time on every GPU as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""
+        rows = [
+            figures.Bar(found.gpu, side.time_s, note=side.prediction.limiter + change, group=group)
+            for found in self.gpus
+            for group, side, change in (("old", found.old, ""), ("new", found.new, f", {found.change:+.1%}"))
+        ]
+        return figures.bars(rows, self.gpus[0].new.kernel if self.gpus else "", **settings)
+
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/compare.md)."""
         return {
@@ -131,6 +162,21 @@ class Comparison:
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "left_out": dict(self.left_out),
         }
+
+
+def _rows(found: GpuComparison, table: str) -> list[dict[str, Any]]:
+    if table == "gpus":
+        return [{"old_s": found.old.time_s, "new_s": found.new.time_s, "change": found.change}]
+    if table == "counts":
+        return [{"name": c.name, "old": c.old, "new": c.new, "change": c.change} for c in found.counts]
+    if table == "lines":
+        sides = [(change, change.new or change.old) for change in found.lines]
+        return [
+            {"match": c.match, "line": line.line, "text": line.text, "old_s": c.old_s, "new_s": c.new_s}
+            for c, line in sides
+            if line is not None
+        ]
+    raise UsageError(f"table {table!r}: expected gpus, lines or counts")
 
 
 def _line(line: Line | None, time_s: float) -> dict[str, Any] | None:

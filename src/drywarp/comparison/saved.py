@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -14,7 +14,7 @@ from .side import Side, SideError, side_of
 EXPECTED = "what `drywarp analyze --json` writes"
 
 
-def is_saved(source: object) -> bool:
+def is_saved(source: object) -> TypeGuard[str | Path]:
     """Whether a source is a file of a saved answer: one that ends in ``.json``."""
     return isinstance(source, str | Path) and "\n" not in str(source) and str(source).lower().endswith(".json")
 

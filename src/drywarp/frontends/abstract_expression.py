@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 Number = int | float
 Value = int | float | str
@@ -68,6 +69,7 @@ def names_in(text: str) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=1024)
 def parsed(text: str) -> ast.expr:
     """The syntax tree of an expression. Raises ExpressionError."""
     if len(text) > _LONGEST:

@@ -123,12 +123,39 @@ def compile_cuda(
     compiler's own message, UsageError for an unknown entry.
     """
     options = options or CudaOptions(defines=defines)
+    made = machine_code_of(source, arch, entry, options, name)
+    kernel = replace(
+        made.kernels[made.symbol],
+        name=entry or made.expression,
+        source_file=made.translation.origin,
+        notes=made.compiled.notes,
+    )
+    if made.declaration is None:
+        return kernel
+    return name_parameters(kernel, made.declaration, made.expression, made.translation, options)
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """What the compiler made of a source for one of its kernels, `symbol` among `kernels`."""
+
+    compiled: cache.Entry
+    kernels: Mapping[str, Kernel]
+    symbol: str
+    expression: str
+    declaration: KernelDeclaration | None
+    translation: Translation
+
+
+def machine_code_of(
+    source: str | Path, arch: str, entry: str | None, options: CudaOptions, name: str = ""
+) -> MachineCode:
+    """Compile one kernel, as `compile_cuda` describes; the CUBIN is in `compiled`."""
     text = read_source(source) if isinstance(source, Path) else source
     origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
     folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
     translation = gather(text, origin, folder, [Path(i) for i in options.includes])
-    bodies = translation.bodies
-    declaration = declaration_of(text, bodies, entry, origin)
+    declaration = declaration_of(text, translation.bodies, entry, origin)
     expression = entry or ""
     if declaration:
         expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
@@ -137,10 +164,7 @@ def compile_cuda(
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {', '.join(kernels) or 'none'}")
-    kernel = replace(kernels[symbol], name=entry or expression, source_file=origin, notes=compiled.notes)
-    if declaration is None:
-        return kernel
-    return name_parameters(kernel, declaration, expression, translation, options)
+    return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
 
 
 def only_named(kernels: Mapping[str, Kernel], name: str) -> str:

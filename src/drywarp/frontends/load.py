@@ -7,6 +7,7 @@ CUDA C++ source. For an AMD GPU: OpenCL C, HIP, CUDA C++ read as HIP, and assemb
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import InputFileError, UsageError
 from ..kernel.kernel import Kernel
@@ -22,7 +23,14 @@ from .python.file import is_python, load_python
 from .python.objects import load_object
 from .source import decode
 
+T = TypeVar("T")
+
 EXPECTED = "CUDA C++ source, PTX, machine code or a Python file"
+
+
+def as_source(source: T) -> T | Path:
+    """A string with a line break or a brace is source, any other a path; objects stay."""
+    return Path(source) if isinstance(source, str) and "\n" not in source and "{" not in source else source
 
 
 def load(source: object, *, arch: str, entry: str | None = None, options: CudaOptions | None = None) -> Loaded:

@@ -27,6 +27,17 @@ def register_reads(instructions: Sequence[Instruction]) -> list[Reads]:
 
     The operand cache is empty at the beginning and behind instructions that may leave the order of the code.
     """
+    known = _latest.get("reads")
+    if known is None or known[0] is not instructions:
+        known = _latest["reads"] = (instructions, _reads(instructions))
+    return known[1]
+
+
+_latest: dict[str, tuple[Sequence[Instruction], list[Reads]]] = {}
+"""The code that was asked for last: one kernel is bound many times over, to other GPUs and under other assumptions."""
+
+
+def _reads(instructions: Sequence[Instruction]) -> list[Reads]:
     kept: dict[tuple[int, int], int] = {}
     found: list[Reads] = []
     for instruction in instructions:

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import Profile
 from .affine import AffineBlocks
-from .footprint import Footprint, distinct_sectors
+from .footprint import Footprint, distinct_by_group
 from .geometry import MemoryGeometry
-from .intervals import EMPTY, Runs, intersection, merged, shifted, union
+from .intervals import EMPTY, Moved, Runs, intersection, merged, shifted, union
 
 MOST_RUNS = 20_000_000
 """Runs of sectors that the footprint of one wave may take before it is given up as too large."""
 
 _Moves = npt.NDArray[np.int64]
-_Shift = tuple[int, _Moves]
-"""Bytes that are left over, fewer than a sector, and whole sectors, ascending."""
+
+
+class _Shift(NamedTuple):
+    """Bytes that are left over, fewer than a sector, and whole sectors, ascending: `first`, and `steps` behind it.
+
+    Equal steps have equal `key`.
+    """
+
+    residue: int
+    first: int
+    steps: _Moves
+    key: bytes
+
+
+class _Base(NamedTuple):
+    """What a group touches: a `pattern`, which begins at 0, at `start`. Equal patterns have equal `key`."""
+
+    pattern: Runs
+    start: int
+    key: bytes
 
 
 @dataclass(frozen=True)
@@ -29,6 +48,8 @@ class _Group:
     instruction: int | None
     coefficient: npt.NDArray[np.int64]
     rows: npt.NDArray[np.intp]
+    key: bytes
+    """Equal for equal coefficients."""
 
 
 class AffineFootprints:
@@ -48,7 +69,8 @@ class AffineFootprints:
         self._groups = list(_groups(affine, np.column_stack([instruction, affine.coefficients])))
         self._together = list(_groups(affine, affine.coefficients))
         self._allowed = _allocated(profile, geometry.sector_bytes)
-        self._bases: dict[tuple[int, int], Runs] = {}
+        self._spans: list[list[int]] = self._allowed.tolist()
+        self._bases: dict[tuple[int, int], _Base] = {}
         self._patterns: dict[tuple[bytes, bytes], Runs] = {}
 
     def __call__(self, blocks: range) -> Footprint | None:
@@ -57,61 +79,76 @@ class AffineFootprints:
         linear = np.arange(blocks.start, blocks.stop)
         coordinates = np.stack([linear % x, linear // x % y, linear // (x * y)], axis=1)
         steps = coordinates - self._origin
-        shifts = {group.coefficient.tobytes(): self._shifts(steps @ group.coefficient) for group in self._together}
-        held = sum(len(base) * len(whole) for group in self._groups for base, whole in self._moved(group, shifts))
+        shifts = {group.key: self._shifts(steps @ group.coefficient) for group in self._together}
+        held = sum(len(b.pattern) * len(s.steps) for group in self._groups for b, s in self._moved(group, shifts))
         if held > MOST_RUNS:
             return None
         return Footprint(lambda: self._by_instruction(shifts), lambda: self._whole(shifts))
 
-    def _by_instruction(self, shifts: Mapping[bytes, Sequence[_Shift]]) -> dict[int, Runs]:
-        parts: dict[int, list[Runs]] = {}
+    def _by_instruction(self, shifts: Mapping[bytes, Sequence[_Shift]]) -> dict[int, Moved]:
+        parts: dict[int, list[Moved]] = {}
         for group in self._groups:
             assert group.instruction is not None
-            for base, whole in self._moved(group, shifts):
-                parts.setdefault(group.instruction, []).append(self._repeated(base, whole))
-        return {index: self._within(union(*p) if len(p) > 1 else p[0]) for index, p in sorted(parts.items())}
+            for base, shift in self._moved(group, shifts):
+                parts.setdefault(group.instruction, []).append(self._repeated(base, shift))
+        return {
+            index: self._within(Moved(union(*(part.whole() for part in p))) if len(p) > 1 else p[0])
+            for index, p in sorted(parts.items())
+        }
 
     def _whole(self, shifts: Mapping[bytes, Sequence[_Shift]]) -> Runs:
-        parts = [self._repeated(*moved) for group in self._together for moved in self._moved(group, shifts)]
-        return self._within(union(EMPTY, *parts))
+        parts = [self._repeated(*moved).whole() for group in self._together for moved in self._moved(group, shifts)]
+        return self._within(Moved(union(EMPTY, *parts))).whole()
 
     def _shifts(self, moved: npt.NDArray[np.int64]) -> list[_Shift]:
         """Distinct shifts in bytes as whole sectors, by what is left over."""
         sector = self._geometry.sector_bytes
         distinct = np.unique(moved)
         rest = distinct % sector
-        return [(residue, distinct[rest == residue] // sector) for residue in np.unique(rest).tolist()]
+        found = []
+        for residue in np.unique(rest).tolist():
+            moves = distinct[rest == residue] // sector
+            steps = moves - moves[0]
+            found.append(_Shift(residue, int(moves[0]), steps, steps.tobytes()))
+        return found
 
-    def _moved(self, group: _Group, shifts: Mapping[bytes, Sequence[_Shift]]) -> Iterator[tuple[Runs, _Moves]]:
+    def _moved(self, group: _Group, shifts: Mapping[bytes, Sequence[_Shift]]) -> Iterator[tuple[_Base, _Shift]]:
         """What a group touches, and by how many sectors it moves, for each rest of bytes."""
-        for residue, moves in shifts[group.coefficient.tobytes()]:
-            key = (id(group), residue)
-            if key not in self._bases:
-                self._bases[key] = distinct_sectors(self._profile, group.rows, self._geometry, residue)
-            yield self._bases[key], moves
+        for shift in shifts[group.key]:
+            if (id(group), shift.residue) not in self._bases:
+                self._find_bases(group, shift.residue)
+            yield self._bases[id(group), shift.residue], shift
 
-    def _repeated(self, base: Runs, moves: _Moves) -> Runs:
-        """The union of `base` moved by each of `moves`, which ascend."""
-        if not len(base) or not len(moves):
-            return EMPTY
-        start, first = base[0, 0], moves[0]
-        pattern, steps = base - start, moves - first
-        key = (pattern.tobytes(), steps.tobytes())
+    def _find_bases(self, group: _Group, residue: int) -> None:
+        """What this group touches, and with it all those that are asked in the same breath and move alike."""
+        kind = self._together if group.instruction is None else self._groups
+        alike = [g for g in kind if g.key == group.key and (id(g), residue) not in self._bases]
+        found = distinct_by_group(self._profile, [g.rows for g in alike], self._geometry, residue)
+        for one, runs in zip(alike, found, strict=True):
+            start = int(runs[0, 0]) if len(runs) else 0
+            pattern = runs - start
+            self._bases[id(one), residue] = _Base(pattern, start, pattern.tobytes())
+
+    def _repeated(self, base: _Base, shift: _Shift) -> Moved:
+        """The union of `base` moved by each of the shift's moves."""
+        if not len(base.pattern):
+            return Moved(EMPTY)
+        key = (base.key, shift.key)
         if key not in self._patterns:
-            grown = shifted(pattern, steps, MOST_RUNS)
+            grown = shifted(base.pattern, shift.steps, MOST_RUNS)
             assert grown is not None, "there are no more than were counted"
             self._patterns[key] = grown
-        repeated: Runs = self._patterns[key] + (start + first)
-        return repeated
+        return Moved(self._patterns[key], base.start + shift.first)
 
-    def _within(self, runs: Runs) -> Runs:
+    def _within(self, part: Moved) -> Moved:
         """The part that lies in buffers; often all of it lies in one."""
+        runs, by = part
         if not len(runs):
-            return runs
-        at = np.searchsorted(self._allowed[:, 0], runs[0, 0], side="right") - 1
-        if at >= 0 and runs[-1, 1] <= self._allowed[at, 1]:
-            return runs
-        return intersection(runs, self._allowed)
+            return part
+        first, end = int(runs[0, 0]) + by, int(runs[-1, 1]) + by
+        if any(start <= first and end <= stop for start, stop in self._spans):
+            return part
+        return Moved(intersection(part.whole(), self._allowed))
 
 
 def _groups(affine: AffineBlocks, keys: npt.NDArray[np.int64]) -> Iterator[_Group]:
@@ -123,7 +160,8 @@ def _groups(affine: AffineBlocks, keys: npt.NDArray[np.int64]) -> Iterator[_Grou
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number))
     for key, rows in zip(unique, np.split(affine.rows[order], ends[:-1]), strict=True):
-        yield _Group(int(key[0]) if len(key) > 3 else None, np.ascontiguousarray(key[-3:]), rows)
+        coefficient = np.ascontiguousarray(key[-3:])
+        yield _Group(int(key[0]) if len(key) > 3 else None, coefficient, rows, coefficient.tobytes())
 
 
 def _allocated(profile: Profile, sector: int) -> Runs:

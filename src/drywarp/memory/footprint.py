@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,14 @@ import numpy.typing as npt
 from ..kernel.profile import Profile
 from .affine import global_rows
 from .geometry import MemoryGeometry
-from .intervals import EMPTY, Runs, from_points, union
+from .intervals import EMPTY, Moved, Runs, from_points, union
+from .requests import lane_masks
+from .run_loops import touched
 from .stream import split_lines
 from .table import active_lanes
+
+_TOGETHER = 1 << 15
+"""Log rows that are taken together at most."""
 
 
 class Footprint:
@@ -24,15 +30,22 @@ class Footprint:
 
     def __init__(
         self,
-        sectors: Mapping[int, Runs] | Callable[[], Mapping[int, Runs]],
+        sectors: Mapping[int, Runs] | Callable[[], Mapping[int, Moved]],
         whole: Callable[[], Runs] | None = None,
     ) -> None:
         self._sectors, self._whole = sectors, whole
 
     @cached_property
+    def parts(self) -> Mapping[int, Moved]:
+        """Those of each instruction, as sets that several have in common."""
+        if callable(self._sectors):
+            return self._sectors()
+        return {index: Moved(runs) for index, runs in self._sectors.items()}
+
+    @cached_property
     def sectors(self) -> Mapping[int, Runs]:
         """Those of each instruction."""
-        return self._sectors() if callable(self._sectors) else self._sectors
+        return {index: part.whole() for index, part in self.parts.items()}
 
     def union(self) -> Runs:
         """All distinct sectors."""
@@ -53,10 +66,42 @@ def sampled_footprint(profile: Profile, samples: Sequence[int], geometry: Memory
 def distinct_sectors(profile: Profile, rows: npt.NDArray[np.intp], geometry: MemoryGeometry, shift: int = 0) -> Runs:
     """The sectors that the requests of some log rows touch when all are moved by `shift` bytes."""
     parts = []
-    for start in range(0, len(rows), 1 << 15):
-        addresses, active = active_lanes(profile.accesses, rows[start : start + (1 << 15)])
+    for start in range(0, len(rows), _TOGETHER):
+        addresses, active = active_lanes(profile.accesses, rows[start : start + _TOGETHER])
         _, line, mask = split_lines(addresses + shift, active, geometry)
         per_line = geometry.line_bytes // geometry.sector_bytes
         which, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
         parts.append(from_points(line[which] * per_line + bit))
     return union(EMPTY, *parts)
+
+
+def distinct_by_group(
+    profile: Profile, groups: Sequence[npt.NDArray[np.intp]], geometry: MemoryGeometry, shift: int = 0
+) -> list[Runs]:
+    """`distinct_sectors` of each of several sets of log rows, taken together."""
+    log = profile.accesses
+    found: list[Runs] = []
+    start = 0
+    while start < len(groups):
+        end, rows = start + 1, len(groups[start])
+        if rows > _TOGETHER:
+            found.append(distinct_sectors(profile, groups[start], geometry, shift))
+            start = end
+            continue
+        while end < len(groups) and rows + len(groups[end]) <= _TOGETHER:
+            rows += len(groups[end])
+            end += 1
+        joined = np.concatenate(groups[start:end])
+        first = np.cumsum([0, *map(len, groups[start:end])])
+        patterns, pattern = np.unique(log.pattern[joined], return_inverse=True)
+        offsets = np.ascontiguousarray(log.offsets[patterns], np.int64)
+        active = np.ascontiguousarray(lane_masks(log.masks[patterns]), np.int64)
+        base = np.array(log.base[joined], np.int64)
+        runs = np.empty((int(active.sum(1)[pattern].sum()), 2), np.int64)
+        until = np.zeros(len(first), np.int64)
+        pattern = pattern.reshape(-1).astype(np.int64)
+        touched(base, pattern, offsets, active, first, shift, geometry.sector_bytes, runs, until)
+        bounds = until.tolist()
+        found += [runs[a:b].copy() for a, b in pairwise(bounds)]
+        start = end
+    return found

@@ -6,16 +6,18 @@ irregular one falls apart into single sectors, and costs what a sorted array of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+
+from .run_loops import both, common_or_other, new_members
 
 Runs = npt.NDArray[np.int64]
 
 _MOST_DISTANCES = 16
 """Changes of the distance between shifts up to which those at equal distances are taken together."""
-
-_FEW = 64
-"""Runs up to which a look whether all lie in another set costs little beside the difference."""
 
 EMPTY: Runs = np.zeros((0, 2), np.int64)
 
@@ -44,6 +46,10 @@ def merged(runs: Runs) -> Runs:
 def union(*sets: Runs) -> Runs:
     """All members of any of the sets."""
     some = [runs for runs in sets if len(runs)]
+    if len(some) == 2:
+        left, right = _plain(some[0]), _plain(some[1])
+        found = np.empty((len(left) + len(right), 2), np.int64)
+        return found[: both(left, right, found)].copy()
     return merged(np.concatenate(some)) if some else EMPTY
 
 
@@ -87,14 +93,40 @@ def _repeated(runs: Runs, step: int, number: int, most: int) -> Runs | None:
 
 def difference(left: Runs, right: Runs) -> Runs:
     """Members of `left` that are not in `right`."""
-    if len(left) <= _FEW and len(right) and _inside(left, right):
-        return EMPTY
     return _segments(left, right, wanted=False)
 
 
 def intersection(left: Runs, right: Runs) -> Runs:
     """Members of both."""
     return _segments(left, right, wanted=True)
+
+
+class Moved(NamedTuple):
+    """A set that is another one, which many have in common, with every member moved by `by`."""
+
+    runs: Runs
+    by: int = 0
+
+    def whole(self) -> Runs:
+        """The set itself."""
+        return self.runs + self.by if self.by else self.runs
+
+
+def new_in_turn(sets: Sequence[Moved], known: Runs) -> tuple[list[int], Runs]:
+    """Of each of several sets, how many members neither `known` nor a set before it has; and all of them together."""
+    if not sets:
+        return [], known
+    different = {id(moved.runs): moved.runs for moved in sets}
+    at = dict(zip(different, np.cumsum([0, *map(len, different.values())]).tolist(), strict=False))
+    begin = np.array([at[id(moved.runs)] for moved in sets], np.int64)
+    end = begin + np.array([len(moved.runs) for moved in sets], np.int64)
+    move = np.array([moved.by for moved in sets], np.int64)
+    most = len(known) + int((end - begin).sum())
+    kept, other, new = np.empty((most, 2), np.int64), np.empty((most, 2), np.int64), np.zeros(len(sets), np.int64)
+    kept[: len(known)] = known
+    size = new_members(np.concatenate(list(different.values())), begin, end, move, kept, len(known), other, new)
+    counts: list[int] = new.tolist()
+    return counts, kept[:size].copy()
 
 
 def count(runs: Runs) -> int:
@@ -113,23 +145,15 @@ def last(runs: Runs, members: int) -> Runs:
     return kept
 
 
-def _inside(left: Runs, right: Runs) -> bool:
-    """Whether every run of `left` lies in a run of `right`."""
-    at = np.searchsorted(right[:, 0], left[:, 0], side="right") - 1
-    return bool(at[0] >= 0 and (right[at, 1] >= left[:, 1]).all()) if len(left) else True
-
-
 def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:
     """The parts of `left` that lie in `right` (`wanted`) or outside it."""
     if not len(left) or not len(right):
         return EMPTY if wanted or not len(left) else left
-    both = np.concatenate([left.ravel(), right.ravel()])
-    # Two sorted halves, which a stable sort only merges. Edges open and close their set in turn.
-    order = np.argsort(both, kind="stable")
-    edges = both[order]
-    step = 1 - 2 * (order & 1)
-    of_left = order < left.size
-    in_left = np.cumsum(np.where(of_left, step, 0))[:-1] > 0
-    in_right = np.cumsum(np.where(of_left, 0, step))[:-1] > 0
-    kept = (edges[1:] > edges[:-1]) & in_left & (in_right == wanted)
-    return merged(np.stack([edges[:-1][kept], edges[1:][kept]], axis=1))
+    left, right = _plain(left), _plain(right)
+    found = np.empty((len(left) + len(right), 2), np.int64)
+    return found[: common_or_other(left, right, int(wanted), found)].copy()
+
+
+def _plain(runs: Runs) -> Runs:
+    """As the compiled loops take arrays."""
+    return runs if runs.flags.c_contiguous and runs.flags.writeable else np.array(runs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .footprint import Footprint
 from .geometry import MemoryGeometry
-from .intervals import EMPTY, Runs, count, difference, last, union
+from .intervals import EMPTY, Runs, count, difference, last, new_in_turn, union
 
 WAVES_FOLLOWED = 6
 """Waves that are worked out one by one; later ones do as the last of them."""
@@ -55,8 +55,7 @@ def follow_waves(
         if footprint is None:
             break
         present = union(EMPTY, *recent)
-        fetched, written = traffic_of(footprint, present, reads, writes)
-        stored = union(EMPTY, *(sectors for index, sectors in footprint.sectors.items() if index in writes))
+        fetched, written, stored = _traffic(footprint, present, reads, writes)
         every = footprint.union()
         read = count(difference(difference(every, stored), present))
         done.append(_Wave(len(part), fetched, written, read, count(stored)))
@@ -68,19 +67,19 @@ def traffic_of(
     footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Sectors that each instruction fetches, where `present` are in the L2 before, and those it writes first."""
-    dirty = EMPTY
-    fetched, written = {}, {}
-    for index, sectors in footprint.sectors.items():
-        new = difference(sectors, present)
-        if index in writes:
-            fresh = difference(sectors, dirty)
-            written[index] = count(fresh)
-            dirty = union(dirty, fresh)
-        if index in reads:
-            fetched[index] = count(new)
-        if len(new):
-            present = union(present, new)
+    fetched, written, _ = _traffic(footprint, present, reads, writes)
     return fetched, written
+
+
+def _traffic(
+    footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int]
+) -> tuple[dict[int, int], dict[int, int], Runs]:
+    """What `traffic_of` gives, and all that is written."""
+    new, _ = new_in_turn(list(footprint.parts.values()), present)
+    fetched = {index: number for index, number in zip(footprint.parts, new, strict=True) if index in reads}
+    storing = {index: part for index, part in footprint.parts.items() if index in writes}
+    fresh, stored = new_in_turn(list(storing.values()), EMPTY)
+    return fetched, dict(zip(storing, fresh, strict=True)), stored
 
 
 @dataclass(frozen=True)

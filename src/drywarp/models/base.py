@@ -100,8 +100,15 @@ def model_names() -> tuple[str, ...]:
     return tuple(_REGISTRY)
 
 
-def get_model(name: str, *, full_simulation: bool = False) -> Model:
-    """The model registered under `name`, told to simulate in full where it simulates.
+@runtime_checkable
+class Brief(Protocol):
+    """A model that can be told to answer with time, limiter, utilisation and occupancy alone, which takes less."""
+
+    brief: bool
+
+
+def get_model(name: str, *, full_simulation: bool = False, brief: bool = False) -> Model:
+    """The model registered under `name`, told to simulate in full where it simulates, and to be `brief` where it can.
 
     Raises UsageError naming those that exist.
     """
@@ -110,4 +117,6 @@ def get_model(name: str, *, full_simulation: bool = False) -> Model:
     model = _REGISTRY[name]()
     if full_simulation and isinstance(model, Simulating):
         model.full_simulation = True
+    if brief and isinstance(model, Brief):
+        model.brief = True
     return model

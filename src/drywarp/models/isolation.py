@@ -23,14 +23,21 @@ def component_times(workload: BoundWorkload, occupancy: float) -> dict[str, floa
     A memory instruction's λ is that of its slowest level; no type issues faster than the issue limit.
     Barriers count with λ and Λ among the instructions.
     """
-    issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
     times = {"instructions": 0.0, "shared": 0.0, "memory": 0.0}
+    for component, count, latency, lambda_ in workload.once("components", lambda: _components(workload)):
+        times[component] += count * instruction_time(latency, lambda_, occupancy)
+    return {name: time for name, time in times.items() if time}
+
+
+def _components(workload: BoundWorkload) -> list[tuple[str, float, float, float]]:
+    """Of every node its component, how often a mean warp runs it, and Λ and λ in cycles, at whatever occupancy."""
+    issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
+    found = []
     for node, count in weighed(workload, path_weights(workload)):
         kind = kind_of(workload, node)
-        lambda_ = max(issue, _lambda(workload, node))
-        component = kind if kind in times else "instructions"
-        times[component] += count * instruction_time(node.latency_ticks / TICKS_PER_CYCLE, lambda_, occupancy)
-    return {name: time for name, time in times.items() if time}
+        component = kind if kind in ("shared", "memory") else "instructions"
+        found.append((component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue, _lambda(workload, node))))
+    return found
 
 
 def _lambda(workload: BoundWorkload, node: BoundNode) -> float:

@@ -62,21 +62,28 @@ class Pipeline:
         curve_budget: int = CURVE_BUDGET,
         trace_points: int = 0,
         full_simulation: bool = False,
+        brief: bool = False,
     ) -> None:
-        """`trace_points` is how many intervals the occupancy trace may have; 0 leaves it out."""
+        """`trace_points` is how many intervals the occupancy trace may have; 0 leaves it out.
+
+        A `brief` answer leaves out stalls and headroom, which take a third of the time.
+        """
         self.launch_budget = launch_budget
         self.curve_budget = curve_budget
         self.trace_points = trace_points
         self.full_simulation = full_simulation
+        self.brief = brief
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         share = share_of(workload, workload.blocks_per_sm)
         shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
-        program, full = Program(workload), self.full_simulation
+        program, full, stalls = Program(workload), self.full_simulation, not self.brief
         # The compiled loop runs without the interpreter's lock, so that threads use all cores.
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            launch = threads.submit(simulate, workload, share, self.launch_budget, full=full, program=program)
+            launch = threads.submit(
+                simulate, workload, share, self.launch_budget, stalls=stalls, full=full, program=program
+            )
             others = {
                 at: threads.submit(simulate, workload, at, self.curve_budget, stalls=False, full=full, program=program)
                 for at in dict.fromkeys(shares)
@@ -87,8 +94,10 @@ class Pipeline:
                 self._point(workload, at, result if at == share else others[at].result(), occupancy)
                 for at, occupancy in zip(shares, occupancies, strict=True)
             ]
-        headroom = share_cycles(workload, demand(workload), share)
-        headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
+        headroom: dict[str, float] = {}
+        if not self.brief:
+            headroom = share_cycles(workload, demand(workload), share)
+            headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
         busy = utilization(workload, result)
         return Prediction(
             model=self.name,

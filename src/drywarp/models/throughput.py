@@ -59,6 +59,10 @@ def node_counts(path: BoundPath) -> list[tuple[BoundNode, int]]:
 
 def demand(workload: BoundWorkload) -> Demand:
     """Σλ per subsystem and warp: Volkov's throughput CPIs added up (§3.6, Table 3.4)."""
+    return workload.once("demand", lambda: _demand(workload))
+
+
+def _demand(workload: BoundWorkload) -> Demand:
     size = len(workload.subsystems)
     busy, tail, held = [0.0] * size, [0.0] * size, [0.0] * size
     instructions = 0.0

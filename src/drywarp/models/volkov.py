@@ -21,6 +21,7 @@ from dataclasses import replace
 from ..bound import TICKS_PER_CYCLE, BlockType, BoundNode, BoundWorkload, Level
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
+from ..pipeline.simulate import Program
 from .base import CurvePoint, Prediction, register
 from .roofline import utilization_at
 from .throughput import demand, resident_blocks, share_cycles
@@ -33,6 +34,10 @@ def wpc_volkov(occupancy: float, latency_app: float, roof: float) -> float:
 
 def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float:
     """Λ_app in cycles, the replacement of the block included."""
+    return workload.once(("Λ_app", budget), lambda: _latency_bound(workload, budget))
+
+
+def _latency_bound(workload: BoundWorkload, budget: int) -> float:
     total = sum(kind.weight for kind in workload.block_types)
     # Without barriers a warp does not notice the others of its block: each path is scheduled once.
     joined = workload.synchronises or any(node.barrier for path in workload.paths for node in path.nodes)
@@ -56,6 +61,14 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
 
     Warps on the same path then do the same at the same time: one of each path stands for all.
     """
+    if workload.in_order and sum(workload.paths[path].length for path in paths) <= budget:
+        # So few are simulated whatever the budget: no need to ask twice.
+        return workload.once(("alone", paths), lambda: _whole(workload, paths))
+    return _within(workload, paths, budget)
+
+
+def _within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
+    """The same, within a budget."""
     bare: dict[int, BoundNode] = {}
 
     def without_queues(node: BoundNode) -> BoundNode:
@@ -63,13 +76,25 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
             bare[id(node)] = _without_queues(node)
         return bare[id(node)]
 
-    alone = replace(
+    alone = _machines(workload, paths)
+    # Only the paths that run: what is laid out for the simulation grows with all that are there.
+    paths_alone = (replace(path, nodes=tuple(without_queues(node) for node in path.nodes)) for path in alone.paths)
+    alone = replace(alone, paths=tuple(paths_alone))
+    return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
+
+
+def _whole(workload: BoundWorkload, paths: tuple[int, ...]) -> int:
+    """The same where all of it is simulated, from tables that the workload has already."""
+    alone = _machines(workload, paths)
+    program = Program(workload).alone(alone, paths)
+    return simulate(alone, Share(1, 1, 1), LAUNCH_BUDGET, stalls=False, program=program).total_ticks
+
+
+def _machines(workload: BoundWorkload, paths: tuple[int, ...]) -> BoundWorkload:
+    """One warp for each path, and for each warp a machine; visits of memory levels queue as they did."""
+    return replace(
         workload,
-        # Only the paths that run: what is laid out for the simulation grows with all that are there.
-        paths=tuple(
-            replace(path, nodes=tuple(without_queues(node) for node in path.nodes))
-            for path in (workload.paths[number] for number in paths)
-        ),
+        paths=tuple(workload.paths[number] for number in paths),
         block_types=(BlockType(tuple(range(len(paths))), 1.0),),
         subsystems=tuple(replace(subsystem, scope="partition") for subsystem in workload.subsystems),
         partitions=len(paths),
@@ -77,7 +102,6 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
         issue_ticks=0,
         launch_ticks=0,
     )
-    return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
 
 def _without_queues(node: BoundNode) -> BoundNode:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from ..errors import UsageError
 from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
 from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
+
+_Nest = tuple[tuple[int, int], ...]
+"""The loops round a place: of each its level and its turns."""
 
 
 @dataclass(frozen=True)
@@ -58,40 +62,39 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
     rows: list[list[int]] = []
     waits: list[int] = []
     levels: list[list[int]] = []
-    places: list[list[int]] = []
-    loops: list[list[int]] = []
+    places = _Places(long_loop)
     path_from = [0]
+    which: list[int] = []
     names: list[tuple[int, int]] = []
-    nests: list[tuple[tuple[int, int], ...]] = []
     # Paths share most of their nodes, and those that are one object need one row.
-    known: dict[tuple[int, int], list[int]] = {}
+    by_slots: dict[int, dict[int, int]] = {}
     for number, path in enumerate(workload.paths):
-        first = len(rows)
-        for index, node in enumerate(path.nodes):
-            row = known.get((id(node), path.slots))
-            if row is None:
+        known = by_slots.setdefault(path.slots, {})
+        for node in path.nodes:
+            if id(node) not in known:
                 _check(node, path, len(workload.subsystems))
-                row = known[id(node), path.slots] = _row(node, workload, waits, levels)
-            rows.append(row)
-            names.append((number, index))
-        _place(path.program, first, places, loops, nests, (), long_loop)
-        path_from.append(len(places))
+                known[id(node)] = len(rows)
+                rows.append(_row(node, workload, waits, levels))
+        places.add(path.program, len(which))
+        which += [known[id(node)] for node in path.nodes]
+        names += zip(repeat(number), range(len(path.nodes)))
+        path_from.append(places.count)
     block_paths = [list(kind.paths) for kind in workload.block_types]
     if any(len(paths) != workload.warps_per_block for paths in block_paths):
         raise UsageError(f"every block type needs one path for each of its {workload.warps_per_block} warps")
-    depth = max((len(nest) for nest in nests), default=0)
+    depth = max(map(len, places.nests), default=0)
     return Tables(
-        nodes=_table(rows, NODE_COLUMNS),
+        nodes=_table(rows, NODE_COLUMNS)[np.array(which, dtype=np.int64)],
         waits=np.array(waits, dtype=np.int64),
         levels=_table(levels, LEVEL_COLUMNS),
-        positions=_table(places, 2),
-        loops=_table(loops, LOOP_COLUMNS),
-        nest=_nest(nests, depth, 0),
-        turns=_nest(nests, depth, 1),
+        positions=places.positions(),
+        loops=_table(places.loops, LOOP_COLUMNS),
+        nest=places.nest(depth, 0),
+        turns=places.nest(depth, 1),
         path_from=np.array(path_from, dtype=np.int64),
         block_paths=_table(block_paths, workload.warps_per_block),
         depth=depth,
-        loop_levels=max((level for nest in nests for level, _ in nest), default=0),
+        loop_levels=max((level for nest in places.nests for level, _ in nest), default=0),
         slots=max((path.slots for path in workload.paths), default=0),
         events=np.array([e for path in workload.paths for e in path.events], dtype=np.int64),
         events_from=np.cumsum([0, *(len(path.events) for path in workload.paths)], dtype=np.int64),
@@ -115,18 +118,12 @@ def _table(rows: list[list[int]], columns: int) -> Ticks:
     return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
 
 
-def _nest(nests: list[tuple[tuple[int, int], ...]], depth: int, column: int) -> Ticks:
-    number: dict[tuple[tuple[int, int], ...], int] = {}
-    which = [number.setdefault(nest, len(number)) for nest in nests]
-    different = _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in number], depth)
-    return different[np.array(which, dtype=np.int64)]
-
-
 def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
-    slots = (*node.waits, node.sets, node.sets_read, node.after)
-    if any(slot >= path.slots for slot in slots) or any(slot < 0 for slot in node.waits):
-        raise UsageError(f"instruction {node.instruction}: a dependence slot outside 0..{path.slots - 1}")
-    if any(not 0 <= index < subsystems for index in (node.subsystem, *(level.subsystem for level in node.levels))):
+    waits, most = node.waits, path.slots
+    outside = node.sets >= most or node.sets_read >= most or node.after >= most
+    if outside or (waits and (max(waits) >= most or min(waits) < 0)):
+        raise UsageError(f"instruction {node.instruction}: a dependence slot outside 0..{most - 1}")
+    if not 0 <= node.subsystem < subsystems or any(not 0 <= level.subsystem < subsystems for level in node.levels):
         raise UsageError(f"instruction {node.instruction}: a subsystem outside 0..{subsystems - 1}")
     if (node.barrier or node.sync & SYNC_AWAITS) and (node.levels or node.async_result):
         raise UsageError(f"instruction {node.instruction}: a barrier visits no memory level and is not asynchronous")
@@ -174,33 +171,69 @@ def _reasons(class_: str, levels: bool) -> tuple[int, int, int]:
     )
 
 
-def _place(
-    program: Sequence[Item],
-    first: int,
-    places: list[list[int]],
-    loops: list[list[int]],
-    nests: list[tuple[tuple[int, int], ...]],
-    nest: tuple[tuple[int, int], ...],
-    long_loop: int,
-) -> None:
-    """Append the places of `program`; the loops of `nest` lie round it, each with its level and its turns."""
-    for item in program:
-        if not isinstance(item, Repeat):
-            places.append([first + item, -1])
-            nests.append(nest)
-            continue
-        start = len(places)
-        level = max((outer for outer, _ in nest), default=0) + 1 if item.count >= long_loop else 0
-        if item.count > 0:
-            _place(item.body, first, places, loops, nests, (*nest, (level, item.count)), long_loop)
-        if len(places) == start:
-            continue  # no turns, or nothing inside
+class _Places:
+    """The places of all paths' programs, in order, and the loops round them."""
+
+    def __init__(self, long_loop: int) -> None:
+        self.long_loop = long_loop
+        self.loops: list[list[int]] = []
+        self.nests: dict[_Nest, int] = {}
+        """Each different nest of loops, outer first, with its number."""
+        self.count = 0
+        self._nodes: list[int] = []
+        self._first: list[tuple[int, int]] = []
+        self._closes: dict[int, int] = {}
+        self._spans: list[tuple[int, int]] = []
+
+    def add(self, program: Sequence[Item], first: int) -> None:
+        """Append the places of a path whose nodes begin at `first`."""
+        before = self.count
+        self._place(program, ())
+        self._first.append((first, self.count - before))
+
+    def positions(self) -> Ticks:
+        """`Tables.positions`."""
+        table = np.full((self.count, 2), -1, dtype=np.int64)
+        table[:, 0] = np.array(self._nodes, dtype=np.int64)
+        table[:, 0] += np.repeat(*np.array(self._first, dtype=np.int64).reshape(-1, 2).T)
+        for place, loop in self._closes.items():
+            table[place, 1] = loop
+        return table
+
+    def nest(self, depth: int, column: int) -> Ticks:
+        """`Tables.nest` or `Tables.turns`: a column of each loop round each place."""
+        different = _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in self.nests], depth)
+        which: Ticks = np.repeat(*np.array(self._spans, dtype=np.int64).reshape(-1, 2).T)
+        return different[which]
+
+    def _place(self, program: Sequence[Item], nest: _Nest) -> None:
+        start = 0
+        for number, item in enumerate(program):
+            if isinstance(item, Repeat):
+                self._straight(program[start:number], nest)
+                self._loop(item, nest)
+                start = number + 1
+        self._straight(program[start:], nest)
+
+    def _straight(self, nodes: Sequence[Item], nest: _Nest) -> None:
+        if nodes:
+            self._nodes += nodes  # type: ignore[arg-type]
+            self._spans.append((self.nests.setdefault(nest, len(self.nests)), len(nodes)))
+            self.count += len(nodes)
+
+    def _loop(self, loop: Repeat, nest: _Nest) -> None:
+        start, loops = self.count, self.loops
+        level = max((outer for outer, _ in nest), default=0) + 1 if loop.count >= self.long_loop else 0
+        if loop.count > 0:
+            self._place(loop.body, (*nest, (level, loop.count)))
+        if self.count == start:
+            return  # no turns, or nothing inside
         # This loop closes after those inside that end at the same place: it goes to the chain's end.
-        loops.append([start, item.count, len(nest), -1, level])
-        inner = places[-1][1]
+        loops.append([start, loop.count, len(nest), -1, level])
+        inner = self._closes.get(self.count - 1, -1)
         if inner < 0:
-            places[-1][1] = len(loops) - 1
-            continue
+            self._closes[self.count - 1] = len(loops) - 1
+            return
         while loops[inner][LOOP_OUTER] >= 0:
             inner = loops[inner][LOOP_OUTER]
         loops[inner][LOOP_OUTER] = len(loops) - 1

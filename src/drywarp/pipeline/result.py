@@ -113,11 +113,14 @@ class SimulationResult:
 
     def node_stalls(self, workload: BoundWorkload) -> dict[int, dict[str, float]]:
         """The same for each instruction of the kernel, by its index: over all paths that it is on."""
-        rows: dict[int, Ticks] = {}
-        for (path, node), ticks in zip(self.nodes, self.stall_ticks, strict=len(self.stall_ticks) > 0):
-            index = workload.paths[path].nodes[node].instruction
-            rows[index] = rows[index] + ticks if index in rows else ticks
-        return {index: named for index in sorted(rows) if (named := _named(rows[index]))}
+        if not len(self.stall_ticks):
+            return {}
+        paths = [path.nodes for path in workload.paths]
+        index = np.array([paths[path][node].instruction for path, node in self.nodes], dtype=np.int64)
+        order = np.argsort(index, kind="stable")
+        numbers, first = np.unique(index[order], return_index=True)
+        rows = np.add.reduceat(self.stall_ticks[order], first, axis=0)
+        return {number: named for number, ticks in zip(numbers.tolist(), rows, strict=True) if (named := _named(ticks))}
 
     def stalls(self) -> dict[str, float]:
         """Warp-cycles of this SM by reason, in the order of REASONS; reasons without any are left out."""

@@ -6,6 +6,7 @@ stays quick.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..errors import UsageError
+from .alone import alone
 from .blocks import Share, type_order
 from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, NEVER, NEXT_BLOCK, SPELLS
 from .dataflow import Graph, check_size, unroll_paths
@@ -39,7 +41,7 @@ class Program:
     def __init__(self, workload: BoundWorkload, long_loop: int = Steady().long_loop) -> None:
         """Loops of `long_loop` turns are watched for a steady state."""
         self.workload = workload
-        self.tables = flatten(workload, long_loop)
+        self.tables = workload.once(("tables", long_loop), lambda: flatten(workload, long_loop))
         self.longest = max((path.length for path in workload.paths), default=0)
 
     def of_kind(self, kind: int) -> Program:
@@ -48,6 +50,13 @@ class Program:
         only.workload = replace(self.workload, block_types=(self.workload.block_types[kind],))
         only.tables = replace(self.tables, block_paths=self.tables.block_paths[[kind]])
         return only
+
+    def alone(self, workload: BoundWorkload, paths: Sequence[int]) -> Program:
+        """`workload` prepared, which has these paths of this one, each as the one warp of a machine of its own."""
+        other = copy(self)
+        other.workload = workload
+        other.tables = alone(self.tables, self.workload, paths)
+        return other
 
     def under(self, policy: str) -> Program:
         """The same with another scheduler policy."""

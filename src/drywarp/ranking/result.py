@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .. import figures
+from ..notebook import frame_of, table_html
 from ..result import SCHEMA_VERSION
+from ..units import time_text
 
 Order = Literal["time", "energy", "cost"]
 ORDERS: tuple[Order, ...] = ("time", "energy", "cost")
@@ -89,6 +92,22 @@ class Ranking:
     gpus: tuple[RankedGpu, ...]
     failed: Mapping[str, str]
     versions: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the GPUs in their order."""
+        return table_html(
+            self.kernel,
+            [{"GPU": g.gpu, "time": time_text(g.time_s), "limited by": g.limiter, "mode": g.mode} for g in self.gpus],
+        )
+
+    def to_pandas(self) -> Any:
+        """A row for each GPU as a pandas DataFrame, under the JSON object's keys. Raises UsageError without pandas."""
+        return frame_of([found.to_dict() for found in self.gpus])
+
+    def figure(self, **settings: Any) -> Any:
+        """Time on every GPU with its band as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""
+        rows = [figures.Bar(found.gpu, found.time_s, found.low_s, found.high_s, found.limiter) for found in self.gpus]
+        return figures.bars(rows, self.kernel, **settings)
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/compare.md)."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ..result import LaunchSeries, limit_words
+from ..launch_series import LaunchSeries
+from ..result import limit_words
 from .gpus import aligned
 from .units import percent_text, time_text
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from ..validation.accuracy import ModelAccuracy, ValidationReport
+from ..validation.by_kernel import Figures, average
 from ..validation.compare import RatioReport
 from ..validation.coverage import Coverage
 from .gpus import aligned
@@ -16,6 +17,7 @@ _MOST_DIMENSIONS = 6
 _FEWEST_EXPLAINED = 0.02
 _MOST_REASONS = 5
 _MOST_REASON = 140
+_MODELS_A_TABLE = 6
 _HEADS = ("rows", "MAPE", "median", "90 %", "bias", "ratio", "spread", "shape", "Spearman", "Kendall")
 
 
@@ -29,6 +31,8 @@ def render_validation(report: ValidationReport) -> Text:
     if not told:
         return text
     _append(text, [["model", *_HEADS, *(f"top {k}" for k in told[0].regret)], *map(_figures, told)])
+    for lines in kernel_tables(report):
+        _append(text, lines)
     silent = [model for model in report.models if not model.rows]
     if silent:
         text.append("says nothing of these rows: " + "; ".join(map(_silence, silent)) + "\n", "dim")
@@ -37,6 +41,22 @@ def render_validation(report: ValidationReport) -> Text:
             text.append(f"\n{model.model}: {coverage_text(model.band)}\n")
     _where(text, told[0])
     return text
+
+
+def kernel_tables(report: ValidationReport) -> Iterator[list[list[str]]]:
+    """MAPE and MAPE_shape of the performance in percent: a kernel a row, a few models a table, as in the papers."""
+    models = [model.model for model in report.models if model.rows]
+    for start in range(0, len(models) if report.kernels else 0, _MODELS_A_TABLE):
+        shown = models[start : start + _MODELS_A_TABLE]
+        table = [["MAPE / shape, %", "rows", *shown]]
+        for kernel in report.kernels:
+            table.append([kernel.kernel, str(kernel.rows), *(_both(kernel.models[name]) for name in shown)])
+        table.append(["average", "", *(_both(average(report.kernels, name)) for name in shown)])
+        yield table
+
+
+def _both(figures: Figures) -> str:
+    return " / ".join("–" if value is None else f"{100 * value:.1f}" for value in (figures.mape, figures.mape_shape))
 
 
 def coverage_text(band: Coverage) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..api import analyze_bound, bind_kernel, curve_occupancies
+from ..api import analyze_bound, bind_kernel
 from ..bound import BoundWorkload
+from ..curve_points import curve_occupancies
 from ..emulator import Limits
 from ..errors import DrywarpError, UsageError
 from ..in_detail.code import code_lines

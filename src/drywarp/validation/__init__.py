@@ -1,8 +1,8 @@
 """Predictions held against measurements: a table of times in, each row predicted, and how far off they are."""
 
+from ..rows.predict import Settings
 from .accuracy import ModelAccuracy, ValidationReport
 from .compare import RatioReport, compare_rows
-from .predict import Settings
 from .row import RowResult
 from .run import report_again, validate
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import __version__
+from .. import __version__, figures
 from ..frontends.toolchain import tool_versions
 from ..models.pipeline import Pipeline
 from ..result import SCHEMA_VERSION
+from ..rows.facts import NOT_APPLICABLE
 from . import statistics
+from .by_kernel import KernelAccuracy, kernels_of
 from .coverage import Coverage, coverage_of
 from .groups import Group, groups_of, labels_of
-from .row import NOT_APPLICABLE, RowResult
+from .row import RowResult
 
 TOP_K = (1, 5, 10, 20)
 DIMENSIONS = ("warps_per_sm", "occupancy_limited_by", "registers", "local_bytes", "waves", "l1_hit_rate", "l2_hit_rate")
@@ -81,6 +84,7 @@ class ValidationReport:
 
     `left_out` counts rows of the table without a usable time, `failed` rows that could not be predicted, both by
     reason. `aside` is the half of the table that was set aside, None: no half. `seconds` is what the run took.
+    `kernels` are the figures of each kernel over occupancy, for a table whose rows name theirs.
     """
 
     table: str
@@ -93,11 +97,22 @@ class ValidationReport:
     left_out: Mapping[str, int]
     aside: str | None
     seconds: float
+    kernels: tuple[KernelAccuracy, ...] = ()
 
     @property
     def best(self) -> ModelAccuracy:
         """The model that is believed: the first."""
         return self.models[0]
+
+    def figure(self, **settings: Any) -> Any:
+        """Predicted over measured times as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""
+        model = self.best.model
+        points = [
+            (row.measured_s, row.times[model], row.limiters.get(model, ""))
+            for row in self.rows
+            if row.ok and row.times.get(model)
+        ]
+        return figures.predicted_over_measured(points, f"{model}, {self.gpu}: {Path(self.table).name}", **settings)
 
     def of(self, model: str) -> ModelAccuracy:
         """One model's accuracy. Raises KeyError for a model that was not asked."""
@@ -120,6 +135,7 @@ class ValidationReport:
             "failed": dict(self.failed),
             "left_out": dict(self.left_out),
             "models": [model.to_dict() for model in self.models],
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
             "wall_s": self.seconds,
         }
 
@@ -147,6 +163,7 @@ def report_of(
         left_out=dict(left_out or {}),
         aside=aside,
         seconds=seconds,
+        kernels=kernels_of(rows, models),
     )
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..frontends.abstract_expression import ExpressionError, evaluate
+from ..rows.cells import as_value
+from ..rows.spread import spread
 from .store import read_rows
-from .table import MeasuredRow, Table, as_value
+from .table import MeasuredRow, Table
 
 HALVES = ("even", "odd")
 
@@ -45,13 +47,6 @@ def keep_like(table: Table, rows: Sequence[MeasuredRow], other: Path) -> list[Me
     if not kept:
         raise UsageError(f"{table.origin}: no row has the parameters of a row of {other}")
     return list({row.number: row for row in kept}.values())
-
-
-def spread(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
-    """All rows in an order whose every beginning is spread evenly over the table: indices by their reversed bits."""
-    bits = max(1, (len(rows) - 1).bit_length())
-    order = (int(f"{index:0{bits}b}"[::-1], 2) for index in range(1 << bits))
-    return [rows[index] for index in order if index < len(rows)]
 
 
 def sample(rows: Sequence[MeasuredRow], count: int | None) -> list[MeasuredRow]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .row import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW, RowResult
+from ..rows.facts import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
+from .row import RowResult
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..rows.cells import as_value
 from . import statistics
-from .table import as_value
 
 MOST_VALUES, ROWS_OF_A_VALUE = 12, 3
 """Different values up to which each is a group of its own, if each has so many rows in the mean."""

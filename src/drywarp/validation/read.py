@@ -6,12 +6,13 @@ import gzip
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputFileError
 from ..frontends.ncu import read_text
 from ..frontends.rocprof import looks_like_rocprof
 from .read_csv import parse_csv
-from .read_kernel_tuner import parse_kernel_tuner
+from .read_kernel_tuner import parse_kernel_tuner, said_of
 from .read_profile import read_profile
 from .table import Table
 
@@ -43,6 +44,11 @@ def read_table(path: Path, *, time: str | None = None, entry: str | None = None)
         why = ", ".join(f"{count} with {reason}" for reason, count in table.left_out.items()) or "none at all"
         raise InputFileError(f"{path}: no row with a time (rows left out: {why})")
     return table
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """What Kernel Tuner's cache says of all its configurations (`said_of`)."""
+    return said_of(_text(path), str(path))
 
 
 def _is_profile(text: str) -> bool:

@@ -53,6 +53,12 @@ def parse_kernel_tuner(text: str, origin: str, time: str | None) -> Table:
     return Table(origin, columns, tuple(rows), tuple(parameters), column, dict(left_out))
 
 
+def said_of(text: str, origin: str) -> dict[str, Any]:
+    """What a cache says of all its configurations: the kernel's name, the problem size; nothing in a T4 file."""
+    content = _decoded(text, origin)
+    return {name: content[name] for name in ("kernel_name", "problem_size", "tune_params") if name in content}
+
+
 Found = tuple[str, dict[str, str], str]
 """Where a configuration stands, its cells, and why it is left out (empty: it is not)."""
 
@@ -65,7 +71,7 @@ def _cached(content: Mapping[str, Any]) -> Iterator[Found]:
             continue
         time = entry.get("time")
         if not isinstance(time, int | float) or isinstance(time, bool):
-            yield place, {}, _words(time)
+            yield place, {}, _words(entry.get("__error__", time))
         elif time >= _FAILED_TIME:
             yield place, {}, "failed"
         else:

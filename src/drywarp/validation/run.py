@@ -10,19 +10,24 @@ from time import perf_counter
 from typing import Any
 
 from ..errors import InputFileError, UsageError
-from ..frontends.load import read_input
 from ..hardware import Gpu, load_gpu
 from ..models import get_model
+from ..rows.answer import Answer
+from ..rows.identity import fingerprint
+from ..rows.pool import run_rows
+from ..rows.predict import Settings, every_model
+from ..rows.recipe import Recipe, launch_of
+from ..rows.row_file import RowFile, check_suffix
+from ..rows.source import as_source
+from ..rows.worker import Task
 from .accuracy import ValidationReport, report_of
 from .choose_rows import HALVES, half_of, keep, keep_like, sample
-from .pool import run_rows
-from .predict import Answer, Settings, every_model, fingerprint
+from .described import as_described, check_none, described_launches, is_described
+from .macros import check
 from .read import read_table
-from .recipe import Recipe, check, launch_of
 from .row import FAILED, RowResult
-from .store import RowStore, check_suffix, read_rows
+from .store import RowStore, read_rows
 from .table import MeasuredRow, Table
-from .worker import Task
 
 OnRow = Callable[[RowResult, int, int], None]
 """Told each finished row, how many are done, and how many there are; rows that were there already come first."""
@@ -31,7 +36,7 @@ OnRow = Callable[[RowResult, int, int], None]
 def validate(
     measurements: str | Path,
     *,
-    kernel: str | Path,
+    kernel: str | Path | None = None,
     gpu: str | Path | Gpu = "a100",
     grid: str | None = None,
     block: str | None = None,
@@ -61,10 +66,11 @@ def validate(
 
     `measurements` is a CSV table, a file of Kernel Tuner's or a profiler's export (`read_table`); `time` its column
     of times, ``COLUMN:UNIT``. `kernel` is a file, or source that has a line break or a brace. How a row becomes a
-    launch is said as in `Recipe`. `where` is a condition over columns, `rows` how many rows to take, evenly spread;
-    `split` (``even`` or ``odd``) sets that half of the table aside and takes the other; `like` is another output of
-    this function, whose configurations alone are taken. `models` None are all that can
-    answer; the first is the one that is believed.
+    launch is said as in `Recipe`. A table that `drywarp measure` wrote says both itself: `kernel` may then be the
+    folder from which on its files are looked for (None: the table's own), and `clock` defaults to the one that was
+    read. `where` is a condition over columns, `rows` how many rows to take, evenly spread; `split` (``even`` or
+    ``odd``) sets that half of the table aside and takes the other; `like` is another output of this function, whose
+    configurations alone are taken. `models` None are all that can answer; the first is the one that is believed.
 
     Rows are predicted in `jobs` processes (None: as many as there are cores), each for `time_limit_s` at most, and
     appended to `out` (.csv, .jsonl or .parquet) as they are done; rows that it holds already are not predicted again. A
@@ -74,7 +80,6 @@ def validate(
         raise UsageError(f"--split {split}: expected one of {', '.join(HALVES)}")
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs}: expected a positive number")
-    source = as_source(kernel)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     chosen = replace(settings or Settings(), models=chosen_models(models))
     recipe = Recipe(
@@ -92,12 +97,20 @@ def validate(
         std=std,
     )
     table = read_table(Path(measurements), time=time, entry=entry)
+    source = _source(kernel, table)
+    if described := is_described(table) and isinstance(source, Path) and source.is_dir():
+        check_none(recipe)
+        table = as_described(table)
     kept = [row for row in keep(table, where) if split is None or half_of(row.number) != split]
     wanted = sample(kept, rows) if like is None else keep_like(table, kept, Path(like))[:rows]
     if not wanted:
         raise UsageError(f"{table.origin}: no row is left outside the {split} half")
-    names = check(recipe, table)
-    launches = {row.number: launch_of(recipe, row, names) for row in wanted}
+    launches: dict[int, Mapping[str, Any]]
+    if described:
+        launches = described_launches(wanted, Path(str(source)), recipe.includes, recipe.std, recipe.clock)
+    else:
+        names = check(recipe, table)
+        launches = {row.number: launch_of(recipe, row, names) for row in wanted}
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
     started = perf_counter()
     found = list(run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row))
@@ -105,7 +118,7 @@ def validate(
         sorted(found, key=lambda row: row.row),
         chosen.models,
         table=table.origin,
-        kernel=str(source) if isinstance(source, Path) else "",
+        kernel=str(source) if isinstance(source, Path) and not described else "",
         timed_by=table.timed_by,
         left_out=table.left_out,
         aside=split,
@@ -126,6 +139,18 @@ def report_again(
         raise UsageError(f"{path}: holds no predictions of {unknown[0]}; it holds: {', '.join(known)}")
     kept = [row for row in found if split is None or half_of(row.row) != split]
     return report_of(sorted(kept, key=lambda row: row.row), tuple(models or known), table=str(path), aside=split)
+
+
+def _source(kernel: str | Path | None, table: Table) -> str | Path:
+    """The kernel's file or text; for a table whose rows name theirs the folder that these are seen from."""
+    if is_described(table):
+        if kernel is None:
+            return Path(table.origin).parent
+        if Path(kernel).is_dir():
+            return Path(kernel)
+    if kernel is None:
+        raise UsageError("no kernel given (expected --kernel FILE)")
+    return as_source(kernel)
 
 
 class _Run:
@@ -158,7 +183,7 @@ class _Run:
                 store.append(result)
                 yield result
 
-    def _there(self, store: RowStore, wanted: Mapping[int, MeasuredRow]) -> dict[int, RowResult]:
+    def _there(self, store: RowFile[RowResult], wanted: Mapping[int, MeasuredRow]) -> dict[int, RowResult]:
         found: dict[int, RowResult] = {}
         for result in store.rows():
             if result.settings != self.identity:
@@ -203,14 +228,6 @@ class _Run:
         if isinstance(found, str):
             return replace(result, status=FAILED, reason=found)
         return replace(result, facts=found.facts, times=found.times, limiters=found.limiters)
-
-
-def as_source(kernel: str | Path) -> str | Path:
-    """A string with a line break or a brace is source, any other a path that can be read."""
-    source = Path(kernel) if isinstance(kernel, str) and "\n" not in kernel and "{" not in kernel else kernel
-    if isinstance(source, Path):
-        read_input(source)
-    return source
 
 
 def chosen_models(models: Sequence[str] | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import InputFileError
-from ..frontends.abstract_expression import Value
+from ..rows.cells import Row
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _RESULTS = frozenset(
@@ -20,17 +20,10 @@ _RESULT_ENDINGS = ("_ms", "_us", "_ns", "_s", "_seconds", "_gflops", "_giops", "
 
 
 @dataclass(frozen=True)
-class MeasuredRow:
-    """One measured configuration. `number` counts the table's rows from 1; `place` is file and line."""
+class MeasuredRow(Row):
+    """One measured configuration."""
 
-    number: int
-    place: str
-    cells: Mapping[str, str]
     time_s: float
-
-    def values(self) -> dict[str, Value]:
-        """The cells as numbers where they are, for expressions over columns."""
-        return {name: as_value(text) for name, text in self.cells.items()}
 
 
 @dataclass(frozen=True)
@@ -53,19 +46,6 @@ class Table:
         if name not in self.columns:
             raise InputFileError(f"{self.origin}: no column {name!r}; it has: {', '.join(self.columns)}")
         return name
-
-
-def as_value(text: str) -> Value:
-    """A cell as a whole number, a number, 1 or 0 for true and false, or the text that it is."""
-    text = text.strip()
-    if text.lower() in ("true", "false"):
-        return int(text.lower() == "true")
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
 
 
 def is_parameter(name: str) -> bool:

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.api import _launch
 from drywarp.emulator import Emulation, emulate
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.load import load
 from drywarp.kernel.kernel import Kernel
 from drywarp.specialise import settle
+from drywarp.stated_launch import stated_launch
 
 FILE = Path(__file__).parent / "numba_kernels.py"
 LINES = FILE.read_text().split("\n")
@@ -34,7 +34,7 @@ def run(
     entry: str, grid: Any, block: Any, args: Mapping[str, Any], arch: str = "sm_80", shared: int | None = None
 ) -> tuple[Emulation, Kernel]:
     said = settle(load(FILE, arch=arch, entry=entry), arch, grid=grid, block=block, args=args, shared=shared)
-    launch = _launch(said.kernel, said.comment, said.grid, said.block, said.args, shared, None)
+    launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, shared, None)
     return emulate(said.kernel, launch, blocks="all"), said.kernel
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.api import _launch
 from drywarp.emulator import Emulation, emulate
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.load import load
 from drywarp.specialise import Settled, settle
+from drywarp.stated_launch import stated_launch
 
 FILE = Path(__file__).parent / "triton_kernels.py"
 LINES = FILE.read_text().split("\n")
@@ -34,7 +34,7 @@ def settled(entry: str, grid: Any, args: Mapping[str, Any], arch: str = "sm_80",
 
 def run(entry: str, grid: Any, args: Mapping[str, Any], arch: str = "sm_80", config: int | None = None) -> Emulation:
     said = settled(entry, grid, args, arch, config)
-    launch = _launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
+    launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
     return emulate(said.kernel, launch, blocks="all")
 
 

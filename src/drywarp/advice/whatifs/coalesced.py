@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ...api import geometry_of
+from ...fit import geometry_of
 from ...memory.behaviour import AccessBehaviour
 from ...memory.geometry import MemoryGeometry
 from ..ideals import SPACE_GLOBAL, Ideal, ideal_units

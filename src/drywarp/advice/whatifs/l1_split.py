@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...api import geometry_of
 from ...emulator import Limits
+from ...fit import geometry_of
 from ...hardware import Occupancy
 from ...memory.behaviour import analyse_memory
 from ...whole_blocks import WholeBlocks

@@ -1,0 +1,1 @@
+"""The documentation site: pages from `docs/`, pages made from the code and its data, pictures, and what checks them."""

@@ -1,0 +1,124 @@
+"""`drywarp calibrate`: a GPU file from measurements on a card, or on drywarp's own simulation of one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UsageError
+from . import options as take
+from .progress import counter
+
+if TYPE_CHECKING:
+    from ..calibration import Calibration
+    from ..calibration.device import Device
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command(name="calibrate")(command)
+
+
+def command(
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The GPU file to write.", metavar="FILE.toml")
+    ] = None,
+    simulated: Annotated[
+        str | None,
+        typer.Option(help="Measure drywarp's own simulation of this GPU, with 1 % noise.", metavar="NAME_OR_FILE"),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Experiments to run; --list names them.", metavar="NAME[,NAME…]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the noise of --simulated.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Launches of each configuration.", min=3, max=1000)] = 15,
+    device: Annotated[int, typer.Option(help="Number of the card, as the driver counts.", min=0)] = 0,
+    journal: Annotated[
+        str | None,
+        typer.Option(help="Raw timings, from which a run that was stopped goes on; FILE.journal.jsonl unless said."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the experiments and leave.")] = False,
+    json: take.Json = False,
+) -> None:
+    """Measure a GPU's λ, Λ, bandwidths and latencies by micro-benchmarks, and write a GPU file of them."""
+    from ..calibration import calibrate, experiment_names
+
+    if list_:
+        typer.echo("\n".join(experiment_names()))
+        return
+    if output is None:
+        raise UsageError("missing option -o: expected the GPU file to write, as in -o mygpu.toml")
+    target = Path(output)
+    if target.suffix != ".toml":
+        raise UsageError(f"-o {output}: expected a file name that ends in .toml")
+    if not target.parent.is_dir():
+        raise UsageError(f"-o {output}: the folder {target.parent} does not exist")
+    names = [name for name in (only or "").split(",") if name]
+    card = _device(simulated, seed, device)
+    with counter() as tell:
+        found = calibrate(
+            card,
+            only=names,
+            journal=Path(journal) if journal else target.with_suffix(".journal.jsonl"),
+            settings={"seed": seed} if simulated else {},
+            repeats=repeats,
+            tell=tell,
+        )
+    _write(found, target)
+    _show(found, target, json)
+
+
+def _device(simulated: str | None, seed: int, number: int) -> Device:
+    if simulated is not None:
+        from ..calibration.simulated_card import SimulatedCard
+
+        return SimulatedCard(simulated, seed)
+    from ..calibration.card import Card
+
+    return Card(number)
+
+
+def _write(found: Calibration, target: Path) -> None:
+    from ..report.html.calibration import calibration_page
+    from ..report.json_text import json_text
+
+    texts = {
+        target.with_suffix(".html"): calibration_page(found),
+        target.with_suffix(".calibration.json"): json_text(found.to_dict()),
+    }
+    if found.gpu_file:
+        texts[target] = found.gpu_file
+    for path, text in texts.items():
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    if found.gpu_file:
+        from ..hardware import load_gpu
+
+        load_gpu(str(target))
+
+
+def _show(found: Calibration, target: Path, json: bool) -> None:
+    if json:
+        from ..report.json_text import json_text
+
+        sys.stdout.write(json_text(found.to_dict()))
+        return
+    from rich.console import Console
+
+    from ..report.calibration import notes, render_calibration
+
+    console = Console(highlight=False)
+    console.print(render_calibration(found))
+    for line in notes(found):
+        console.print(line, markup=False, soft_wrap=True)
+    if found.gpu_file:
+        told = f"wrote {target}, and beside it the report (.html) and the curves (.calibration.json)"
+        console.print(told, markup=False, soft_wrap=True)
+    else:
+        lacking = ", ".join(key.partition(":")[0] for key in found.inherited)
+        console.print(f"no GPU file: {lacking} not measured (run the experiment dram too)", soft_wrap=True)

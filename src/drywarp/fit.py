@@ -1,0 +1,55 @@
+"""Whether a launch fits a GPU, how many of its blocks an SM holds, and which memories serve them."""
+
+from __future__ import annotations
+
+from .errors import UsageError
+from .hardware import Gpu, Occupancy, check_extents, occupancy
+from .kernel.kernel import Kernel
+from .kernel.launch import Launch
+from .memory.geometry import MemoryGeometry
+from .table_binding import LANE_BYTES
+
+
+def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
+    """Blocks and warps that an SM holds at once; UsageError where the launch fits no SM of this GPU."""
+    if kernel.resources.max_threads and launch.threads_per_block > kernel.resources.max_threads:
+        bounds = "its code is for at most" if gpu.is_amd else "its __launch_bounds__ allow"
+        hint = " (OpenCL's reqd_work_group_size or HIP's __launch_bounds__ say otherwise)" if gpu.is_amd else ""
+        raise UsageError(
+            f"{kernel.name}: {launch.threads_per_block} threads per block, "
+            f"{bounds} {kernel.resources.max_threads}{hint}"
+        )
+    check_extents(gpu.occupancy, launch.grid, launch.block)
+    shared = kernel.resources.shared_bytes + launch.dynamic_shared
+    scalars = kernel.resources.scalar_registers
+    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
+
+
+def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
+    """The sizes of a GPU's memories for a launch with this occupancy."""
+    if (code := gpu.machine_code) is not None:
+        return MemoryGeometry(
+            sector_bytes=code.transaction_bytes,
+            line_bytes=code.line_bytes,
+            banks=code.shared_banks,
+            bank_bytes=LANE_BYTES,
+            l1_bytes=code.l1_bytes,
+            l2_bytes=code.l2_bytes,
+            sm_count=gpu.device.sm_count,
+            blocks_per_sm=fits.blocks_per_sm,
+            shared_banks_serve_l1=False,
+        )
+    memory = gpu.memory
+    return MemoryGeometry(
+        sector_bytes=memory.sector_bytes,
+        line_bytes=memory.line_bytes,
+        banks=memory.shared.banks,
+        bank_bytes=memory.shared.bank_bytes,
+        l1_bytes=memory.l1.bytes or fits.l1_bytes,
+        l2_bytes=memory.l2.bytes,
+        sm_count=gpu.device.sm_count,
+        blocks_per_sm=fits.blocks_per_sm,
+        l3_bytes=memory.l3.bytes if memory.l3 else 0,
+        shared_banks_serve_l1=memory.l1.bytes is None,
+        dirty_share=1.0 if memory.l2.dirty_share is None else memory.l2.dirty_share,
+    )

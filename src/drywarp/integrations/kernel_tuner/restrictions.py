@@ -1,0 +1,99 @@
+"""Which configurations of a space are allowed: restrictions in every form that Kernel Tuner takes.
+
+These are Python expressions, functions of one dictionary or of parameters by name, pairs of a function and the names
+that it takes, and constraints of the python-constraint package.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import UsageError
+from .strings import names_in, value_of
+
+Configuration = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """A condition on a configuration. `names` are the parameters that it looks at, as far as that is known: all."""
+
+    holds: Callable[[Configuration], bool]
+    names: frozenset[str]
+
+    def __call__(self, parameters: Configuration) -> bool:
+        """Whether a configuration is allowed. One that divides by zero is, as in Kernel Tuner."""
+        try:
+            return bool(self.holds(parameters))
+        except ZeroDivisionError:
+            return True
+
+
+def restrictions_of(given: Any, names: Sequence[str]) -> tuple[Restriction, ...]:
+    """Restrictions over the parameters `names`; None is none. Raises UsageError for one that cannot be understood."""
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        pair = isinstance(given, tuple) and len(given) > 1 and callable(given[0]) and not callable(given[1])
+        given = [given] if pair or not isinstance(given, tuple) else list(given)
+    return tuple(_restriction(item, tuple(names)) for item in given)
+
+
+def _restriction(item: Any, names: tuple[str, ...]) -> Restriction:
+    if isinstance(item, str):
+        return Restriction(lambda p: value_of(item, p, "restriction"), names_in(item) & {*names})
+    if isinstance(item, tuple) and len(item) >= 2 and isinstance(item[1], list | tuple):
+        wanted = tuple(item[1])
+        if unknown := [name for name in wanted if name not in names]:
+            raise UsageError(f"restriction over {unknown[0]!r}: no such parameter; there are: {', '.join(names)}")
+        return _restriction(item[0], wanted) if not isinstance(item[0], str) else _restriction(item[0], names)
+    if type(item).__module__.partition(".")[0] == "constraint":
+        return _constraint(item, names)
+    if callable(item):
+        return _function(item, names)
+    raise UsageError(f"restriction {item!r}: expected an expression, a function of the parameters, or a constraint")
+
+
+def _constraint(item: Any, names: tuple[str, ...]) -> Restriction:
+    """A constraint of python-constraint: it is asked with every variable assigned."""
+    function = getattr(item, "_func", None)
+    if callable(function):
+        return _guarded(lambda p: function(*(p[name] for name in names)), names)
+    return _guarded(
+        lambda p: item(list(names), {name: [p[name]] for name in names}, {name: p[name] for name in names}), names
+    )
+
+
+def _function(item: Callable[..., Any], names: tuple[str, ...]) -> Restriction:
+    try:
+        taken = list(inspect.signature(item).parameters.values())
+    except (TypeError, ValueError):
+        return _guarded(lambda p: item(dict(p)), names)
+    if any(p.kind is p.VAR_KEYWORD for p in taken):
+        return _guarded(lambda p: item(**p), names)
+    if any(p.kind is p.VAR_POSITIONAL for p in taken):
+        return _guarded(lambda p: item(*(p[name] for name in names)), names)
+    wanted = [p.name for p in taken if p.default is p.empty or p.name in names]
+    if wanted and {*wanted} <= {*names}:
+        return _guarded(lambda p: item(**{name: p[name] for name in wanted}), tuple(wanted))
+    if len(wanted) == 1:
+        return _guarded(lambda p: item(dict(p)), names)
+    raise UsageError(
+        f"restriction {getattr(item, '__name__', item)}({', '.join(wanted)}): expected one dictionary, or parameters "
+        f"by their names ({', '.join(names)})"
+    )
+
+
+def _guarded(holds: Callable[[Configuration], Any], names: tuple[str, ...]) -> Restriction:
+    def asked(parameters: Configuration) -> bool:
+        try:
+            return bool(holds(parameters))
+        except ZeroDivisionError:
+            raise
+        except Exception as error:
+            raise UsageError(f"a restriction failed: {type(error).__name__}: {error}") from None
+
+    return Restriction(asked, frozenset(names))

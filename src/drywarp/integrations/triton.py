@@ -1,0 +1,145 @@
+"""Triton: configurations of `triton.autotune` pruned by prediction, through its own hook `prune_configs_by`.
+
+    @triton.autotune(configs=[...], key=["m", "n"], prune_configs_by=predicted(lambda: matmul, gpu="a100", top_k=4))
+    @triton.jit
+    def matmul(...)
+
+Triton then compiles and measures those four alone. docs/tuners.md says more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..api import bind_kernel
+from ..errors import DrywarpError, UsageError
+from ..hardware import Gpu, load_gpu
+from ..kernel.launch import DTYPES, Buffer
+from ..models import get_model
+from ..ready import Options
+from ..sweeps.prune import share_of
+
+MODEL = "pipeline"
+_LAUNCH_ONLY = ("grid", "warmup", "stream")
+"""What Triton passes along with a kernel's arguments that is none of them, and no option of its compiler."""
+_SEEN_BYTES = 1 << 26
+"""Whole numbers and flags, which may steer a kernel, are copied from the GPU up to this size."""
+
+
+def predicted(
+    kernel: Callable[[], Any],
+    *,
+    gpu: str | Gpu = "a100",
+    top_k: int | float = 0.25,
+    options: Options | None = None,
+) -> dict[str, Any]:
+    """A value for `prune_configs_by`: keeps the `top_k` configurations that are predicted to be the fastest.
+
+    `kernel` returns the decorated function, which does not exist yet where this stands: ``lambda: matmul``. `top_k` is
+    a number of configurations, or a share up to 1.0, at least one. `gpu` is the one that the kernel will run on.
+    """
+    return {"early_config_prune": Predictor(kernel, gpu=gpu, top_k=top_k, options=options)}
+
+
+class Predictor:
+    """The hook itself: called by Triton's autotuner with all configurations, it returns those that are left.
+
+    What was predicted last stands under `times_s` and `reasons`, by the configuration's place in the list: seconds,
+    or why there are none. Where none can be predicted all are left as they are, and a warning says why.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[[], Any],
+        *,
+        gpu: str | Gpu = "a100",
+        top_k: int | float = 0.25,
+        options: Options | None = None,
+    ) -> None:
+        if isinstance(top_k, bool) or not (0 < top_k <= 1 if isinstance(top_k, float) else top_k >= 1):
+            raise UsageError(f"top_k={top_k}: expected a number of configurations, or a share such as 0.25")
+        if not callable(kernel) or hasattr(kernel, "fn"):
+            raise UsageError("kernel: expected a function that returns the kernel, as in lambda: matmul")
+        self.kernel, self.top_k = kernel, top_k
+        self.gpu = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
+        self.options = options or Options(models=(MODEL,), warm_l2=True)
+        self.times_s: dict[int, float] = {}
+        self.reasons: dict[int, str] = {}
+
+    def __call__(self, configs: Sequence[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+        """The configurations that are left, the fastest first. The signature is `early_config_prune`'s."""
+        arguments = {**named_args, **{name: v for name, v in kwargs.items() if name not in _LAUNCH_ONLY}}
+        try:
+            held = {name: as_argument(value) for name, value in arguments.items()}
+        except DrywarpError as error:
+            return self._unpruned(configs, str(error))
+        self.times_s, self.reasons = {}, {}
+        for place, config in enumerate(configs):
+            try:
+                self.times_s[place] = self.time_of({**held, **config.all_kwargs()}, kwargs.get("grid"))
+            except DrywarpError as error:
+                self.reasons[place] = str(error)
+        if not self.times_s:
+            return self._unpruned(configs, self.reasons.get(0, "there are none"))
+        count = self.top_k if isinstance(self.top_k, int) else share_of(len(configs), self.top_k)
+        order = sorted(self.times_s, key=lambda place: self.times_s[place])
+        return [configs[place] for place in order[:count]]
+
+    def time_of(self, arguments: Mapping[str, Any], grid: Any) -> float:
+        """Seconds of one launch: arguments as drywarp takes them, a configuration's among them. Raises DrywarpError."""
+        if grid is None:
+            raise UsageError("no grid: expected a launch as kernel[grid](…)")
+        ready = bind_kernel(_untuned(self.kernel()), gpu=self.gpu, grid=grid, args=arguments, options=self.options)
+        return float(get_model(self.options.models[0]).predict(ready.bound, ()).time_s)
+
+    def _unpruned(self, configs: Sequence[Any], reason: str) -> list[Any]:
+        self.times_s = {}
+        said = " ".join(reason.split())
+        warnings.warn(f"drywarp: no configuration can be predicted, all are left: {said}", RuntimeWarning, stacklevel=3)
+        return list(configs)
+
+
+def as_argument(value: Any) -> Any:
+    """An argument of a launch as drywarp takes it. A tensor is a buffer of its type, as long as what it reaches.
+
+    Whole numbers and flags, which may say what a kernel does, are copied; floating-point numbers are random ones.
+    """
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None or not hasattr(value, "data_ptr"):
+        return value
+    name = str(dtype).rpartition(".")[2]
+    kind = _BUFFERS.get(name)
+    if kind is None:
+        raise UsageError(f"a tensor of {dtype}: expected one of {', '.join(_BUFFERS)}")
+    reach = _reach(value)
+    if not name.startswith(("float", "bfloat")) and hasattr(value, "cpu") and reach * DTYPES[kind][1] <= _SEEN_BYTES:
+        # As it lies in memory: the kernel is given a pointer and strides, not values in the tensor's order.
+        held = np.asarray(value.as_strided((reach,), (1,)).cpu())
+        return held.view(np.uint8) if name == "bool" else held
+    return Buffer(kind, (max(1, reach),), "random" if name.startswith(("float", "bfloat")) else "zeros")
+
+
+def _reach(tensor: Any) -> int:
+    """Elements from a tensor's first to its last in memory, whatever its strides."""
+    strides = tensor.stride()
+    if 0 in tensor.shape:
+        return 0
+    return 1 + sum((int(extent) - 1) * abs(int(step)) for extent, step in zip(tensor.shape, strides, strict=True))
+
+
+def _untuned(kernel: Any) -> Any:
+    """The function under `@triton.autotune`, with its heuristics."""
+    layer = kernel
+    while hasattr(layer, "fn"):
+        if hasattr(layer, "configs"):
+            return layer.fn
+        layer = layer.fn
+    return kernel
+
+
+_BUFFERS = {long: short for short, (long, _) in DTYPES.items()} | {"bool": "u8"}
+"""Types of PyTorch's tensors that drywarp has, as it writes them."""

@@ -1,0 +1,167 @@
+"""An answer as the documented JSON object (docs/json.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..kernel.sampling import Sampling
+from ..models.base import CurvePoint
+from ..pipeline.occupancy import OccupancyTrace
+from ..static.report import static_dict
+
+if TYPE_CHECKING:
+    from .answer import Analysis, Band, MeasuredComparison
+
+SCHEMA_VERSION = 1
+"""Version of the JSON contract; raised when a key is renamed or changes its meaning."""
+
+
+def analysis_dict(analysis: Analysis) -> dict[str, Any]:
+    """Plain values under the documented keys."""
+    believed = analysis.prediction
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": dict(analysis.versions),
+        "kernel": analysis.kernel,
+        "source_file": analysis.source_file,
+        "arch": analysis.arch,
+        "gpu": analysis.gpu,
+        "gpu_title": analysis.gpu_title,
+        "gpu_hash": analysis.gpu_hash,
+        "assumptions": {"clock_hz": analysis.clock_hz, "l2": analysis.l2_state, "scheduler": analysis.scheduler},
+        "launch": {
+            "grid": list(analysis.grid),
+            "block": list(analysis.block),
+            "dynamic_shared_bytes": analysis.dynamic_shared,
+            "arguments": dict(analysis.arguments),
+            "warps_per_block": analysis.warps_per_block,
+            "waves": analysis.waves,
+            "sampled_blocks": analysis.sampled_blocks,
+        },
+        "resources": {
+            "registers": analysis.resources.registers,
+            "shared_bytes": analysis.resources.shared_bytes + analysis.dynamic_shared,
+            "static_shared_bytes": analysis.resources.shared_bytes,
+            "local_bytes": analysis.resources.local_bytes,
+            "spill_bytes": analysis.resources.spill_bytes,
+        },
+        "occupancy": {
+            "warps_per_sm": analysis.occupancy.warps_per_sm,
+            "blocks_per_sm": analysis.occupancy.blocks_per_sm,
+            "fraction": analysis.occupancy.fraction,
+            "limited_by": analysis.occupancy.limited_by,
+            "limits": dict(analysis.occupancy.limits),
+            "achieved_warps_per_sm": believed.achieved_occupancy_warps,
+        },
+        "instructions": {
+            "warp_instructions": _count(analysis.warp_instructions),
+            "by_class": {name: _count(value) for name, value in analysis.by_class.items()},
+        },
+        **({"sampling": _sampling(analysis.sampling)} if analysis.sampling else {}),
+        "memory": {
+            "global_load_sectors": analysis.memory.global_load_sectors,
+            "global_store_sectors": analysis.memory.global_store_sectors,
+            "shared_wavefronts": analysis.memory.shared_wavefronts,
+            "shared_conflict_degree": analysis.memory.shared_conflict_degree,
+            "l1_hit_rate": analysis.memory.l1_hit_rate,
+            "l2_hit_rate": analysis.memory.l2_hit_rate,
+            "dram_bytes": analysis.memory.dram_bytes,
+            "dram_read_bytes": analysis.memory.dram_read_bytes,
+            "dram_write_bytes": analysis.memory.dram_write_bytes,
+            "l2_method": analysis.memory.l2_method,
+        },
+        "prediction": {
+            "time_s": believed.time_s,
+            "cycles": believed.cycles,
+            "model": believed.model,
+            "limiter": believed.limiter,
+            "verdict": analysis.verdict,
+            "utilization": dict(believed.utilization),
+            "cycles_if_only_limit": dict(believed.headroom),
+        },
+        **({"band": _band(analysis.band)} if analysis.band else {}),
+        "models": {
+            name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
+            for name, p in analysis.predictions.items()
+        },
+        "curve": {name: [_point(point) for point in p.curve] for name, p in analysis.predictions.items()},
+        "stalls": dict(believed.stalls),
+        "lines": [
+            {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
+            for c in analysis.lines
+        ],
+        "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
+        **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
+        **({"measured": _measured(analysis.measured)} if analysis.measured else {}),
+        **({"occupancy_trace": _trace(believed.occupancy_trace)} if believed.occupancy_trace else {}),
+        **({"static": static_dict(analysis.static)} if analysis.static else {}),
+        "timing": {
+            "compile_s": analysis.timing.compile_s,
+            "emulate_s": analysis.timing.emulate_s,
+            "memory_s": analysis.timing.memory_s,
+            "simulate_s": analysis.timing.simulate_s,
+        },
+        "notes": list(analysis.notes),
+    }
+
+
+def _measured(found: MeasuredComparison) -> dict[str, Any]:
+    return {
+        "time_s": found.time_s,
+        "predicted_s": found.predicted_s,
+        "predicted_over_measured": found.ratio,
+        "terms": [{"name": t.name, "factor": t.factor, "reason": t.reason} for t in found.terms],
+        "place": found.place,
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    return {
+        "level": band.level,
+        "low_s": band.low_s,
+        "high_s": band.high_s,
+        "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
+        "clock_hz": None if band.clock_hz is None else list(band.clock_hz),
+        "parts": [{"name": p.name, "low": p.low, "high": p.high, "reason": p.reason} for p in band.parts],
+    }
+
+
+def _count(value: float) -> int | float:
+    """Whole numbers as integers; a sampled estimate may have a fraction."""
+    return round(value) if abs(value - round(value)) < 1e-6 * max(1.0, value) else value
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "blocks": sampling.blocks,
+        "of": sampling.of,
+        "estimate": _count(sampling.estimate),
+        "low": None if sampling.low is None else _count(sampling.low),
+        "high": None if sampling.high is None else _count(sampling.high),
+        "confidence": sampling.confidence,
+        **({"extrapolated_loops": sampling.extrapolated_loops} if sampling.extrapolated_loops else {}),
+        "basis": sampling.basis,
+    }
+
+
+def _trace(trace: OccupancyTrace) -> dict[str, Any]:
+    """Bounds of the intervals in cycles (one more than intervals), and active warps in each."""
+    return {
+        "cycles": trace.cycles.tolist(),
+        "active_warps": trace.active.tolist(),
+        "active_warps_by_partition": trace.by_partition.tolist(),
+        "mean_warps": trace.mean,
+        "peak_warps": trace.peak,
+        "imbalance": trace.imbalance,
+        "extrapolated": trace.extrapolated,
+    }
+
+
+def _point(point: CurvePoint) -> dict[str, Any]:
+    return {
+        "occupancy_warps": point.occupancy_warps,
+        "warps_per_cycle": point.warps_per_cycle,
+        "time_s": point.time_s,
+        "bound": point.bound,
+        "cycles_per_run": point.cycles_per_run,
+    }

@@ -1,0 +1,42 @@
+"""What limits a kernel, in words."""
+
+from __future__ import annotations
+
+from ..models.base import Prediction
+
+SUBSYSTEM_WORDS = {
+    "dram": "DRAM bandwidth",
+    "l2": "L2 bandwidth",
+    "issue": "the issue rate of the warp schedulers",
+    "latency": "latency",
+}
+"""What a reader calls a limit; pipes go by their own names."""
+
+
+def limit_words(limit: str) -> str:
+    """A limit as a reader calls it: `DRAM bandwidth`, `the fma pipe`."""
+    return SUBSYSTEM_WORDS.get(limit, f"the {limit} pipe")
+
+
+def verdict(prediction: Prediction) -> str:
+    """What limits the kernel, and by how much, in one sentence."""
+    limiter, busy = prediction.limiter, prediction.utilization
+    only = {name: cycles for name, cycles in prediction.headroom.items() if cycles > 0}
+    if limiter == "latency":
+        if not busy:
+            return "Limited by latency: too few warps are in flight to keep any pipe busy."
+        top = max(busy, key=lambda name: busy[name])
+        gain = f", which alone would take {only[top] / prediction.cycles:.0%} of the time" if top in only else ""
+        return (
+            f"Limited by latency: waits are not hidden, and the busiest part, {limit_words(top)}, "
+            f"is in use {busy[top]:.0%} of the time{gain}."
+        )
+    share = busy.get(limiter)
+    text = f"Limited by {limit_words(limiter)}"
+    if share is not None:
+        text += f": in use {share:.0%} of the time"
+    others = [(cycles, name) for name, cycles in only.items() if name not in (limiter, "latency")]
+    if others and others[-1]:
+        cycles, name = max(others)
+        text += f"; the next limit, {limit_words(name)}, would allow {prediction.cycles / cycles:.1f} times the speed"
+    return text + "."

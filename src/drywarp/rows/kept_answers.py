@@ -1,0 +1,62 @@
+"""Answers of rows kept on disk: predicted once for a machine code, launch, GPU and settings, then read.
+
+An answer is only kept where the emulation that it stands on is: nothing that a limit of time cut short. Its name is a
+hash of all that it depends on, the sources of drywarp among it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from functools import cache, lru_cache
+from pathlib import Path
+
+import msgspec
+
+from ..emulations import Kept
+from ..frontends import cache as disk
+from ..hardware import Gpu
+from .answer import Answer
+
+FOLDER = "answers"
+MOST_BYTES = 256 << 20
+"""Bytes of all answers together: some hundred thousand of them."""
+_PACKAGE = Path(__file__).parents[1]
+
+
+def key_of(place: Kept, gpu: Gpu, settings: str) -> str:
+    """The name of an answer; empty where the emulation has no lasting place. `settings` is all else that was asked."""
+    if not place.key:
+        return ""
+    return hashlib.sha256("\0".join((place.key, _values_of(gpu), settings, _sources())).encode()).hexdigest()
+
+
+def read(key: str) -> Answer | None:
+    """The answer that an earlier run has left."""
+    data = disk.read(FOLDER, key) if key else None
+    try:
+        return None if data is None else msgspec.json.decode(data, type=Answer)
+    except msgspec.MsgspecError:
+        return None
+
+
+def keep(key: str, answer: Answer) -> None:
+    """Leave an answer for later runs; does nothing where it cannot."""
+    if key:
+        disk.write(FOLDER, key, msgspec.json.encode(answer), MOST_BYTES)
+
+
+@lru_cache(maxsize=64)
+def _values_of(gpu: Gpu) -> str:
+    """Of a GPU every value: one that was changed in Python still has the hash of its file."""
+    values = [repr(getattr(gpu, field.name)) for field in fields(gpu)]
+    return hashlib.sha256("\0".join(values).encode()).hexdigest()
+
+
+@cache
+def _sources() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,120 @@
+"""Rows predicted by the workers of a Dask cluster, which schedules them and gives a dead worker's rows to others."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import ToolError, UsageError
+from ..rows.answer import Answer
+from ..rows.pool import alone
+from ..rows.worker import Task
+
+_CONNECT_S = 20
+_AHEAD = 3
+"""Rows that wait for each thread of the cluster, besides the one that it is at."""
+
+
+def run_on_dask(
+    task: Task,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    address: str,
+    time_limit_s: float,
+    on_death: Callable[[str], None],
+) -> Iterator[tuple[int, Answer | str, float]]:
+    """Each row with its answer or the reason of its failure, and its seconds, in the order in which they are done.
+
+    `address` is the scheduler's, as ``tcp://host:8786``. Each row runs in a process of its own beside the worker, so
+    that a crash costs the row and no worker; `on_death` is told of workers that are gone. Raises ToolError where Dask
+    is not installed, nothing answers or the scheduler is lost, and UsageError where a worker has another version of
+    drywarp.
+    """
+    if find_spec("distributed") is None:
+        raise ToolError("--scheduler needs Dask: pip install 'drywarp[dask]'")
+    dask = import_module("distributed")
+    try:
+        client = dask.Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ToolError(f"--scheduler {address}: no Dask scheduler answers ({said})") from None
+    with client, _silent("distributed.client"):
+        _check_versions(client, address)
+        kernel = task.kernel.resolve() if isinstance(task.kernel, Path) else task.kernel
+        shared = pickle.dumps(replace(task, kernel=kernel))
+        left = iter(rows)
+        keys: dict[Any, int] = {}
+        workers: set[str] = set()
+        running = dask.as_completed(loop=client.loop)
+
+        def more() -> None:
+            nonlocal workers
+            threads = client.nthreads()
+            for gone in sorted(workers - threads.keys()):
+                on_death(f"Dask worker {gone} is gone; its rows go to others")
+            workers = set(threads)
+            width = (1 + _AHEAD) * max(1, sum(threads.values()))
+            while len(keys) < width and (row := next(left, None)) is not None:
+                launch = {**row[1], "includes": tuple(str(Path(i).resolve()) for i in row[1].get("includes", ()))}
+                future = client.submit(predict_there, shared, launch, time_limit_s, pure=False)
+                keys[future] = row[0]
+                running.add(future)
+
+        try:
+            more()
+            for future in running:
+                key = keys.pop(future)
+                if future.status == "cancelled":
+                    raise ToolError(f"--scheduler {address}: lost; rows that are done are kept")
+                failure = future.exception()
+                yield (key, *(future.result() if failure is None else (_reason(failure), 0.0)))
+                more()
+        except OSError as error:
+            raise ToolError(f"--scheduler {address}: lost ({error}); rows that are done are kept") from None
+
+
+def predict_there(shared: bytes, launch: Mapping[str, Any], time_limit_s: float) -> tuple[Answer | str, float]:
+    """What a worker of the cluster does for one row."""
+    return alone(shared, launch, time_limit_s)
+
+
+def version_there() -> str:
+    """The version of drywarp that a worker has."""
+    return __version__
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Without a library's own tracebacks of what is reported here in one line."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _check_versions(client: Any, address: str) -> None:
+    try:
+        versions = client.run(version_there)
+    except Exception as error:  # whatever the worker's import raises comes back as it is
+        raise ToolError(f"--scheduler {address}: a worker cannot load drywarp ({error})") from None
+    if not versions:
+        raise ToolError(f"--scheduler {address}: the cluster has no workers")
+    for worker, version in versions.items():
+        if version != __version__:
+            raise UsageError(f"--scheduler {address}: {worker} has drywarp {version}, this is {__version__}")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, import_module("distributed").KilledWorker):
+        return "each Dask worker that was given it died"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,52 @@
+"""A lone warp's time from the tables of the whole workload is that of a workload made for it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.pipeline.pipeline_cases import lasting_workload, meeting_workload, random_workload
+
+from drywarp.bound import BoundWorkload
+from drywarp.errors import UsageError
+from drywarp.models.volkov import _whole, _within, latency_bound
+from drywarp.pipeline.extrapolate import LAUNCH_BUDGET
+
+
+def all_sets(workload: BoundWorkload) -> list[tuple[int, ...]]:
+    count = len(workload.paths)
+    kinds = {tuple(sorted(set(kind.paths))) for kind in workload.block_types}
+    return sorted({*((path,) for path in range(count)), *kinds})
+
+
+@pytest.mark.parametrize("make", [random_workload, lasting_workload])
+def test_paths_alone(make: object) -> None:
+    loops = several = 0
+    for seed in range(60):
+        workload: BoundWorkload = make(seed)  # type: ignore[operator]
+        for paths in all_sets(workload):
+            assert _whole(workload, paths) == _within(workload, paths, LAUNCH_BUDGET)
+            several += len(paths) > 1
+            loops += any(not isinstance(item, int) for path in paths for item in workload.paths[path].program)
+    assert several > 10
+    assert loops > 10
+
+
+def test_warps_that_meet() -> None:
+    met = 0
+    for seed in range(40):
+        workload = meeting_workload(seed)
+        for kind in workload.block_types:
+            paths = tuple(sorted(set(kind.paths)))
+            try:
+                expected = _within(workload, paths, LAUNCH_BUDGET)
+            except UsageError:  # a signal is missing where one warp stands for several
+                continue
+            assert _whole(workload, paths) == expected
+            met += 1
+    assert met > 5
+
+
+def test_it_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = random_workload(3)
+    first = latency_bound(workload)
+    monkeypatch.setattr("drywarp.models.volkov._whole", None)
+    assert latency_bound(workload) == first == latency_bound(workload, LAUNCH_BUDGET // 2)

@@ -1,0 +1,96 @@
+"""A sweep on a Dask cluster of this machine, whose workers die."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import drywarp
+from drywarp.errors import DrywarpError
+from drywarp.sweeps import SweepRow
+
+from .spaces import N, space
+
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+MANY = {"bx": [32 * k for k in range(1, 11)], "n": [N, 2 * N]}
+
+
+def test_two_workers_of_which_one_is_killed(tmp_path: Path) -> None:
+    drywarp.sweep(space(parameters=MANY), jobs=0, out=tmp_path / "whole.csv")
+    out, told, notes = tmp_path / "rows.csv", Counter[int](), list[str]()
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+
+        def on_row(row: SweepRow, done: int, of: int) -> None:
+            told[row.number] += 1
+            if done == 6:
+                os.kill(pids[0], signal.SIGKILL)
+
+        drywarp.sweep(
+            space(parameters=MANY), scheduler=cluster.scheduler_address, out=out, on_row=on_row, on_note=notes.append
+        )
+    assert told == Counter(range(1, 41))
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    with out.open(newline="") as file:
+        assert [int(row["row"]) for row in csv.DictReader(file)] == list(range(1, 41))
+    assert any("is gone; its rows go to others" in note for note in notes)
+
+
+def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drywarp.sweeps.dask_engine._CONNECT_S", 1)
+    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
+        with pytest.raises(DrywarpError, match=r"--scheduler .*: no Dask scheduler answers"):
+            drywarp.sweep(space(), scheduler=address, out=tmp_path / "rows.csv")
+
+
+def test_a_scheduler_that_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, place = tmp_path / "rows.csv", tmp_path / "scheduler.json"
+    wanted = space(parameters=MANY)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    begin = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    join = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    scheduler = subprocess.Popen([*begin, "--scheduler-file", str(place)], **quiet)
+    worker = subprocess.Popen([*join, "--scheduler-file", str(place), "--death-timeout", "60"], **quiet)
+    try:
+        deadline = time.monotonic() + 60
+        while not place.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        address = json.loads(place.read_text())["address"]
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+        with pytest.raises(DrywarpError, match=r"--scheduler .*: lost.* rows that are done are kept"):
+            drywarp.sweep(
+                wanted, scheduler=address, out=out, on_row=lambda row, done, of: done == 3 and scheduler.kill()
+            )
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert "Traceback" not in capfd.readouterr().err
+    assert 3 <= out.read_bytes().count(b"\n") - 1 < 40
+    drywarp.sweep(wanted, jobs=0, out=out)
+    drywarp.sweep(wanted, jobs=0, out=tmp_path / "whole.csv")
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_row_that_crashes_costs_no_worker() -> None:
+    with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        pids = {worker.pid for worker in cluster.workers.values()}
+        found = drywarp.sweep(
+            space(parameters={"bx": [64, 2048], "n": [N]}, gpus=["a100"]), scheduler=cluster.scheduler_address
+        )
+        assert [row.ok for row in found.rows] == [True, False]
+        late = drywarp.sweep(space(), scheduler=cluster.scheduler_address, time_limit_s=0.001)
+        assert set(late.failed) == {"time limit of 0.001 s"}
+        assert {worker.pid for worker in cluster.workers.values()} == pids
