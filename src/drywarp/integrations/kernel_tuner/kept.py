@@ -20,7 +20,7 @@ from ...rows.facts import SPENT
 from ...rows.predict import Settings
 from ...rows.row_file import RowFile
 from ...sweeps.row import FAILED, SweepRow, form_of
-from .predictions import Key, text_of
+from .predictions import Key, key_text
 
 _DIGITS = 12
 _OF_THE_RUN = ("time limit of ", "crashed with SIGKILL")
@@ -98,7 +98,7 @@ class KeptRows:
         return replace(row, time_s=time, limiter=limiter, facts=facts, times=found.times, limiters=found.limiters)
 
     def _key(self, parameters: Mapping[str, Any]) -> Key:
-        return tuple(text_of(parameters[name]) for name in self.names)
+        return tuple(key_text(parameters[name]) for name in self.names)
 
     def _content(self, value: Any, folder: Path) -> str:
         if isinstance(value, Mapping):

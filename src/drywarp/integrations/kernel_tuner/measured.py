@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...validation.read import read_header, read_table
-from .predictions import text_of
+from .predictions import key_text
 from .space import TuningSpace, tuning_space
 
 
@@ -37,8 +37,8 @@ def measured_space(
     rows = [row.values() for row in table.rows]
     names = table.parameters
     params = {name: list(dict.fromkeys(row[name] for row in rows if name in row)) for name in names}
-    held = {tuple(text_of(row.get(name, "")) for name in names) for row in rows}
+    held = {tuple(key_text(row.get(name, "")) for name in names) for row in rows}
     wanted = options.pop("restrictions", None)
-    among = (lambda *values: tuple(map(text_of, values)) in held, list(names))
+    among = (lambda *values: tuple(map(key_text, values)) in held, list(names))
     more = wanted if isinstance(wanted, list) else [] if wanted is None else [wanted]
     return tuning_space(name, kernel_source, size, arguments, params, restrictions=[*more, among], **options)

@@ -18,7 +18,7 @@ from ...rows.worker import Task
 from .arrays import by_place, constants
 from .kept import KeptRows
 from .launch import launch_of
-from .predictions import Key, Predictions, text_of
+from .predictions import Key, Predictions, key_text
 from .space import TuningSpace
 
 MODEL = "pipeline"
@@ -67,7 +67,7 @@ def predict(
             time_limit_s,
         )
         for done, (number, found) in enumerate(answers, 1):
-            key = tuple(text_of(wanted[number][name]) for name in space.names)
+            key = tuple(key_text(wanted[number][name]) for name in space.names)
             if isinstance(found, str):
                 failed[key] = found
             else:

@@ -14,7 +14,7 @@ Key = tuple[str, ...]
 """A configuration: its values as texts, in the order of the parameters."""
 
 
-def text_of(value: Any) -> str:
+def key_text(value: Any) -> str:
     """A parameter's value as a text that does not depend on its type: 32, 32.0 and "32" are one, and so are 1, True."""
     if isinstance(value, bool):
         return str(int(value))
@@ -38,7 +38,7 @@ class Predictions:
         values = configuration
         if not isinstance(values, Mapping):
             values = dict(zip(names or self.names, values, strict=True))
-        return tuple(text_of(values[name]) if name in values else "" for name in self.names)
+        return tuple(key_text(values[name]) if name in values else "" for name in self.names)
 
     def ordered(self, configurations: Iterable[Sequence[Any]], names: Sequence[str], seed: Any = None) -> list[Any]:
         """Configurations with a prediction, the fastest first; those predicted alike in an order that `seed` draws."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...rows.row_file import Form, read_file
-from .predictions import Key, Predictions, text_of
+from .predictions import Key, Predictions, key_text
 
 
 def read_predictions(path: Path, model: str | None, gpu: str | None) -> Predictions:
@@ -25,7 +25,7 @@ def read_predictions(path: Path, model: str | None, gpu: str | None) -> Predicti
     for row in rows:
         if gpu not in (None, row["gpu"]):
             continue
-        key = tuple(text_of("" if row[column] is None else row[column]) for column in names.values())
+        key = tuple(key_text("" if row[column] is None else row[column]) for column in names.values())
         # A configuration that was predicted again stands in a later row, which counts.
         times.pop(key, None)
         failed.pop(key, None)
