@@ -131,12 +131,16 @@ ALLOWED: dict[str, set[str]] = {
     "sweeps": {"__version__", "errors", "frontends", "hardware", "models", "pipeline", "rows"},
     # A card through its driver.
     "device": {"errors"},
+    # What stands in the place of a card, for calibration and measuring.
+    "simulated_times": {"errors", "hardware"},
     # Micro-benchmarks on a card or on the simulation; only certain modules see the hardware data (below).
-    "calibration": {"__version__", "api", "device", "errors", "frontends", "hardware", "kernel", "models"},
+    "calibration": {
+        *("__version__", "api", "device", "errors", "frontends", "hardware", "kernel", "models", "simulated_times"),
+    },
     # Kernels measured on a card, and the table that comes out.
     "measuring": {
         *("__version__", "api", "arguments", "device", "emulator", "errors", "frontends", "hardware", "kernel"),
-        *("models", "rows", "validation"),
+        *("models", "rows", "simulated_times", "validation"),
     },
     # Hooks for other people's tuners.
     "integrations": {

@@ -6,32 +6,23 @@ clock) is taken from the GPU file; λ, Λ, bandwidths and everything else that i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cache
 
-import numpy as np
-
 from ..api import bind_kernel
-from ..errors import UsageError
 from ..frontends.cuda import CudaOptions, compile_cuda
-from ..hardware import load_gpu
 from ..kernel.kernel import Kernel
 from ..models.pipeline import Pipeline
+from ..simulated_times import NOISE, noisy, simulated_gpu
 from .device import ENTRY, Attributes, Program, Run, Timing, Zeros
 from .journal import key_of
-
-NOISE = 0.01
-"""Standard deviation of a timing, as a part of it."""
 
 
 class SimulatedCard:
     """A GPU of a name or file, simulated. `seed` makes the noise; the same seed gives the same timings."""
 
     def __init__(self, name_or_file: str, seed: int = 0, noise: float = NOISE) -> None:
-        gpu = load_gpu(name_or_file)
-        if gpu.abstract_only or gpu.is_amd:
-            raise UsageError(f"GPU {gpu.name} cannot be simulated here: expected one that takes NVIDIA machine code")
+        gpu = simulated_gpu(name_or_file)
         self._gpu, self._seed, self._noise = gpu, seed, noise
         limits = gpu.occupancy
         self.attributes = Attributes(
@@ -68,11 +59,9 @@ class SimulatedCard:
             defines=dict(run.program.defines),
         )
         cycles = Pipeline().predict(ready.bound, ()).cycles
-        key = hashlib.sha256(f"{self._seed} {key_of(run)}".encode()).digest()
-        draw = np.random.default_rng(list(key)).standard_normal(repeats)
         mhz = self.attributes.clock_mhz
-        noisy = [float(cycles * (1 + self._noise * d)) for d in draw]
-        return [Timing(each, each * 1000 / mhz, mhz) for each in noisy]
+        drawn = noisy(cycles, self._noise, repeats, f"{self._seed} {key_of(run)}")
+        return [Timing(each, each * 1000 / mhz, mhz) for each in drawn]
 
 
 @cache

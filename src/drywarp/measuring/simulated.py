@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import numpy as np
 
 from ..api import Options, bind_kernel
 from ..arguments import make_launch
@@ -16,15 +13,13 @@ from ..device import Clocks
 from ..emulator import emulate
 from ..errors import UsageError
 from ..frontends.cuda import CudaOptions, compile_cuda
-from ..hardware import Gpu, load_gpu, occupancy
+from ..hardware import Gpu, occupancy
 from ..kernel.kernel import Kernel
 from ..models.pipeline import Pipeline
+from ..simulated_times import NOISE, noisy, simulated_gpu
 from .configuration import Configuration
 from .references import check_arguments, difference, expected_outputs, inputs_of, load_reference
 from .runner import Timing
-
-NOISE = 0.01
-"""Standard deviation of a sample, as a part of it."""
 
 
 @dataclass
@@ -43,9 +38,7 @@ class SimulatedRunner:
     simulated: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        self.gpu = load_gpu(self.name_or_file)
-        if self.gpu.abstract_only or self.gpu.is_amd:
-            raise UsageError(f"GPU {self.gpu.name} cannot be simulated here: expected one of NVIDIA's machine code")
+        self.gpu = simulated_gpu(self.name_or_file)
 
     @property
     def device(self) -> str:
@@ -127,8 +120,7 @@ class Simulated:
             options=Options(warm_l2=True),
         )
         time_us = Pipeline().predict(ready.bound, ()).time_s * 1e6
-        key = hashlib.sha256(f"{runner.seed} {configuration.name} {configuration.launch_text(dynamic_shared)}".encode())
-        draw = np.random.default_rng(list(key.digest())).standard_normal(runner.samples)
+        key = f"{runner.seed} {configuration.name} {configuration.launch_text(dynamic_shared)}"
         device = runner.gpu.device
         clocks = Clocks(sm_mhz=device.boost_clock_mhz)
-        return Timing(tuple(float(time_us * (1 + runner.noise * d)) for d in draw), 1, clocks, self.off_by)
+        return Timing(tuple(noisy(time_us, runner.noise, runner.samples, key)), 1, clocks, self.off_by)
