@@ -169,6 +169,12 @@ def test_arrays_are_written_down_once(tmp_path: Path) -> None:
     assert by_place([np.array([1 + 2j], np.complex64)], tmp_path)["arg0"].tolist() == [1.0, 2.0]
 
 
+def test_arrays_of_the_same_bytes_and_other_types_are_kept_apart(tmp_path: Path) -> None:
+    ones = np.arange(2000, dtype=np.int32)
+    names = {by_place([array], tmp_path)["arg0"] for array in (ones, ones.view(np.float32), ones.reshape(2, 1000))}
+    assert len(names) == 3
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -38,7 +38,8 @@ def lasting(value: Any, folder: Path, name: str) -> Any:
         return f"{kind}{8 * array.itemsize}[{extents}]{filling}"
     if array.nbytes <= _SMALL_BYTES:
         return array
-    file = folder / f"{name}-{hashlib.sha256(array.tobytes()).hexdigest()[:16]}.npy"
+    content = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
+    file = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.npy"
     np.save(file, array, allow_pickle=False)
     return f"@{file}"
 
