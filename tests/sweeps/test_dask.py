@@ -18,6 +18,7 @@ import pytest
 import drywarp
 from drywarp.errors import DrywarpError
 from drywarp.sweeps import SweepRow
+from drywarp.sweeps.dask_engine import predict_there, with_absolute_paths
 
 from .spaces import N, space
 
@@ -94,3 +95,28 @@ def test_a_row_that_crashes_costs_no_worker() -> None:
         late = drywarp.sweep(space(), scheduler=cluster.scheduler_address, time_limit_s=0.001)
         assert set(late.failed) == {"time limit of 0.001 s"}
         assert {worker.pid for worker in cluster.workers.values()} == pids
+
+
+@pytest.mark.parametrize(("deaths", "answered"), [(0, "ok"), (2, "ok"), (3, "crashed with SIGKILL")])
+def test_a_row_whose_process_dies_is_given_to_three(
+    monkeypatch: pytest.MonkeyPatch, deaths: int, answered: str
+) -> None:
+    tried: list[float] = []
+
+    def alone(shared: bytes, launch: object, time_limit_s: float) -> tuple[str, float]:
+        tried.append(time_limit_s)
+        return ("crashed with SIGKILL" if len(tried) <= deaths else "ok"), 0.1
+
+    monkeypatch.setattr("drywarp.sweeps.dask_engine.alone", alone)
+    assert predict_there(b"", {}, 5.0) == (answered, 0.1)
+    assert len(tried) == min(deaths + 1, 3)
+
+
+def test_files_of_arguments_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    launch = {"args": {"x": "f32[4]:@x.npy", "y": "@y.npy", "n": "4", "a": 2.0}, "constants": {}, "includes": ("inc",)}
+    assert with_absolute_paths(launch) == {
+        "args": {"x": f"f32[4]:@{tmp_path / 'x.npy'}", "y": f"@{tmp_path / 'y.npy'}", "n": "4", "a": 2.0},
+        "constants": {},
+        "includes": (str(tmp_path / "inc"),),
+    }

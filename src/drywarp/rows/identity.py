@@ -13,6 +13,7 @@ from typing import Any
 from .. import __version__
 from ..frontends.toolchain import tool_versions
 from ..hardware import Gpu
+from .gpu_values import values_hash
 from .predict import Settings
 from .recipe import Recipe
 
@@ -32,8 +33,7 @@ def identity(source: Any, gpu: Gpu, recipe: Recipe, settings: Settings) -> str:
     parts = [
         repr(sorted(tool_versions().items())).encode(),
         source.encode() if isinstance(source, str) else text,
-        # A GPU that was changed in Python still has the hash of its file.
-        repr((gpu, gpu.sections)).encode(),
+        values_hash(gpu).encode(),
         content_of(astuple(recipe)),
         content_of(astuple(settings)),
     ]
@@ -53,6 +53,16 @@ def changed(then: str, now: str) -> str:
     said = [name for name, a, b in zip(PARTS, before, after, strict=True) if a != b]
     words = [f"drywarp {before[0]} (this is {after[0]})" if name == PARTS[0] else f"another {name}" for name in said]
     return " and ".join(words)
+
+
+def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments whose ``@file.npy`` is found from any folder."""
+    return {name: _absolute(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _absolute(value: str) -> str:
+    match = _FILE.fullmatch(value.strip())
+    return f"{match[1]}@{Path(match[2]).resolve()}" if match else value
 
 
 def content_of(value: Any) -> bytes:

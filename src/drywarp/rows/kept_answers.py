@@ -7,8 +7,7 @@ hash of all that it depends on, the sources of drywarp among it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -17,6 +16,7 @@ from ..emulations import Kept
 from ..frontends import cache as disk
 from ..hardware import Gpu
 from .answer import Answer
+from .gpu_values import values_hash
 
 FOLDER = "answers"
 MOST_BYTES = 256 << 20
@@ -28,7 +28,7 @@ def key_of(place: Kept, gpu: Gpu, settings: str) -> str:
     """The name of an answer; empty where the emulation has no lasting place. `settings` is all else that was asked."""
     if not place.key:
         return ""
-    return hashlib.sha256("\0".join((place.key, _values_of(gpu), settings, _sources())).encode()).hexdigest()
+    return hashlib.sha256("\0".join((place.key, values_hash(gpu), settings, _sources())).encode()).hexdigest()
 
 
 def read(key: str) -> Answer | None:
@@ -44,13 +44,6 @@ def keep(key: str, answer: Answer) -> None:
     """Leave an answer for later runs; does nothing where it cannot."""
     if key:
         disk.write(FOLDER, key, msgspec.json.encode(answer), MOST_BYTES)
-
-
-@lru_cache(maxsize=64)
-def _values_of(gpu: Gpu) -> str:
-    """Of a GPU every value: one that was changed in Python still has the hash of its file."""
-    values = [repr(getattr(gpu, field.name)) for field in fields(gpu)]
-    return hashlib.sha256("\0".join(values).encode()).hexdigest()
 
 
 @cache

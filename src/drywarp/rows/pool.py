@@ -21,6 +21,10 @@ from .worker import Task
 
 _POLL_S = 0.5
 """How often time limits are looked after."""
+TRIES = 3
+"""Processes that a row is given to where they die: the system may have ended the first for want of memory."""
+DIED = ("crashed with ", "the process ended with status ")
+"""How the reason of a row begins whose process died."""
 _PACKAGE_PARENT = Path(__file__).parents[2]
 
 Key = TypeVar("Key")

@@ -15,7 +15,8 @@ from typing import Any
 from .. import __version__
 from ..errors import ToolError, UsageError
 from ..rows.answer import Answer
-from ..rows.pool import alone
+from ..rows.identity import absolute
+from ..rows.pool import DIED, TRIES, alone
 from ..rows.worker import Task
 
 _CONNECT_S = 20
@@ -62,7 +63,7 @@ def run_on_dask(
             workers = set(threads)
             width = (1 + _AHEAD) * max(1, sum(threads.values()))
             while len(keys) < width and (row := next(left, None)) is not None:
-                launch = {**row[1], "includes": tuple(str(Path(i).resolve()) for i in row[1].get("includes", ()))}
+                launch = with_absolute_paths(row[1])
                 future = client.submit(predict_there, shared, launch, time_limit_s, pure=False)
                 keys[future] = row[0]
                 running.add(future)
@@ -81,8 +82,18 @@ def run_on_dask(
 
 
 def predict_there(shared: bytes, launch: Mapping[str, Any], time_limit_s: float) -> tuple[Answer | str, float]:
-    """What a worker of the cluster does for one row."""
+    """What a worker of the cluster does for one row; where the row's process dies, it is given to another."""
+    for _ in range(TRIES - 1):
+        found, seconds = alone(shared, launch, time_limit_s)
+        if not (isinstance(found, str) and found.startswith(DIED)):
+            return found, seconds
     return alone(shared, launch, time_limit_s)
+
+
+def with_absolute_paths(launch: Mapping[str, Any]) -> dict[str, Any]:
+    """A launch whose headers and arrays in files are found from any folder; workers run in folders of their own."""
+    arrays = {name: absolute(launch[name]) for name in ("args", "constants") if launch.get(name)}
+    return {**launch, **arrays, "includes": tuple(str(Path(i).resolve()) for i in launch.get("includes", ()))}
 
 
 def version_there() -> str:

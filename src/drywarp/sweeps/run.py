@@ -18,7 +18,7 @@ from ..pipeline.policies import policy_named
 from ..rows.answer import Answer
 from ..rows.facts import SPENT
 from ..rows.identity import changed, identity
-from ..rows.pool import run_rows
+from ..rows.pool import TRIES, run_rows
 from ..rows.recipe import launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.source import as_source
@@ -34,8 +34,6 @@ OnRow = Callable[[SweepRow, int, int], None]
 """Told each finished row, how many are done, and how many there are."""
 Found = Iterator[tuple[int, Answer | str, float]]
 OnNote = Callable[[str], None]
-TRIES = 3
-"""Processes that a row is given to where they die: the system may have ended the first for want of memory."""
 TOGETHER = 32
 """Configurations that are predicted on one GPU before the next GPU's turn, which finds their kernels compiled."""
 

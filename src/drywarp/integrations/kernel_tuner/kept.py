@@ -17,6 +17,7 @@ from ...frontends.toolchain import tool_versions
 from ...hardware import Gpu
 from ...rows.answer import Answer
 from ...rows.facts import SPENT
+from ...rows.gpu_values import values_hash
 from ...rows.predict import Settings
 from ...rows.row_file import RowFile
 from ...sweeps.row import FAILED, SweepRow, form_of
@@ -32,7 +33,7 @@ class KeptRows:
 
     def __init__(self, out: str | Path | None, names: Sequence[str], gpu: Gpu, settings: Settings) -> None:
         self.names, self.gpu, self.model = tuple(names), gpu, settings.models[0]
-        self._base = repr((__version__, sorted(tool_versions().items()), gpu.file_hash, settings))
+        self._base = repr((__version__, sorted(tool_versions().items()), values_hash(gpu), settings))
         self._file = None if out is None else RowFile(Path(out), form_of(self.names, (self.model,), False))
         self._there: dict[Key, SweepRow] = {}
         self._files: dict[Path, str] = {}
