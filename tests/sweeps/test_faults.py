@@ -206,7 +206,7 @@ def test_a_worker_that_dies_once_costs_nothing(tmp_path: Path, whole: bytes, mon
         "    free = [mark for mark in marks if not mark.exists()]\n"
         "    if free:\n"
         "        free[0].touch()\n"
-        "        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+        "        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     monkeypatch.setenv("MARK", str(tmp_path / "mark"))
