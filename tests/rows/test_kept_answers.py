@@ -26,6 +26,7 @@ BRIEF = Settings(models=("pipeline",), band=False)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "cache"))
+    disk.damaged.clear()  # what other tests in this process have found
     yield tmp_path / "cache" / "answers"
     disk.damaged.clear()
 
