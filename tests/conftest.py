@@ -1,14 +1,27 @@
-"""Options that all tests share."""
+"""Options that all tests share, and the folder in which they keep what takes long to make."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from drywarp.folders import cache_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="rewrite the golden reports instead of comparing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One cache for all tests and all parallel workers: each kernel is compiled and each loop built once.
+
+    It lies in pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
+    """
+    if not hasattr(config, "workerinput") and config.cache is not None:
+        os.environ.setdefault("DRYWARP_CACHE_DIR", str(config.cache.mkdir("drywarp")))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,3 +30,15 @@ def no_nvcc() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRYWARP_NVCC", "off")
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of this test's own: nothing kept in it but the compiled loops of all tests."""
+    folder = tmp_path / "own-cache"
+    folder.mkdir()
+    loops = cache_folder() / "loops"
+    loops.mkdir(parents=True, exist_ok=True)
+    (folder / "loops").symlink_to(loops)
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
+    return folder
