@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     It lies in pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
     """
-    if not hasattr(config, "workerinput") and config.cache is not None:
-        os.environ.setdefault("DRYWARP_CACHE_DIR", str(config.cache.mkdir("drywarp")))
+    if "DRYWARP_CACHE_DIR" not in os.environ:
+        kept = getattr(config, "cache", None)  # not there under `-p no:cacheprovider`
+        os.environ["DRYWARP_CACHE_DIR"] = str(kept.mkdir("drywarp")) if kept else tempfile.mkdtemp(prefix="drywarp-")
 
 
 @pytest.fixture(scope="session", autouse=True)
