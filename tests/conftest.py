@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from drywarp.folders import cache_folder
+
+from .effort import VARIABLE, exhaustive
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("fixed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,13 +24,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One cache for all tests and all parallel workers: each kernel is compiled and each loop built once.
+    """Prepare the folder that tests share, and say how much is to be repeated.
+
+    One cache serves all tests and all parallel workers: each kernel is compiled and each loop built once.
 
     It lies in pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
     """
     if "DRYWARP_CACHE_DIR" not in os.environ:
         kept = getattr(config, "cache", None)  # not there under `-p no:cacheprovider`
         os.environ["DRYWARP_CACHE_DIR"] = str(kept.mkdir("drywarp")) if kept else tempfile.mkdtemp(prefix="drywarp-")
+    if "exhaustive" in config.option.markexpr and "not exhaustive" not in config.option.markexpr:
+        os.environ[VARIABLE] = "exhaustive"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Laws are part of an exhaustive run: there they are tried on many more examples."""
+    if exhaustive():
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session", autouse=True)

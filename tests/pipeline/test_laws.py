@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, instruction_mix, node, workload
 from pipeline_kernels import example as paper_example
+from tests.effort import examples
 
 from drywarp.bound import TICKS_PER_CYCLE, BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
 from drywarp.errors import UsageError
@@ -19,7 +20,7 @@ from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
 from drywarp.pipeline.simulate import run_share
 
-MANY = settings(max_examples=1500, deadline=None)
+MANY = settings(max_examples=examples(1500, 4), deadline=None)
 
 
 def run(work: BoundWorkload, blocks: int, resident: int | None = None, profile: bool = False) -> SimulationResult:
@@ -96,7 +97,7 @@ def test_no_run_beats_its_bounds(seed: int, in_order: bool) -> None:
     assert result.warp_ends[: work.warps_per_block].max() >= alone - 1e-6
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300, 4), deadline=None)
 @given(st.integers(0, 10**9), st.booleans())
 def test_kept_loops_equal_unrolled_ones_and_runs_repeat(seed: int, in_order: bool) -> None:
     work = random_workload(seed, in_order)
