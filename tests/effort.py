@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 VARIABLE = "DRYWARP_TESTS"
 """Set by `conftest.py` to `exhaustive` where such tests were asked for."""
@@ -23,11 +24,20 @@ def examples(full: int, share: int = 10) -> int:
 
 
 def first(values: Iterable[Any], keep: int = 1) -> list[Any]:
-    """Values for `parametrize` of which all but the first `keep` are exhaustive."""
-    return [
-        value if number < keep else pytest.param(value, marks=pytest.mark.exhaustive)
-        for number, value in enumerate(values)
-    ]
+    """Values for `parametrize` of which the first `keep` are tried by default."""
+    return [value if number < keep else _repeats(value) for number, value in enumerate(values)]
+
+
+def some(values: Iterable[Any], share: int) -> list[Any]:
+    """Values for `parametrize` of which one in `share` is tried by default."""
+    return [value if number % share == 0 else _repeats(value) for number, value in enumerate(values)]
+
+
+def _repeats(value: Any) -> Any:
+    """The value as one for an exhaustive run, whatever marks it has already."""
+    known = isinstance(value, ParameterSet)
+    values, marks, name = (value.values, value.marks, value.id) if known else ((value,), (), None)
+    return pytest.param(*values, marks=[*marks, pytest.mark.exhaustive], id=name)
 
 
 def in_turn(rows: Sequence[Any], columns: Sequence[Any], name: Any = str) -> list[Any]:

@@ -12,6 +12,7 @@ from drywarp.arguments import make_launch
 from drywarp.emulator import emulate
 from drywarp.frontends.cuda import CudaOptions, compile_cuda
 from drywarp.kernel.texture import Texture
+from tests.effort import in_turn
 
 from .references import EXAMPLES, Example
 
@@ -36,8 +37,7 @@ def _ulps(left: np.ndarray, right: np.ndarray) -> int:
 ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
+@pytest.mark.parametrize(("example", "arch"), in_turn(EXAMPLES, ARCHITECTURES, _name))
 def test_example_computes_what_numpy_does(example: Example, arch: str) -> None:
     kernel = compile_cuda(FOLDER / example.file, arch=arch, options=CudaOptions(example.defines))
     launch = make_launch(kernel, example.grid, example.block, example.arguments)

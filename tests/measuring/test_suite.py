@@ -14,6 +14,7 @@ from drywarp.frontends.cuda import CudaOptions, compile_cuda
 from drywarp.measuring.configuration import Configuration, configurations
 from drywarp.measuring.references import difference, expected_outputs, inputs_of
 from drywarp.measuring.suite_file import read_suite
+from tests.effort import in_turn, some
 
 FOLDER = Path(__file__).parents[2] / "suite"
 KERNELS = {kernel.entry.name: kernel for kernel in read_suite(FOLDER)}
@@ -37,8 +38,7 @@ def test_the_fourteen_are_there() -> None:
     assert OWN == TABLE_9
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"])
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(("name", "arch"), in_turn(OWN, ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]))
 def test_a_kernel_computes_what_numpy_does(name: str, arch: str) -> None:
     kernel = KERNELS[name]
     found = off_by(configurations(kernel, small=True)[0], arch)
@@ -46,7 +46,7 @@ def test_a_kernel_computes_what_numpy_does(name: str, arch: str) -> None:
     assert max(found.values()) <= kernel.entry.tolerance, found
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", some(OTHERS, 5))
 def test_an_example_and_a_rung_compute_what_numpy_does(name: str) -> None:
     kernel = KERNELS[name]
     found = off_by(configurations(kernel, small=True)[-1], "sm_80")
@@ -54,7 +54,7 @@ def test_an_example_and_a_rung_compute_what_numpy_does(name: str) -> None:
     assert max(found.values()) <= kernel.entry.tolerance, found
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", some(OWN, 3))
 def test_every_block_size_computes_the_same(name: str) -> None:
     kernel = KERNELS[name]
     others = configurations(kernel, small=True)[1:]
