@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples every time, on every machine, however slow it is.
+settings.register_profile(
+    "same-everywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same-everywhere")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
