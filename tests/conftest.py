@@ -1,21 +1,50 @@
-"""Options that all tests share."""
+"""Options that all tests share, and the folder in which they keep what takes long to make."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples every time, on every machine, however slow it is.
-settings.register_profile(
-    "same-everywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("same-everywhere")
+from drywarp.folders import cache_folder
+
+from .effort import VARIABLE, exhaustive
+
+# However slow the machine is, a law holds.
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **UNTIMED)
+settings.register_profile("random", print_blob=True, **UNTIMED)
+settings.load_profile("fixed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="rewrite the golden reports instead of comparing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the folder that tests share, and say how much is to be repeated.
+
+    One cache serves all tests and all parallel workers: each kernel is compiled and each loop built once.
+
+    It lies in pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
+    """
+    if "DRYWARP_CACHE_DIR" not in os.environ:
+        kept = getattr(config, "cache", None)  # not there under `-p no:cacheprovider`
+        os.environ["DRYWARP_CACHE_DIR"] = str(kept.mkdir("drywarp")) if kept else tempfile.mkdtemp(prefix="drywarp-")
+    if "exhaustive" in config.option.markexpr and "not exhaustive" not in config.option.markexpr:
+        os.environ[VARIABLE] = "exhaustive"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Laws are part of an exhaustive run: there they are tried on many more examples."""
+    if exhaustive():
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,3 +53,15 @@ def no_nvcc() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRYWARP_NVCC", "off")
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of this test's own: nothing kept in it but the compiled loops of all tests."""
+    folder = tmp_path / "own-cache"
+    folder.mkdir()
+    loops = cache_folder() / "loops"
+    loops.mkdir(parents=True, exist_ok=True)
+    (folder / "loops").symlink_to(loops)
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
+    return folder

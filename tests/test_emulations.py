@@ -23,9 +23,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path))
-    return tmp_path
+def cache(own_cache: Path) -> Path:
+    return own_cache
 
 
 def ready(name: str = "histogram.cu", **more: object) -> BoundKernel:

@@ -39,8 +39,7 @@ __global__ void walk(const int* x, int* out, int n) {
 
 
 @pytest.fixture(autouse=True)
-def short_trial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "cache"))
+def short_trial(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
     monkeypatch.setattr(long_loops, "TRIAL_LANE_STEPS", 2000)
 
 

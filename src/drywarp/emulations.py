@@ -1,8 +1,8 @@
 """Emulations kept on disk: what a kernel did in a launch, and how its accesses behave in a GPU's memory.
 
 A later run that asks for the same does not emulate again. An entry's name is a hash of all that it depends on: the
-machine code, the launch with the content of its arrays, what was asked for, the sources of the rooms that make
-it, and the processor. Only what would come out the same again is kept: nothing that limits of time cut short.
+machine code, the launch with the content of its arrays, what was asked for, all sources of drywarp, and the
+processor. Only what would come out the same again is kept: nothing that limits of time cut short.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import io
 import pickle
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from . import __version__
+from .folders import sources_digest
 from .frontends import cache as disk
 from .kernel.cfg import build_cfg
 from .kernel.kernel import Kernel
@@ -34,8 +33,6 @@ from .stored_code import machine
 FOLDER = "emulations"
 LARGEST_ENTRY, LARGEST_INPUT, MOST_BYTES = 64 << 20, 256 << 20, 512 << 20
 """Bytes of one entry and of the arrays of a launch that are looked through, and bytes of all entries together."""
-SOURCES = ("emulator", "frontends", "kernel", "memory", "static", "long_loops.py", "whole_blocks.py")
-"""The code that an entry comes from."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on how quick the machine was."""
 _MEMBERS = ("instruction", "warp", "order", "base", "pattern", "space", "offsets", "masks")
@@ -150,7 +147,7 @@ def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
     where = machine()
     if where is None or sum(array.nbytes for array in arrays) > LARGEST_INPUT:
         return Kept("", kernel, launch)
-    digest = hashlib.sha256(f"{__version__} {np.__version__} {where} {_sources()}".encode())
+    digest = hashlib.sha256(f"{__version__} {np.__version__} {where} {sources_digest()}".encode())
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True  # what occurs twice is written twice, whether it is one object or two that are equal
@@ -172,16 +169,6 @@ def _buffers(launch: Launch) -> list[Buffer]:
     values = [*launch.arguments, *launch.constants.values()]
     inside = [value.buffer if isinstance(value, Texture) else value for value in values]
     return [value for value in inside if isinstance(value, Buffer)]
-
-
-@cache
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for source in SOURCES:
-        place = Path(__file__).parent / source
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:

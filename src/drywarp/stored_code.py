@@ -18,14 +18,16 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .folders import cache_folder, replace_file
+from .folders import cache_folder, in_turn, replace_file, sources_digest
 
 FOLDER = "loops"
 """Where the object files lie in the cache folder."""
@@ -64,9 +66,7 @@ class Stored:
         kinds = tuple(map(_kind, arguments))
         with _lock:
             if kinds not in self._entries:
-                self._entries[kinds] = self._load(kinds)
-                if self._entries[kinds] is None:
-                    self._compile(kinds, arguments)
+                self._entries[kinds] = self._load(kinds) or self._made(kinds, arguments)
             entry = self._entries[kinds]
         return self.dispatcher(*arguments) if entry is None else entry(*arguments)
 
@@ -82,6 +82,15 @@ class Stored:
             return _callable(code, said["symbol"], kinds, said["returns"])
         except (OSError, ValueError, KeyError, RuntimeError):
             return None
+
+    def _made(self, kinds: tuple[str, ...], arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """What another process has stored meanwhile; else None, and this one has compiled and stored it."""
+        path = self._path(kinds)
+        with in_turn(path.with_suffix(".lock")) if path else nullcontext():
+            found = self._load(kinds)
+            if found is None:
+                self._compile(kinds, arguments)
+            return found
 
     def _compile(self, kinds: tuple[str, ...], arguments: tuple[Any, ...]) -> None:
         """Let Numba compile the code for these arguments, and store it where that can be done."""
@@ -229,3 +238,60 @@ def _callable(code: bytes, symbol: str, kinds: tuple[str, ...], returns: str) ->
         return result.value if returns == "int64" else None
 
     return call
+
+
+def cached(*sources: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's `njit`, kept on disk as Numba does it, for functions that take more than `Stored` can pass.
+
+    Numba asks the date of a function's own file whether its code is fresh, and so misses an edit of what the function
+    calls. Here the digest of `sources` (see `sources_digest`) is part of the name. The files lie in our cache folder.
+    """
+    from numba import njit
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(**options)(function)
+        dispatcher._cache = _cache_of(function, sources_digest(*sources))
+        return dispatcher
+
+    return decorate
+
+
+def _cache_of(function: Callable[..., Any], digest: str) -> Any:
+    """Numba's cache of a function; processes that want the same code at once compile it once."""
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+    class Place(_CacheLocator):
+        def get_cache_path(self) -> str:
+            return str(cache_folder() / FOLDER)
+
+        def get_source_stamp(self) -> str:
+            return digest
+
+        def get_disambiguator(self) -> str:
+            return digest[:32]
+
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> Place:
+            return cls()
+
+    class Implementation(CompileResultCacheImpl):
+        _locator_classes: ClassVar[list[Any]] = [Place]
+
+    class Cache(FunctionCache):
+        _impl_class = Implementation
+        turn = ExitStack()
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            self.turn.enter_context(in_turn(Path(self.cache_path) / f"{self._impl.filename_base}.lock"))
+            with suppress(OSError, EOFError, UnpicklingError):
+                found = super().load_overload(sig, target_context)
+                if found is not None:
+                    self.turn.close()
+                return found
+            return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with self.turn, suppress(OSError):
+                super().save_overload(sig, data)
+
+    return Cache(function)

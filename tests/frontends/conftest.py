@@ -1,23 +1,11 @@
-"""Compiled kernels are shared by all tests of a run, in a cache of their own."""
+"""Kernels that several tests of the frontends read."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from drywarp.frontends.cuda import CudaOptions, compile_cuda
 from drywarp.kernel.kernel import Kernel
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRYWARP_CACHE_DIR", str(folder))
-        yield folder
-
 
 VARIABLES = """
 __constant__ float coefficient[9];

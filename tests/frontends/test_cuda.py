@@ -238,11 +238,9 @@ class Compiler:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fresh(own_cache: Path) -> Path:
     """An empty cache of its own."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
-    return folder
+    return own_cache
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, node, workload
+from tests.effort import examples
 
 from drywarp.bound import BoundPath, Subsystem
 from drywarp.models.pipeline import Pipeline
@@ -61,7 +62,7 @@ def test_warps_that_start_in_step_drift_apart() -> None:
     assert trace_of(result).peak == 24
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.integers(0, 10**9), st.booleans(), st.integers(1, 40))
 def test_littles_law_holds_exactly(seed: int, in_order: bool, points: int) -> None:
     """Mean occupancy · time = warps · mean warp latency, in whole ticks, decimated or not."""

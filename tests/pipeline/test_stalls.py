@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, example, node, workload
+from tests.effort import examples
 
 from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 from drywarp.kernel.classes import CLASSES
@@ -155,7 +156,7 @@ def test_the_barrier_and_one_that_is_last() -> None:
     }
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.integers(0, 10**9), st.booleans(), st.integers(0, 300), st.integers(1, 5))
 def test_additivity(seed: int, in_order: bool, cycle: int, spells: int) -> None:
     work = random_workload(seed, in_order)

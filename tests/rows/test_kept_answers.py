@@ -24,10 +24,9 @@ BRIEF = Settings(models=("pipeline",), band=False)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "cache"))
+def folder(own_cache: Path) -> Iterator[Path]:
     disk.damaged.clear()  # what other tests in this process have found
-    yield tmp_path / "cache" / "answers"
+    yield own_cache / "answers"
     disk.damaged.clear()
 
 
@@ -90,7 +89,7 @@ def test_another_question_is_asked_anew(
 
 def test_another_version_of_drywarp_asks_anew(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
-    monkeypatch.setattr(kept_answers, "_sources", lambda: "others")
+    monkeypatch.setattr(kept_answers, "sources_digest", lambda **_: "others")
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
     assert asked == ["pipeline", "pipeline"]
 

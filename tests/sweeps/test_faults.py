@@ -19,7 +19,6 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
-from drywarp.frontends.cache import cache_folder
 from tests.counting import calls_of, no_hang
 from tests.rows.worker_hooks import die_at, hang_at
 
@@ -176,13 +175,6 @@ def test_no_room_for_the_last_step(tmp_path: Path, whole: bytes) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
     drywarp.sweep(space(parameters=MANY), jobs=0, out=out)
     assert out.read_bytes() == whole
-
-
-@pytest.fixture
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "cache"))
-    assert cache_folder() == tmp_path / "cache"
-    return tmp_path / "cache"
 
 
 SMALL = {"parameters": {"bx": [64, 128], "n": [N]}, "gpus": ["a100"]}

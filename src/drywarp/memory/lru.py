@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from ..stored_code import cached
 
 
-@njit(cache=True)
+@cached("memory/lru.py")
 def sector_hits(
     line: npt.NDArray[np.int64],
     sector_mask: npt.NDArray[np.int64],

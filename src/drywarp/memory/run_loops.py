@@ -8,14 +8,15 @@ has made large enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from ..folders import sources_digest
 from ..stored_code import Stored
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SOURCES = ("memory/run_loops.py",)
+"""What the loops are made of."""
 
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -27,13 +28,8 @@ def _compile(function: Callable[..., Any]) -> Any:
     return njit(**_OPTIONS)(function)
 
 
-@cache
-def _version() -> str:
-    return sha256(Path(__file__).read_bytes()).hexdigest()
-
-
 def _loop(function: F) -> F:
-    return cast(F, Stored(function, _compile, f"{function.__qualname__} {_version()}"))
+    return cast(F, Stored(function, _compile, f"{function.__qualname__} {sources_digest(*SOURCES)}"))
 
 
 @_loop

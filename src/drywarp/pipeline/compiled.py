@@ -1,22 +1,23 @@
 """How the simulation's loops are compiled: once per machine, then kept on disk.
 
 Each loop that Python calls is one function with all that it calls inside, so that it is stored as one piece
-of machine code (`stored_code.py`), under a name that holds a hash of all files here. Numba is only imported where
-there is none yet: until then what the decorators make stands for the functions.
+of machine code (`stored_code.py`), under a name that holds a hash of all that it is made of. Numba is only imported
+where there is none yet: until then what the decorators make stands for the functions.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from ..folders import sources_digest
 from ..stored_code import Stored
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SOURCES = ("pipeline", "bound.py")
+"""What the loops are made of: the functions here, and the constants that they import."""
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Threads run at once, nothing checks for a division by zero, and no references are counted."""
@@ -44,14 +45,6 @@ class Deferred:
         return self.made(*arguments)
 
 
-@cache
-def _version() -> str:
-    digest = sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def _make_all() -> None:
     """Put the functions in the place of all that stand for them: a loop's code names them."""
     for module in [m for name, m in sys.modules.items() if name.startswith(__package__ + ".")]:
@@ -69,7 +62,7 @@ def _compile(function: Callable[..., Any]) -> Any:
 
 def loop(function: F) -> F:
     """A function that Python calls: its machine code is stored."""
-    return cast(F, Stored(function, _compile, f"{function.__qualname__} {_version()}"))
+    return cast(F, Stored(function, _compile, f"{function.__qualname__} {sources_digest(*SOURCES)}"))
 
 
 def part(function: F) -> F:

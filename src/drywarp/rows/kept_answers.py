@@ -7,12 +7,11 @@ hash of all that it depends on, the sources of drywarp among it.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from ..emulations import Kept
+from ..folders import sources_digest
 from ..frontends import cache as disk
 from ..hardware import Gpu
 from .answer import Answer
@@ -21,14 +20,14 @@ from .gpu_values import values_hash
 FOLDER = "answers"
 MOST_BYTES = 256 << 20
 """Bytes of all answers together: some hundred thousand of them."""
-_PACKAGE = Path(__file__).parents[1]
 
 
 def key_of(place: Kept, gpu: Gpu, settings: str) -> str:
     """The name of an answer; empty where the emulation has no lasting place. `settings` is all else that was asked."""
     if not place.key:
         return ""
-    return hashlib.sha256("\0".join((place.key, values_hash(gpu), settings, _sources())).encode()).hexdigest()
+    sources = sources_digest(suffixes=(".py", ".toml"))
+    return hashlib.sha256("\0".join((place.key, values_hash(gpu), settings, sources)).encode()).hexdigest()
 
 
 def read(key: str) -> Answer | None:
@@ -44,12 +43,3 @@ def keep(key: str, answer: Answer) -> None:
     """Leave an answer for later runs; does nothing where it cannot."""
     if key:
         disk.write(FOLDER, key, msgspec.json.encode(answer), MOST_BYTES)
-
-
-@cache
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in (".py", ".toml"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from .jit import inner
+from .jit import inner, outer
 from .lane_arithmetic import equal_wide, mul_wide, sub_wide
 from .lanes import lane_numbers, load_wide, select_wide, splat_wide, store_wide, sum_of, union_of
 from .layout import (
@@ -148,7 +147,7 @@ def log_of(places: Any) -> Any:
     )
 
 
-@njit(cache=True, error_model="numpy")
+@outer
 def note_rows(places: Any, given: Any, rows: int, k: int, space: int) -> None:
     """Write down an access of several warps: `given` are the addresses of arrays, a row for each.
 
@@ -162,7 +161,7 @@ def note_rows(places: Any, given: Any, rows: int, k: int, space: int) -> None:
             latest = note(log, at, k, warps[row], load_wide(addresses, row * LANES), masks[row], space, latest)
 
 
-@njit(cache=True, error_model="numpy")
+@outer
 def fill_table(places: Any) -> None:
     """Enter all patterns into the table, which must be empty; its length is a power of two."""
     log, at = log_of(places), int64s(places[STATE])
@@ -173,7 +172,7 @@ def fill_table(places: Any) -> None:
         log.table[place] = pattern + 1
 
 
-@njit(cache=True)
+@outer
 def order_by(keys: Any, bounds: Any) -> Any:
     """The stable order of small whole numbers: indices, shape of `keys`; `bounds` has one more than the keys reach."""
     for key in keys:

@@ -3,17 +3,11 @@
 What needs it: an instruction or an end of a block that the compiled code does not know, a block that is
 reached for the first time, content of buffers that is still to be made, full tables, limits, deadlocks. The
 caller does that and calls again.
-
-Numba notices a change only in this file and in those whose functions it caches on their own (`log`):
-after a change elsewhere in this folder touch this file, else the stored machine code is used on. (An
-installation writes all files anew.)
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from numba import njit
 
 from .accesses import run_access, run_copy
 from .addresses import Memory
@@ -21,7 +15,7 @@ from .atomic import run_atomic
 from .double import run_double
 from .ends import LACKS_ROOM, MOVED, MUST_RELEASE, UNUSUAL, run_end
 from .groups import CHOSEN, ROTATE_EVERY, Standing, choose, entered
-from .jit import inner
+from .jit import inner, outer
 from .lanes import count
 from .layout import (
     ACCESS_ROOM,
@@ -242,7 +236,7 @@ def _standing(places: Any, at: Any) -> Any:
     )
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@outer
 def advance(places: Any) -> int:
     """Run on from where the state stands; returns why it stopped (see `layout`).
 

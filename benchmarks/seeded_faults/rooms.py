@@ -1,0 +1,56 @@
+"""Where faults are put, and which tests are asked: those of the room, then those of whole answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "drywarp"
+
+
+@dataclass(frozen=True)
+class Room:
+    """A part of the program and its tests; of all faults `share` parts go into it."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+    share: int = 1
+
+    def files(self) -> list[Path]:
+        """Its source files: Python, and the data of GPUs."""
+        found: list[Path] = []
+        for source in self.sources:
+            place = SOURCES / source
+            found += sorted(place.rglob("*")) if place.is_dir() else [place]
+        return [path for path in found if path.suffix in (".py", ".toml")]
+
+
+ROOMS = {
+    "emulator": Room(("emulator",), ("tests/emulator",), 3),
+    "memory": Room(("memory",), ("tests/memory",), 3),
+    "workload": Room(
+        ("workload.py", "counted_waits.py", "meetings.py", "binding.py", "table_binding.py", "bound.py", "fit.py"),
+        ("tests/test_workload.py", "tests/test_counted_waits.py", "tests/test_binding.py", "tests/workloads"),
+        3,
+    ),
+    "pipeline": Room(("pipeline",), ("tests/pipeline",), 3),
+    "models": Room(("models",), ("tests/models", "tests/reproduction"), 3),
+    "band": Room(("band",), ("tests/band",)),
+    "advice": Room(("advice",), ("tests/advice",)),
+    "counters": Room(("counters", "counts_api.py"), ("tests/counters",)),
+    "static": Room(("static", "static_api.py"), ("tests/static",)),
+    "kernel": Room(("kernel",), ("tests/kernel",)),
+    "frontends": Room(("frontends",), ("tests/frontends",)),
+    "hardware": Room(("hardware",), ("tests/hardware",), 2),
+    "comparison": Room(("comparison", "ranking", "several_gpus.py"), ("tests/comparison", "tests/ranking")),
+    "report": Room(("report", "result", "units.py", "lines.py"), ("tests/report",), 2),
+    "command line": Room(("cli", "arguments.py", "stated_launch.py"), ("tests/cli", "tests/test_arguments.py")),
+    "answers": Room(
+        ("api.py", "assemble.py", "ready.py", "in_detail", "long_loops.py", "whole_blocks.py", "measured.py"),
+        ("tests/test_analyze.py", "tests/test_in_detail.py", "tests/test_long_loops.py", "tests/test_measured.py"),
+    ),
+    "rows": Room(("rows", "sweeps", "validation"), ("tests/rows", "tests/sweeps", "tests/validation")),
+}
+WHOLE_ANSWERS = ("tests/report", "tests/test_analyze.py", "tests/examples", "tests/cli", "tests/test_emulations.py")
+"""Asked where the tests of the room saw nothing."""
