@@ -177,7 +177,7 @@ def test_places_are_tried_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_signatures_become_names(signature: str, name: str) -> None:
-    assert nvcc._plain(nvcc._without_parameters(signature)) == name
+    assert nvcc.plain_name(signature) == name
 
 
 def test_the_real_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
