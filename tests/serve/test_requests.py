@@ -199,8 +199,9 @@ def test_only_so_many_connections_at_once(server: Server, monkeypatch: pytest.Mo
     finally:
         for connection in open_ones:
             connection.close()
+    page = f"GET /{server.token}/ HTTP/1.0\r\nHost: {server.hosts[0]}\r\n\r\n".encode()
     with no_hang():
-        while b" 200 " not in tried(server, f"GET /{server.token}/ HTTP/1.0\r\nHost: {server.hosts[0]}\r\n\r\n".encode()):
+        while b" 200 " not in tried(server, page):
             time.sleep(0.01)
 
 
