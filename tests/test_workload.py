@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,6 +24,7 @@ from drywarp.workload import (
     fold,
     node_of,
 )
+from tests.counting import lines_of
 from tests.listing import code, control
 
 NESTED = (
@@ -126,18 +126,27 @@ def test_iterations_that_differ_are_told_apart() -> None:
 def test_the_cost_is_about_linear() -> None:
     graph = build_cfg(code(*NESTED))
 
-    def seconds(outer: int) -> float:
-        rng = random.Random(7)
-        blocks = [0, *(b for _ in range(outer) for b in (1, *([2] * rng.randint(1, 9)), 3)), 4]
-        best = float("inf")
-        for _ in range(3):
-            start = time.process_time()
-            fold(blocks, graph)
-            best = min(best, time.process_time() - start)
-        return best
+    def cost(outer: int) -> tuple[int, int]:
+        """Lines that are run, and how often numbers of blocks are compared or hashed within them."""
+        rng, asked = random.Random(7), [0]
 
-    small, large = seconds(2_000), seconds(16_000)
-    assert large < 8 * small * 4  # a quadratic cost would be 64 times
+        class Counted(int):
+            def __eq__(self, other: object) -> bool:
+                asked[0] += 1
+                return int.__eq__(self, other)  # type: ignore[arg-type]
+
+            def __hash__(self) -> int:
+                asked[0] += 1
+                return int.__hash__(self)
+
+        body = [b for _ in range(outer) for b in (1, *([2] * rng.randint(1, 9)), 3)]
+        blocks = [Counted(b) for b in (0, *body, 4)]
+        return lines_of(lambda: fold(blocks, graph)), asked[0]
+
+    small, large = cost(250), cost(2_000)
+    assert min(small) > 250
+    for few, many in zip(small, large, strict=True):
+        assert many < 8 * few * 1.5  # a quadratic cost would be 64 times
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mkdocs.exceptions import Abort
 
 from .built import problems_of
 
-_CONFIG = Path(__file__).with_name("mkdocs.yml")
+CONFIG = Path(__file__).with_name("mkdocs.yml")
 
 
 class _Kept(logging.Handler):
@@ -31,7 +31,7 @@ def build(folder: Path) -> list[str]:
     logger = logging.getLogger("mkdocs")
     logger.addHandler(kept)
     try:
-        config = load_config(str(_CONFIG), site_dir=str(folder))
+        config = load_config(str(CONFIG), site_dir=str(folder))
         mkdocs_build(config)
     except Abort as error:
         return kept.lines or [str(error)]

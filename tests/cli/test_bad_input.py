@@ -35,7 +35,7 @@ BIG_SHARED = "__global__ void big(int* a) { __shared__ int s[8192]; s[threadIdx.
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     # Run as the installed command does, in a folder of its own, to see that nothing is written there.
     command = [sys.executable, "-m", "drywarp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ}, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ}, timeout=900)
 
 
 def complaint(result: subprocess.CompletedProcess[str]) -> str:

@@ -52,13 +52,14 @@ def test_no_script_holds_an_expression(workflow: dict[str, Any]) -> None:
 def test_every_script_is_bash(workflow: dict[str, Any]) -> None:
     for step in steps(workflow):
         if "run" in step:
-            done = subprocess.run(["bash", "-n", "-c", step["run"]], capture_output=True, text=True, timeout=20)
+            done = subprocess.run(["bash", "-n", "-c", step["run"]], capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
 
 
 def _git(folder: Path, *arguments: str) -> str:
     own = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", *own, *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    command = ["git", *own, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=300)
     return done.stdout.strip()
 
 
@@ -93,7 +94,7 @@ def test_the_compare_step_reports_and_fails(workflow: dict[str, Any], tmp_path: 
     environment["PATH"] = f"{tools}:{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
-        cwd=repository, env=environment, capture_output=True, text=True, timeout=300,
+        cwd=repository, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     comment = (repository.parent / "short.md").read_text()

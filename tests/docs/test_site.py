@@ -118,7 +118,7 @@ def test_a_broken_link_fails_the_build(tmp_path: Path, monkeypatch: pytest.Monke
     root = Path(__file__).parents[2]
     shutil.copytree(root / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "docs" / "serve.md").write_text("# Serve\n\n[a](nowhere.md) and [b](trace.md#nowhere)\n")
-    monkeypatch.setattr("docs.site.build._CONFIG", tmp_path / "docs" / "site" / "mkdocs.yml")
+    monkeypatch.setattr("docs.site.build.CONFIG", tmp_path / "docs" / "site" / "mkdocs.yml")
     found = " ".join(build(tmp_path / "site"))
     assert "nowhere.md" in found
     assert "trace.md#nowhere" in found

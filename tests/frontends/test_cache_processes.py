@@ -4,41 +4,71 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+import pytest
+
+from drywarp.folders import cache_folder
+from drywarp.stored_code import FOLDER as LOOPS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "half2.cu"
 COMMAND = [sys.executable, "-m", "drywarp", "analyze", str(EXAMPLE), "--json"]
+KILLED = """
+import os, signal, sys
+place = os.environ.get("KILLED_WHERE")
+def look(event, arguments):
+    if event == "os.rename" and place in str(arguments[0]):
+        os.kill(os.getpid(), signal.SIGKILL)
+if place:
+    sys.addaudithook(look)
+"""
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "DRYWARP_CACHE_DIR": str(folder)}
+def start(folder: Path, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, **variables, "DRYWARP_CACHE_DIR": str(folder)}
     return subprocess.Popen(COMMAND, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, object]:
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=900)
     assert process.returncode == 0, errors
     document: dict[str, object] = json.loads(output)
     del document["timing"]
     return document
 
 
-def test_processes_share_a_cold_cache_and_agree(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def expected() -> dict[str, object]:
+    """What a process says that is alone; leaves the loops compiled."""
+    return answer(start(cache_folder()))
+
+
+def cold(folder: Path) -> Path:
+    """A cache that holds nothing but compiled loops, which take longest and have tests of their own."""
+    shutil.copytree(cache_folder() / LOOPS, folder / LOOPS)
+    return folder
+
+
+def test_processes_share_a_cold_cache_and_agree(tmp_path: Path, expected: dict[str, object]) -> None:
     # The example includes a header, so that all of them also unpack the compiler's headers.
-    processes = [start(tmp_path) for _ in range(3)]
-    first, *others = [answer(process) for process in processes]
-    assert all(other == first for other in others)
-    assert answer(start(tmp_path)) == first
+    folder = cold(tmp_path / "cache")
+    processes = [start(folder) for _ in range(3)]
+    assert [answer(process) for process in processes] == [expected] * 3
+    assert answer(start(folder)) == expected
 
 
-def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path) -> None:
-    for delay in (0.3, 0.5, 0.8):
-        process = start(tmp_path)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
+def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path, expected: dict[str, object]) -> None:
+    """Killed when all is written and not yet in its place: the headers, a compiled kernel, an emulation."""
+    folder = cold(tmp_path / "cache")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(KILLED)
+    path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH")]))
+    for place in ("drywarp-headers", "kernels", "emulations"):
+        process = start(folder, PYTHONPATH=path, KILLED_WHERE=f"{os.sep}{place}{os.sep}")
         process.communicate()
-    assert answer(start(tmp_path))["kernel"]
+        assert process.returncode == -signal.SIGKILL, f"nothing was kept under {place}"
+    assert answer(start(folder)) == expected

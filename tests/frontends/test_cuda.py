@@ -401,8 +401,8 @@ def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(headers, "install_headers", install_slowly)
-    headers._temporary.cache_clear()
+    headers.temporary_headers.cache_clear()
     folder = headers.header_folder()
     assert {path.name for path in folder.iterdir()} == {"first.h", "last.h"}
     assert headers.header_folder() == folder
-    headers._temporary.cache_clear()
+    headers.temporary_headers.cache_clear()

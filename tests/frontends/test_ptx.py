@@ -253,7 +253,7 @@ def test_texts_that_are_no_kernel() -> None:
 
 
 def test_without_an_assembler_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembler, "_places", lambda: iter([tmp_path / "ptxas"]))
+    monkeypatch.setattr(assembler, "places", lambda: iter([tmp_path / "ptxas"]))
     with pytest.raises(ToolError, match=r"^k\.ptx: PTX needs an assembler: pip install 'drywarp\[ptx\]'"):
         kernel(AXPY)
 
@@ -277,6 +277,6 @@ def test_places_are_searched_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ptxas").touch(mode=0o755)
-    found = [str(place) for place in assembler._places()]
+    found = [str(place) for place in assembler.places()]
     assert found[0].endswith("nvidia/cu13/bin/ptxas")
     assert found[1:3] == [str(tmp_path / "bin" / "ptxas")] * 2

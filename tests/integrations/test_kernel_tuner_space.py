@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def two_of(block_size_x: int, tile: int) -> bool:
     return block_size_x % tile == 0
 
 
+def shown(value: Any) -> str:
+    """The name of a test's case: without the addresses of functions, which differ in every process."""
+    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", str(value))
+
+
 RESTRICTIONS: list[Any] = [
     None,
     ["block_size_x * block_size_y >= 64", "pad == 0 or block_size_x % 32 == 0"],
@@ -44,7 +50,7 @@ RESTRICTIONS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("restrictions", RESTRICTIONS, ids=str)
+@pytest.mark.parametrize("restrictions", RESTRICTIONS, ids=shown)
 def test_configurations_are_all_that_fulfil_the_restrictions(restrictions: Any) -> None:
     found = space(restrictions=restrictions)
     every = [dict(zip(PARAMS, v, strict=True)) for v in itertools.product(*PARAMS.values())]
@@ -54,7 +60,7 @@ def test_configurations_are_all_that_fulfil_the_restrictions(restrictions: Any) 
 
 
 # The package's own reader, unlike its documentation, refuses pairs of a plain function and its names.
-@pytest.mark.parametrize("restrictions", [r for r in RESTRICTIONS[:-1] if not (r and r is RESTRICTIONS[4])], ids=str)
+@pytest.mark.parametrize("restrictions", [r for r in RESTRICTIONS[:-1] if not (r and r is RESTRICTIONS[4])], ids=shown)
 def test_configurations_are_those_of_the_package(restrictions: Any) -> None:
     searchspace = pytest.importorskip("kernel_tuner.searchspace", reason="Kernel Tuner is not installed")
     theirs = searchspace.Searchspace({n: list(v) for n, v in PARAMS.items()}, restrictions, 1024)
@@ -89,8 +95,8 @@ DIVISORS: list[Any] = [None, [], ["block_size_x", "tile"], ["block_size_x * tile
 PROBLEMS: list[Any] = [1000, (1000, 70), "tile * 100", ("tile*64", 9), lambda p: (p["tile"] * 10, 7, 3)]
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-@pytest.mark.parametrize("divisor", DIVISORS, ids=str)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=shown)
+@pytest.mark.parametrize("divisor", DIVISORS, ids=shown)
 def test_launch_is_that_of_the_package(problem: Any, divisor: Any) -> None:
     util = pytest.importorskip("kernel_tuner.util", reason="Kernel Tuner is not installed")
     p = {"block_size_x": 48, "block_size_y": 3, "tile": 5}

@@ -21,7 +21,6 @@ from drywarp.integrations.kernel_tuner.correction import FEWEST, Correction
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="Kernel Tuner: pip install 'drywarp[kernel-tuner]'")
 
 EXAMPLES = Path(__file__).parents[2] / "examples/tuners"
-MEASURED = Path(__file__).parents[3] / "shared/measured"
 NAMES = ("block_size_x", "tile", "pad")
 Times = Mapping[tuple[Any, ...], float]
 
@@ -226,21 +225,23 @@ def test_predictions_of_another_space_give_one_line(cache: str) -> None:
         tuned(cache, PredictedOrder(predictions=predictions(), keep=5, then="nosuch"))
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measured tables are not here")
 def test_measured_times_of_another_gpu_as_predictions(tmp_path: Path) -> None:
-    """4,201 measured configurations: what one GPU says orders the search on another."""
+    """525 measured configurations: what one GPU says orders the search on another.
 
-    def rows(gpu: str) -> dict[tuple[int, ...], float]:
-        with (MEASURED / f"kt_convolution_milo_{gpu}.csv").open() as file:
-            return {tuple(int(row[n]) for n in names): float(row["median_ms"]) for row in csv.DictReader(file)}
-
+    Every eighth configuration of a 2-D convolution (4096 x 4096, 15 x 15 filter) that was measured on both an
+    RTX A4000 and an A100, in the order of its parameters, with the median times of the public data set
+    "benchmark_hub" (AutoTuningAssociation on GitHub, MIT licence). 5 of the 525 are within 5 % of the best.
+    """
     names = (
         *("block_size_x", "block_size_y", "tile_size_x", "tile_size_y"),
         *("read_only", "use_padding", "use_shmem"),
     )
-    here, there = rows("A4000"), rows("A100")
+    with Path(__file__).with_name("convolution_times.csv").open(newline="") as file:
+        rows = [(tuple(int(row[n]) for n in names), row) for row in csv.DictReader(file)]
+    here = {configuration: float(row["a4000_ms"]) for configuration, row in rows}
+    there = {configuration: float(row["a100_ms"]) for configuration, row in rows}
     best, cache = min(here.values()), written(tmp_path, names, here)
     other = Predictions(names, {tuple(map(str, c)): time * 1e-3 for c, time in there.items()})
-    ours = needed(tuned(cache, PredictedOrder(predictions=other), {"max_fevals": 1000}), 1.05, best)
+    ours = needed(tuned(cache, PredictedOrder(predictions=other), {"max_fevals": len(here)}), 1.05, best)
     blind = [needed(tuned(cache, "random_sample", {"max_fevals": len(here)}, s), 1.05, best) for s in range(5)]
     assert ours < sum(blind) / len(blind) / 2

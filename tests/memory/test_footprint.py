@@ -28,7 +28,7 @@ def test_groups_at_once(shift: int, together: int, monkeypatch: pytest.MonkeyPat
         ]
 
     made = profile([LOAD] * 4, (5, 1, 1), accesses, warps=3)
-    monkeypatch.setattr(footprint, "_TOGETHER", together)
+    monkeypatch.setattr(footprint, "TOGETHER", together)
     rows = np.arange(len(made.accesses))
     groups = [rows[made.accesses.instruction == index] for index in range(4)]
     groups += [rows, rows[:0], rows[::-1], rows[7:8]]

@@ -71,7 +71,7 @@ def _reason(
     if why:
         return why
     node = warp.node(after)
-    resource = reference._resource(node.subsystem, warp.slot % reference.w.partitions)
+    resource = reference.resource(node.subsystem, warp.slot % reference.w.partitions)
     return busy_reason(node.class_) if tick in reference.taken[resource] else "not_selected"
 
 

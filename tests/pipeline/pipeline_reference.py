@@ -141,7 +141,7 @@ class Reference:
                         opens = max([warp.issued_at[position], *signals])
                         warp.done_at[position] = opens + warp.node(position).latency_ticks
 
-    def _resource(self, subsystem: int, partition: int) -> tuple[int, int]:
+    def resource(self, subsystem: int, partition: int) -> tuple[int, int]:
         return subsystem, partition if self.w.subsystems[subsystem].scope == "partition" else -1
 
     def _position(self, warp: Warp, tick: int) -> int | None:
@@ -199,7 +199,7 @@ class Reference:
         node, partition = warp.node(position), warp.slot % self.w.partitions
         if tick < self.valve.get(partition, 0):
             return False
-        return self._takes(self._resource(node.subsystem, partition), tick)
+        return self._takes(self.resource(node.subsystem, partition), tick)
 
     def _takes(self, resource: tuple[int, int], tick: int) -> bool:
         if resource in self.resource_last and tick < sum(self.resource_last[resource]):
@@ -252,7 +252,7 @@ class Reference:
         )
         start = tick
         for level in node.levels:
-            resource = self._resource(level.subsystem, partition)
+            resource = self.resource(level.subsystem, partition)
             begins = max(start, self.level_free.get(resource, 0))
             self.level_free[resource] = begins + (level.tail_ticks if tail else level.lambda_ticks)
             start = begins if level.queues else start
@@ -263,7 +263,7 @@ class Reference:
         warp.read_at[position] = tick + node.read_ticks
         warp.last = position
         warp.next += 1
-        resource = self._resource(node.subsystem, partition)
+        resource = self.resource(node.subsystem, partition)
         self.holders.setdefault(resource, []).append(completion)
         self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)

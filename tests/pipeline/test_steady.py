@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,13 +123,14 @@ def test_loops_in_each_other() -> None:
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_a_billion_blocks(in_order: bool) -> None:
-    """Two at once, 1 cycle apart, each successor where its predecessor ended: 40 cycles for each pair."""
+    """Two at once, 1 cycle apart, each successor where its predecessor ended: 40 cycles for each pair.
+
+    One after the other they would take hours.
+    """
     work = workload(chain(10, 240, 960), in_order=in_order)
     blocks = 10**9
-    started = time.perf_counter()
     result = simulate(work, Share(2, blocks, blocks))
     trace = trace_of(result, 100)
-    assert time.perf_counter() - started < 30
     assert not result.extrapolated
     assert (result.issued, result.blocks) == (10 * blocks, blocks)
     assert result.total_ticks == (blocks // 2 * 40 + 1) * 240

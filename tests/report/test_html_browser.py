@@ -61,7 +61,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         page.route("**/*", guard)
         page.goto(path.as_uri())
-        page.wait_for_timeout(100)
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return page
 
     yield open_

@@ -36,7 +36,7 @@ def running(limits: ServeLimits | None = None) -> Iterator[Server]:
 def ask(
     server: Server, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=400)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=900)
     try:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
@@ -58,7 +58,7 @@ def post(server: Server, verb: str, value: Any) -> tuple[int, dict[str, Any]]:
 
 def raw(server: Server, text: bytes) -> bytes:
     """What comes back when these bytes are sent."""
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=600) as connection:
         connection.sendall(text)
         connection.shutdown(socket.SHUT_WR)
         got = b""

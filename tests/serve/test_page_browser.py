@@ -100,6 +100,6 @@ def test_a_compile_error_is_text(page: Any) -> None:
 
 def test_it_fits_a_narrow_window(page: Any) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
-    page.wait_for_timeout(200)
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.set_viewport_size({"width": 1400, "height": 1000})

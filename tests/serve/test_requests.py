@@ -15,6 +15,7 @@ from drywarp.serve import server as server_module
 from drywarp.serve.handler import Handler
 from drywarp.serve.limits import MOST_AT_ONCE, MOST_BODY
 from drywarp.serve.server import Server
+from tests.counting import no_hang
 
 from .local import SAXPY, ask, post, raw, running
 
@@ -25,7 +26,7 @@ JSON = {"Content-Type": "application/json"}
 def server() -> Iterator[Server]:
     with running() as found:
         yield found
-        assert found.worker._process is None, "no request of this file may get as far as an analysis"
+        assert not found.worker.running, "no request of this file may get as far as an analysis"
 
 
 def test_the_page_is_at_the_token_alone_and_says_what_a_browser_may_do(server: Server) -> None:
@@ -170,26 +171,38 @@ def test_malformed_requests(server: Server, verb: str, body: bytes, says: str) -
 
 def test_a_request_in_pieces_must_be_there_in_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drywarp.serve.handler.READ_SECONDS", 0.3)
-    monkeypatch.setattr(Handler, "timeout", 5.0)
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
-        begun = time.monotonic()
+    # What a single read may take is no limit here, and this side waits for minutes.
+    monkeypatch.setattr(Handler, "timeout", 3600.0)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=600) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
         assert connection.recv(1000)[:5] in (b"", b"HTTP/")
-        assert time.monotonic() - begun < 4.0
 
 
-def test_only_so_many_connections_at_once(server: Server) -> None:
+def tried(server: Server, text: bytes) -> bytes:
+    """What comes back, if anything: who is turned away may find the connection gone before all is said."""
+    try:
+        return raw(server, text)
+    except ConnectionError:
+        return b""
+
+
+def test_only_so_many_connections_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    # None of them is given up for its silence meanwhile.
+    monkeypatch.setattr("drywarp.serve.handler.READ_SECONDS", 3600.0)
+    monkeypatch.setattr(Handler, "timeout", 3600.0)
     open_ones = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(MOST_AT_ONCE)]
     try:
-        time.sleep(0.3)
-        assert b" 503 " in raw(server, b"")
+        # Once the server has taken all of them, there is no room; one that is turned away takes none.
+        with no_hang():
+            while b" 503 " not in tried(server, b""):
+                time.sleep(0.01)
     finally:
         for connection in open_ones:
             connection.close()
-    deadline = time.monotonic() + 10
-    while b" 200 " not in raw(server, f"GET /{server.token}/ HTTP/1.0\r\nHost: {server.hosts[0]}\r\n\r\n".encode()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    page = f"GET /{server.token}/ HTTP/1.0\r\nHost: {server.hosts[0]}\r\n\r\n".encode()
+    with no_hang():
+        while b" 200 " not in tried(server, page):
+            time.sleep(0.01)
 
 
 def test_a_port_that_is_taken_is_said(server: Server) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 import pytest
 
 from drywarp.errors import DrywarpError, UsageError
+from drywarp.serve.limits import MOST_SOURCE
 from drywarp.serve.untrusted import check_source, read_launch
+from tests.counting import no_hang
 
 KERNEL = "__global__ void k(int* a) { a[0] = 1; }\n"
 
@@ -20,6 +21,9 @@ KERNEL = "__global__ void k(int* a) { a[0] = 1; }\n"
         '%:include "/etc/passwd"', '??=include "/etc/passwd"', '# /* x */ include /* y */ "/etc/passwd"',
         '#inc\\\nlude "/etc/passwd"', '#inc\\  \r\nlude "/etc/passwd"', '#include \\\n"/etc/passwd"',
         'const char* s = "/*";\n#/**/include "/etc/passwd"\n/* */', "#define F <stdio.h>\n#include F",
+        # What looks like a directive in a string hides none behind it.
+        'const char* s = "#/*";\n#include "/etc/passwd"\n/* */ line 5', 'const char* s = "#include <a>#include </b>";',
+        'const char* s = "#/*"; /* */ /*\n#/* */include "/etc/passwd"\n*/',
         '#include_next "/etc/passwd"', '#import "/etc/passwd"', '#embed "/etc/passwd"',
         '#if __has_include("/etc/shadow")\n#endif', '#line 1 "/etc/passwd"', '# 1 "/etc/passwd"', "#line 1 F",
         '#include "~/.ssh/id_rsa"', '#include "C:\\\\x"', "\0", "// drywarp: --arg a=@/etc/passwd",
@@ -62,9 +66,26 @@ def test_launch_options_may_stand_on_several_lines() -> None:
     assert (given.grid, given.block, given.arguments) == ("4", "32", {"n": "4"})
 
 
-@pytest.mark.parametrize("piece", ["#", "#/*", "/*", "#include", "\\\n", "#include /*", '__has_include("'])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("#", "#/*", "/*", "#include", "\\\n", "#include /*", '__has_include("', "#/**/", "#line 5 //"),
+        *("#include <a>", " ", '#include "a" /*', "__has_include(/*", "#1", "*/#/*", "#\n", "\\ "),
+    ],
+)
 def test_a_text_made_to_take_long_does_not(piece: str) -> None:
-    begun = time.process_time()
-    with suppress(UsageError):
-        check_source(piece * (100_000 // len(piece)))
-    assert time.process_time() - begun < 20
+    """Twice the longest text that a page may send.
+
+    Where each piece were read to the end of the text, or comments could end in more than one place, it would take
+    from minutes to for ever.
+    """
+    with suppress(UsageError), no_hang(60):
+        check_source("#" + piece * (2 * MOST_SOURCE // len(piece)) + "include </x>")
+
+
+def test_a_directive_behind_many_comments_is_found() -> None:
+    """Were comments to end at any later `*/` too, a thousand of them would be read in 2^999 ways."""
+    with pytest.raises(UsageError, match=r"#include </x>: files of this machine"), no_hang(60):
+        check_source("#" + "/**/" * 1000 + "include </x>\n")
+    with no_hang(60):
+        check_source("#" + "/**/" * 1000 + "define X\n")

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ import drywarp
 from drywarp.errors import DrywarpError
 from drywarp.sweeps import SweepRow
 from drywarp.sweeps.dask_engine import predict_there, with_absolute_paths
+from tests.counting import no_hang
+from tests.rows.worker_hooks import hang_at
 
 from .spaces import N, space
 
@@ -49,10 +52,13 @@ def test_two_workers_of_which_one_is_killed(tmp_path: Path) -> None:
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drywarp.sweeps.dask_engine._CONNECT_S", 1)
-    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
-        with pytest.raises(DrywarpError, match=r"--scheduler .*: no Dask scheduler answers"):
-            drywarp.sweep(space(), scheduler=address, out=tmp_path / "rows.csv")
+    monkeypatch.setattr("drywarp.sweeps.dask_engine.CONNECT_S", 1)
+    # A port that is taken, so that nobody else gets it, and at which nobody listens.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        for address in (f"tcp://127.0.0.1:{taken.getsockname()[1]}", "nonsense://x", "tcp://"):
+            with pytest.raises(DrywarpError, match=r"--scheduler .*: no Dask scheduler answers"):
+                drywarp.sweep(space(), scheduler=address, out=tmp_path / "rows.csv")
 
 
 def test_a_scheduler_that_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -62,14 +68,15 @@ def test_a_scheduler_that_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[s
     begin = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
     join = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
     scheduler = subprocess.Popen([*begin, "--scheduler-file", str(place)], **quiet)
-    worker = subprocess.Popen([*join, "--scheduler-file", str(place), "--death-timeout", "60"], **quiet)
+    worker = subprocess.Popen([*join, "--scheduler-file", str(place), "--death-timeout", "600"], **quiet)
     try:
-        deadline = time.monotonic() + 60
-        while not place.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        with no_hang():
+            # The file is there before its text is.
+            while not place.exists() or not place.read_text().endswith("}"):
+                time.sleep(0.01)
         address = json.loads(place.read_text())["address"]
-        with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
+        with distributed.Client(address, set_as_default=False, timeout=600) as client:
+            client.wait_for_workers(1, timeout=600)
         with pytest.raises(DrywarpError, match=r"--scheduler .*: lost.* rows that are done are kept"):
             drywarp.sweep(
                 wanted, scheduler=address, out=out, on_row=lambda row, done, of: done == 3 and scheduler.kill()
@@ -85,13 +92,17 @@ def test_a_scheduler_that_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
-def test_a_row_that_crashes_costs_no_worker() -> None:
+def test_a_row_that_crashes_costs_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging = tmp_path / "hanging"
+    for name, value in hang_at(tmp_path, 1, switch=hanging).items():
+        monkeypatch.setenv(name, value)
     with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
         pids = {worker.pid for worker in cluster.workers.values()}
         found = drywarp.sweep(
             space(parameters={"bx": [64, 2048], "n": [N]}, gpus=["a100"]), scheduler=cluster.scheduler_address
         )
         assert [row.ok for row in found.rows] == [True, False]
+        hanging.touch()
         late = drywarp.sweep(space(), scheduler=cluster.scheduler_address, time_limit_s=0.001)
         assert set(late.failed) == {"time limit of 0.001 s"}
         assert {worker.pid for worker in cluster.workers.values()} == pids

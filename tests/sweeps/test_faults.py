@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
+from tests.counting import calls_of, no_hang
+from tests.rows.worker_hooks import die_at, hang_at
 
 from .spaces import FILE, N, space
 
@@ -45,6 +48,21 @@ def forked(work: Callable[[], Any]) -> int:
         os._exit(0)
 
 
+def ended_at_call(number: int, work: Callable[[], Any]) -> None:
+    """The work, killed when it calls its function of this number, Python's and C's counted alike."""
+    left = number
+
+    def called(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        if event in ("call", "c_call"):
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(called)
+    work()
+
+
 def finished(out: Path) -> bool:
     """Whether a file holds all forty rows; Parquet is whole when what it is written from is gone."""
     if out.suffix == ".parquet":
@@ -57,17 +75,19 @@ def test_killed_at_random_moments(tmp_path: Path, whole: bytes, suffix: str) -> 
     if suffix == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     out = tmp_path / f"rows.{suffix}"
-    started = time.perf_counter()
     expected = drywarp.sweep(space(parameters=MANY), jobs=0, out=tmp_path / f"whole.{suffix}")
-    usual = time.perf_counter() - started
+
+    def sweep() -> drywarp.Sweep:
+        return drywarp.sweep(space(parameters=MANY), jobs=0, out=out)
+
+    usual = calls_of(sweep)
     moments, cut = random.Random(suffix), 0
     for _ in range(5 * KILLS):
         # Where the last one came to its end, there is nothing left to kill: begin anew.
         if finished(out):
             out.unlink()
-        child = forked(lambda: drywarp.sweep(space(parameters=MANY), jobs=0, out=out))
-        time.sleep(moments.uniform(0.0, 0.4) * usual)
-        os.kill(child, signal.SIGKILL)
+        last = moments.randrange(int(0.4 * usual))
+        child = forked(lambda last=last: ended_at_call(last, sweep))
         _, status = os.waitpid(child, 0)
         cut += os.WIFSIGNALED(status)
         if cut == KILLS:
@@ -91,14 +111,16 @@ def many_file(folder: Path) -> Path:
 def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: signal.Signals, status: int) -> None:
     out = tmp_path / "rows.csv"
     command = [sys.executable, "-m", "drywarp", "sweep", str(many_file(tmp_path)), "--out", str(out), "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not out.exists() or out.read_bytes().count(b"\n") < 4):
-        time.sleep(0.005)
+    # The run stands still at its fourth row.
+    hanging = {**os.environ, **hang_at(tmp_path, 4)}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=hanging)
+    with no_hang():
+        while not out.exists() or out.read_bytes().count(b"\n") < 4:
+            time.sleep(0.01)
     process.send_signal(ended_by)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=600)[1]
     done = out.read_bytes().count(b"\n") - 1
-    assert 3 <= done < 40
+    assert done == 3
     assert process.returncode == status
     if ended_by != signal.SIGKILL:
         assert len(said.splitlines()) == 1
@@ -189,19 +211,9 @@ def test_a_damaged_cache(own_cache: Path, damage: str) -> None:
 
 
 def test_a_worker_that_dies_once_costs_nothing(tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A site hook kills each of the first two workers a moment after its start, as the system does without memory.
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(
-        "import os, pathlib, signal, sys, threading\n"
-        "if 'drywarp.rows.worker' in ' '.join(sys.orig_argv):\n"
-        "    marks = [pathlib.Path(os.environ['MARK'] + str(n)) for n in range(2)]\n"
-        "    free = [mark for mark in marks if not mark.exists()]\n"
-        "    if free:\n"
-        "        free[0].touch()\n"
-        "        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    monkeypatch.setenv("MARK", str(tmp_path / "mark"))
+    # Each of the first two workers is killed at its first row, as the system does without memory.
+    for name, value in die_at(tmp_path, 1, times=2).items():
+        monkeypatch.setenv(name, value)
     notes: list[str] = []
     out = tmp_path / "rows.csv"
     drywarp.sweep(space(parameters=MANY), jobs=1, out=out, on_note=notes.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -23,6 +24,8 @@ from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
 from drywarp.validation import RowResult, Settings, ValidationReport, compare_rows, report_again
 from drywarp.validation.store import RowStore, read_rows
+from tests.counting import no_hang
+from tests.rows.worker_hooks import hang_at
 
 from .tables import FLAGS, LAUNCH, SAXPY, saxpy_table
 
@@ -167,6 +170,16 @@ def test_files_that_are_no_outputs(tmp_path: Path, text: str, expected: str) -> 
         report_again(tmp_path / "none.jsonl")
 
 
+def children() -> set[int]:
+    """The processes that this one has started and that are still there."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(stat.parent.name))
+    return found
+
+
 def rows_in(path: Path) -> list[int]:
     if not path.exists():
         return []
@@ -179,17 +192,19 @@ def test_a_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     table, out = saxpy_table(tmp_path, rows), tmp_path / "rows.csv"
     command = [sys.executable, "-m", "drywarp", "validate", str(table), "--kernel", str(SAXPY), "--out", str(out)]
     command += [*FLAGS.split(), "--models", ",".join(QUICK), "--jobs", "1", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # The run stands still at its fifth row, and is killed there.
+    hanging = {**os.environ, **hang_at(tmp_path, 5)}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=hanging)
     try:
-        deadline = time.monotonic() + 120
-        while len(rows_in(out)) < 4 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        with no_hang():
+            while len(rows_in(out)) < 4:
+                time.sleep(0.01)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
     before = rows_in(out)
-    assert 4 <= len(before) < 24
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ})
+    assert len(before) == 4
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ})
     assert finished.returncode == 0, finished.stderr
     after = rows_in(out)
     assert after[: len(before)] == before
@@ -208,10 +223,16 @@ def test_rows_that_fail_keep_their_reasons(tmp_path: Path) -> None:
     assert report.best.rows == 1
 
 
-def test_a_row_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    table = saxpy_table(tmp_path, ["128,65536,3.0,Ok"])
-    report = drywarp.validate(table, kernel=SAXPY, gpu="a100", models=QUICK, time_limit_s=0.01, **LAUNCH)
-    assert report.rows[0].reason == "time limit of 0.01 s"
+def test_a_row_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that would never end, one after the other: each is ended, and the next one has a process of its own."""
+    for name, value in hang_at(tmp_path, 1).items():
+        monkeypatch.setenv(name, value)
+    table = saxpy_table(tmp_path, ["128,65536,3.0,Ok", "256,65536,3.0,Ok"])
+    before = children()
+    with no_hang():
+        report = drywarp.validate(table, kernel=SAXPY, gpu="a100", models=QUICK, jobs=1, time_limit_s=0.01, **LAUNCH)
+    assert [row.reason for row in report.rows] == ["time limit of 0.01 s"] * 2
+    assert children() <= before
     assert report.best.rows == 0
     assert report.best.mape is None
 

@@ -46,10 +46,11 @@ def find_ptxas() -> Path | None:
         if not os.access(chosen, os.X_OK):
             raise ToolError(f"{VARIABLE}={chosen}: no such program (expected the path of a ptxas)")
         return Path(chosen)
-    return next((path for path in _places() if os.access(path, os.X_OK)), None)
+    return next((path for path in places() if os.access(path, os.X_OK)), None)
 
 
-def _places() -> Iterator[Path]:
+def places() -> Iterator[Path]:
+    """Where a ptxas may lie, the best place first."""
     with contextlib.suppress(ToolError):
         yield toolkit_folder() / "bin" / "ptxas"
     for variable in ("CUDA_HOME", "CUDA_PATH"):

@@ -33,7 +33,7 @@ def header_folder() -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent))
     except OSError:
-        return _temporary()
+        return temporary_headers()
     try:
         _install(fresh)
         fresh.chmod(0o755)
@@ -41,14 +41,14 @@ def header_folder() -> Path:
     except OSError:
         # Another process was first, and its folder is as good as ours; or renaming is not possible.
         if not folder.is_dir():
-            return _temporary()
+            return temporary_headers()
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return folder
 
 
 @cache
-def _temporary() -> Path:
+def temporary_headers() -> Path:
     """A folder that lives as long as this process."""
     root = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, root, ignore_errors=True)

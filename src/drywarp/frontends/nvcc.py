@@ -138,7 +138,12 @@ def _demangled(tool: Path, symbols: Sequence[str]) -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return list(symbols)
     lines = run.stdout.splitlines()
-    return [_plain(_without_parameters(line)) for line in lines] if len(lines) == len(symbols) else list(symbols)
+    return [plain_name(line) for line in lines] if len(lines) == len(symbols) else list(symbols)
+
+
+def plain_name(signature: str) -> str:
+    """A kernel's name with its template arguments, such that all spellings of them are equal."""
+    return _plain(_without_parameters(signature))
 
 
 def _without_parameters(signature: str) -> str:

@@ -18,7 +18,7 @@ from .run_loops import touched
 from .stream import split_lines
 from .table import active_lanes
 
-_TOGETHER = 1 << 15
+TOGETHER = 1 << 15
 """Log rows that are taken together at most."""
 
 
@@ -66,8 +66,8 @@ def sampled_footprint(profile: Profile, samples: Sequence[int], geometry: Memory
 def distinct_sectors(profile: Profile, rows: npt.NDArray[np.intp], geometry: MemoryGeometry, shift: int = 0) -> Runs:
     """The sectors that the requests of some log rows touch when all are moved by `shift` bytes."""
     parts = []
-    for start in range(0, len(rows), _TOGETHER):
-        addresses, active = active_lanes(profile.accesses, rows[start : start + _TOGETHER])
+    for start in range(0, len(rows), TOGETHER):
+        addresses, active = active_lanes(profile.accesses, rows[start : start + TOGETHER])
         _, line, mask = split_lines(addresses + shift, active, geometry)
         per_line = geometry.line_bytes // geometry.sector_bytes
         which, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
@@ -84,11 +84,11 @@ def distinct_by_group(
     start = 0
     while start < len(groups):
         end, rows = start + 1, len(groups[start])
-        if rows > _TOGETHER:
+        if rows > TOGETHER:
             found.append(distinct_sectors(profile, groups[start], geometry, shift))
             start = end
             continue
-        while end < len(groups) and rows + len(groups[end]) <= _TOGETHER:
+        while end < len(groups) and rows + len(groups[end]) <= TOGETHER:
             rows += len(groups[end])
             end += 1
         joined = np.concatenate(groups[start:end])

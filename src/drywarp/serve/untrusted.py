@@ -9,6 +9,7 @@ holds for what stands in comments and strings.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from ..errors import UsageError
 from ..frontends.comment import LaunchComment, launch_comment, launch_options
@@ -18,9 +19,12 @@ PASTED = "<source>"
 """What a pasted kernel is called in messages."""
 
 _SPLICE = re.compile(r"\\[ \t\f\v]*\r?\n")
-_GAP = r"(?:\s|/\*.*?\*/)*"
-_DIRECTIVE = re.compile(rf"(?:#|%:|\?\?=){_GAP}(include_next|include|import|embed|line|\d+)\b{_GAP}([^\r\n]*)", re.S)
-_ASKS = re.compile(rf"\b__has_(?:include|include_next|embed)\b{_GAP}\(?{_GAP}([^\r\n]*)", re.S)
+_HASH = re.compile(r"#|%:|\?\?=")
+_DIRECTIVE = re.compile(r"(include_next|include|import|embed|line|\d+)\b")
+_ASKS = re.compile(r"\b__has_(?:include|include_next|embed)\b")
+_BLANKS = re.compile(r"\s*")
+_LINE_NUMBER = re.compile(r"\d+\s*(?://|[\r\n]|\Z)")
+_REST = re.compile(r"[^\r\n]{0,80}")
 _NAME = re.compile(r"""<([\w.+/-]+)>|"([\w.+/-]+)\"""")
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 _STANDARD = re.compile(r"(?:c|gnu)\+\+\w{2}")
@@ -34,16 +38,24 @@ def check_source(text: str) -> None:
     if is_ptx(text):
         raise UsageError(f"{PASTED}: PTX (expected CUDA C++ here; `drywarp analyze` takes PTX)")
     whole = _SPLICE.sub("", text)
-    for found in _DIRECTIVE.finditer(whole):
-        directive, operand = found[1], found[2].strip()
-        if directive == "line" or directive.isdecimal():
-            if directive.isdecimal() or not re.fullmatch(r"\d+\s*(//.*)?", operand):
+    gaps = _Gaps(whole)
+    # Each `#` is looked at, also within what follows another one: that one may stand in a string.
+    for hash_ in _HASH.finditer(whole):
+        found = _DIRECTIVE.match(whole, gaps.end(hash_.end()))
+        if found is None:
+            continue
+        operand = gaps.end(found.end())
+        if found[1] == "line" or found[1].isdecimal():
+            if found[1].isdecimal() or not _LINE_NUMBER.match(whole, operand):
                 raise UsageError(f"{PASTED}: #line with a file name is refused here (expected none)")
-        elif not _harmless(operand):
-            raise _refused(directive, operand)
+        elif not _harmless(whole, operand):
+            raise _refused(found[1], whole, operand)
     for asked in _ASKS.finditer(whole):
-        if not _harmless(asked[1].strip()):
-            raise _refused("__has_include", asked[1].strip())
+        operand = gaps.end(asked.end())
+        if whole.startswith("(", operand):
+            operand = gaps.end(operand + 1)
+        if not _harmless(whole, operand):
+            raise _refused("__has_include", whole, operand)
     check_launch(launch_comment(text, PASTED), "launch comment")
 
 
@@ -71,14 +83,40 @@ def check_launch(given: LaunchComment, place: str) -> None:
         raise UsageError(f"{place}: --entry {given.entry!r}: expected the name of a kernel")
 
 
-def _harmless(operand: str) -> bool:
-    named = _NAME.match(operand)
+class _Gaps:
+    """Where blanks and comments end that begin at a place; each is read once, however many places lead into it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[int, int] = {}
+        self._closes = [found.start() for found in re.finditer(r"\*/", text)]
+
+    def end(self, at: int) -> int:
+        """The first place from `at` on that is neither blank nor in a comment."""
+        passed = []
+        while at not in self._ends:
+            passed.append(at)
+            blanks = _BLANKS.match(self._text, at)
+            solid = blanks.end() if blanks else at
+            close = bisect_left(self._closes, solid + 2) if self._text.startswith("/*", solid) else len(self._closes)
+            if close == len(self._closes):
+                self._ends[at] = solid
+            else:
+                at = self._closes[close] + 2
+        for place in passed:
+            self._ends[place] = self._ends[at]
+        return self._ends[at]
+
+
+def _harmless(text: str, at: int) -> bool:
+    named = _NAME.match(text, at)
     name = (named[1] or named[2]) if named else "/"
     return not name.startswith("/") and ".." not in name.split("/")
 
 
-def _refused(directive: str, operand: str) -> UsageError:
+def _refused(directive: str, text: str, at: int) -> UsageError:
+    rest = _REST.match(text, at)
     return UsageError(
-        f"{PASTED}: #{directive} {operand[:80]}: files of this machine are not read here "
+        f"{PASTED}: #{directive} {rest[0].strip() if rest else ''}: files of this machine are not read here "
         "(expected a header of the compiler's own, such as <cuda_fp16.h>)"
     )

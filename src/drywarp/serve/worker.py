@@ -49,6 +49,16 @@ class Worker:
         self._pipe: Connection | None = None
         self._closed = False
 
+    @property
+    def analysing(self) -> bool:
+        """Whether an analysis is under way."""
+        return self._analysing.locked()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process at present."""
+        return self._process is not None
+
     def ask(self, request: Analyse | Resimulate) -> Reply:
         """The answer. A second analysis at the same time is refused; a move of a slider waits for its turn."""
         if isinstance(request, Resimulate):

@@ -19,7 +19,8 @@ from ..rows.identity import absolute
 from ..rows.pool import DIED, TRIES, alone
 from ..rows.worker import Task
 
-_CONNECT_S = 20
+CONNECT_S = 20
+"""Within which a scheduler must answer."""
 _AHEAD = 3
 """Rows that wait for each thread of the cluster, besides the one that it is at."""
 
@@ -42,7 +43,7 @@ def run_on_dask(
         raise ToolError("--scheduler needs Dask: pip install 'drywarp[dask]'")
     dask = import_module("distributed")
     try:
-        client = dask.Client(address, timeout=_CONNECT_S, set_as_default=False)
+        client = dask.Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise ToolError(f"--scheduler {address}: no Dask scheduler answers ({said})") from None
