@@ -1,9 +1,9 @@
 """GPU files against what their sources print, in the sources' own units.
 
-`products.csv` is a datasheet a row: clocks, cores, the memory's clock and width. `published.csv` is a figure a row, as a
-paper, a guide or a micro-benchmark prints it: results per clock, cycles at a clock, GB/s of a whole GPU. The tests work
-the files' numbers out from them. A number for which no source is printed there is named in `no_second_source.csv`, and
-why; nothing else may be left out.
+`products.csv` is a datasheet a row: clocks, cores, the memory's clock and width. `published.csv` is a figure a row, as
+a paper, a guide or a micro-benchmark prints it: results per clock, cycles at a clock, GB/s of a whole GPU. The tests
+work the files' numbers out from them. A number that no source prints in other words is named in `no_second_source.csv`,
+and why; nothing else may be left out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from drywarp.hardware import Gpu, gpu_names, load_gpu
+from drywarp.hardware.resolve import resolve
+from drywarp.hardware.toml_file import DATA
 
 from .compiled_distances import distances
 
@@ -161,8 +163,8 @@ def test_a_datasheet(name: str) -> None:
 
 NVIDIA = [name for name, gpu in GPUS.items() if not gpu.is_amd]
 
-# GPU, and classes whose Λ the compiler's schedule shows. It keeps some on some chips farther apart, or knows of forwarding:
-# int on 12.0, vote on 9.0 and 10.0, fp16 on 10.0.
+# GPU, and classes whose Λ the compiler's schedule shows. It keeps some on some chips farther apart, or knows of
+# forwarding: int on 12.0, vote on 9.0 and 10.0, fp16 on 10.0.
 COMPILED = {
     "v100": "int shift fp32 fp32_compare fp16 branch",
     "t4": "int shift imad fp32 fp32_compare fp16 vote branch",
@@ -204,7 +206,7 @@ def test_the_tensor_class_is_the_largest_fp16_shape_at_its_rate(name: str) -> No
 
 
 def test_a_product_of_a_warp_group() -> None:
-    """An H100 takes 79 cycles for one m64n64k16 of bf16 (flash-vla): the product, Λ, and 8 cycles of the loop round it."""
+    """An H100 takes 79 cycles for an m64n64k16 of bf16 (flash-vla): the product, Λ, and 8 of the loop round it."""
     gpu = GPUS["h100"]
     product = 64 * 64 * 16 / (4 * number(gpu, "tensor.bf16"))
     assert product + 8 + gpu.classes["wgmma"].latency == pytest.approx(79, abs=2)
@@ -242,3 +244,32 @@ def test_no_number_is_left_without_a_check() -> None:
     }
     assert said - seen - excused == set()
     assert excused - (said - seen) == set(), "these are checked, or are gone"
+
+
+@pytest.mark.parametrize("name", [name for name in GPUS if name.startswith("rtx")])
+def test_geforce_cards_halve_what_is_accumulated_in_fp32(name: str) -> None:
+    """Where a GeForce card states a rate of its own, it is half of its chip's; integers are not concerned."""
+    chip = {"rtx2070": "tu10x", "rtx2080ti": "tu10x", "rtx3090": "ga10x", "rtx4090": "ad10x", "rtx5090": "gb20x"}[name]
+    facts = resolve(f"arch/{chip}", DATA / "arch" / f"{chip}.toml").facts
+    own = {key for key, fact in GPUS[name].facts() if key.startswith("tensor.") and fact.file == name}
+    assert "tensor.fp16" in own
+    for key in own:
+        value = facts[key].value
+        assert isinstance(value, int | float)
+        assert number(GPUS[name], key) == value / 2, key
+
+
+def test_a_compute_unit_of_amd() -> None:
+    """LLVM and AMD's specifications: 4 SIMDs of 8 waves, 512 KiB of registers in steps of 8, 64 KiB of LDS."""
+    for name in ("mi210", "mi300x"):
+        has = GPUS[name].occupancy
+        assert has.max_warps_per_sm == 4 * 8
+        assert has.warp_allocation_granularity == 4
+        assert has.max_threads_per_sm == has.max_warps_per_sm * 64
+        assert has.registers_per_sm == has.max_registers_per_block == 512 * 1024 / 4
+        # A wave has 512 registers at most, of which 256 accumulate, and so there is room for one of 512 in each SIMD.
+        assert has.registers_per_sm / 4 / 64 == has.max_registers_per_thread == 256 + 256
+        assert has.register_allocation_unit == 8 * 64
+        assert has.shared_bytes_per_sm == has.shared_bytes_per_block_default == has.shared_bytes_per_block_optin
+        assert has.shared_bytes_per_sm == 64 * 1024 == has.carveout_bytes[-1]
+        assert (has.max_threads_per_block, has.shared_allocation_unit) == (1024, 4 * 128)

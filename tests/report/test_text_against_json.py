@@ -233,7 +233,10 @@ def test_the_verdict_follows_from_the_figures(example: str, gpu: str) -> None:
     limiter = told["limiter"]
     assert limiter == max(only, key=lambda name: only[name])
     words = {"dram": "DRAM bandwidth", "l2": "L2 bandwidth", "issue": "the issue rate of the warp schedulers"}
-    said = found(r"\ALimited by (.*?): in use (\d+%) of the time; the next limit, (.*?), would allow (\S+) times", told["verdict"])
+    said = found(
+        r"\ALimited by (.*?): in use (\d+%) of the time; the next limit, (.*?), would allow (\S+) times",
+        told["verdict"],
+    )
     assert said[1] == words.get(limiter, f"the {limiter} pipe")
     assert says(said[2], told["utilization"][limiter])
     following = max((name for name in only if name != limiter), key=lambda name: only[name])
