@@ -259,8 +259,21 @@ def test_geforce_cards_halve_what_is_accumulated_in_fp32(name: str) -> None:
         assert number(GPUS[name], key) == value / 2, key
 
 
+def test_the_tensor_class_of_a_chip_is_that_of_its_own_rate() -> None:
+    """Products restate both; m16n8k16 at what the chip's file says."""
+    chip = resolve("arch/gb20x", DATA / "arch" / "gb20x.toml").facts
+    value, rate = chip["classes.tensor.lambda"].value, chip["tensor.fp16"].value
+    assert isinstance(value, int | float)
+    assert isinstance(rate, int | float)
+    assert value * rate == 16 * 8 * 16
+
+
 def test_a_compute_unit_of_amd() -> None:
-    """LLVM and AMD's specifications: 4 SIMDs of 8 waves, 512 KiB of registers in steps of 8, 64 KiB of LDS."""
+    """LLVM and AMD's specifications: 4 SIMDs of 8 waves, 512 KiB of registers in steps of 8, 64 KiB of LDS.
+
+    A group of one wave takes a slot; of larger ones the barriers allow 16. A SIMD has 800 scalar registers, allocated
+    in blocks of 16. A dispatch packet has 32 bits for each extent of the grid.
+    """
     for name in ("mi210", "mi300x"):
         has = GPUS[name].occupancy
         assert has.max_warps_per_sm == 4 * 8
@@ -273,3 +286,8 @@ def test_a_compute_unit_of_amd() -> None:
         assert has.shared_bytes_per_sm == has.shared_bytes_per_block_default == has.shared_bytes_per_block_optin
         assert has.shared_bytes_per_sm == 64 * 1024 == has.carveout_bytes[-1]
         assert (has.max_threads_per_block, has.shared_allocation_unit) == (1024, 4 * 128)
+        assert (has.max_blocks_per_sm, has.max_multiwarp_blocks_per_sm) == (has.max_warps_per_sm, 16)
+        assert (has.scalar_registers_per_partition, has.scalar_register_unit) == (800, 16)
+        assert has.max_grid_extent == (2**32 - 1,) * 3
+        assert has.max_block_extent == (has.max_threads_per_block,) * 3
+        assert has.warp_check_granularity == 1
