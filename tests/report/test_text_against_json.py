@@ -5,6 +5,7 @@ The answers are those of the golden reports, so that nothing is analysed twice.
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import math
@@ -272,3 +273,49 @@ def test_the_page_shows_the_figures_of_the_text() -> None:
     assert any(says(text, told["prediction"]["time_s"]) for text in times)
     assert any(says(text, told["band"]["at_clock"]["high_s"]) for text in times)
     assert told["prediction"]["verdict"] in visible
+
+
+@each
+def test_a_notebook_shows_the_same_figures(example: str, gpu: str) -> None:
+    result, told = answer(example, gpu), json_of(answer(example, gpu))
+    page = result._repr_html_()
+    cells = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
+    text = "\n".join(html.unescape(line) for line in re.sub(r"<[^>]+>", "\n", page).splitlines() if line.strip())
+    head = found(rf"^({TIME})\n \(({TIME}) to ({TIME}) in (\d+%) of cases\)$", text)
+    band, prediction = told["band"], told["prediction"]
+    wanted = (prediction["time_s"], band["at_clock"]["low_s"], band["at_clock"]["high_s"], band["level"])
+    assert all(says(shown, value) for shown, value in zip(head.groups(), wanted, strict=True))
+    assert prediction["verdict"] in text
+    extents = [" × ".join(map(str, told["launch"][name])) for name in ("grid", "block")]
+    assert f"grid {extents[0]}, block {extents[1]}" in text
+    facts = dict(zip(cells[::2], cells[1::2], strict=False))
+    line = found(r"\A(\d+) warps per SM \((\d+%)\), limited by (.*)\Z", facts["Occupancy"])
+    assert (int(line[1]), line[3].replace(" ", "_")) == (
+        told["occupancy"]["warps_per_sm"],
+        told["occupancy"]["limited_by"],
+    )
+    assert says(line[2], told["occupancy"]["fraction"])
+    line = found(r"\A(\d+ MHz), (\w+) L2\Z", facts["Clock"])
+    assert says(line[1], told["assumptions"]["clock_hz"])
+    assert line[2] == told["assumptions"]["l2"]
+    line = found(r"\A(\S+ \S*B) DRAM; hit rates L1 (\S+), L2 (\S+)\Z", facts["Memory"])
+    assert says(line[1], told["memory"]["dram_bytes"])
+    for shown, rate in ((line[2], told["memory"]["l1_hit_rate"]), (line[3], told["memory"]["l2_hit_rate"])):
+        assert shown == "–" if rate is None else says(shown, rate)
+    line = found(rf"\A({NUMBER}(?: [kMG])?) warp instructions, (\S+) waves\Z", facts["Work"])
+    assert says(line[1], told["instructions"]["warp_instructions"])
+    assert says(line[2], told["launch"]["waves"])
+    for finding in told["findings"][:3]:
+        gain = next(name for name, said in facts.items() if said == f"{finding['rule']}: {finding['remedy']}")
+        assert says(gain, finding["gain"])
+    # Two tables of bars, six rows at most, the largest first, each bar as wide as its share.
+    total = sum(told["stalls"].values())
+    stalls = {name: cycles / total for name, cycles in told["stalls"].items()}
+    rows = re.findall(
+        r"<td [^>]*>([^<]+)</td><td [^>]*>(\d+\.\d%)</td><td[^>]*><div style=\"height:0.7em;width:(\S+?%)", page
+    )
+    expected = [sorted(shares.items(), key=lambda item: -item[1])[:6] for shares in (prediction["utilization"], stalls)]
+    assert [row[0] for row in rows] == [name for shares in expected for name, _ in shares]
+    for (_, shown, width), (_, share) in zip(rows, [pair for shares in expected for pair in shares], strict=True):
+        assert says(shown, share)
+        assert says(width, share)
