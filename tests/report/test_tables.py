@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from rich.console import Console
 from drywarp.calibration.result import Curve
 from drywarp.corpus.result import CorpusReport, KernelRow
 from drywarp.corpus.result import Row as Module
+from drywarp.errors import UsageError
 from drywarp.launch_series import LaunchAnswer, LaunchSeries
 from drywarp.report.corpus import corpus_lines
 from drywarp.report.html.calibration import drawing
@@ -27,6 +29,7 @@ from drywarp.validation.compare import RatioAccuracy, RatioReport
 from drywarp.validation.coverage import Coverage
 
 from .reading import TIME, found, says
+from .test_comparison import found as comparison
 from .test_golden import answer
 
 FACTS = {"occupancy": 0.75, "warps_per_sm": 48, "registers": 40, "shared_bytes": 2048}
@@ -238,3 +241,49 @@ def test_points_of_a_curve_lie_where_their_axes_say() -> None:
     assert [(float(a), float(b)) for a, b in corners] == list(zip(x, y, strict=True))
     assert drawn.fit.startswith("M")
     assert drawing(replace(curve, fit=())).fit == ""
+
+
+class Frames:
+    """Stands for pandas: a data frame is its rows."""
+
+    DataFrame = list
+
+
+def test_tables_for_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", Frames)
+    compared = comparison()
+    for row, gpu in zip(compared.to_pandas(), compared.gpus, strict=True):
+        assert row == {"gpu": gpu.gpu, "old_s": gpu.old.time_s, "new_s": gpu.new.time_s, "change": gpu.change}
+    lines = compared.to_pandas("lines")
+    assert [row["gpu"] for row in lines] == [gpu.gpu for gpu in compared.gpus for _ in gpu.lines]
+    for gpu in compared.gpus:
+        own = [row for row in lines if row["gpu"] == gpu.gpu]
+        assert sum(row["new_s"] - row["old_s"] for row in own) == pytest.approx(gpu.new.time_s - gpu.old.time_s)
+        assert all(row["text"] for row in own)
+    counts = {(row["gpu"], row["name"]): row["change"] for row in compared.to_pandas("counts")}
+    assert counts == {(gpu.gpu, count.name): count.change for gpu in compared.gpus for count in gpu.counts}
+    result = answer("saxpy", "a100")
+    told = result.to_dict()
+    assert result.to_pandas("lines") == told["lines"]
+    assert {row["part"]: row["share"] for row in result.to_pandas("utilization")} == told["prediction"]["utilization"]
+    assert sum(row["share"] for row in result.to_pandas("stalls")) == pytest.approx(1)
+    assert {row["reason"]: row["cycles"] for row in result.to_pandas("stalls")} == told["stalls"]
+    assert {row["model"]: row["time_s"] for row in result.to_pandas("models")} == {
+        name: model["time_s"] for name, model in told["models"].items()
+    }
+    assert len(result.to_pandas("curve")) == sum(map(len, told["curve"].values()))
+    series = LaunchSeries((LaunchAnswer("one", 3, result),)).to_pandas()
+    assert series == [{"name": "one", "times": 3, "time_s": result.time_s, "limiter": result.limiter}]
+    for wrong in (compared, result):
+        with pytest.raises(UsageError, match="table 'all': expected"):
+            wrong.to_pandas("all")
+
+
+def test_a_comparison_in_a_notebook() -> None:
+    compared = comparison()
+    page = re.sub(r"<[^>]+>", "|", compared._repr_html_())
+    for gpu in compared.gpus:
+        row = found(rf"\|{gpu.gpu}\|+({TIME})\|+({TIME})\|+(\+\S+%)\|+{gpu.new.prediction.limiter}\|", page)
+        assert says(row[1], gpu.old.time_s)
+        assert says(row[2], gpu.new.time_s)
+        assert says(row[3], gpu.change)
