@@ -191,6 +191,7 @@ def test_the_gate_is_the_exit_status_in_every_format(
     else:
         assert ("more than the" in head) == bool(status)
         assert ("within the" in head) == bool(allowed and not status)
+        assert head.endswith("allowed" if allowed else "on a100"), "one GPU is not named twice"
     if change:
         shown, word = found(r"(\d+\.\d%) (slower|faster) on", head).groups()
         assert says(shown, abs(change))
@@ -293,6 +294,7 @@ def test_counts_digit_by_digit(spoken: dict[tuple[str, str], Said]) -> None:
     metrics = told["counts"]
     assert set(shown) == {name for name, value in metrics.items() if value or name == "smsp__inst_executed.sum"}
     assert all(says(text, metrics[name]) for name, text in shown.items())
+    assert all(("." in text) == isinstance(metrics[name], float) for name, text in shown.items())
     # 2,000 blocks of 256 threads; x and y are read, y is written: 8 sectors of each for the 4 · 32 = 128 bytes.
     warps = 2000 * 256 // 32
     assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == warps * 8
