@@ -316,9 +316,10 @@ def test_gpus_and_their_numbers(spoken: dict[tuple[str, str], Said]) -> None:
     assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in text.splitlines()[1:]]
     for gpu in map(load_gpu, gpu_names()):
         if not gpu.abstract_only:
-            row = found(rf"^{gpu.name} .*  (\d+) +(\d+) MHz +(\S+) GB/s$", text)
+            row = found(rf"^{gpu.name} .*  (\S+) +(\d+) +(\d+) MHz +(\S+) GB/s$", text)
             facts = (gpu.device.sm_count, gpu.device.boost_clock_mhz, gpu.memory.dram.peak_gbs)
-            assert tuple(map(float, row.groups())) == facts
+            assert tuple(map(float, row.groups()[1:])) == facts
+            assert row[1] == (gpu.arch if gpu.is_amd else gpu.compute_capability)
     text, facts_of = spoken["gpus NAME", ""].out, spoken["gpus NAME", "--json"].json["facts"]
     for key, fact in facts_of.items():
         value = fact["value"]
