@@ -14,6 +14,14 @@ def time_text(seconds: float) -> str:
     return f"{_three(seconds / 1e-9)} ns"
 
 
+def energy_text(joules: float) -> str:
+    """Three significant digits with J, mJ or µJ."""
+    for scale, unit in ((1.0, "J"), (1e-3, "mJ")):
+        if joules >= scale * _NEARLY_ONE:
+            return f"{_three(joules / scale)} {unit}"
+    return f"{_three(joules / 1e-6)} µJ"
+
+
 def bytes_text(count: float) -> str:
     """Three significant digits with B, KiB, MiB or GiB."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):

@@ -22,6 +22,7 @@ TABLE: dict[str, tuple[int, int, int, int, int, int, int, list[int]]] = {
     "3.7": (64, 16, 131072, 65536, 255, 112, 48, [80, 96, 112]),
     "5.0": (64, 32, 65536, 65536, 255, 64, 48, [64]),
     "5.2": (64, 32, 65536, 32768, 255, 96, 48, [96]),
+    "5.3": (64, 32, 65536, 32768, 255, 64, 48, [64]),
     "6.0": (64, 32, 65536, 65536, 255, 64, 48, [64]),
     "6.1": (64, 32, 65536, 65536, 255, 96, 48, [96]),
     "7.0": (64, 32, 65536, 65536, 255, 96, 96, [0, 8, 16, 32, 64, 96]),
@@ -50,6 +51,20 @@ def test_nvidias_table(capability: str) -> None:
         limits.shared_bytes_per_block_optin / 1024,
         [size / 1024 for size in limits.carveout_bytes],
     )
+
+
+@pytest.mark.parametrize("capability", capabilities())
+def test_extents_and_threads_of_the_guide(capability: str) -> None:
+    """Appendix F of the CUDA guide 4.2 and the tables of guide 13: threads, extents, 48 KiB without opting in."""
+    limits, major = LIMITS[capability], int(capability.partition(".")[0])
+    threads = 512 if major < 2 else 1024
+    assert limits.max_threads_per_block == threads
+    assert limits.max_threads_per_sm == limits.max_warps_per_sm * limits.warp_size
+    assert limits.max_block_extent == (threads, threads, 64)
+    rows = 65535
+    x = 2**31 - 1 if major >= 3 else rows
+    assert limits.max_grid_extent == (x, rows, 1 if major < 2 else rows)
+    assert limits.shared_bytes_per_block_default == (16 if major < 2 else 48) * 1024
 
 
 def test_the_list_runs_from_the_oldest_to_the_newest() -> None:
@@ -86,6 +101,7 @@ CASES: list[tuple[str, int, int, int, int, tuple[str, ...]]] = [
     ("2.0", 63, 0, 192, 2, ("registers",)),  # 2016 -> 2048: 8 each, 16 warps of 6
     ("2.0", 16, 6145, 64, 7, ("shared_memory",)),  # 6272: 7.8
     ("2.0", 16, 0, 64, 8, ("blocks",)),
+    ("2.0", 63, 0, 256, 2, ("registers",)),  # 8 each: 16 warps of 8; three parts of an SM would hold 15
     # Kepler: 33·32 = 1056 -> 1280: 12 in each quarter, 48 warps.
     ("3.0", 33, 0, 256, 6, ("registers",)),
     ("3.0", 32, 0, 64, 16, ("blocks",)),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.report.units import bytes_text, count_text, percent_text, time_text
+from drywarp.report.units import bytes_text, count_text, energy_text, percent_text, time_text
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,22 @@ def test_counts(count: float, text: str) -> None:
     assert count_text(count) == text
 
 
+@pytest.mark.parametrize(
+    ("joules", "text"),
+    [
+        (0, "0.00 µJ"),
+        (1.234e-6, "1.23 µJ"),
+        (999.4e-6, "999 µJ"),
+        (999.6e-6, "1.00 mJ"),
+        (36.24e-3, "36.2 mJ"),
+        (0.9996, "1.00 J"),
+        (1234, "1,234 J"),
+    ],
+)
+def test_energies(joules: float, text: str) -> None:
+    assert energy_text(joules) == text
+
+
 def test_percentages() -> None:
     assert (percent_text(None), percent_text(0), percent_text(0.875), percent_text(1)) == ("–", "0%", "88%", "100%")
 
@@ -74,6 +90,13 @@ def test_a_time_reads_back_to_three_digits(seconds: float) -> None:
     number, unit = time_text(seconds).split()
     assert re.fullmatch(r"\d\.\d\d|\d\d\.\d|\d\d\d", number)
     assert float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit] == pytest.approx(seconds, rel=0.0051)
+
+
+@given(st.floats(1e-6, 900))
+def test_an_energy_reads_back_to_three_digits(joules: float) -> None:
+    number, unit = energy_text(joules).split()
+    assert re.fullmatch(r"\d\.\d\d|\d\d\.\d|\d\d\d", number)
+    assert float(number) * {"J": 1, "mJ": 1e-3, "µJ": 1e-6}[unit] == pytest.approx(joules, rel=0.0051)
 
 
 @given(st.lists(st.floats(1e-9, 0.9), min_size=2, max_size=2))

@@ -7,7 +7,7 @@ from rich.text import Text
 from ..ranking.result import RankedGpu, Ranking
 from ..result import limit_words
 from .gpus import aligned
-from .units import time_text
+from .units import energy_text, time_text
 from .untrusted import plain
 
 _BEST = {"time": "fastest on", "energy": "least energy at TDP on", "cost": "cheapest on"}
@@ -57,14 +57,6 @@ def _row(gpu: RankedGpu, ranking: Ranking, priced: bool) -> list[str]:
     if priced:
         cells.append("–" if gpu.cost is None else f"{gpu.cost * _RUNS:.4g}")
     return cells
-
-
-def energy_text(joules: float) -> str:
-    """Three significant digits with J, mJ or µJ."""
-    for scale, unit in ((1.0, "J"), (1e-3, "mJ")):
-        if joules >= scale:
-            return f"{joules / scale:.3g} {unit}"
-    return f"{joules / 1e-6:.3g} µJ"
 
 
 def _notes(ranking: Ranking) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .. import __version__
 from ..result import SCHEMA_VERSION
 from ..static.report import AccessReport, LoopReport, StaticReport, loop_dict
 
@@ -49,7 +50,8 @@ def loops_dict(kernel: str, loops: Sequence[LoopReport]) -> dict[str, Any]:
     """The documented JSON object of --list-loops (docs/json.md)."""
     kept = ("name", "file", "line", "last_line", "parent", "copies")
     rows = [{key: value for key, value in loop_dict(loop).items() if key in kept} for loop in loops]
-    return {"schema_version": SCHEMA_VERSION, "kernel": kernel, "loops": rows}
+    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
+    return {**head, "kernel": kernel, "loops": rows}
 
 
 def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:

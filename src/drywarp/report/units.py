@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..units import bytes_text, count_text, percent_text, time_text
+from ..units import bytes_text, count_text, energy_text, percent_text, time_text
 
-__all__ = ["bytes_text", "count_text", "percent_text", "time_text"]
+__all__ = ["bytes_text", "count_text", "energy_text", "percent_text", "time_text"]
