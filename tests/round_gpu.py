@@ -21,10 +21,12 @@ def ticks(cycles: float) -> int:
     return round(cycles * TICKS_PER_CYCLE)
 
 
-def round_gpu(intake: float | None = None, l3: L3Level | None = None, base: str = "a100") -> Gpu:
+def round_gpu(
+    intake: float | None = None, l3: L3Level | None = None, base: str = "a100", shared_rate: float = 128.0
+) -> Gpu:
     """λ of a class is 3 and its Λ 12 cycles; the L1 moves 64 bytes and looks up 4 lines a cycle, Λ 30.
 
-    Shared memory moves 128 bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200; DRAM
+    Shared memory moves `shared_rate` bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200; DRAM
     reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle.
     """
     gpu = load_gpu(base)
@@ -32,7 +34,7 @@ def round_gpu(intake: float | None = None, l3: L3Level | None = None, base: str 
     memory = gpu.memory
     return replace(
         gpu,
-        file_hash=f"round {base} {intake} {l3}",
+        file_hash=f"round {base} {intake} {l3} {shared_rate}",
         classes={
             name: change(cost, lambda_=3.0, latency=None if cost.latency is None else 12.0, read_latency=None)
             for name, cost in gpu.classes.items()
@@ -50,7 +52,7 @@ def round_gpu(intake: float | None = None, l3: L3Level | None = None, base: str 
             "memory": change(
                 memory,
                 l1=change(memory.l1, bytes_per_cycle=64.0, latency=30.0, tags_per_cycle=4),
-                shared=change(memory.shared, bytes_per_cycle=128.0, latency=20.0),
+                shared=change(memory.shared, bytes_per_cycle=shared_rate, latency=20.0),
                 l2=change(
                     memory.l2,
                     bytes=MIB,

@@ -49,16 +49,15 @@ def named(gpu: Gpu, levels: tuple[Level, ...]) -> dict[str, tuple[int, int]]:
         ("consecutive float4", access(16, lines=4.0, passes=4.0), 8, 36),
         # 32 sectors are worth 8 lines, and 32 lines take 32 / 4 cycles of tags: 16 cycles either way.
         ("a sector a lane", access(32, lines=32.0), 16, 44),
-        # Sectors of one line each: 5 of them move 5 · 32 / 128 lines, but the 5 lines take 5 / 4 look-ups.
+        # 9 sectors are worth 9 / 4 lines; the 3 lines take 3 / 4 cycles of tags.
         ("misaligned doubles", access(9, lines=3.0), 2 * 9 / 4, 30 + 2 * 9 / 4 - 2),
         ("8 lines of a sector", access(8, lines=8.0), 4, 32),
-        # 12 lines of one sector each: 12 / 4 look-ups are more than 12 · 32 / 128 … the same: 3 wavefronts.
-        ("12 lines in 6 sectors' worth", access(6, lines=12.0), 6, 34),
+        # The mean of an execution of 12 lines and one of none, which takes its slot: (3 + 1) / 2 wavefronts.
+        ("12 lines every other time", access(6, lines=6.0, passes=0.5, requests=0.5), 4, 32),
         # A column of floats: 32 passes of the banks that are the L1's data stage too.
         ("a column", access(32, lines=32.0, passes=32.0), 32, 60),
         # Half of the executions have no lane that is on: the mean of 4 and of 1 wavefronts.
         ("half idle", access(8, lines=2.0, passes=0.5, requests=0.5), 2 * 2.5, 30 + 5 - 2),
-        ("half idle, by tags", access(2, lines=8.0, passes=0.5, requests=0.5), 2 * 2.5, 30 + 5 - 2),
         ("half idle, by banks", access(2, lines=0.5, passes=16.0, requests=0.5), 16.5, 30 + 16.5 - 2),
     ],
 )  # fmt: skip
@@ -71,6 +70,15 @@ def test_a_slot_shorter_than_a_wavefront_is_what_one_wavefront_takes() -> None:
     assert costs().cost(False, access(16, lines=4.0, passes=4.0), 1.0) == (4, 33, ())
     # And a slot of half a cycle makes passes of half a cycle: 8 of them take 4.
     assert costs().cost(True, access(8, SPACE_SHARED), 0.5) == (4, 20 + 3.5, ())
+
+
+def test_banks_of_half_the_rate_take_twice_the_time_for_a_pass() -> None:
+    # 128 B at 64 B a cycle: a pass takes 2 cycles, a column of 32 passes 64, with a quarter of idle ones 24.25 · 2.
+    slow = costs(round_gpu(shared_rate=64.0))
+    assert slow.cost(False, access(32, lines=32.0, passes=32.0), SLOT) == (64, 30 + 62, ())
+    idle = access(24, lines=24.0, passes=24.0, requests=0.75)
+    assert slow.cost(False, idle, SLOT) == (48.5, 30 + 46.5, ())
+    assert slow.cost(True, access(32, SPACE_SHARED), SLOT) == (64, 20 + 62, ())
 
 
 @pytest.mark.parametrize(
