@@ -26,8 +26,8 @@ def round_gpu(
 ) -> Gpu:
     """λ of a class is 3 and its Λ 12 cycles; the L1 moves 64 bytes and looks up 4 lines a cycle, Λ 30.
 
-    Shared memory moves `shared_rate` bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200; DRAM
-    reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle.
+    Shared memory moves `shared_rate` bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200;
+    DRAM reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle.
     """
     gpu = load_gpu(base)
     change = msgspec.structs.replace

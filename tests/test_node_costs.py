@@ -27,8 +27,14 @@ Line = str | tuple[str, int]
 
 def hand_made(*lines: Line, accesses: tuple[Access, ...] = (), grid: int = 23, warps: int = 2) -> Profile:
     return profile(
-        lines, (grid, 1, 1), lambda block, warp: accesses, samples=(0,), warps=warps, allocations=BUFFERS, local_bytes=64
-    )  # type: ignore[arg-type]  # fmt: skip
+        lines,  # type: ignore[arg-type]
+        (grid, 1, 1),
+        lambda block, warp: accesses,
+        samples=(0,),
+        warps=warps,
+        allocations=BUFFERS,
+        local_bytes=64,
+    )
 
 
 def bound(made: Profile, gpu: Gpu, memory: MemoryBehaviour | None = None, clock: float = 1000.0) -> BoundWorkload:

@@ -153,8 +153,10 @@ def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: Bound
     assert missed == [pytest.approx(0.5 / factor), pytest.approx(min(1, 0.5 * factor))]
     # The share of the time that goes by waiting for memory.
     for share, matters in ((LEAST_WAIT * 0.99, False), (LEAST_WAIT * 1.01, True)):
-        waits = replace(idle(prediction), stalls={"selected": 1 - share, "long_scoreboard": share / 2, "lg_throttle": share / 2})
-        assert (l1(waits) is not None) == matters  # fmt: skip
+        waits = replace(
+            idle(prediction), stalls={"selected": 1 - share, "long_scoreboard": share / 2, "lg_throttle": share / 2}
+        )
+        assert (l1(waits) is not None) == matters
     # Nothing to be wrong about where all sectors hit, or none.
     assert l1(idle(prediction, l2=1.0), hit=0.0) is None
     assert l1(idle(prediction, l2=1.0), hit=1.0) is None
@@ -195,7 +197,9 @@ def test_the_interval_of_the_sample_is_a_factor(
     found = tried(mine, idle(prediction)).get("sampled blocks")
     assert (found.factors if found else None) == factors
     assert found is None or "3 of 20 blocks" in found.reason
-    assert "sampled blocks" not in tried(replace(ready, profile=replace(ready.profile, sampling=None)), idle(prediction))
+    assert "sampled blocks" not in tried(
+        replace(ready, profile=replace(ready.profile, sampling=None)), idle(prediction)
+    )
 
 
 def test_the_clock_is_tried_at_the_ends_of_its_range(ready: BoundKernel, prediction: Prediction) -> None:
@@ -252,8 +256,10 @@ def test_a_rate_matters_where_its_uncertainty_would_fill_half_of_the_time(predic
     bandwidth, lambda_ = KNOWN.assumed.bandwidth.value, KNOWN.assumed.class_lambda.value
     pipe = gpu.classes["fp32"].subsystem
     for name, subsystem, factor in (
-        ("DRAM bandwidth", "dram", bandwidth), ("L2 bandwidth", "l2", bandwidth), (f"λ of the {pipe} pipe", pipe, lambda_)
-    ):  # fmt: skip
+        ("DRAM bandwidth", "dram", bandwidth),
+        ("L2 bandwidth", "l2", bandwidth),
+        (f"λ of the {pipe} pipe", pipe, lambda_),
+    ):
         for share, has in ((0.99, False), (1.01, True)):
             found = groups(gpu, idle(prediction, **{subsystem: LEAST_USE / factor * share}), "fp32")
             assert (name in found) == has
@@ -301,7 +307,9 @@ def test_a_group_names_three_of_its_constants_and_their_kinds(prediction: Predic
     (four,) = weak_groups(gpu, waits, ("fp32",), KNOWN)
     assert four.reason.count(",") == 3
     assert ", …: assumed" in four.reason
-    one = replace(gpu, known={**gpu.known, "memory.dram.read_gbs": replace(gpu.fact("memory.dram.read_gbs"), kind="proxy")})
+    one = replace(
+        gpu, known={**gpu.known, "memory.dram.read_gbs": replace(gpu.fact("memory.dram.read_gbs"), kind="proxy")}
+    )
     (mixed,) = weak_groups(one, busy, (), KNOWN)
     assert mixed.reason.endswith(": assumed and proxy")
     assert mixed.logs["memory.dram.read_gbs"] == math.log(KNOWN.proxy.bandwidth.value)
@@ -404,7 +412,9 @@ def test_each_part_is_the_ratio_to_the_usual_time(ready: BoundKernel, prediction
 
 def test_constants_are_those_of_a_product() -> None:
     gpu = load_gpu("a100")
-    twice = scaled(gpu, {"memory.l2.bytes_per_cycle": 2.0, "classes.fp32.lambda": 0.5, "device.block_launch_latency": 3.0})
+    twice = scaled(
+        gpu, {"memory.l2.bytes_per_cycle": 2.0, "classes.fp32.lambda": 0.5, "device.block_launch_latency": 3.0}
+    )
     assert twice.memory.l2.bytes_per_cycle == 2 * gpu.memory.l2.bytes_per_cycle
     assert twice.classes["fp32"].lambda_ == gpu.classes["fp32"].lambda_ / 2
     assert twice.device.block_launch_latency == 3 * gpu.device.block_launch_latency
