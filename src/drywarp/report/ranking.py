@@ -60,10 +60,11 @@ def _row(gpu: RankedGpu, ranking: Ranking, priced: bool) -> list[str]:
 
 
 def energy_text(joules: float) -> str:
-    """Three significant digits with J, mJ or µJ."""
-    for scale, unit in ((1.0, "J"), (1e-3, "mJ")):
-        if joules >= scale:
-            return f"{joules / scale:.3g} {unit}"
+    """Three significant digits with J, mJ or µJ; whole joules from a thousand on."""
+    for scale, unit in ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ")):
+        rounded = float(f"{joules / scale:.3g}")
+        if rounded >= 1:
+            return f"{rounded:,.0f} {unit}" if rounded >= 1000 else f"{rounded:g} {unit}"
     return f"{joules / 1e-6:.3g} µJ"
 
 
