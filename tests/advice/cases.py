@@ -56,15 +56,20 @@ def setting(
     """
     of = accesses if callable(accesses) else lambda block, warp: accesses
     made = profile(
-        lines_of(code, numbers or range(1, len(code) + 1)), (grid, 1, 1), of, samples=samples, weights=weights, warps=warps, allocations=BUFFERS,
+        lines_of(code, numbers or range(1, len(code) + 1)),  # type: ignore[arg-type]
+        (grid, 1, 1),
+        of,
+        samples=samples,
+        weights=weights,
+        warps=warps,
+        allocations=BUFFERS,
         local_bytes=64,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )
     resources = replace(made.kernel.resources, registers=registers, shared_bytes=shared)
     launch = replace(made.launch, block=(threads or 32 * warps, 1, 1))
     lanes = np.full((len(made.blocks), len(made.kernel.instructions)), 32 * warps, np.int64)
-    made = change(
-        replace(made, kernel=replace(made.kernel, resources=resources), launch=launch, thread_instructions=lanes)
-    )
+    kernel = replace(made.kernel, resources=resources)
+    made = change(replace(made, kernel=kernel, launch=launch, thread_instructions=lanes))
     machine = gpu or round_gpu()
     fits = occupancy(machine.occupancy, registers, shared, launch.threads_per_block)
     blocks = resident or fits.blocks_per_sm
@@ -81,13 +86,17 @@ def case(
     limiter: str = "latency",
 ) -> Case:
     """`stalls` and `nodes` are warp-cycles, `use` fractions of the time."""
-    return Case(
-        made,
-        Prediction(
-            "pipeline", 1000.0, 1e-6, limiter, (), utilization=dict(use or {}), stalls=dict(stalls or {"selected": 1.0}),
-            node_stalls={index: dict(reasons) for index, reasons in (nodes or {0: {"selected": 1.0}}).items()},
-        ),
-    )  # fmt: skip
+    prediction = Prediction(
+        "pipeline",
+        1000.0,
+        1e-6,
+        limiter,
+        (),
+        utilization=dict(use or {}),
+        stalls=dict(stalls or {"selected": 1.0}),
+        node_stalls={index: dict(reasons) for index, reasons in (nodes or {0: {"selected": 1.0}}).items()},
+    )
+    return Case(made, prediction)
 
 
 def look(rule: str, made: Setting, **prediction: Any) -> Suspicion | None:

@@ -387,7 +387,7 @@ def test_registers_that_leave_room_for_few_blocks() -> None:
     found = seen("occupancy-registers", made, stalls=WAITS)
     assert found.evidence == "65 registers per thread allow 3 blocks per SM (38% of the warps), 64 would allow 4"
     assert (found.what_if.name, found.weight) == ("4 blocks per SM", 0.25)
-    # Where another resource is as short, where no more blocks wait, and where something is in use all the time: nothing.
+    # Nothing where another resource is as short, no more blocks wait, or something is in use all the time.
     assert look("occupancy-registers", setting(ADD, warps=8, grid=400, registers=32), stalls=WAITS) is None
     assert look("occupancy-registers", setting(ADD, warps=8, grid=30, registers=65), stalls=WAITS) is None
     assert look("occupancy-registers", setting(ADD, warps=8, grid=31, registers=65), stalls=WAITS) is not None

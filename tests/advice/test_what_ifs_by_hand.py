@@ -265,7 +265,7 @@ def test_what_takes_no_time_or_is_there_at_once() -> None:
 
 
 def test_levels_of_memory_that_answer_like_the_one_before() -> None:
-    # All sectors come from DRAM: 400 cycles. Like the L2: 150. An L2 like the L1: 30, and DRAM stays. Twice the clock …
+    # All sectors come from DRAM: 400 cycles. Like the L2: 150. An L2 like the L1: 30, and DRAM stays.
     far = AccessBehaviour(40, SPACE_GLOBAL, 4, 1, 0.0, 0.0, dram_read=4, passes=1)
     near = replace(far, l2_hit=1.0, dram_read=0)
     made = setting((LOAD, control(write=0)), LOAD, "LDS R4, [R2]", behaviour=behaviour(far, near))
@@ -274,6 +274,8 @@ def test_levels_of_memory_that_answer_like_the_one_before() -> None:
     assert [n.latency_ticks for n in nodes(ideal_level("l2").apply(made))[:3]] == [ticks(400), ticks(30), ticks(20)]
     assert nodes(ideal_level("shared").apply(made))[2].latency_ticks == 0
     assert ideal_level("l1").apply(made) is None  # nothing hits it
+    hits = setting((LOAD, control(write=0)), behaviour=behaviour(replace(near, l1_hit=1.0)))
+    assert nodes(ideal_level("l1").apply(hits))[0].latency_ticks == 0
     assert ideal_level("l1").name == "Λ of l1 = 0"
     assert ideal_level("l2").name == "Λ of l2 = that of the level before"
     assert ideal_latency("xu").apply(made) is None
@@ -365,7 +367,8 @@ def test_steps_with_a_part_of_the_lanes_stay_that_often() -> None:
     profile, path = steps([32, 16, 16, 32], [0, 1, 2, 3], *sides)
     assert kept_steps(profile, path).tolist() == [True, True, False, True]
     # 31.4 of 32 lanes are full, and so is a step with a barrier, whatever its lanes.
-    profile, path = steps([32, 31.4, 1, 32], [0, 1, 2, 3], "@P0 BRA `(.L_1)", ADD, "BRA `(.L_2)", ".L_1:", BAR, "BRA `(.L_2)", ".L_2:", ADD)  # fmt: skip
+    with_barrier = ("@P0 BRA `(.L_1)", ADD, "BRA `(.L_2)", ".L_1:", BAR, "BRA `(.L_2)", ".L_2:", ADD)
+    profile, path = steps([32, 31.4, 1, 32], [0, 1, 2, 3], *with_barrier)
     assert kept_steps(profile, path).all()
 
 
