@@ -24,7 +24,7 @@ def ticks(cycles: float) -> int:
 def round_gpu(
     intake: float | None = None, l3: L3Level | None = None, base: str = "a100", shared_rate: float = 128.0
 ) -> Gpu:
-    """λ of a class is 3 and its Λ 12 cycles; the L1 moves 64 bytes and looks up 4 lines a cycle, Λ 30.
+    """λ of a class is 3 and its Λ 12 cycles; the L1 moves 64 bytes and looks up 2 lines a cycle, Λ 30.
 
     Shared memory moves `shared_rate` bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200;
     DRAM reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle.
@@ -51,7 +51,7 @@ def round_gpu(
             ),
             "memory": change(
                 memory,
-                l1=change(memory.l1, bytes_per_cycle=64.0, latency=30.0, tags_per_cycle=4),
+                l1=change(memory.l1, bytes_per_cycle=64.0, latency=30.0, tags_per_cycle=2),
                 shared=change(memory.shared, bytes_per_cycle=shared_rate, latency=20.0),
                 l2=change(
                     memory.l2,

@@ -47,15 +47,15 @@ def named(gpu: Gpu, levels: tuple[Level, ...]) -> dict[str, tuple[int, int]]:
         ("consecutive doubles", access(8, lines=2.0, passes=2.0), 4, 32),
         # 16 bytes a lane: 512 B are 4 lines, 8 cycles.
         ("consecutive float4", access(16, lines=4.0, passes=4.0), 8, 36),
-        # 32 sectors are worth 8 lines, and 32 lines take 32 / 4 cycles of tags: 16 cycles either way.
-        ("a sector a lane", access(32, lines=32.0), 16, 44),
-        # 9 sectors are worth 9 / 4 lines; the 3 lines take 3 / 4 cycles of tags.
+        # 32 sectors are worth 8 lines, but 32 lines take 32 / 2 look-ups.
+        ("a sector a lane", access(32, lines=32.0), 32, 60),
+        # 9 sectors are worth 9 / 4 lines, more than the 3 / 2 look-ups.
         ("misaligned doubles", access(9, lines=3.0), 2 * 9 / 4, 30 + 2 * 9 / 4 - 2),
-        ("8 lines of a sector", access(8, lines=8.0), 4, 32),
-        # The mean of an execution of 12 lines and one of none, which takes its slot: (3 + 1) / 2 wavefronts.
-        ("12 lines every other time", access(6, lines=6.0, passes=0.5, requests=0.5), 4, 32),
-        # A column of floats: 32 passes of the banks that are the L1's data stage too.
-        ("a column", access(32, lines=32.0, passes=32.0), 32, 60),
+        ("8 lines of a sector", access(8, lines=8.0), 8, 36),
+        # The mean of an execution of 12 lines and one of none, which takes its slot: (6 + 1) / 2 wavefronts.
+        ("12 lines every other time", access(6, lines=6.0, passes=0.5, requests=0.5), 7, 35),
+        # 48 passes of the banks that are the L1's data stage too.
+        ("a column of wide rows", access(32, lines=32.0, passes=48.0), 48, 76),
         # Half of the executions have no lane that is on: the mean of 4 and of 1 wavefronts.
         ("half idle", access(8, lines=2.0, passes=0.5, requests=0.5), 2 * 2.5, 30 + 5 - 2),
         ("half idle, by banks", access(2, lines=0.5, passes=16.0, requests=0.5), 16.5, 30 + 16.5 - 2),

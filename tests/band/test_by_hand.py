@@ -357,6 +357,21 @@ def test_frequent_kinds_are_kept_until_their_paths_have_enough_nodes() -> None:
     assert few_kinds(less).block_types[-1].paths == (3, 3)
 
 
+def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
+    """Launches of twice the whole waves have the same stand-in; one of a block more on some SMs has a longer one."""
+    gpu = round_gpu()
+    args = {"x": "f32[512]", "n": 256}
+    source = LOOP.replace("blockIdx.x * blockDim.x + ", "")
+
+    def seconds(blocks: int) -> float:
+        return Probe(bind_kernel(source, gpu=gpu, grid=blocks, block=512, args=args)).seconds()
+
+    resident = bind_kernel(source, gpu=gpu, grid=10, block=512, args=args).bound.blocks_per_sm
+    some, more = seconds(10 * resident * 50), seconds(10 * resident * 100)
+    assert some == pytest.approx(more, rel=1e-3)
+    assert seconds(10 * resident * 50 + 1) > 1.05 * some
+
+
 # Put together ---------------------------------------------------------------------------------------------------
 
 
@@ -374,6 +389,8 @@ def test_two_and_three_parts_put_together() -> None:
     assert combine(1.0, 0.9, three[:3], (1.0, 2.0)).clock_hz is None
     assert [p.name for p in band.parts] == ["c", "b", "a", CLOCK]
     assert band.level == 0.9
+    # Six digits behind the point: more would differ from one mathematical library to the next.
+    assert (part("a", [1.23456789, 0.123456789], "").high, part("a", [0.123456789], "").low) == (1.234568, 0.123457)
 
 
 def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> None:

@@ -94,6 +94,31 @@ def test_a_request_to_shared_memory(
     assert (table.lines.tolist(), table.passes.tolist()) == ([0], [wavefronts])
 
 
+def test_the_same_lanes_cost_in_each_space_what_they_do_there() -> None:
+    lines = ["LDG.E R4, [R2.64]", "LDS R4, [R2]", "LDL R4, [R1]", "LDS.64 R4, [R2]"]
+    spaces = (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_SHARED)
+    made = profile(lines, (1, 1, 1), lambda b, w: [access(n, A + LANES * 8, space=s) for n, s in enumerate(spaces)])
+    table = request_table(made, geometry())
+    # 256 B: 8 sectors of 2 lines. 2 passes. Local memory: words 2 · 128 B apart, each in a sector of its own.
+    assert table.units.tolist() == [8, 2, 32, 2]
+    assert table.lines.tolist() == [2, 0, 32, 0]
+    assert table.passes.tolist() == [2, 2, 0, 2]
+    assert table.space.tolist() == list(spaces)
+
+
+def test_conflicts_are_weighted_by_the_blocks_that_a_sample_stands_for() -> None:
+    # 12 blocks with a conflict of 2, 4 blocks with one of 8: 24 + 32 wavefronts where 16 would do.
+    made = profile(
+        ["LDS R4, [R2]"],
+        (16, 1, 1),
+        lambda block, warp: [access(0, LANES * (32 if block[0] else 8), space=SPACE_SHARED)],
+        samples=(0, 5),
+        weights=(12.0, 4.0),
+    )
+    found = analyse_memory(made, geometry())
+    assert (found.shared_wavefronts, found.shared_conflict_degree) == (56, 3.5)
+
+
 @pytest.mark.parametrize(
     ("width", "stride", "wavefronts", "ideal"),
     [
@@ -180,6 +205,37 @@ def test_neighbours_share_their_halo() -> None:
     # One of 32 bytes holds one sector of the most recent line: each of the 8 waves fetches its 10 lines, less that.
     tiny = analyse_memory(stencil, geometry(l2=32))
     assert tiny.dram_read_bytes == 8 * 10 * 128 - 7 * 32
+
+
+def test_what_lies_outside_of_every_buffer_is_left_out() -> None:
+    """Blocks at either end do less than the others: what the reference block would ask for there is no data."""
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        at = A + block[0] * 128 + LANES * 4
+        return [access(0, at - 128, FULL), access(1, at + 128, FULL)]
+
+    own = {"a": (A, 32 * 128)}
+    made = profile(["LDG.E R4, [R2.64]"] * 2, (32, 1, 1), of, samples=(1, 2, 20, 30), allocations=own)
+    found = analyse_memory(made, geometry())
+    assert found.method == "affine"
+    assert found.dram_read_bytes == 32 * 128
+    # With 16 bytes less, the last sector is still touched; with 32 less it is not.
+    for less, sectors in ((16, 128), (32, 127)):
+        shorter = replace(made, allocations={"a": (A, 32 * 128 - less)})
+        assert analyse_memory(shorter, geometry()).dram_read_bytes == sectors * 32
+
+
+def test_a_warm_l2_holds_what_was_used_last_wherever_it_lies() -> None:
+    """8 waves: the first and the last read the same 8 lines, which lie before all others. The L2 holds two waves."""
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        wave, place = divmod(block[0], 8)
+        return [access(0, A + (wave % 7 * 8 + place) * 128 + LANES * 4)]
+
+    made = one_load((64, 1, 1), of)
+    cold, warm = (analyse_memory(made, geometry(l2=16 * 128), warm_l2=state) for state in (False, True))
+    # Each wave fetches its 8 lines, but for the first where a run before has left them there.
+    assert (cold.dram_read_bytes, warm.dram_read_bytes) == (64 * 128, 56 * 128)
 
 
 def test_a_row_off_by_one_shares_a_sector_with_the_next() -> None:
@@ -338,8 +394,15 @@ def test_local_memory_of_two_sampled_blocks_is_kept_apart() -> None:
     def reader(block: Dim3, warp: int) -> list[Access]:
         return [access(0 if warp == 0 else 1, np.full(32, 8), space=SPACE_LOCAL)]
 
-    apart = profile(["STL [R1], R4", "LDL R4, [R1]"], (2, 1, 1), reader, warps=2, local_bytes=16)
-    assert analyse_memory(apart, geometry(sms=1, blocks_per_sm=2)).accesses[1].l1_hit == 0
+    for stores in (0, 1):
+        apart = profile(
+            ["STL [R1], R4", "LDL R4, [R1]"],
+            (2, 1, 1),
+            lambda block, warp, stores=stores: reader(block, warp ^ stores),
+            warps=2,
+            local_bytes=16,
+        )
+        assert analyse_memory(apart, geometry(sms=1, blocks_per_sm=2)).accesses[1].l1_hit == 0
 
 
 # Averages -------------------------------------------------------------------------------------------------------
@@ -391,6 +454,7 @@ def test_what_a_profile_says_goes_before_it() -> None:
         l1_hit=0.75, l2_hit=0.9, dram_read=55.0, dram_write=50.0,
     )  # fmt: skip
     found = averaged(*emulated(), 32, said)
+    assert [found.accesses[n].l1_hit for n in range(6)] == [0.75, 0.75, 0, 0, 0, 0]
     # Twice the sectors: twice of everything. 55 - 5 sectors for 400: an eighth. A quarter misses the L1, half of it L2.
     load = found.accesses[1]
     assert (load.units, load.lines, load.passes, load.l1_hit) == (10, 2.5, 3, 0.75)
