@@ -68,6 +68,27 @@ def test_wide_loads_off_by_one_are_not_worth_a_word() -> None:
     assert look("uncoalesced-access", made) is None
 
 
+def test_what_is_lost_most_often_comes_first() -> None:
+    """The second load loses 4 sectors 10 times over, the first 28 once."""
+
+    def change(made: Profile) -> Profile:
+        path = WarpPath(np.array([0, *[1] * 10, 2], np.int32), np.full(12, 32, np.float32))
+        return replace(made, paths=(path,))
+
+    code = (LOAD, ".L_0:", LOAD, "@P0 BRA `(.L_0)")
+    often = [access(1, B + LANES * 8)] * 10
+    made = setting(*code, accesses=[access(0, COLUMN), *often], change=change)
+    assert made.executions[:2] == [40, 400]
+    assert places(seen("uncoalesced-access", made)) == [3, 1]
+    # Of shared memory: 7 wavefronts too many, and 4 of 8 that 16 bytes a lane take.
+    shared = setting(
+        "LDS.128 R4, [R2]",
+        "LDS R4, [R2]",
+        accesses=[access(0, LANES * 32, space=SPACE_SHARED), access(1, LANES * 32, space=SPACE_SHARED)],
+    )
+    assert places(seen("bank-conflicts", shared)) == [2, 1]
+
+
 def test_requests_without_an_active_lane_do_not_thin_out_the_evidence() -> None:
     made = setting("@P0 " + LOAD, warps=2, accesses=lambda block, warp: [access(0, COLUMN)] if warp else [])
     assert made.behaviour.accesses[0].units == 16
@@ -274,6 +295,9 @@ def test_lanes_that_take_no_part() -> None:
     found = seen("divergence", diverging(32, 8, 24))
     assert found.evidence == "71% of the lanes take part in the mean instruction"
     assert found.weight == pytest.approx(2 / 7)
+    # The lines of the second step, which lose most, then those of the third; one that loses 1.6 % of all is left out.
+    assert places(found) == [4, 5, 7, 8]
+    assert places(seen("divergence", diverging(32, 1, 31.5))) == [4, 5]
     # A warp that begins with 16 lanes has them all.
     assert look("divergence", diverging(16, 16, 16, first=16)) is None
     # 7 instructions lose 2 · 0.06 or 2 · 0.08 of a warp: 98.3 % and 97.7 % take part.
@@ -360,6 +384,8 @@ def test_special_functions_and_their_refinement() -> None:
     found = seen("sfu-bound", made, use={pipe: 0.1})
     assert found.evidence == "50% of the instructions refine quotients and roots; their unit is in use 10%"
     assert found.weight == pytest.approx(0.5)
+    # What only stands on the same line is none.
+    assert refinement(on_one_line("MUFU.RCP R6, R5", steps[0], ADD, *steps[1:]), [0]) == frozenset({1, 3, 4})
     # Three followers are no refinement: then it is the unit that counts.
     few = on_one_line("MUFU.RCP R6, R5", *steps[:3])
     assert refinement(few, [0]) == frozenset()
@@ -392,6 +418,10 @@ def test_registers_that_leave_room_for_few_blocks() -> None:
     assert look("occupancy-registers", setting(ADD, warps=8, grid=30, registers=65), stalls=WAITS) is None
     assert look("occupancy-registers", setting(ADD, warps=8, grid=31, registers=65), stalls=WAITS) is not None
     assert look("occupancy-registers", made, stalls=WAITS, use={"fma": 0.98}) is None
+    # 4 warps a block, 65 registers: 7 blocks. 64: 8. 56: 1792 a warp, 9 in a partition, 9 blocks, and more than 52.
+    steps = setting(ADD, warps=4, grid=400, registers=65)
+    assert "allow 7 blocks per SM" in seen("occupancy-registers", steps, stalls=WAITS).evidence
+    assert seen("occupancy-registers", steps, stalls=WAITS).evidence.endswith("56 would allow 9")
     # 168 registers: the next step, 128, is less than four fifths of it.
     assert look("occupancy-registers", setting(ADD, warps=4, grid=400, registers=168), stalls=WAITS) is None
 
@@ -471,6 +501,9 @@ def test_partitions_with_more_to_do_than_others() -> None:
     # 10 blocks leave one for each SM, whatever fits: 3 warps, one partition idle.
     assert imbalance(setting(ADD, grid=10, warps=3, resident=2).bound) == pytest.approx(0.25)
     assert imbalance(setting(ADD, grid=11, warps=3, resident=2).bound) == pytest.approx(0.25)
+    # Two blocks of 5 warps: 3, 3, 2 and 2 warps; one alone: 2, 1, 1 and 1.
+    assert imbalance(setting(ADD, grid=20, warps=5, resident=2).bound) == pytest.approx(1 - 2.5 / 3)
+    assert imbalance(setting(ADD, grid=10, warps=5, resident=2).bound) == pytest.approx(1 - 1.25 / 2)
     # A kind of blocks whose first warp is short, three quarters of all: 3/4 · (1, 4, 4, 4) + 1/4 · (4, 4, 4, 4).
     (path,) = bound.paths
     short = replace(path, program=path.program[:1])

@@ -335,6 +335,10 @@ def test_caps_on_registers_at_which_a_block_more_fits() -> None:
     assert register_steps(made.gpu.occupancy, kernel, launch, 5) == {3: 80, 4: 64, 5: 48}
     assert register_steps(made.gpu.occupancy, kernel, launch, 3) == {3: 80}
     assert register_steps(made.gpu.occupancy, kernel, launch, 2) == {}
+    # 39 KiB, partly at launch, and the reserve are 40 KiB: shared memory has room for 4 blocks.
+    kernel = replace(kernel, resources=replace(kernel.resources, shared_bytes=29 * 1024))
+    launch = replace(launch, dynamic_shared=10 * 1024)
+    assert register_steps(made.gpu.occupancy, kernel, launch, 5) == {3: 80, 4: 64}
 
 
 def test_what_an_answer_may_simulate() -> None:
