@@ -279,6 +279,7 @@ def test_levels_of_memory_that_answer_like_the_one_before() -> None:
     assert ideal_level("l1").name == "Λ of l1 = 0"
     assert ideal_level("l2").name == "Λ of l2 = that of the level before"
     assert ideal_latency("xu").apply(made) is None
+    assert ideal_latency(made.gpu.classes["fp32"].subsystem).apply(setting(ADD)) is None  # nobody waits for it
     fma = setting((ADD, control(write=1)), LOAD)
     pipe = fma.gpu.classes["fp32"].subsystem
     assert [n.latency_ticks for n in nodes(ideal_latency(pipe).apply(fma))[:2]] == [0, nodes(fma)[1].latency_ticks]
@@ -380,12 +381,15 @@ def test_fewer_steps_move_as_much() -> None:
     code = (".L_0:", LOAD, "@P0 BRA `(.L_0)")
     path = WarpPath(np.array([0] * 16 + [1], np.int32), np.array([32] + [8] * 15 + [32], np.float32))
     load = AccessBehaviour(16 * 40, SPACE_GLOBAL, 2, 1, dram_read=1, dram_write=0.5)
-    made = setting(*code, behaviour=behaviour(load), change=lambda profile: replace(profile, paths=(path,)))
+    shared = AccessBehaviour(16 * 40, SPACE_SHARED, 2, 0)
+    made = setting(*code, behaviour=behaviour(load, shared), change=lambda profile: replace(profile, paths=(path,)))
     found = changed(no_divergence().apply(made))
     # The first turn and a quarter of the 15 others, rounded down by the running sum: 1 + 3.
     access_ = found.behaviour.accesses[0]
     assert access_.executions == 4 * 40
     assert (access_.units, access_.lines, access_.dram_read, access_.dram_write) == (8, 4, 4, 2)
+    # Conflicts of shared memory are those of the lanes that are there.
+    assert found.behaviour.accesses[1] == replace(shared, executions=4 * 40)
     full = setting(ADD, ADD)
     assert no_divergence().apply(full) is None
 
