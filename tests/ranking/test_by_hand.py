@@ -82,6 +82,8 @@ def test_the_order_is_by_the_figure_then_time_then_name_and_the_unknown_last() -
         (0.0, "0 µJ"),
         (0.9999e-3, "1 mJ"),  # never a thousand of a unit
         (0.9998, "1 J"),
+        (999.4, "999 J"),
+        (999.6, "1,000 J"),
         (4321.0, "4,320 J"),
         (3.6e6, "3,600,000 J"),
     ],
