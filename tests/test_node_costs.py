@@ -227,7 +227,7 @@ def test_what_the_file_says_of_the_machine() -> None:
     # One warp instruction every two cycles; Λ_launch is 7 cycles.
     assert (found.issue_ticks, found.launch_ticks) == (480, 7 * 240)
     assert (found.blocks, found.warps_per_block, found.blocks_per_sm, found.sm_count) == (23, 2, 4, 10)
-    assert found.clock_hz == 800e6
+    assert (found.clock_hz, found.warps_per_sm) == (800e6, 8)
     assert found.data_bytes == memory.dram_read_bytes + memory.dram_write_bytes > 0
     assert found.parameters["clock_mhz"] == 800
     assert found.parameters["dram_latency"] == 320  # 400 ns
