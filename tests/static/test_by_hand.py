@@ -205,3 +205,68 @@ def test_loops_that_count_down_multiply_divide_and_run_at_least_once() -> None:
     ):
         seen = loops(follow(BACK, grid=(1, 1, 1), block=(32, 1, 1), n=n, step=step))
         assert [loop.trips for loop in seen] == trips
+
+
+def test_addresses_in_three_dimensions() -> None:
+    source = """
+__global__ void volume(const float* x, float* y) {
+  int i = threadIdx.x + 8 * threadIdx.y + 32 * threadIdx.z;
+  y[i + 64 * (blockIdx.x + 2 * blockIdx.y + 6 * blockIdx.z)] = x[threadIdx.y * 100 - threadIdx.z * 1000 + 5000];
+}
+"""
+    found = follow(source, grid=(2, 3, 2), block=(8, 4, 2))
+    store, load = access(found, "STG"), access(found, "LDG")
+    assert store.coefficients == {
+        "tid.x": 4, "tid.y": 32, "tid.z": 128, "ctaid.x": 256, "ctaid.y": 512, "ctaid.z": 1536,
+    }  # fmt: skip
+    assert load.coefficients == {"tid.y": 400, "tid.z": -4000}
+    # 12 blocks of 2 warps, each 32 floats side by side; a warp reads 4 floats of as many sectors.
+    seen = memory(found)
+    assert (seen.global_store_sectors, seen.global_load_sectors) == (24 * 4, 24 * 4)
+    assert seen.dram_write_bytes == 12 * 64 * 4
+
+
+def test_the_first_thread_that_comes_need_not_be_the_first_of_all() -> None:
+    source = """
+__global__ void late(float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (threadIdx.x >= n) y[i * 3] = 1;
+}
+"""
+    found = follow(source, n=40)
+    assert access(found, "STG").coefficients == {"tid.x": 12, "ctaid.x": 768}
+    # 24 of 64 threads in each of 4 blocks: the warp of the others does not come.
+    assert (lanes(found, "STG"), counts(found, "STG")) == ([96], [4])
+
+
+def test_addresses_that_follow_no_line() -> None:
+    source = """
+__global__ void squares(const int* key, float* y) {
+  int i = threadIdx.x;
+  y[i * i] = 1;
+  y[key[i]] = 2;
+}
+"""
+    found = follow(source, grid=(1, 1, 1), block=(32, 1, 1))
+    square, gather = access(found, "STG"), access(found, "STG", 1)
+    assert (square.affine, square.known, dict(square.coefficients)) == (False, "known", {})
+    assert gather.known == "data"
+    # Squares of 0 to 31 in floats: sectors of 8, all that any i² / 8 names.
+    by_line = {one.pc: one for one in found.report.accesses}
+    index = next(n for n, i in enumerate(found.profile.kernel.instructions) if i.pc == square.pc)
+    assert by_line[square.pc] is square
+    assert memory(found).accesses[index].units == len({i * i // 8 for i in range(32)})
+
+
+def test_what_stands_for_arguments_that_nobody_gave() -> None:
+    source = """
+__global__ void kinds(bool b, short s, unsigned char c, int n, long long l, float f, double d, float* x) {
+  x[threadIdx.x] = b + s + c + n + l + f + d;
+}
+"""
+    said = {a.what.split()[-1]: a.assumed for a in follow(source).report.assumptions if "argument" in a.what}
+    # Whole numbers are alike in all sizes that hold them; a byte is 1, so that it is true.
+    assert said["n"] == said["s"] == said["l"] != "1"
+    assert (said["b"], said["c"], said["f"], said["d"]) == ("1", "1", "1", "1")
+    assert "large enough" in said["x"]
+    assert int(said["n"]) > 100
