@@ -16,8 +16,10 @@ from drywarp.kernel.launch import Dim3
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from drywarp.memory.averaged import NOTHING_SAID, MemoryAverages, averaged, averages_from
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, analyse_memory
+from drywarp.memory.bursts import bursts_of
 from drywarp.memory.requests import lane_masks, shared_wavefronts
 from drywarp.memory.table import request_table
+from tests.listing import control
 from tests.memory.profiles import FULL, LANES, Access, access, geometry, profile
 
 MIB = 1 << 20
@@ -403,6 +405,30 @@ def test_local_memory_of_two_sampled_blocks_is_kept_apart() -> None:
             local_bytes=16,
         )
         assert analyse_memory(apart, geometry(sms=1, blocks_per_sm=2)).accesses[1].l1_hit == 0
+
+
+def test_local_memory_counts_the_blocks_that_a_sample_stands_for() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n, np.full(32, 4), space=SPACE_LOCAL) for n in (0, 1)]
+
+    lines = ["STL [R1], R4", "LDL R4, [R1]"]
+    made = profile(lines, (8, 1, 1), of, samples=(0, 5), weights=(3.0, 5.0), local_bytes=16)
+    # 8 blocks of 4 sectors are resident, the L2 holds 16: half of the loads miss it, and every store goes on to DRAM.
+    found = analyse_memory(made, geometry(l1=0, l2=16 * 32))
+    assert (found.dram_read_bytes, found.dram_write_bytes) == (8 * 4 * 32 / 2, 8 * 4 * 32)
+    assert (found.accesses[0].dram_write, found.accesses[1].dram_read, found.accesses[1].l2_hit) == (4, 2, 0.5)
+
+
+@pytest.mark.parametrize("board", [0, 2, 5])
+def test_a_burst_ends_where_the_code_waits_for_a_load(board: int) -> None:
+    waiting = ("FADD R6, R4, R4", control(waits=[board]))
+    lines = [("LDG.E R4, [R2.64]", control(write=board)), "LDG.E R5, [R2.64]", waiting, "LDG.E R7, [R2.64]", waiting]
+    loads = [access(n, A + n * 128 + LANES * 4) for n in (0, 1, 3)]
+    made = profile(lines, (1, 1, 1), lambda block, warp: [*loads, *loads], warps=2)  # type: ignore[arg-type]
+    # The first two go out together, the third after the wait; a second wait for the same load is none. Each further
+    # turn is a step back in the code.
+    rows = np.arange(len(made.accesses))
+    assert bursts_of(made, rows).tolist() == [0, 0, 1, 2, 2, 3] * 2
 
 
 # Averages -------------------------------------------------------------------------------------------------------
