@@ -163,6 +163,9 @@ def test_data_that_a_block_asks_for_again() -> None:
     for words in ({"use": {"lsu": 0.59}}, {"stalls": {"selected": 3.1, "short_scoreboard": 1.0}}):
         assert "a quarter" not in seen("redundant-loads", made, **words).what_if.name
     assert seen("redundant-loads", made, use={"lsu": 0.8}).weight == pytest.approx(0.8 * 0.75 / 2)
+    # Also of one value that all lanes take: 4 warps, one sector.
+    one = reuse_by_buffer(setting(LOAD, accesses=[access(0, A + LANES * 0)], warps=4))["a"]
+    assert (one.requested, one.distinct, one.times) == (4, 1, 4)
     # 2 warps at one line ask twice; 8 of 9 at lines of their own do not.
     twice = setting(LOAD, accesses=[access(0, CONSECUTIVE)], warps=2)
     assert look("redundant-loads", twice) is not None
@@ -483,6 +486,12 @@ def test_the_tail_of_the_grid(blocks: int, use: float, evidence: str, weight: fl
     if found is not None:
         assert (found.evidence, found.weight) == (evidence, pytest.approx(weight))
         assert ("cut the work" in found.remedy) == (blocks < 40)
+
+
+def test_the_busiest_part_says_how_much_the_tail_may_cost() -> None:
+    made = setting(ADD, grid=50, resident=4)
+    assert look("tail-effect", made, use={"dram": 1.0, "lsu": 0.1}) is None
+    assert look("tail-effect", made, use={"dram": 0.5, "lsu": 0.1}) is not None
 
 
 def test_partitions_with_more_to_do_than_others() -> None:
