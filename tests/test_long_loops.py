@@ -14,7 +14,7 @@ from drywarp.emulator import Limits
 from drywarp.fit import geometry_of, occupancy_of
 from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import Profile
-from drywarp.long_loops import _agrees, extrapolated
+from drywarp.long_loops import begins_alike, extrapolated
 from drywarp.memory.behaviour import analyse_memory
 from drywarp.ready import BoundKernel
 
@@ -104,8 +104,8 @@ def test_what_does_not_begin_alike_is_not_taken() -> None:
     bound = run(EXAMPLES / "tiled_matmul.cu")
     profile = bound.profile
     one = replace(profile, blocks=profile.blocks[:1])
-    assert _agrees(profile, one)
+    assert begins_alike(profile, one)
     moved = replace(profile.accesses, base=profile.accesses.base + 4)
-    assert not _agrees(profile, replace(one, accesses=moved))
+    assert not begins_alike(profile, replace(one, accesses=moved))
     other = tuple(replace(path, blocks=path.blocks[::-1]) for path in profile.paths)
-    assert not _agrees(profile, replace(one, paths=other))
+    assert not begins_alike(profile, replace(one, paths=other))

@@ -245,7 +245,8 @@ def _bind(
         options.on_stage("following a sample of blocks")
         profile, assumed, emulate_blocks = static_answer(kernel, stated, options, WAVE_WARP_STEPS)
     else:
-        options.on_stage("emulating a sample of blocks")
+        if known is None:
+            options.on_stage("emulating a sample of blocks")
         place = place if place.key else _place_of(kernel, launch, options)
         profile = known or place.profile() or _emulated(place, options)
         emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)

@@ -70,7 +70,7 @@ def _followed(kernel: Kernel, launch: Launch, few: list[int], seen: Profile) -> 
             return None
         if found.logged is None:
             break
-    if not _agrees(found, seen):
+    if not begins_alike(found, seen):
         return None
     total = float(found.executions().sum())
     turns = len(seen.paths[0].blocks)
@@ -87,7 +87,7 @@ def _followed(kernel: Kernel, launch: Launch, few: list[int], seen: Profile) -> 
     return replace(found, launch=launch, notes=tuple(notes), sampling=sampling)
 
 
-def _agrees(found: Profile, seen: Profile) -> bool:
+def begins_alike(found: Profile, seen: Profile) -> bool:
     """Whether what was followed begins as the block that was run did, warp by warp."""
     places = {sample.linear: number for number, sample in enumerate(found.blocks)}
     (block,) = seen.blocks

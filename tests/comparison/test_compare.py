@@ -167,7 +167,6 @@ def test_thousands_of_lines_find_their_partners() -> None:
     assert all(old is not None and new is not None and old.line == new.line for old, new in pairs)
 
 
-
 def test_matching_does_not_compare_each_pair_of_lines() -> None:
     """Fewer calls than half the pairs: comparing the texts of each pair would take a hundred times as many."""
     assert calls_of(lambda: match_lines(many(1, 4000), many(2, 4000), "k.cu", "k.cu")) < 4000**2 / 2

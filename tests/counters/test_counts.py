@@ -13,6 +13,7 @@ from drywarp.cli.main import run
 from drywarp.counters import METRICS, describe
 from drywarp.counters.op_classes import GROUPS, SETTLED, TAKEN
 from drywarp.counts_api import count
+from drywarp.hardware import load_gpu
 from drywarp.kernel.classes import class_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -151,7 +152,7 @@ def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
 def test_what_lies_in_the_l2_at_the_end_is_not_yet_in_dram() -> None:
     args = {"n": 1 << 20, "a": 2.0, "x": "f32[1048576]", "y": "f32[1048576]"}
     found = count(EXAMPLES / "saxpy.cu", gpu="rtx2080ti", grid=4096, block=256, args=args, simulated=False).counts
-    written, l2 = 4096 * 256 // 8, 5767168 // 32
+    written, l2 = 4096 * 256 // 8, load_gpu("rtx2080ti").memory.l2.bytes // 32
     # Both arrays overflow it; y is written where it was read, so that half of what stays is dirty.
     assert found["lts__t_sectors_op_write.sum"] == written
     assert written - l2 / 2 <= found["dram__sectors_write.sum"] < written
@@ -168,9 +169,11 @@ def test_long_code_is_fetched_from_the_l2() -> None:
     args = {"x": "f32[32]", "y": "f32[8]"}
     found = count(source, gpu="rtx2080ti", grid=68, block=32, args=args, simulated=False).counts
     code = found["smsp__inst_executed.sum"] / 68 * 16
-    assert code > 2 * 47104
+    cache = load_gpu("rtx2080ti").memory.instructions
+    assert cache is not None
+    assert code > 2 * cache.bytes
     data = found["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
-    fetched = 68 * 0.3 * (code - 47104) / 32
+    fetched = 68 * cache.l2_share * (code - cache.bytes) / 32
     assert fetched < found["lts__t_sectors_op_read.sum"] < fetched + data
 
 

@@ -7,7 +7,7 @@ from tests.pipeline.pipeline_cases import lasting_workload, meeting_workload, ra
 
 from drywarp.bound import BoundWorkload
 from drywarp.errors import UsageError
-from drywarp.models.volkov import _whole, _within, latency_bound
+from drywarp.models.volkov import latency_bound, lone_ticks_whole, lone_ticks_within
 from drywarp.pipeline.extrapolate import LAUNCH_BUDGET
 
 
@@ -23,7 +23,7 @@ def test_paths_alone(make: object) -> None:
     for seed in range(60):
         workload: BoundWorkload = make(seed)  # type: ignore[operator]
         for paths in all_sets(workload):
-            assert _whole(workload, paths) == _within(workload, paths, LAUNCH_BUDGET)
+            assert lone_ticks_whole(workload, paths) == lone_ticks_within(workload, paths, LAUNCH_BUDGET)
             several += len(paths) > 1
             loops += any(not isinstance(item, int) for path in paths for item in workload.paths[path].program)
     assert several > 10
@@ -37,10 +37,10 @@ def test_warps_that_meet() -> None:
         for kind in workload.block_types:
             paths = tuple(sorted(set(kind.paths)))
             try:
-                expected = _within(workload, paths, LAUNCH_BUDGET)
+                expected = lone_ticks_within(workload, paths, LAUNCH_BUDGET)
             except UsageError:  # a signal is missing where one warp stands for several
                 continue
-            assert _whole(workload, paths) == expected
+            assert lone_ticks_whole(workload, paths) == expected
             met += 1
     assert met > 5
 
@@ -48,5 +48,5 @@ def test_warps_that_meet() -> None:
 def test_it_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = random_workload(3)
     first = latency_bound(workload)
-    monkeypatch.setattr("drywarp.models.volkov._whole", None)
+    monkeypatch.setattr("drywarp.models.volkov.lone_ticks_whole", None)
     assert latency_bound(workload) == first == latency_bound(workload, LAUNCH_BUDGET // 2)

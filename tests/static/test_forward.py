@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drywarp.arguments import bind_arguments
 from drywarp.static import Steering, assume_launch, static_profile
-from drywarp.static.forward import FAR, Compared, _periods
+from drywarp.static.forward import FAR, Compared, periods_alike
 from tests.static.kernels import EXAMPLES, assert_same_profile, compiled, example, turn_by_turn
 
 NESTED = """
@@ -92,7 +92,7 @@ def test_a_compare_comes_out_the_same_for_so_many_periods_and_no_more(gap: int, 
     compare = {"LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal,
                "NE": np.not_equal}[how]  # fmt: skip
     compared = Compared(0, how, np.zeros(1, np.int64), np.ones((1, 1), bool), np.array([[gap]]))
-    periods = _periods(compared, np.array([[step]]), np.ones((1, 1), bool))
+    periods = periods_alike(compared, np.array([[step]]), np.ones((1, 1), bool))
     outcomes = [bool(compare(gap + k * step, 0)) == bool(compare(gap, 0)) for k in range(1, 200)]
     expected = outcomes.index(False) if False in outcomes else None
     if expected is None:

@@ -63,12 +63,12 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
     """
     if workload.in_order and sum(workload.paths[path].length for path in paths) <= budget:
         # So few are simulated whatever the budget: no need to ask twice.
-        return workload.once(("alone", paths), lambda: _whole(workload, paths))
-    return _within(workload, paths, budget)
+        return workload.once(("alone", paths), lambda: lone_ticks_whole(workload, paths))
+    return lone_ticks_within(workload, paths, budget)
 
 
-def _within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
-    """The same, within a budget."""
+def lone_ticks_within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
+    """The ticks of a block's warps that have everything to themselves, simulated within a budget."""
     bare: dict[int, BoundNode] = {}
 
     def without_queues(node: BoundNode) -> BoundNode:
@@ -83,7 +83,7 @@ def _within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int
     return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
 
-def _whole(workload: BoundWorkload, paths: tuple[int, ...]) -> int:
+def lone_ticks_whole(workload: BoundWorkload, paths: tuple[int, ...]) -> int:
     """The same where all of it is simulated, from tables that the workload has already."""
     alone = _machines(workload, paths)
     program = Program(workload).alone(alone, paths)

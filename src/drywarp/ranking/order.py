@@ -63,13 +63,14 @@ def rank(
         source_file=answer.source_file,
         by=by,
         l2_state=answer.l2_state,
-        gpus=tuple(sorted(ranked, key=lambda gpu: _key(gpu, by))),
+        gpus=tuple(sorted(ranked, key=lambda gpu: by_figure(gpu, by))),
         failed={name: str(error) for name, error in failed.items()},
         versions={**answer.versions, "drywarp": __version__},
     )
 
 
-def _key(gpu: RankedGpu, by: Order) -> tuple[float, float, str]:
+def by_figure(gpu: RankedGpu, by: Order) -> tuple[float, float, str]:
+    """The key of an order: its figure, those without it last; then time and name."""
     figure = gpu.by(by)
     return (math.inf if figure is None else figure, gpu.time_s, gpu.gpu)
 

@@ -200,7 +200,7 @@ class Forward:
         for one, two in zip(first, second, strict=True):
             if one.instruction != two.instruction or not np.array_equal(one.rows, two.rows):
                 return 0
-            least = min(least, _periods(two, two.gap - one.gap, one.lanes & two.lanes))
+            least = min(least, periods_alike(two, two.gap - one.gap, one.lanes & two.lanes))
         return least
 
     def _until_stated(self, index: int, turns: int, period: int) -> int:
@@ -269,7 +269,7 @@ def _shifted(items: Sequence[Item], shifts: list[npt.NDArray[np.int64]]) -> list
     return found
 
 
-def _periods(compared: Compared, step: npt.NDArray[np.int64], lanes: Lanes) -> int:
+def periods_alike(compared: Compared, step: npt.NDArray[np.int64], lanes: Lanes) -> int:
     """Further periods in which a compare whose gap moves by `step` comes out as it did."""
     gap, step = compared.gap[lanes], step[lanes]
     moving = step != 0

@@ -54,7 +54,7 @@ def ideal_level(level: str) -> WhatIf:
         if setting.gpu.machine_code is not None:
             return None  # a table of a paper has no levels
         changed = replace(setting, gpu=_nearer(setting.gpu, level, setting.binding.clock_mhz))
-        return None if changed.bound == setting.bound else changed
+        return None if changed.bound.paths == setting.bound.paths else changed
 
     return WhatIf(f"Λ of {level} = that of the level before" if level in ("l2", "dram") else f"Λ of {level} = 0",
                   "ideal", apply)  # fmt: skip
