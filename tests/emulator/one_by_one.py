@@ -77,7 +77,8 @@ FORMS: dict[str, tuple[str, ...]] = {
     "x": ("R", "~R", "-R", "UR", "~UR", "RZ", "~RZ", "C1", "~C0", *_INTEGERS),
     "l": ("R", "UR", "RZ", "C0", "C2"),
     "q": ("R", "-R", "UR", "RZ", "C0", "C2"),
-    "s": ("R",),
+    "y": ("R", "R.B1", "R.B2", "R.B3"),
+    "t": ("R", "R.H1"),
     "f": ("R", "-R", "|R|", "-|R|", "UR", "-UR", "RZ", "-RZ", "C4", "-C5", "|C4|", "-|C4|", *_FLOATS),
     "g": ("R", "-R", "|R|", "-|R|", "UR", "RZ", "-RZ", "C4", "-C5", "|C4|", "1.5", "-0", "-QNAN", "4.29e-19"),
     "d": ("R", "-R", "|R|", "-|R|", "UR", "RZ", "-RZ", "C2", "-C4", "|C4|", "1.5", "-0", "+INF", "-QNAN", "-3"),
@@ -251,6 +252,8 @@ class Values:
         if re.match(r"-?0x", text):
             return [int(text, 16) & mask] * THREADS
         bits = self._raw(text, wide)
+        if match := re.search(r"\.([BH])(\d)", text):
+            return [x >> int(match[2]) * (8 if match[1] == "B" else 16) for x in bits]
         if text[0] == "-":
             # An addend's carry counts the one that two's complement adds; where a carry comes in, there is none.
             return [(x ^ mask) + 1 if kind == "+" else x ^ mask if kind == "x" else -x & mask for x in bits]
@@ -304,7 +307,7 @@ def expected(case: Case, values: Values) -> list[list[int]]:
         if not guard[thread]:
             continue
         answer = case.answer(*given)
-        for name, value in zip(case.results, answer if isinstance(answer, tuple) else (answer,), strict=True):
+        for name, value in zip(case.results, answer if len(case.results) > 1 else (answer,), strict=True):
             kind, number = name[0], int(name[1:])
             if kind == "P":
                 predicates[thread] = predicates[thread] & ~(1 << number) | bool(value) << number
