@@ -85,6 +85,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "h": ("R", "-R", "|R|", "-|R|", "R.H0_H0", "-R.H1_H1", "|R|.H1_H1", "UR", "RZ", "-RZ", "C6", "-C6"),
     "b": ("R", "-R", "|R|", "R.H0_H0", "-R.H1_H1", "UR", "RZ", "C6"),
     "e": ("R.H0_H0", "R.H1_H1", "-R.H0_H0", "|R|.H1_H1"),
+    "2": ("R.F32x2.HI_LO", "R.F32x2.LO_HI", "-R.F32x2.HI_LO", "R.F32", "RZ", "1.5"),
     "p": ("P", "!P", "PT", "!PT"),
 }
 """Forms of operands by kind; R, UR and P get the number of their place, C a word of CONSTANTS."""
@@ -243,7 +244,7 @@ class Values:
         return (bits[::32].repeat(32) if match[1] else bits).tolist()
 
     def _number(self, kind: str, text: str, uniform: bool) -> list[Any]:
-        if kind in "fdheb":
+        if kind in "fdheb2":
             return self._float(kind, text)
         if kind == "g":
             return self._bits_with_sign(text)
@@ -272,13 +273,17 @@ class Values:
         bare = text.lstrip("-").replace("|", "")
         if not re.match(r"[cUR]", bare):
             number = float(text.replace("QNAN", "nan"))
-            return [exact.converted(number, exact.SINGLE if kind == "f" else exact.DOUBLE)] * THREADS
+            number = exact.converted(number, exact.DOUBLE if kind == "d" else exact.SINGLE)
+            return [(number, number) if kind == "2" else number] * THREADS
         bits = self._raw(bare, kind == "d")
 
         def signs(x: float) -> float:
             x = abs(x) if "|" in text else x
             return -x if text[0] == "-" else x
 
+        if kind == "2":
+            numbers = [[signs(exact.single(word)) for word in self._raw(name, False)] for name in _pair(bare)]
+            return list(zip(*numbers, strict=True))
         if kind in "fd":
             read = exact.single if kind == "f" else exact.double
             return [signs(read(x)) for x in bits]
@@ -289,6 +294,15 @@ class Values:
         elif "H1" in text:
             pairs = [(high, high) for _, high in pairs]
         return [low for low, _ in pairs] if kind == "e" else pairs
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """The registers of the lower and of the upper number of a pair."""
+    match = re.match(r"(U?R)(\d+)\.F32x2", text)
+    if not match:
+        return text, text
+    names = tuple(f"{match[1]}{int(match[2]) + k}" for k in range(2))
+    return (names[1], names[0]) if "LO_HI" in text else (names[0], names[1])
 
 
 _FORMATS = {"F": exact.SINGLE, "D": exact.DOUBLE, "N": exact.HALF, "M": exact.BRAIN}

@@ -16,7 +16,7 @@ import pytest
 
 from . import exact
 from .exact import BRAIN, DOUBLE, HALF, SINGLE, Format, flushed, saturated, signed
-from .one_by_one import THREADS, Case, Row, Table, Words, assert_none, outcome
+from .one_by_one import THREADS, Case, Row, Table, Words, assert_none, outcome, settled
 from .test_integer_values import BOUNDARIES, COMBINED
 from .test_integer_values import words as any_words
 
@@ -62,6 +62,7 @@ def singles() -> Words:
     c[::4] = (-product).view(np.uint32)
     values = np.zeros((8, THREADS), np.uint64)
     values[0], values[2], values[4] = a, b, c
+    values[1::2] = rng.choice(np.array(SINGLES, np.uint64), (4, THREADS))
     values[0, 576:], values[2, 576:] = x[:64].view(np.uint32), y[:64].view(np.uint32)
     values[4, 576:] = (-product[:64]).view(np.uint32)
     return values.astype(np.uint32)
@@ -125,6 +126,58 @@ def arithmetic() -> Iterator[Row]:
     yield Row("FSEL", "R20, {g}, {g}, {p}", "R20", lambda a, b, p: a if p else b, uniform=True)
 
 
+def of_pairs() -> Iterator[Row]:
+    """Two numbers at a time, and sums of half and single precision."""
+    for name in ("", ".FTZ", ".RM", ".RZ"):
+        mode, brief = mode_of(name), name != ""
+        sum_of = finished(name, lambda a, b, m=mode: exact.added(a, b, SINGLE, m))
+        product = finished(name, lambda a, b, m=mode: exact.multiplied(a, b, SINGLE, m))
+        fused = finished(name, lambda a, b, c, m=mode: exact.fused(a, b, c, SINGLE, m))
+        yield Row(f"FADD2{name}", "R20, {2}, {2}", "F20 F21", each(sum_of), brief=brief)
+        yield Row(f"FMUL2{name}", "R20, {2}, {2}", "F20 F21", each(product), brief=brief)
+        yield Row(f"FFMA2{name}", "R20, {2}, {2}, {2}", "F20 F21", each(fused), brief=brief)
+        yield Row(f"FHADD{name}", "R20, {e}, {f}", "F20", sum_of, brief=brief)
+        yield Row(f"FHFMA{name}", "R20, {e}, {e}, {f}", "F20", fused, brief=brief)
+
+
+APPROXIMATIONS: dict[str, tuple[Callable[[float], float], float, float]] = {
+    "RCP": (lambda x: 1 / x, 2**-23, 0),
+    "RSQ": (lambda x: 1 / math.sqrt(x), 2**-22.9, 0),
+    "SQRT": (math.sqrt, 2**-23, 0),
+    "LG2": (math.log2, 2**-22, 2**-22),
+    "EX2": (lambda x: 2.0 ** max(-200.0, min(x, 200.0)), 2**-22, 0),
+    "SIN": (lambda x: math.sin(2 * math.pi * math.fmod(x, 1)), 0, 2**-20.5),
+    "COS": (lambda x: math.cos(2 * math.pi * math.fmod(x, 1)), 0, 2**-20.5),
+    "TANH": (math.tanh, 2**-11, 0),
+}
+"""What an approximation approaches, and by which part of it or by how much at most it may be off (PTX manual).
+
+Sines and cosines are of revolutions.
+"""
+AT_THE_ENDS: dict[str, tuple[float, float, float, float]] = {
+    "RCP": (math.inf, -math.inf, 0.0, -0.0),
+    "RSQ": (math.inf, -math.inf, 0.0, math.nan),
+    "SQRT": (0.0, -0.0, math.inf, math.nan),
+    "LG2": (-math.inf, -math.inf, math.inf, math.nan),
+    "EX2": (1.0, 1.0, math.inf, 0.0),
+    "SIN": (0.0, -0.0, math.nan, math.nan),
+    "COS": (1.0, 1.0, math.nan, math.nan),
+    "TANH": (0.0, -0.0, 1.0, -1.0),
+}
+"""Of 0, -0 and of the infinities, the positive one first."""
+
+
+def approximately(name: str, x: float) -> tuple[float, float]:
+    """What a function gives, and how far off it may be."""
+    x, (function, relative, absolute) = flushed(x), APPROXIMATIONS[name]
+    if x == 0 or abs(x) == math.inf:
+        return AT_THE_ENDS[name][(2 if x else 0) + exact.sign_of(x)], 0.0
+    if x != x or (x < 0 and name in ("RSQ", "SQRT", "LG2")):
+        return math.nan, 0.0
+    y = function(x)
+    return flushed(exact.converted(y, SINGLE)), max(abs(y) * relative, absolute, 2.0**-126 if abs(y) < 2.0**-125 else 0)
+
+
 COMPARES = "LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU".split()
 
 
@@ -173,7 +226,13 @@ def rounds(source: Format, suffix: str, forms: str, result: str) -> Iterator[Row
         name = f"FRND{suffix}" + (f".{mode}" if mode else "")
         yield Row(name, f"R20, {{{forms}}}", result, lambda x, m=mode: exact.whole(x, m), brief=mode != "")
         if source == SINGLE:
-            yield Row(name.replace("FRND", "FRND.FTZ"), f"R20, {{{forms}}}", result, lambda x, m=mode: exact.whole(flushed(x), m), brief=True)
+            yield Row(
+                name.replace("FRND", "FRND.FTZ"),
+                f"R20, {{{forms}}}",
+                result,
+                lambda x, m=mode: exact.whole(flushed(x), m),
+                brief=True,
+            )
 
 
 def from_single() -> Iterator[Row]:
@@ -185,6 +244,10 @@ def from_single() -> Iterator[Row]:
     yield Row("F2F.F64.F32", "R20, {f}", "D20", float)
     for name, form, result in (("F16", HALF, "N20"), ("BF16", BRAIN, "M20")):
         yield Row(f"F2F.{name}.F32", "R20, {f}", result, lambda x, f=form: exact.converted(x, f), brief=name == "BF16")
+        for mode in ("RZ", "RM", "RP") if form == HALF else ():
+            yield Row(
+                f"F2F.F16.F32.{mode}", "R20, {f}", "N20", lambda x, m=mode: exact.converted(x, HALF, m), brief=True
+            )
         result = "H20" if form == HALF else "B20"
         for mode in ("RN", "RZ"):
             suffix = "" if mode == "RN" else ".RZ"
@@ -198,8 +261,16 @@ def from_double() -> Iterator[Row]:
     for mode in ("", ".RM", ".RP", ".RZ"):
         how, brief = mode_of(mode), mode != ""
         yield Row(f"DADD{mode}", "R20, {d}, {d}", "D20", lambda a, b, m=how: exact.added(a, b, DOUBLE, m), brief=brief)
-        yield Row(f"DMUL{mode}", "R20, {d}, {d}", "D20", lambda a, b, m=how: exact.multiplied(a, b, DOUBLE, m), brief=brief)
-        yield Row(f"DFMA{mode}", "R20, {d}, {d}, {d}", "D20", lambda a, b, c, m=how: exact.fused(a, b, c, DOUBLE, m), brief=brief)
+        yield Row(
+            f"DMUL{mode}", "R20, {d}, {d}", "D20", lambda a, b, m=how: exact.multiplied(a, b, DOUBLE, m), brief=brief
+        )
+        yield Row(
+            f"DFMA{mode}",
+            "R20, {d}, {d}, {d}",
+            "D20",
+            lambda a, b, c, m=how: exact.fused(a, b, c, DOUBLE, m),
+            brief=brief,
+        )
         yield Row(f"F2F.F32.F64{mode}", "R20, {d}", "F20", lambda x, m=how: exact.converted(x, SINGLE, m), brief=brief)
     yield Row("F2F.F32.F64.FTZ", "R20, {d}", "F20", lambda x: flushed(exact.converted(x, SINGLE)), brief=True)
     yield Row("F2F.F16.F64", "R20, {d}", "N20", lambda x: exact.converted(x, HALF), brief=True)
@@ -222,7 +293,9 @@ def from_integer() -> Iterator[Row]:
             answer = lambda x, f=read, m=mode_of(mode): exact.of_integer(f(x), SINGLE, m)  # noqa: E731
             yield Row(f"I2FP.F32.{name[1:] or 'S32'}{mode}", "R20, {n}", "F20", answer)
         yield Row(f"I2F.F64{name}", "R20, {n}", "D20", lambda x, f=read: float(f(x)))
-        yield Row(f"I2F.F16{name}", "R20, {n}", "N20", lambda x, f=read: exact.of_integer(f(x), HALF), brief=True)
+        for mode in ("", ".RZ", ".RM", ".RP"):
+            answer = lambda x, f=read, m=mode_of(mode): exact.of_integer(f(x), HALF, m)  # noqa: E731
+            yield Row(f"I2F.F16{name}{mode}", "R20, {n}", "N20", answer, brief=True)
     for name, bits, is_signed, forms in (
         ("S8", 8, True, "y"), ("U8", 8, False, "y"), ("S16", 16, True, "t"), ("U16", 16, False, "t"),
     ):  # fmt: skip
@@ -277,8 +350,8 @@ def packed(form: Format) -> Iterator[Row]:
         yield Row("F2F.F32.F16", "R20, {e}", "F20", float)
 
 
-ARITHMETIC = Table(tuple(arithmetic()), singles())
-CONVERSIONS = Table(tuple(from_single()) + tuple(compares("F", "f")), singles())
+ARITHMETIC = Table((*arithmetic(), *of_pairs()), singles())
+CONVERSIONS = Table((*from_single(), *compares("F", "f")), singles())
 OF_DOUBLES = Table(tuple(from_double()), doubles())
 OF_INTEGERS = Table(tuple(from_integer()), any_words(9))
 OF_HALVES = Table(tuple(packed(HALF)), halves(HALVES))
@@ -313,3 +386,55 @@ def test_half_precision(opcode: str) -> None:
 @pytest.mark.parametrize("opcode", OF_BRAINS.opcodes())
 def test_bfloat16(opcode: str) -> None:
     assert_none(OF_BRAINS.failures(opcode))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_approximations(compiled: bool) -> None:
+    values = singles()
+    names = [f"{name}{ftz}" for name in APPROXIMATIONS for ftz in ("", ".FTZ")]
+    cases = [Case(f"MUFU.{name} R20, {sign}R8", ("F20",), (), float) for name in names for sign in ("", "-")]
+    for case, left in zip(cases, outcome(cases, values, compiled), strict=True):
+        found = settled(case, left)[0].view(np.float32).tolist()
+        for word, y in zip(values[0].tolist(), found, strict=True):
+            x = exact.single(word)
+            want, off = approximately(case.text.split(" ")[0].split(".")[1], -x if "-" in case.text else x)
+            near = y != y if want != want else y == want if abs(want) == math.inf else abs(y - want) <= off
+            assert near and (want != 0 or exact.sign_of(y) == exact.sign_of(want) or off), (
+                f"{case.text}({x!r}) gave {y!r}"
+            )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_upper_halves_of_reciprocals_and_roots(compiled: bool) -> None:
+    """As good as the upper word can say it: the 20 bits of a mantissa that stand there."""
+    values = doubles()
+    values[1, 600:] = np.random.default_rng(10).integers(0x3F000000, 0x41000000, THREADS - 600)
+    functions: dict[str, Callable[[float], float]] = {"RCP64H": lambda x: 1 / x, "RSQ64H": lambda x: 1 / math.sqrt(x)}
+    cases = [Case(f"MUFU.{name} R20, {sign}R9", ("R20",), (), int) for name in functions for sign in ("", "-")]
+    for case, left in zip(cases, outcome(cases, values, compiled), strict=True):
+        name = case.text.split(" ")[0].split(".")[1]
+        for word, y in zip(values[1].tolist(), left[0].tolist(), strict=True):
+            x = exact.double(word << 32) * (-1 if "-" in case.text else 1)
+            if x == 0 or abs(x) == math.inf:
+                want = math.copysign(math.inf if x == 0 else 0.0, x)
+                assert exact.double(y << 32) == want or (x < 0 and name == "RSQ64H"), f"{case.text}({x!r})"
+            elif x != x or (x < 0 and name == "RSQ64H"):
+                assert math.isnan(exact.double(y << 32)), f"{case.text}({x!r})"
+            elif 2.0**-1000 < abs(x) < 2.0**1000:
+                assert abs(exact.double(y << 32) / functions[name](x) - 1) <= 2.0**-20, f"{case.text}({x!r})"
+
+
+def test_a_division_takes_the_long_way_unless_both_are_normal_numbers() -> None:
+    """Of numbers whose quotient is far from the ends of the range."""
+    pairs = [0x3F800000, 0xC0400000, 0x49800000, 0x35800001, 0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0x7FC00000]
+    values = singles()
+    # A quotient of zero needs no long way, but may take it.
+    chosen = [(a, b) for a, b in itertools.product(pairs, repeat=2) if exact.single(a) != 0]
+    values[0], values[2] = np.array(chosen).repeat(THREADS // len(chosen) + 1, axis=0)[:THREADS].T
+    normal = [x for x in pairs if 2.0**-126 <= abs(exact.single(x)) < math.inf]
+    answer = lambda a, b: a not in normal or b not in normal  # noqa: E731
+    assert_none(
+        Table((Row("FCHK", "P0, R8, R10", "P0", lambda t: answer(*map(int, values[[0, 2], t]))),), values).failures(
+            "FCHK"
+        )
+    )
