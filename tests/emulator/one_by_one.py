@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -216,6 +216,13 @@ class Values:
 
     words: Words
     cache: dict[tuple[str, str, bool], list[Any]] = field(default_factory=dict)
+    answers: dict[int, list[list[int]]] = field(default_factory=dict)
+
+    def expected(self, case: Case) -> list[list[int]]:
+        """Words R20, R21, R22 and predicates after a case, by thread."""
+        if id(case) not in self.answers:
+            self.answers[id(case)] = _expected(case, self)
+        return self.answers[id(case)]
 
     def of(self, kind: str, text: str, uniform: bool) -> list[Any]:
         """What an operand is in every thread: an integer, a number, a pair of numbers, or a truth."""
@@ -308,8 +315,8 @@ def _pair(text: str) -> tuple[str, str]:
 _FORMATS = {"F": exact.SINGLE, "D": exact.DOUBLE, "N": exact.HALF, "M": exact.BRAIN}
 
 
-def expected(case: Case, values: Values) -> list[list[int]]:
-    """Words R20, R21, R22 and predicates of a case, by thread; what it does not write is as before."""
+def _expected(case: Case, values: Values) -> list[list[int]]:
+    """What a case does not write is as before."""
     flags = BEFORE[::32].repeat(32) if case.uniform else BEFORE
     left = [[MARK] * THREADS for _ in range(3)] + [BEFORE.tolist()]
     if case.uniform:
@@ -356,57 +363,54 @@ def settled(case: Case, found: Words) -> Words:
     return found
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of rows on values: run once compiled and once by the handlers, whenever it is first asked for."""
+def failures(table: Sequence[Case], values: Words, compiled: bool) -> list[str]:
+    """Cases that do not give what they should, each with the first thread that shows it."""
+    given = Values(values)
+    pairs = zip(table, outcome(table, values, compiled), strict=True)
+    return [text for case, left in pairs for text in _failure(case, left, given, compiled)]
 
-    rows: tuple[Row, ...]
-    values: Words
+
+def _failure(case: Case, left: Words, given: Values, compiled: bool) -> Iterator[str]:
+    want = np.array(given.expected(case), np.uint32)
+    found = settled(case, left)
+    wrong = np.flatnonzero((found != want).any(axis=0))
+    if wrong.size:
+        thread = int(wrong[0])
+        inputs = ", ".join(f"R{8 + k} {int(x):#x}" for k, x in enumerate(given.words[:, thread]))
+        yield (
+            f"{case.guard}{case.text} ({'compiled' if compiled else 'by NumPy'}, {wrong.size} threads, the first"
+            f" {thread}) on {inputs}, P {int(BEFORE[thread]):07b}: {[hex(x) for x in found[:, thread]]},"
+            f" not {[hex(x) for x in want[:, thread]]}"
+        )
+
+
+class Table:
+    """Rows on values: all of them run together, compiled and by the handlers, when the first is asked for."""
+
+    def __init__(self, rows: Sequence[Row], values: Words) -> None:
+        self._cases = list(cases(rows))
+        self._values = Values(values)
+
+    @cached_property
+    def _outcomes(self) -> dict[bool, Words]:
+        return {compiled: outcome(self._cases, self._values.words, compiled) for compiled in (True, False)}
 
     def opcodes(self) -> list[str]:
-        return sorted({case.text.split()[0].split(".")[0] for case in _listed(self)})
+        return sorted({_opcode(case) for case in self._cases})
 
     def failures(self, opcode: str) -> list[str]:
         """Cases of an opcode that do not give what they should, with the first thread that shows it."""
         return [
-            failure
-            for number, case in enumerate(_listed(self))
-            if case.text.split()[0].split(".")[0] == opcode
-            for failure in _failures(self, number, case)
+            text
+            for number, case in enumerate(self._cases)
+            if _opcode(case) == opcode
+            for compiled, left in self._outcomes.items()
+            for text in _failure(case, left[number], self._values, compiled)
         ]
 
-    def __hash__(self) -> int:
-        return id(self)
 
-
-@cache
-def _listed(table: Table) -> list[Case]:
-    return list(cases(table.rows))
-
-
-@cache
-def _outcome(table: Table, compiled: bool) -> Words:
-    return outcome(_listed(table), table.values, compiled)
-
-
-@cache
-def _values(table: Table) -> Values:
-    return Values(table.values)
-
-
-def _failures(table: Table, number: int, case: Case) -> Iterator[str]:
-    want = np.array(expected(case, _values(table)), np.uint32)
-    for compiled in (True, False):
-        found = settled(case, _outcome(table, compiled)[number])
-        wrong = np.flatnonzero((found != want).any(axis=0))
-        if wrong.size:
-            thread = int(wrong[0])
-            inputs = ", ".join(f"R{8 + k} {int(x):#x}" for k, x in enumerate(table.values[:, thread]))
-            yield (
-                f"{case.guard}{case.text} ({'compiled' if compiled else 'by NumPy'}, {wrong.size} threads) on {inputs},"
-                f" P {int(BEFORE[thread]):07b}: {[hex(x) for x in found[:, thread]]},"
-                f" not {[hex(x) for x in want[:, thread]]}"
-            )
+def _opcode(case: Case) -> str:
+    return case.text.split()[0].split(".")[0]
 
 
 def assert_none(failures: Sequence[str]) -> None:

@@ -504,20 +504,8 @@ def compares() -> Iterator[Row]:
             )
 
 
-def moves() -> Iterator[Row]:
-    lanes = {
-        "TID.X": lambda t: t, "TID.Y": lambda t: 0, "LANEID": lambda t: t % 32, "CTAID.X": lambda t: 0,
-        "LTMASK": lambda t: (1 << t % 32) - 1, "LEMASK": lambda t: (2 << t % 32) - 1, "EQMASK": lambda t: 1 << t % 32,
-        "GTMASK": lambda t: M32 - ((2 << t % 32) - 1), "GEMASK": lambda t: M32 - ((1 << t % 32) - 1),
-    }  # fmt: skip
-    for name, answer in lanes.items():
-        yield Row("S2R", f"R20, SR_{name}", "R20", answer)
-    yield Row("CS2R", "R20, SRZ", "L20", lambda t: 0)
-    yield Row("CS2R.32", "R20, SRZ", "R20", lambda t: 0)
-
-
 ARITHMETIC = Table((*arithmetic(), *scaled(), *minima()), words())
-BITS = Table((*bitwise(), *compares(), *moves()), words(2))
+BITS = Table((*bitwise(), *compares()), words(2))
 
 
 @pytest.mark.parametrize("opcode", ARITHMETIC.opcodes())

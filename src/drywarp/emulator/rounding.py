@@ -156,7 +156,8 @@ def _fused_scaled(a: Value, b: Value, c: Value, plain: Value, rounding: str) -> 
 
 
 def _scaled_down(high: Value, rest: Value, scale: Value, rounding: str) -> Value:
-    """(high + rest) * 2^scale, a denormal number, rounded once; `rest` is less than half a unit of `high`."""
+    """(high + rest) * 2^scale, a denormal number, rounded once."""
+    high, rest = two_sum(high, rest)
     nearest = np.ldexp(high, scale)
     with np.errstate(over="ignore"):
         left, half = high - np.ldexp(nearest, -scale), np.ldexp(1.0, -1075 - scale)
