@@ -86,7 +86,7 @@ def bits_of(value: float, form: Format) -> int:
 
 
 def rounded(number: int, exponent: int, form: Format, mode: str = "RN") -> float:
-    """number * 2**exponent, not zero, rounded to a format: to the nearest even (RN), down, up or to zero (RM, RP, RZ)."""
+    """number * 2**exponent, not zero, rounded: to the nearest, even one (RN), down (RM), up (RP) or to zero (RZ)."""
     negative, size = number < 0, abs(number)
     drop = max(size.bit_length() - form.digits, form.least - exponent)
     away = {"RN": False, "RZ": False, "RM": negative, "RP": not negative}[mode]

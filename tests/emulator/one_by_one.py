@@ -66,7 +66,7 @@ class Row:
     uniform: bool = False
 
 
-_INTEGERS = ("0x1", "0x1f", "0x20", "-0x1", "0x7fffffff", "0x80000000")
+_INTEGERS = ("0x1f", "-0x1", "0x80000000")
 _FLOATS = ("1.5", "-0", "+INF", "-QNAN", "1.4012984643248170709e-45", "-3")
 FORMS: dict[str, tuple[str, ...]] = {
     # Integers: without modifiers, negated, inverted, as addends with carries out and in, and 64 bits wide.
@@ -180,8 +180,10 @@ _START = (
     "R2P PR, R4, 0x7f",
 )
 """R2, R3: where the thread's results go; R16: 16 bytes of shared memory of its own; R18, R19: of global memory."""
-_UNIFORM_BEFORE = ("UMOV UR20, UR5", "UMOV UR21, UR5") + tuple(
-    f"ULOP3.LUT UP{k}, URZ, UR4, {1 << k:#x}, URZ, 0xc0, !UPT" for k in (0, 3)
+_UNIFORM_BEFORE = (
+    "UMOV UR20, UR5",
+    "UMOV UR21, UR5",
+    *(f"ULOP3.LUT UP{k}, URZ, UR4, {1 << k:#x}, URZ, 0xc0, !UPT" for k in (0, 3)),
 )
 _UNIFORM_AFTER = ("MOV R20, UR20", "MOV R21, UR21", "UP2UR UR22, UPR, URZ, 0x7f", "MOV R22, UR22")
 

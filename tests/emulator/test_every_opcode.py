@@ -114,7 +114,7 @@ def test_a_modifier_that_is_not_known_is_refused() -> None:
             run(f"{name}.UNHEARD {operands}")
             accepted.append(opcode)
         except UnsupportedInstructionError as error:
-            assert "modifier .UNHEARD" in str(error), opcode
+            accepted += [] if "modifier .UNHEARD" in str(error) else [f"{opcode}: {error}"]
     assert accepted == []
 
 

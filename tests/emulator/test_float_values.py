@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from . import exact
 from .exact import BRAIN, DOUBLE, HALF, SINGLE, Format, flushed, saturated, signed
 from .one_by_one import THREADS, Case, Row, Table, Words, assert_none, outcome, settled
-from .test_integer_values import BOUNDARIES, COMBINED
+from .test_integer_values import COMBINED
 from .test_integer_values import words as any_words
 
 SINGLES = [
@@ -197,8 +196,9 @@ def compares(letter: str, kind: str) -> Iterator[Row]:
             yield Row(f"{letter}SETP.{how}.{combined}", places, "P0 P3", compare(how, combined), brief=brief)
         if letter == "F":
             yield Row(f"FSETP.{how}.FTZ.AND", places, "P0 P3", compare(how, "AND", True), brief=True)
+            either = compare(how, "OR")
             for name, true in ((".BF", 0x3F800000), ("", exact.M32)):
-                answer = lambda a, b, p, f=compare(how, "OR"), t=true: t if f(a, b, p)[0] else 0  # noqa: E731
+                answer = lambda a, b, p, f=either, t=true: t if f(a, b, p)[0] else 0  # noqa: E731
                 yield Row(f"FSET{name}.{how}.OR", "R20, {f}, {f}, {p}", "R20", answer, brief=n > 0)
 
 
@@ -287,14 +287,17 @@ def from_integer() -> Iterator[Row]:
     for name, is_signed in (("", True), (".U32", False)):
         read = signed if is_signed else int
         for mode in ("", ".RP", ".RM", ".RZ"):
-            answer = lambda x, f=read, m=mode_of(mode): exact.of_integer(f(x), SINGLE, m)  # noqa: E731
+            how = mode_of(mode)
+            answer = lambda x, f=read, m=how: exact.of_integer(f(x), SINGLE, m)  # noqa: E731
             yield Row(f"I2F{name}{mode}", "R20, {n}", "F20", answer, brief=mode in (".RM", ".RZ"))
         for mode in ("", ".RZ"):
-            answer = lambda x, f=read, m=mode_of(mode): exact.of_integer(f(x), SINGLE, m)  # noqa: E731
+            how = mode_of(mode)
+            answer = lambda x, f=read, m=how: exact.of_integer(f(x), SINGLE, m)  # noqa: E731
             yield Row(f"I2FP.F32.{name[1:] or 'S32'}{mode}", "R20, {n}", "F20", answer)
         yield Row(f"I2F.F64{name}", "R20, {n}", "D20", lambda x, f=read: float(f(x)))
         for mode in ("", ".RZ", ".RM", ".RP"):
-            answer = lambda x, f=read, m=mode_of(mode): exact.of_integer(f(x), HALF, m)  # noqa: E731
+            how = mode_of(mode)
+            answer = lambda x, f=read, m=how: exact.of_integer(f(x), HALF, m)  # noqa: E731
             yield Row(f"I2F.F16{name}{mode}", "R20, {n}", "N20", answer, brief=True)
     for name, bits, is_signed, forms in (
         ("S8", 8, True, "y"), ("U8", 8, False, "y"), ("S16", 16, True, "t"), ("U16", 16, False, "t"),
@@ -306,7 +309,8 @@ def from_integer() -> Iterator[Row]:
         read = (lambda x: signed(x, 64)) if is_signed else int
         for mode in ("", ".RP", ".RM", ".RZ"):
             for form, where, result in ((SINGLE, "", "F20"), (DOUBLE, ".F64", "D20")):
-                answer = lambda x, f=read, m=mode_of(mode), o=form: exact.of_integer(f(x), o, m)  # noqa: E731
+                how = mode_of(mode)
+                answer = lambda x, f=read, m=how, o=form: exact.of_integer(f(x), o, m)  # noqa: E731
                 yield Row(f"I2F{where}.{name}{mode}", "R20, {l}", result, answer, brief=mode != "")
 
 
@@ -398,10 +402,9 @@ def test_approximations(compiled: bool) -> None:
         for word, y in zip(values[0].tolist(), found, strict=True):
             x = exact.single(word)
             want, off = approximately(case.text.split(" ")[0].split(".")[1], -x if "-" in case.text else x)
-            near = y != y if want != want else y == want if abs(want) == math.inf else abs(y - want) <= off
-            assert near and (want != 0 or exact.sign_of(y) == exact.sign_of(want) or off), (
-                f"{case.text}({x!r}) gave {y!r}"
-            )
+            near: bool = y != y if want != want else y == want if abs(want) == math.inf else abs(y - want) <= off
+            same_zero = want != 0 or off > 0 or exact.sign_of(y) == exact.sign_of(want)
+            assert near & same_zero, f"{case.text}({x!r}) gave {y!r}"
 
 
 @pytest.mark.parametrize("compiled", [True, False])

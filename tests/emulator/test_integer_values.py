@@ -103,6 +103,10 @@ def told_parts(a: int, b: int, smallest: bool) -> tuple[int, bool, bool]:
     return chosen, taken[0], taken[1]
 
 
+def add_parts(bits: int) -> Callable[[int, int], int]:
+    return lambda a, b: joined([x + y for x, y in zip(parts(a, bits, False), parts(b, bits, False), strict=True)], bits)
+
+
 def apart_bytes(is_signed: bool) -> Callable[[int, int], list[int]]:
     return lambda a, b: [abs(x - y) for x, y in zip(parts(a, 8, is_signed), parts(b, 8, is_signed), strict=True)]
 
@@ -245,7 +249,8 @@ def arithmetic() -> Iterator[Row]:
         yield Row(f"IMAD.WIDE{name}", "R20, {n}, {n}, {l}", "L20", wide(is_signed), uniform=True)
         yield Row(f"IMAD.WIDE{name}", "R20, P0, {n}, {n}, {l}", "L20 P0", wide_with_carry(is_signed), uniform=True)
         yield Row(f"IMAD.WIDE{name}.X", "R20, P3, {n}, {n}, {l}, {p}", "L20 P3", wide_with_carry(is_signed))
-        yield Row(f"IMAD.HI{name}", "R20, {n}, {n}, {l}", "R20", lambda *t, f=wide(is_signed): f(*t) >> 32)
+        full = wide(is_signed)
+        yield Row(f"IMAD.HI{name}", "R20, {n}, {n}, {l}", "R20", lambda *given, f=full: f(*given) >> 32)
     yield Row("IMAD.WIDE.U32.X", "R20, {n}, {n}, {l}, {p}", "L20", wide(False), uniform=True)
     for first, second in itertools.product("SU", repeat=2):
         kinds = (first == "S", second == "S")
@@ -317,7 +322,7 @@ def scaled() -> Iterator[Row]:
 
 def minima() -> Iterator[Row]:
     for name, is_signed in (("", True), (".U32", False)):
-        uniform = name == ""
+        uniform, chosen = name == "", choose(is_signed)
         yield Row(f"IMNMX{name}", "R20, {n}, {n}, {p}", "R20", choose(is_signed), uniform=uniform)
         yield Row(f"VIMNMX{name}", "R20, {n}, {n}, {p}", "R20", choose(is_signed))
         yield Row(f"VIMNMX{name}", "R20, PT, PT, {n}, {n}, {p}", "R20", choose(is_signed), brief=True)
@@ -325,7 +330,7 @@ def minima() -> Iterator[Row]:
             f"VIADDMNMX{name}",
             "R20, {i}, {i}, {n}, {p}",
             "R20",
-            lambda a, b, c, p, f=choose(is_signed): f(a + b & M32, c, p),
+            lambda a, b, c, p, f=chosen: f(a + b & M32, c, p),
         )
         yield Row(f"VIMNMX3{name}", "R20, {n}, {n}, {n}, {p}", "R20", choose(is_signed))
     yield Row("VIMNMX.RELU", "R20, {n}, {n}, {p}", "R20", relu_of(choose(True)))
@@ -342,10 +347,7 @@ def minima() -> Iterator[Row]:
             yield Row(f"VIADDMNMX.{name}{relu}", "R20, {n}, {n}, {n}, {p}", "R20", added, brief=True)
     yield Row("VIMNMX.S16x2", "R20, P0, P3, {n}, {n}, {p}", "R20 P0 P3", told_parts)
     for name, bits in (("16x2", 16), ("U8x4", 8)):
-        answer = lambda a, b, n=bits: joined(
-            [x + y for x, y in zip(parts(a, n, False), parts(b, n, False), strict=True)], n
-        )  # noqa: E731
-        yield Row(f"VIADD.{name}", "R20, {n}, {n}", "R20", answer)
+        yield Row(f"VIADD.{name}", "R20, {n}, {n}", "R20", add_parts(bits))
     for name, is_signed in (("S64", True), ("U64", False)):
         read = (lambda x: signed(x, 64)) if is_signed else int
         yield Row(
@@ -421,8 +423,8 @@ def bitwise() -> Iterator[Row]:
         answer = lambda a, b, c, f=COMBINED[inner], g=COMBINED[outer]: (g(f(a, b), c), g(not f(a, b), c))  # noqa: E731
         yield Row(f"PSETP.{inner}.{outer}", "P0, P3, {p}, {p}, {p}", "P0 P3", answer)
     for name in (
-        "L.U32 L.U32.HI L.W.U32 L.W.U32.HI L.U64.HI L.W.U64.HI R.U32.HI R.S32.HI R.U32 R.S32 R.W.U32 R.W.U32.HI R.W.S32.HI"
-        " R.U64 R.S64 R.W.U64 R.W.S64 R.U64.HI R.S64.HI"
+        "L.U32 L.U32.HI L.W.U32 L.W.U32.HI L.U64.HI L.W.U64.HI R.U32.HI R.S32.HI R.U32 R.S32 R.W.U32 R.W.U32.HI"
+        " R.W.S32.HI R.U64 R.S64 R.W.U64 R.W.S64 R.U64.HI R.S64.HI"
     ).split():
         brief = "W" in name and "HI" not in name
         yield Row(f"SHF.{name}", "R20, {n}, {n}, {n}", "R20", shf(f"SHF.{name}"), uniform=not brief, brief=brief)
@@ -436,13 +438,14 @@ def bitwise() -> Iterator[Row]:
             brief=selector != 0x9180,
         )
     for mode in ("F4E", "B4E", "RC8", "ECL", "ECR", "RC16"):
-        yield Row(f"PRMT.{mode}", "R20, {n}, {n}, {n}", "R20", prmt(mode), brief=True)
+        special = prmt(mode)
+        yield Row(f"PRMT.{mode}", "R20, {n}, {n}, {n}", "R20", special, brief=True)
         for selector in range(4):
             yield Row(
                 f"PRMT.{mode}",
                 f"R20, {{n}}, {selector:#x}, {{n}}",
                 "R20",
-                lambda a, c, s=selector, f=prmt(mode): f(a, s, c),
+                lambda a, c, s=selector, f=special: f(a, s, c),
                 brief=True,
             )
     yield Row("BMSK", "R20, {n}, {n}", "R20", bmsk(False), uniform=True)
@@ -464,7 +467,7 @@ def bitwise() -> Iterator[Row]:
     ):
         yield Row(name, "R20, {v}", "R20", flo(is_signed, from_top), uniform=True)
     for name, low, high in (("S8", -128, 127), ("U8", 0, 255), ("S16", -32768, 32767), ("U16", 0, 65535)):
-        yield Row(f"I2I.{name}.SAT", "R20, {n}", "R20", lambda a, l=low, h=high: clamped(signed(a), l, h))
+        yield Row(f"I2I.{name}.SAT", "R20, {n}", "R20", lambda a, x=low, y=high: clamped(signed(a), x, y))
 
 
 def compares() -> Iterator[Row]:
@@ -488,11 +491,12 @@ def compares() -> Iterator[Row]:
             brief=True,
         )
     for how in COMPARES:
+        plain = isetp(how, "AND", 32, True)
         yield Row(
             f"ISETP.{how}.AND",
             "P3, PT, {n}, {n}, PT",
             "P3",
-            lambda a, b, f=isetp(how, "AND", 32, True): f(a, b, True)[0],
+            lambda a, b, f=plain: f(a, b, True)[0],
         )
         for name, is_signed in (("", True), (".U32", False)):
             yield Row(

@@ -5,7 +5,6 @@ The answers are arrays by thread, worked out in Python; what runs is under a gua
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -13,8 +12,8 @@ import pytest
 
 from . import exact
 from .exact import M32, M64, signed
-from .one_by_one import BEFORE, CONSTANTS, THREADS, Case, Values, Words, assert_none, failures
-from .test_float_values import SINGLES, doubles, singles
+from .one_by_one import BEFORE, CONSTANTS, THREADS, Case, Words, assert_none, failures
+from .test_float_values import doubles, singles
 from .test_integer_values import words
 
 WARPS = [range(start, start + 32) for start in range(0, THREADS, 32)]
@@ -234,28 +233,22 @@ def loads_and_stores() -> Iterator[Case]:
     yield case("STS.64 [R16], R8; SHF.R.U32.HI R7, RZ, 0x2, R16; LDS R20, [R7.X4+0x4]", "R20", R9)
     yield case("STS.64 [R16], R8; UMOV UR6, 0x20; IADD3 R7, R16, -0x10, RZ; LDS R20, [R7+UR6+-0xc]", "R20", R9)
     yield case(
-        "STG.E.64 [R18.64], R8; R2UR UR6, R18; R2UR UR7, R19; S2R R7, SR_LANEID; SHF.L.U32 R7, R7, 0x4, RZ; LDG.E R20, [R7.U32+UR6+0x4]",
+        "STG.E.64 [R18.64], R8; R2UR UR6, R18; R2UR UR7, R19; S2R R7, SR_LANEID; SHF.L.U32 R7, R7, 0x4, RZ;"
+        " LDG.E R20, [R7.U32+UR6+0x4]",
         "R20",
         R9,
     )
     # Loads of constants from an address in a register.
     bank = np.array(CONSTANTS, np.uint32).tobytes()
+    index = "S2R R7, SR_LANEID; LOP3.LUT R7, R7, 0x3, RZ, 0xc0, !PT; SHF.L.U32 R7, R7, 0x2, RZ"
     for suffix, (size, is_signed) in {**SIZES, "": (4, False)}.items():
         offset = 4 if size == 4 else 3 * size
         answers = [
             int.from_bytes(bank[4 * (t % 4) + offset :][:size], "little", signed=is_signed) for t in range(THREADS)
         ]
-        yield case(
-            f"S2R R7, SR_LANEID; LOP3.LUT R7, R7, 0x3, RZ, 0xc0, !PT; SHF.L.U32 R7, R7, 0x2, RZ; LDC{suffix} R20, c[0x3][R7+{offset:#x}]",
-            "R20",
-            answers,
-        )
+        yield case(f"{index}; LDC{suffix} R20, c[0x3][R7+{offset:#x}]", "R20", answers)
     answers = [int.from_bytes(bank[4 * (t % 4) + 8 :][:8], "little") for t in range(THREADS)]
-    yield case(
-        "S2R R7, SR_LANEID; LOP3.LUT R7, R7, 0x3, RZ, 0xc0, !PT; SHF.L.U32 R7, R7, 0x2, RZ; LDC.64 R20, c[0x3][R7+0x8]",
-        "L20",
-        answers,
-    )
+    yield case(f"{index}; LDC.64 R20, c[0x3][R7+0x8]", "L20", answers)
     yield case(
         "ULDC.64 UR6, c[0x3][0x8]; MOV R20, UR6; MOV R21, UR7", "R20 R21", [(CONSTANTS[2], CONSTANTS[3])] * THREADS
     )
@@ -342,10 +335,15 @@ def float_atomics(values: Words, bits: int) -> Iterator[Case]:
     v = [row.tolist() for row in values]
     old, given = ((v[k] if bits == 32 else [x | y << 32 for x, y in zip(v[k], v[k + 1], strict=True)]) for k in (0, 2))
     sums = [exact.added(read(x), read(y), form) for x, y in zip(old, given, strict=True)]
+    flat = [
+        exact.flushed(exact.added(exact.flushed(read(x)), exact.flushed(read(y)), form))
+        for x, y in zip(old, given, strict=True)
+    ]
     wide, result = ("", "F20") if bits == 32 else (".64", "D20")
     for opcode, head in (("RED", ""), ("ATOMG", "PT, RZ, ")):
-        text = f"STG.E{wide} [R18.64], R8; {opcode}.E.ADD.F{bits}.RN.STRONG.GPU {head}[R18.64], R10; LDG.E{wide} R20, [R18.64]"
-        yield case(text, result, sums)
+        for ftz, answers in ((".FTZ", flat), ("", sums)) if bits == 32 else (("", sums),):
+            text = f"STG.E{wide} [R18.64], R8; {opcode}.E.ADD.F{bits}{ftz}.RN.STRONG.GPU {head}[R18.64], R10"
+            yield case(f"{text}; LDG.E{wide} R20, [R18.64]", result, answers)
 
 
 def least_floats() -> Iterator[Case]:

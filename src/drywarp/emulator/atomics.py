@@ -23,7 +23,7 @@ from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
 from .mbarrier_word import arrived
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
-from .operands import Put, Value
+from .operands import Put, Value, flush_denormals
 
 Flat = npt.NDArray[Any]
 Update = Callable[[Flat, Flat, Flat], Flat]
@@ -35,6 +35,10 @@ _HALVES = {"F16x2", "BF16_V2", "BF16x2"}
 
 def _increment(old: Flat, limit: Flat, _: Flat) -> Flat:
     return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
+
+
+def _add_flushed(old: Flat, a: Flat, _: Flat) -> Flat:
+    return np.asarray(flush_denormals(flush_denormals(old) + flush_denormals(a)))
 
 
 def _arrive(old: Flat, _: Flat, __: Flat) -> Flat:
@@ -138,6 +142,8 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
         return _packed(d, i, destination, address_op, data, put_success)
     values = [word_sources(d, o, kind.itemsize) for o in data]
     update = UPDATES["ADD" if name == "POPC" else name]
+    if name == "ADD" and kind == np.float32 and "FTZ" in names:
+        update, name = _add_flushed, "ADD.FTZ"
     # A compiler's loop round a failed attempt gets to know only whether it succeeded.
     attempts = "CAST" in names
     loses = destination is None or (isinstance(destination, Register) and destination.index == RZ)
