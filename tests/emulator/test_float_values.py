@@ -16,7 +16,7 @@ import pytest
 from . import exact
 from .exact import BRAIN, DOUBLE, HALF, SINGLE, Format, flushed, saturated, signed
 from .one_by_one import THREADS, Case, Row, Table, Words, assert_none, outcome, settled
-from .test_integer_values import COMBINED
+from .test_bit_values import COMBINED
 from .test_integer_values import words as any_words
 
 SINGLES = [
