@@ -130,7 +130,7 @@ def arithmetic() -> Iterator[Row]:
     )
     yield Row("IMAD.X", "R20, {i}, {n}, {x}, {p}", "R20", lambda a, b, c, p: a * b + c + p)
     for name, is_signed in (("", True), (".U32", False)):
-        yield Row(f"IMAD.WIDE{name}", "R20, {n}, {n}, {l}", "L20", wide(is_signed), uniform=True)
+        yield Row(f"IMAD.WIDE{name}", "R20, {n}, {n}, {q}", "L20", wide(is_signed), uniform=True)
         yield Row(f"IMAD.WIDE{name}", "R20, P0, {n}, {n}, {l}", "L20 P0", wide_with_carry(is_signed), uniform=True)
         yield Row(f"IMAD.WIDE{name}.X", "R20, P3, {n}, {n}, {l}, {p}", "L20 P3", wide_with_carry(is_signed))
         full = wide(is_signed)
