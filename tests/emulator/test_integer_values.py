@@ -33,6 +33,8 @@ def words(seed: int = 1) -> Words:
     values[[0, 2], : len(pairs)] = pairs.T
     # Words that are equal, and pairs of words that differ in one half only, for compares.
     values[2, 600:], values[3, ::3] = values[0, 600:], values[1, ::3]
+    # A zero product and an addend of ones, which only a carry coming in makes overflow.
+    values[4:6, 608:], values[[0, 2], 624:] = M32, 0
     return values.astype(np.uint32)
 
 
