@@ -175,6 +175,12 @@ def predicates() -> Iterator[Case]:
             bits = [tuple(bool(x >> k & 1) for k in range(7)) for x in fields]
             for guard in GUARDS:
                 yield case(f"R2P PR, {source}, {mask:#x}", " ".join(f"P{k}" for k in range(7)), bits, guard)
+    # Uniform predicates hold for all lanes of a warp, or for none.
+    uniform = [bool(every[t // 32 * 32] >> 5 & 1) for t in range(THREADS)]
+    for name, holds in (("UP5", uniform), ("!UP5", [not x for x in uniform])):
+        chosen = [R8[t] if holds[t] else R10[t] for t in range(THREADS)]
+        yield case(f"SEL R20, R8, R10, {name}", "R20", chosen)
+        yield case(f"MOV R20, R10; @{name} MOV R20, R8", "R20", chosen)
     yield case("P2R R20, PR, RZ, 0x55", "R20", [x & 0x55 for x in every], "@P6 ")
     yield case(
         "UP2UR UR6, UPR, UR8, 0x2a; MOV R20, UR6",
