@@ -23,7 +23,7 @@ from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
 from .mbarrier_word import arrived
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
-from .operands import Put, Value
+from .operands import Put, Value, flush_denormals
 
 Flat = npt.NDArray[Any]
 Update = Callable[[Flat, Flat, Flat], Flat]
@@ -37,6 +37,10 @@ def _increment(old: Flat, limit: Flat, _: Flat) -> Flat:
     return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
 
 
+def _add_flushed(old: Flat, a: Flat, _: Flat) -> Flat:
+    return np.asarray(flush_denormals(flush_denormals(old) + flush_denormals(a)))
+
+
 def _arrive(old: Flat, _: Flat, __: Flat) -> Flat:
     return arrived(old)
 
@@ -45,7 +49,7 @@ def _decrement(old: Flat, limit: Flat, _: Flat) -> Flat:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
-_UPDATES: dict[str, Update] = {
+UPDATES: dict[str, Update] = {
     "ADD": lambda old, a, _: old + a,
     "MIN": lambda old, a, _: np.minimum(old, a),
     "MAX": lambda old, a, _: np.maximum(old, a),
@@ -58,6 +62,7 @@ _UPDATES: dict[str, Update] = {
     "DEC": _decrement,
     "ARRIVE": _arrive,
 }
+"""What each operation makes of an old value and its operands."""
 
 
 def _element_type(names: Sequence[str]) -> np.dtype[Any]:
@@ -114,7 +119,7 @@ def _running_sums(memory: Flat, places: Flat, order: Flat, starts: Flat, a: Flat
 def _operation(names: Sequence[str]) -> str:
     if "POPC" in names:
         return "POPC"
-    return next((n for n in names if n in _UPDATES), "CAS" if "CAST" in names else "")
+    return next((n for n in names if n in UPDATES), "CAS" if "CAST" in names else "")
 
 
 @opcode("ATOMS ATOMG ATOM RED REDG REDS", f"{HINTS} {_OPERATIONS} {_TYPES}")
@@ -136,7 +141,9 @@ def _atomic(d: Decoder, i: Instruction) -> Step:
     if _HALVES & set(names):
         return _packed(d, i, destination, address_op, data, put_success)
     values = [word_sources(d, o, kind.itemsize) for o in data]
-    update = _UPDATES["ADD" if name == "POPC" else name]
+    update = UPDATES["ADD" if name == "POPC" else name]
+    if name == "ADD" and kind == np.float32 and "FTZ" in names:
+        update, name = _add_flushed, "ADD.FTZ"
     # A compiler's loop round a failed attempt gets to know only whether it succeeded.
     attempts = "CAST" in names
     loses = destination is None or (isinstance(destination, Register) and destination.index == RZ)

@@ -14,7 +14,7 @@ from .floating import rounding_of
 from .frame import Frame
 from .half import double_to_bf16, half_source
 from .operands import Fetch, Put, Value, flush_denormals
-from .rounding import narrow
+from .rounding import narrow, narrow_half
 
 _INTEGERS = {"S8": 8, "U8": 8, "S16": 16, "U16": 16, "S32": 32, "U32": 32, "S64": 64, "U64": 64}
 _FLOATS = ("F16", "BF16", "F32", "F64", "TF32")
@@ -74,15 +74,15 @@ def integer_to_double(value: Value, unsigned: bool, rounding: str = "RN") -> Val
     return (toward_zero.view(np.uint64) | (above | below).astype(np.uint64)).view(np.float64)
 
 
-def put_float(d: Decoder, destination: Operand, kind: str) -> Put:
-    """Writer of doubles (rounded to odd where inexact) as f16, bf16 or f64; f32 takes a rounding."""
+def put_float(d: Decoder, destination: Operand, kind: str, rounding: str = "RN") -> Put:
+    """Writer of doubles (rounded to odd where inexact) as f16 in a rounding mode, bf16 or f64."""
     if kind == "F64":
         pair = d.put_pair(destination)
         return lambda f, value: pair(f, np.ascontiguousarray(value, np.float64).view(np.uint64))
     put = d.put(destination)
     if kind == "F16":
-        return lambda f, value: put(f, np.asarray(value).astype(np.float16).view(np.uint16).astype(np.uint32))
-    if kind == "BF16":
+        return lambda f, value: put(f, narrow_half(value, rounding).view(np.uint16).astype(np.uint32))
+    if kind == "BF16" and rounding == "RN":
         return lambda f, value: put(f, double_to_bf16(value).astype(np.uint32))
     raise UnsupportedInstructionError(f"conversion to {kind}")
 
@@ -104,7 +104,7 @@ def _integer_to_float(d: Decoder, i: Instruction) -> Step:
         if bits < 64:
             return lambda f: put(f, narrow(load(f).astype(np.float64), rounding).view(np.uint32))
         return lambda f: put(f, narrow(integer_to_double(load(f), not signed, "ODD"), rounding).view(np.uint32))
-    store = put_float(d, i.operands[0], to)
+    store = put_float(d, i.operands[0], to, rounding)
     if bits < 64:
         return lambda f: store(f, load(f).astype(np.float64))
     how = rounding if to == "F64" else "ODD"
@@ -135,7 +135,7 @@ def _float_to_integer(d: Decoder, i: Instruction) -> Step:
         put_pair = d.put_pair(i.operands[0])
         return lambda f: put_pair(f, _saturate64(to_integer(source(f)), signed))
     put = d.put(i.operands[0])
-    invalid = np.int64(-(2**31) if source_kind == "F64" and signed else 0)
+    invalid = np.int64(2**31 if source_kind == "F64" else 0)
 
     def convert(f: Frame) -> None:
         value = to_integer(source(f))
@@ -189,7 +189,7 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
         return to_single
     if to == "TF32":
         raise UnsupportedInstructionError("conversion to TF32")
-    store = put_float(d, i.operands[0], to)
+    store = put_float(d, i.operands[0], to, rounding)
     return lambda f: store(f, source(f))
 
 

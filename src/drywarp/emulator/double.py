@@ -28,12 +28,13 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
     put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
     if rounding == "RN":
         return lambda f: put(f, np.asarray(a(f) * b(f)).view(np.uint64))
-    return lambda f: put(f, _signed_zero_product(a(f), b(f), rounding).view(np.uint64))
+    return lambda f: put(f, _product(a(f), b(f), rounding).view(np.uint64))
 
 
-def _signed_zero_product(a: Value, b: Value, rounding: str) -> Value:
-    """A directed product; adding -0 keeps the sign of a zero one."""
-    return np.asarray(fused_double(a, b, np.float64(-0.0), rounding))
+def _product(a: Value, b: Value, rounding: str) -> Value:
+    """A directed product; the sign of a zero one is that of its factors, whatever the mode."""
+    product = fused_double(a, b, np.float64(-0.0), rounding)
+    return np.asarray(np.where((a == 0) | (b == 0), a * b, product))
 
 
 @opcode("DFMA", "RN RM RP RZ")

@@ -13,7 +13,7 @@ from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .operands import SIGN, ZERO, Fetch, Value, flush_denormals
-from .rounding import ROUNDINGS, narrow, round_to_odd, sum_to_float32
+from .rounding import ROUNDINGS, narrow, sum_directed, sum_to_float32
 
 _ONE = np.float32(1)
 _ARITHMETIC = "RN RM RP RZ FTZ SAT"
@@ -49,7 +49,7 @@ def _add(d: Decoder, i: Instruction) -> Step:
     store, rounding = _finish(d, i), rounding_of(i.modifiers)
     if rounding == "RN":
         return lambda f: store(f, a(f) + b(f))
-    return lambda f: store(f, narrow(round_to_odd(a(f).astype(np.float64), b(f).astype(np.float64)), rounding))
+    return lambda f: store(f, sum_directed(a(f).astype(np.float64), b(f).astype(np.float64), rounding))
 
 
 _SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
@@ -80,7 +80,7 @@ def _fused(d: Decoder, i: Instruction) -> Step:
 
     def fused_directed(f: Frame) -> None:
         product = a(f).astype(np.float64) * b(f)
-        store(f, narrow(round_to_odd(product, c(f).astype(np.float64)), rounding))
+        store(f, sum_directed(product, c(f).astype(np.float64), rounding))
 
     return fused if rounding == "RN" else fused_directed
 
@@ -214,7 +214,7 @@ _SPECIAL: dict[str, Callable[[Value], Value]] = {
     "SQRT": np.sqrt,
     "LG2": np.log2,
     "EX2": np.exp2,
-    "SIN": lambda x: np.sin(2.0 * np.pi * (x - np.rint(x))),
+    "SIN": lambda x: np.where(x == 0, x, np.sin(2.0 * np.pi * (x - np.rint(x)))),
     "COS": lambda x: np.cos(2.0 * np.pi * (x - np.rint(x))),
     "TANH": np.tanh,
 }

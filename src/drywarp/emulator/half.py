@@ -19,6 +19,7 @@ from .decode import Decoder, Step, opcode
 from .floating import FLOAT_COMPARE, choice
 from .frame import Frame
 from .operands import ZERO, Fetch, Value, constant
+from .rounding import round_to_odd
 
 _LOW = np.uint32(0xFFFF)
 _SIXTEEN = np.uint32(16)
@@ -154,7 +155,8 @@ def _fused(d: Decoder, i: Instruction) -> Step:
         # The compiler's other way to load a constant: -0 * 0 + c.
         return _move_constant(d, i, c_op)
     store = _writer(d, i)
-    return lambda f: store(f, a(f) * b(f) + c(f))
+    # Of bf16, the sum of a product and a far smaller number does not fit a double.
+    return lambda f: store(f, round_to_odd(a(f) * b(f), c(f)))
 
 
 def _move_constant(d: Decoder, i: Instruction, value: tuple[Immediate, Immediate]) -> Step:

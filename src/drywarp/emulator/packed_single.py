@@ -14,7 +14,7 @@ from .floating import rounding_of
 from .frame import Frame
 from .half import half_source
 from .operands import Fetch, Value, flush_denormals
-from .rounding import narrow, round_to_odd, sum_to_float32
+from .rounding import narrow, sum_directed
 
 _PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
 """Which register of a pair each half takes; `.F32` is one number for both."""
@@ -51,7 +51,7 @@ def _packed(d: Decoder, i: Instruction) -> Step:
         else:
             first = _double(numbers[0]) if i.opcode == "FADD2" else _double(numbers[0]) * _double(numbers[1])
             last = _double(numbers[-1])
-            value = sum_to_float32(first, last) if rounding == "RN" else narrow(round_to_odd(first, last), rounding)
+            value = sum_directed(first, last, rounding)
         return flush_denormals(value) if flush else value
 
     def run(f: Frame) -> None:
@@ -76,7 +76,7 @@ def _mixed(d: Decoder, i: Instruction) -> Step:
         for source in sources[1:]:
             first = first * source(f)[..., 0]
         second = _double(addend(f))
-        value = sum_to_float32(first, second) if rounding == "RN" else narrow(round_to_odd(first, second), rounding)
+        value = sum_directed(first, second, rounding)
         put(f, np.asarray(flush_denormals(value) if flush else value).view(np.uint32))
 
     return run

@@ -56,6 +56,13 @@ def narrow(value: Value, rounding: str) -> Value:
     return _directed(nearest, value, rounding, np.float32)
 
 
+def narrow_half(value: Value, rounding: str) -> Value:
+    """Doubles (rounded to odd where inexact) to float16, in a rounding mode of `ROUNDINGS`."""
+    value = np.asarray(value)
+    nearest = value.astype(np.float16)
+    return nearest if rounding == "RN" else _directed(nearest, value, rounding, np.float16)
+
+
 def _directed(nearest: Value, exact: Value, rounding: str, kind: Any) -> Value:
     """The neighbour of a nearest-rounded value that the mode asks for."""
     down, up = kind(-np.inf), kind(np.inf)
@@ -68,6 +75,21 @@ def _directed(nearest: Value, exact: Value, rounding: str, kind: Any) -> Value:
     if rounding in ("RP", "RZ"):
         result = np.where(under, np.nextafter(nearest, up), result)
     return result
+
+
+def sum_directed(a: Value, b: Value, rounding: str) -> Value:
+    """a + b of doubles, rounded once to float32 in a mode of `ROUNDINGS`."""
+    if rounding == "RN":
+        return sum_to_float32(a, b)
+    return _zero_sum(narrow(round_to_odd(a, b), rounding), a, b, rounding)
+
+
+def _zero_sum(total: Value, a: Value, b: Value, rounding: str) -> Value:
+    """A sum whose zero is negative where the mode is down, but for that of two positive zeros."""
+    if rounding != "RM":
+        return total
+    negative = (a + b == 0) & (np.signbit(a) | np.signbit(b))
+    return np.where(negative, -np.zeros_like(total), total)
 
 
 def two_product(a: Value, b: Value) -> tuple[Value, Value]:
@@ -84,7 +106,8 @@ def fused_double(a: Value, b: Value, c: Value, rounding: str = "RN") -> Value:
 
     Operands near the ends of the exponent range are scaled first, so that no step over- or underflows.
     """
-    plain = np.asarray(a * b + c)
+    # The largest products that overflow do not reach an infinite addend.
+    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
     if rounding == "RN" and _moderate(a) and _moderate(b) and _moderate(c) and _moderate(plain):
         high, rest = _fused_parts(a, b, c)
         total = high + rest
@@ -113,17 +136,46 @@ def _fused_scaled(a: Value, b: Value, c: Value, plain: Value, rounding: str) -> 
     scale = ea + eb
     # An addend further away than this only tips the rounding, wherever exactly it lies.
     addend = np.ldexp(mc, np.clip(ec - scale, -200, 400))
-    far = ec - scale > 400
+    far = (ec - scale > 400) & (c != 0)
     high, rest = _fused_parts(ma, mb, addend)
     total = high + rest if rounding == "RN" else _step_double(*two_sum(high, rest), rounding)
-    result = np.ldexp(total, scale)
+    result = _bounded(np.ldexp(total, scale), rounding)
     with np.errstate(over="ignore"):
         small = np.abs(total) < np.ldexp(1.0, -1022 - scale)
     if small.any():
-        # Scaling down rounds again: start from a total that is rounded to odd.
-        result = np.where(small, np.ldexp(round_to_odd(high, rest), scale), result)
-    usable = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0) & (total != 0) & ~far
-    return np.where(usable, result, plain)
+        result = np.where(small, _scaled_down(high, rest, scale, rounding), result)
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    factors = finite & (a != 0) & (b != 0)
+    if rounding != "RN":
+        result = np.where(far, _step_double(c, np.sign(ma * mb), rounding), result)
+        # The sum of a zero product is exact; so is that of a product that cancels.
+        plain = np.where(finite & ~factors, sum_double(a * b, c, rounding), plain)
+        plain = np.where(factors & (total == 0) & (rounding == "RM"), -0.0, plain)
+        far = np.zeros_like(far)
+    return np.where(factors & (total != 0) & ~far, result, plain)
+
+
+def _scaled_down(high: Value, rest: Value, scale: Value, rounding: str) -> Value:
+    """(high + rest) * 2^scale, a denormal number, rounded once."""
+    high, rest = two_sum(high, rest)
+    nearest = np.ldexp(high, scale)
+    with np.errstate(over="ignore"):
+        left, half = high - np.ldexp(nearest, -scale), np.ldexp(1.0, -1075 - scale)
+    if rounding != "RN":
+        return _step_double(nearest, left + rest, rounding)
+    # What is left of a tie decides.
+    further = (np.abs(left) == half) & (np.sign(left) == np.sign(rest))
+    return np.where(further, np.nextafter(nearest, np.copysign(np.inf, left)), nearest)
+
+
+def _bounded(result: Value, rounding: str) -> Value:
+    """A finite number's rounding that came out infinite: the directed modes towards zero stop at the largest."""
+    if rounding == "RN":
+        return result
+    most = np.finfo(np.float64).max
+    if rounding in ("RM", "RZ"):
+        result = np.where(result == np.inf, most, result)
+    return np.where(result == -np.inf, -most, result) if rounding in ("RP", "RZ") else result
 
 
 def _step_double(total: Value, rest: Value, rounding: str) -> Value:
@@ -139,4 +191,5 @@ def sum_double(a: Value, b: Value, rounding: str) -> Value:
     total, rest = two_sum(a, b)
     if rounding == "RN":
         return total
-    return np.where(np.isfinite(rest), _step_double(total, rest, rounding), total)
+    total = np.where(np.isfinite(a) & np.isfinite(b), _bounded(total, rounding), total)
+    return _zero_sum(np.where(np.isfinite(rest), _step_double(total, rest, rounding), total), a, b, rounding)

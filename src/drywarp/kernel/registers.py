@@ -102,6 +102,8 @@ def _split(instruction: Instruction) -> tuple[list[Operand], list[Operand]]:
     if opcode in _SET_PREDICATES:
         count = _SET_PREDICATES[opcode]
         return operands[:count], operands[count:]
+    if opcode == "B2R":
+        return operands, []
     at = 0
     while at < len(operands) and isinstance(operands[at], Predicate):
         at += 1
@@ -133,7 +135,7 @@ def _result_width(instruction: Instruction) -> int:
         return max(1, instruction.memory.width // 4)
     if opcode in _DOUBLE or opcode in _PACKED_SINGLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
         return 2
-    if opcode in ("LDC", "ULDC", "LDCU", "MOV", "IADD", "IMNMX", "SEL", "UMOV"):
+    if opcode in ("LDC", "ULDC", "LDCU", "MOV", "IADD", "IMNMX", "UIMNMX", "SEL", "UMOV"):
         return 4 if "128" in modifiers else 2 if {"64", "S64", "U64"} & set(modifiers) else 1
     if opcode == "CS2R":
         return 1 if "32" in modifiers else 2

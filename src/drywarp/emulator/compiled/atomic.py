@@ -7,12 +7,13 @@ from typing import Any
 from .accesses import count_guarded, noted, words_of
 from .addresses import check
 from .jit import inner
-from .lane_arithmetic import dadd, fadd
+from .lane_arithmetic import dadd, fadd, flush
 from .lanes import at_lane, load, splat, splat_wide, store, sum_of
 from .layout import (
     ADDS,
     ADDS_DOUBLE,
     ADDS_FLOAT,
+    ADDS_FLUSHED,
     COLUMNS,
     COUNTS_DOWN,
     COUNTS_UP,
@@ -46,6 +47,8 @@ def _updated(how: int, old: int, a: int, b: int, long: int) -> int:
     x, y = old, a
     if how == ADDS_FLOAT:
         return at_lane(fadd(splat(old), splat(a)), 0)
+    if how == ADDS_FLUSHED:
+        return at_lane(flush(fadd(flush(splat(old)), flush(splat(a)))), 0)
     if how == ADDS_DOUBLE:
         return sum_of(1, dadd(splat_wide(old), splat_wide(a)))
     if how == ADDS:

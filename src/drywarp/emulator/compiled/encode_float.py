@@ -163,7 +163,7 @@ def _float_to_integer(row: Row, i: Instruction) -> None:
     signed, double = "U32" not in i.modifiers, "F64" in i.modifiers
     how = next((n for n, name in enumerate(("TRUNC", "FLOOR", "CEIL"), 1) if name in i.modifiers), 0)
     row[OP], row[SUB] = TO_INTEGER, signed | double << 1 | how << 2
-    row[IMM] = SIGN if double and signed else 0
+    row[IMM] = SIGN if double else 0
     row.put(i.operands[0])
     if double:
         row.double(A, i.operands[1])

@@ -10,6 +10,7 @@ from .layout import (
     ADDS,
     ADDS_DOUBLE,
     ADDS_FLOAT,
+    ADDS_FLUSHED,
     ATOMIC,
     COPY,
     COUNTS_DOWN,
@@ -137,7 +138,7 @@ def _atomic(row: Row, i: Instruction) -> None:
     if "F32" in names or "F64" in names:
         if name != "ADD":
             refuse()
-        row[OPERATION] = ADDS_DOUBLE if long else ADDS_FLOAT
+        row[OPERATION] = ADDS_DOUBLE if long else ADDS_FLUSHED if "FTZ" in names else ADDS_FLOAT
     if row.cells[SUB] == LOCAL or (long and name in ("INC", "DEC")):
         refuse()
     if isinstance(operands[0], Predicate):

@@ -67,8 +67,8 @@ FIRST_END = 110
 # What an atomic does; this stands in OPERATION.
 (
     ADDS, ADDS_FLOAT, ADDS_DOUBLE, EXCHANGES, SWAPS, MEETS, JOINS, DIFFERS, COUNTS_UP, COUNTS_DOWN, LEAST, LEAST_SIGNED,
-    MOST, MOST_SIGNED,
-) = range(14)  # fmt: skip
+    MOST, MOST_SIGNED, ADDS_FLUSHED,
+) = range(15)  # fmt: skip
 OPERATION = FLUSH_OUT
 
 # Bits of a compare's IMM: it holds where the first source is less, equal or greater, or one is no number.

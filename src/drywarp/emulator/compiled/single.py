@@ -13,6 +13,7 @@ from .lane_arithmetic import (
     dbelow,
     dceil,
     ddiv,
+    dequal,
     dfloor,
     dmul,
     double_to_signed,
@@ -23,6 +24,7 @@ from .lane_arithmetic import (
     dsub,
     dtrunc,
     dunordered,
+    either,
     equal,
     fadd,
     fbelow,
@@ -37,7 +39,7 @@ from .lane_arithmetic import (
     unsigned_to_double,
     unsigned_to_single,
 )
-from .lanes import ones, select, splat, splat_wide
+from .lanes import ones, select, splat, splat_wide, upper
 from .layout import (
     COLUMNS,
     FLOAT_ADD,
@@ -125,7 +127,12 @@ def _fused_directed(a: Any, b: Any, c: Any, up: int) -> Any:
     # Larger numbers have larger bits, except that the negative ones run the other way.
     step = select(negative, away, splat(1)) if up else select(negative, splat(1), away)
     beside = select(zero, splat(1 if up else 0x80000001), add(nearest, step))
-    return select(wrong, beside, nearest)
+    result = select(wrong, beside, nearest)
+    if up:
+        return result
+    # A sum of zero is negative, but for that of two positive zeros.
+    sign = both(either(upper(product), upper(addend)), splat(0x80000000))
+    return select(dequal(total, splat_wide(0)), sign, result)
 
 
 @inner
