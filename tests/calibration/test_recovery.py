@@ -15,6 +15,7 @@ from drywarp.calibration import Calibration, calibrate
 from drywarp.calibration.experiments import caches, chains, conflicts, l2, operations, random_access
 from drywarp.calibration.simulated_card import SimulatedCard
 from drywarp.hardware import load_gpu
+from tests.effort import first
 
 CLASSES = ("sfu", "fp64", "fp32", "shuffle")
 ONLY = ("issue", "chains", "barrier", "shared", "caches", "l2", "dram", "random", "blocks")
@@ -81,6 +82,9 @@ RTX3090 = {
 }
 
 
+CASES = (("rtx3090", RTX3090), ("a100", A100))
+
+
 def perturbed(folder: Path, name: str, constants: dict[str, float]) -> Path:
     """A copy of a packaged GPU with other constants."""
     tables: dict[str, list[str]] = {}
@@ -95,7 +99,7 @@ def perturbed(folder: Path, name: str, constants: dict[str, float]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=[("a100", A100), ("rtx3090", RTX3090)], ids=lambda p: p[0])
+@pytest.fixture(scope="module", params=first([pytest.param((name, constants), id=name) for name, constants in CASES]))
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Calibration, dict[str, float], Path]:

@@ -1,16 +1,12 @@
-"""Bad input through the installed command: one clear line, exit status 2, nothing on standard output."""
+"""Bad input at the command line: one clear line, exit status 2, nothing on standard output."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SAXPY = ROOT / "examples" / "saxpy.cu"
+from .command import SAXPY, complaint, installed, run
 
 OUT_OF_BOUNDS = """
 __global__ void beyond(float* a) {
@@ -30,22 +26,6 @@ __global__ void broken(float* a) {
 """
 TWO = "__global__ void first(int* a) { a[0] = 1; }\n__global__ void second(int* a) { a[0] = 2; }\n"
 BIG_SHARED = "__global__ void big(int* a) { __shared__ int s[8192]; s[threadIdx.x] = 1; a[0] = s[a[0]]; }\n"
-
-
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    # Run as the installed command does, in a folder of its own, to see that nothing is written there.
-    command = [sys.executable, "-m", "drywarp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ}, timeout=900)
-
-
-def complaint(result: subprocess.CompletedProcess[str]) -> str:
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("drywarp: ")
-    assert "Traceback" not in result.stderr
-    return lines[0]
 
 
 @pytest.mark.parametrize(
@@ -113,3 +93,12 @@ def test_help_and_version_work(tmp_path: Path) -> None:
         assert result.returncode == 0
         assert result.stdout
         assert result.stderr == ""
+
+
+def test_the_program_that_users_start(tmp_path: Path) -> None:
+    """As a process of its own: exit status, one line, nothing written."""
+    assert installed("--help", cwd=tmp_path).stdout.lstrip().startswith("Usage")
+    (tmp_path / "kernel.cu").write_text(OUT_OF_BOUNDS)
+    arguments = "--grid 2 --block 32 --arg a=f32[40]".split()
+    assert "kernel.cu:3" in complaint(installed("analyze", "kernel.cu", *arguments, cwd=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel.cu"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_bad_input import complaint, run
+from .command import complaint, run
 
 SOURCE = """
 #include <cstdio>

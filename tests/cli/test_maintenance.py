@@ -14,7 +14,7 @@ from drywarp import doctor
 from drywarp.errors import CompileError, ToolError
 from drywarp.frontends import cache
 
-from .test_bad_input import run
+from .command import run
 
 
 def test_doctor_finds_a_working_toolchain(tmp_path: Path) -> None:

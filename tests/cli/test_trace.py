@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_bad_input import ROOT, complaint, run
+from .command import ROOT, complaint, run
 
 SAXPY = ROOT / "examples" / "saxpy.cu"
 SMALL = ("--grid", "540", "--arg", "n=138240")
