@@ -34,10 +34,10 @@ def some(values: Iterable[Any], share: int) -> list[Any]:
 
 
 def _repeats(value: Any) -> Any:
-    """The value as one for an exhaustive run, whatever marks it has already."""
-    known = isinstance(value, ParameterSet)
-    values, marks, name = (value.values, value.marks, value.id) if known else ((value,), (), None)
-    return pytest.param(*values, marks=[*marks, pytest.mark.exhaustive], id=name)
+    """The value (a tuple for several names) as one for an exhaustive run, whatever marks it has already."""
+    if isinstance(value, ParameterSet):
+        return pytest.param(*value.values, marks=[*value.marks, pytest.mark.exhaustive], id=value.id)
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
 
 
 def in_turn(rows: Sequence[Any], columns: Sequence[Any], name: Any = str) -> list[Any]:

@@ -11,6 +11,7 @@ from drywarp.errors import EmulationError
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.profile import SPACE_GLOBAL
 from drywarp.tensor_maps import tensor_map
+from tests.effort import first
 
 from .support import run
 
@@ -31,7 +32,7 @@ __device__ void finish() {
 """
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_bulk_copies_there_and_back(arch):
     source = (
         PREFACE
@@ -173,7 +174,7 @@ def test_tensor_loads(name):
     np.testing.assert_array_equal(got.view(dtype).reshape(want.shape), want)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_tensor_load_on_each_architecture(arch):
     tensor = RNG.random((24, 64), dtype=np.float32)
     where = np.array([[0, 0], [48, 20]])

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from drywarp.errors import EmulationError
+from tests.effort import first
 
 from .support import run
 
 ARCHES = ("sm_90", "sm_100", "sm_120")
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_every_block_is_its_own_cluster(arch):
     names = (
         "cluster_ctarank cluster_nctarank cluster_ctaid.x cluster_nctaid.x cluster_ctaid.y cluster_nctaid.y"
@@ -28,7 +29,7 @@ def test_every_block_is_its_own_cluster(arch):
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 @pytest.mark.parametrize("dims", ["", "__cluster_dims__(1, 1, 1)"])
 def test_the_barrier_of_a_cluster_of_one(arch, dims):
     source = f"""extern "C" __global__ void {dims} k(const int* in, int* out) {{
@@ -49,7 +50,7 @@ def test_larger_clusters_are_refused():
         run(source, 2, 32, np.zeros(32, np.int32), arch="sm_90")
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_one_lane_is_elected(arch):
     source = """extern "C" __global__ void k(unsigned* lanes, int* chosen) {
       unsigned mask = threadIdx.x < 32 ? 0xffffffff : 0xfff0; unsigned lane = 99; int p = 0;

@@ -8,10 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.effort import first
+
 from .support import run
 
 pytestmark = [
-    pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]),
+    pytest.mark.parametrize("arch", first(["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])),
     pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "numpy"]),
 ]
 

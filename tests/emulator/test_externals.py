@@ -7,10 +7,11 @@ import pytest
 
 from drywarp.errors import EmulationError
 from drywarp.frontends.cuda import compile_cuda
+from tests.effort import first
 
 from .support import run, scalar
 
-pytestmark = pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+pytestmark = pytest.mark.parametrize("arch", first(["sm_75", "sm_80", "sm_90", "sm_120"]))
 
 
 def zeros(count: int) -> np.ndarray:

@@ -18,10 +18,11 @@ from drywarp.errors import (
     UsageError,
 )
 from drywarp.frontends.cuda import compile_cuda
+from tests.effort import first
 
 from .support import ARCHES, run
 
-pytestmark = pytest.mark.parametrize("arch", ARCHES)
+pytestmark = pytest.mark.parametrize("arch", first(ARCHES))
 FLOATS = np.zeros(100, np.float32)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.effort import first
+
 from .support import ARCHES, run
 
 RNG = np.random.default_rng(11)
@@ -189,7 +191,7 @@ def all_operations() -> dict[str, tuple[str, Callable[[int, int, int], int]]]:
     return table | SPELLED
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_integer_operations(arch):
     """All of them in one kernel, as the compiler takes longer than the emulator."""
     operations = all_operations()
@@ -213,7 +215,7 @@ def test_integer_operations(arch):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_90", "sm_120"]))
 def test_64_bit_minima(arch):
     source = """
 extern "C" __global__ void k(const long long* a, long long* o, int n, long long all) {

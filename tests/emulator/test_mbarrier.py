@@ -8,6 +8,7 @@ import pytest
 from drywarp.errors import EmulationError
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.profile import SYNC_SIGNAL, SYNC_WAIT
+from tests.effort import first
 
 from .support import run
 
@@ -30,7 +31,7 @@ __device__ void wait(uint64_t* b, uint32_t parity) { while (!tried(b, parity)) {
 """
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_phases_follow_arrivals(arch):
     """A phase ends with the last of three arrivals; its parity flips each time."""
     source = (
@@ -45,7 +46,7 @@ def test_phases_follow_arrivals(arch):
     np.testing.assert_array_equal(got[:, 1], phase != 1)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_every_lane_arrives_for_itself(arch):
     source = (
         PREFACE
@@ -112,7 +113,7 @@ PIPELINE = (
 )
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 @pytest.mark.parametrize("stages", [1, 3])
 def test_producer_and_consumer(arch, stages):
     data = np.arange(10 * 32, dtype=np.int32)
@@ -206,7 +207,7 @@ def test_lane_wise_copies_arrive(form):
     np.testing.assert_array_equal(got.reshape(64, 4), data.reshape(64, 4)[::-1])
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
 def test_the_standard_librarys_barrier(arch):
     source = """#include <cuda/barrier>
     extern "C" __global__ void k(const int* in, int* out, int n) {

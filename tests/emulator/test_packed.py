@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.effort import first
+
 from .support import run
 
 ARCHES = ["sm_75", "sm_80", "sm_90", "sm_120"]
@@ -84,7 +86,7 @@ CALLS: dict[str, Callable[..., Words]] = {
 }
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_video_functions(arch: str) -> None:
     lines = "".join(f"  o[i + n * {k}] = {call};\n" for k, call in enumerate(CALLS))
     source = f"""
@@ -107,7 +109,7 @@ extern "C" __global__ void k(const unsigned* a, unsigned* o, int n) {{
             np.testing.assert_array_equal(row, model(*words[:count]), err_msg=call)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", first(["sm_75", "sm_80", "sm_90"]))
 def test_atomics_on_packed_halves_in_global_and_shared_memory(arch: str) -> None:
     source = """
 #include <cuda_fp16.h>
@@ -136,7 +138,7 @@ extern "C" __global__ void k(__half2* sums, __half2* old, __half2* copy) {
     assert all(len(set(map(tuple, e.buffer("old")[p].tolist()))) == 16 for p in places)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_spaces_of_generic_addresses(arch: str) -> None:
     source = """
 extern "C" __global__ void k(int* o, int n) {

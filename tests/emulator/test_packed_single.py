@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.effort import first
+
 from .support import run
 
 RNG = np.random.default_rng(11)
@@ -50,7 +52,7 @@ extern "C" __global__ void k(const pair* a, const pair* b, const pair* c, pair* 
     np.testing.assert_array_equal(down, np.where(away, np.nextafter(nearest, np.float32(0)), nearest))
 
 
-@pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_100", "sm_120"]))
 def test_half_precision_operands_of_a_single_precision_sum(arch):
     source = """
 extern "C" __global__ void k(const unsigned short* h, const float* x, float* o) {
@@ -93,7 +95,7 @@ extern "C" __global__ void k(const float* x, float* o) {
     np.testing.assert_array_equal(o, np.array(expected).T)
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_90", "sm_120"]))
 def test_matrix_stores(arch):
     source = """
 extern "C" __global__ void k(const unsigned* a, unsigned* o) {

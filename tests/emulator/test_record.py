@@ -13,6 +13,7 @@ from drywarp.emulator.sampling import sample_blocks
 from drywarp.errors import UsageError
 from drywarp.kernel.launch import Buffer
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
+from tests.effort import first
 
 from .support import ARCHES, run
 
@@ -23,7 +24,7 @@ extern "C" __global__ void k(const float* x, float* y, float a, int n) {
 }"""
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_saxpy_leaves_two_paths_and_coalesced_accesses(arch):
     n = 1000
     e = run(SAXPY, 8, 128, np.ones(n, np.float32), np.ones(n, np.float32), 2.0, n, arch=arch)
@@ -51,7 +52,7 @@ def test_saxpy_leaves_two_paths_and_coalesced_accesses(arch):
     assert profile.steps == profile.executions().sum()
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_active_lanes_follow_divergence(arch):
     source = """
 extern "C" __global__ void k(int* o) {
@@ -76,7 +77,7 @@ extern "C" __global__ void k(int* o) {
     assert total == e.profile.thread_instructions[0, unguarded].sum()
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_shared_and_local_accesses_count_from_their_windows(arch):
     source = """
 extern "C" __global__ void k(const int* idx, int* o) {
@@ -101,7 +102,7 @@ extern "C" __global__ void k(const int* idx, int* o) {
     assert log.base[local].max() < 1 << 20
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_few_scattered_warps_compute_what_all_would(arch, monkeypatch):
     """One warp in 32 goes on alone: NumPy runs it on gathered registers, and must give the same result."""
     source = """
@@ -136,7 +137,7 @@ extern "C" __global__ void k(const float* x, float* o, int n) {
     np.testing.assert_array_equal(o, v[:, 0])
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_waves_of_many_blocks_share_memory_and_keep_their_record(arch):
     source = """
 extern "C" __global__ void k(int* count, int* o) {

@@ -15,6 +15,7 @@ from drywarp.emulator import emulate
 from drywarp.errors import EmulationError
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.texture import Texture
+from tests.effort import first
 
 from .support import run
 
@@ -153,7 +154,7 @@ def everything(arrays: Sequence[np.ndarray], at: np.ndarray, number: np.ndarray)
     return np.array(rows, np.float32).T
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_every_texture_function_on_every_architecture(arch: str) -> None:
     shapes = ((20,), (7, 10), (3, 5, 6), (3, 9), (4, 5, 6), (6, 5, 4))
     # Small integers: their sums are exact in whatever order.
@@ -187,7 +188,7 @@ extern "C" __global__ void k(cudaTextureObject_t u8, cudaTextureObject_t i8, cud
 }"""
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
 def test_elements_of_every_type_are_read_as_declared(arch: str) -> None:
     u8, i8 = RNG.integers(0, 256, (32, 4)).astype(np.uint8), RNG.integers(-128, 128, (32, 2)).astype(np.int8)
     u16, f16 = RNG.integers(0, 65536, 32).astype(np.uint16), RNG.standard_normal(32).astype(np.float16)
@@ -217,7 +218,7 @@ extern "C" __global__ void k(cudaTextureObject_t one, cudaTextureObject_t many, 
 }"""
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
 def test_cube_maps_read_the_face_that_a_direction_points_at(arch: str) -> None:
     one, many = (RNG.integers(0, 100, (6 * n, 4, 4)).astype(np.float32) for n in (1, 3))
     at = (RNG.random((3, 32), np.float32) - np.float32(0.5)).astype(np.float32)
@@ -254,7 +255,7 @@ extern "C" __global__ void k(const cudaTextureObject_t* __restrict__ t, const cu
 }"""
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_objects_that_differ_between_lanes(arch: str) -> None:
     kernel = compile_cuda(OBJECTS_IN_MEMORY, arch=arch)
     a, b, line = (RNG.integers(0, 100, shape).astype(np.float32) for shape in ((5, 8), (5, 8), (32,)))
@@ -288,7 +289,7 @@ extern "C" __global__ void k(cudaSurfaceObject_t line, cudaSurfaceObject_t plane
 }"""
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_surfaces_are_read_and_written(arch: str) -> None:
     shapes = ((32,), (8, 16), (2, 3, 4), (2, 3, 4))
     line, plane, volume, planes = (RNG.integers(0, 50, shape).astype(np.float32) for shape in shapes)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.effort import first
+
 from .support import ARCHES, run
 
 RNG = np.random.default_rng(11)
 COUNT = 256
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_shuffle_modes_with_segments_and_clamps(arch):
     modes = ["up", "down", "bfly", "idx"]
     body = "\n".join(
@@ -48,7 +50,7 @@ def test_shuffle_modes_with_segments_and_clamps(arch):
                 )
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_votes_matches_and_reductions(arch):
     source = """
 extern "C" __global__ void k(const int* a, unsigned* o) {
@@ -83,7 +85,7 @@ extern "C" __global__ void k(const int* a, unsigned* o) {
     assert set(o[10]) == {int((a - 4).view(np.uint32).max())}
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_transposition_of_matrix_fragments(arch):
     source = """
 extern "C" __global__ void k(const unsigned* a, unsigned* o) {

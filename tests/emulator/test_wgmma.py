@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from drywarp.errors import UnsupportedInstructionError
+from tests.effort import first
 
 from .support import run
 
@@ -185,7 +186,7 @@ def np_scalar(word: np.uint64):
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("n", [8, 64])
+@pytest.mark.parametrize("n", first([8, 64]))
 def test_element_types(name, n):
     kind, width, out = TYPES[name]
     k = 32 // width

@@ -13,6 +13,7 @@ from drywarp.frontends.cuda import compile_cuda
 from drywarp.frontends.sass import parse_listing, split_operands
 from drywarp.kernel.instruction import ControlBits, SourceLine
 from drywarp.kernel.operand import Immediate, Label, Predicate, Register, Special
+from tests.effort import first
 from tests.listing import code, control, listing
 
 
@@ -277,7 +278,7 @@ __global__ void k(float* x) { x[threadIdx.x] = slow(x[threadIdx.x]); }
     assert kernel.instructions[kernel.index_of(kernel.symbols[name].offset)].source == SourceLine("<source>", 2)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_90", "sm_80", "sm_120"]))
 def test_jump_tables_and_textures_of_real_code_are_understood(arch: str) -> None:
     cases = "".join(f"case {n}: v = v * {n}.5f + x[{n}]; x[{n + 20}] = v; break;" for n in range(9))
     text = f"""

@@ -18,6 +18,7 @@ from drywarp.models.pipeline_papers import as_one
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_kernels import example, instruction_mix, node, workload
+from tests.effort import examples
 
 
 @st.composite
@@ -45,7 +46,7 @@ def paths(draw: st.DrawFn) -> BoundPath:
 
 
 @given(paths(), st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400, 4), deadline=None)
 def test_intervals_of_loops_are_those_of_the_unrolled_program(path: BoundPath, memory_only: bool) -> None:
     memory = [one.class_ == "mem" for one in path.nodes]
     kept = intervals(path, memory, memory_only)
@@ -62,7 +63,7 @@ def test_intervals_of_loops_are_those_of_the_unrolled_program(path: BoundPath, m
 
 
 @given(paths())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200, 4), deadline=None)
 def test_counts_graph_and_parallelism_agree(path: BoundPath) -> None:
     found = inputs_of(replace(workload(path), kinds={"mem": "memory"}))
     assert found.instructions == path.length

@@ -15,6 +15,7 @@ from drywarp.pipeline.extrapolate import extrapolate, instructions, shorten
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul
+from tests.effort import first
 
 
 def test_small_runs_are_exact() -> None:
@@ -35,7 +36,7 @@ def test_many_blocks_continue_the_line_of_few() -> None:
 
 
 @pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
-@pytest.mark.parametrize("blocks", [8, 20, 40])
+@pytest.mark.parametrize("blocks", first([8, 20, 40]))
 def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:
     work = replace(tiled_matmul(4, turns=600), policy=policy)
     share = Share(8, blocks, blocks)

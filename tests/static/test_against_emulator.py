@@ -12,6 +12,7 @@ from drywarp.arguments import make_launch, parse_dim3
 from drywarp.emulator import emulate
 from drywarp.kernel.launch import Launch
 from drywarp.static import Steering, assume_launch, static_profile
+from tests.effort import in_turn
 from tests.static.kernels import EXAMPLES, example
 
 DATA_DEPENDENT = {
@@ -32,8 +33,9 @@ def launch_of(path: Path, arch: str = "sm_80") -> Launch:
     return make_launch(kernel, grid, block, comment.arguments, dynamic_shared=int(comment.shared or 0))
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    ("path", "arch"), in_turn(EXAMPLES, ["sm_75", "sm_80", "sm_90", "sm_120"], lambda path: path.stem)
+)
 def test_instruction_counts_are_those_of_the_emulator(path: Path, arch: str) -> None:
     kernel, _ = example(path, arch)
     launch = launch_of(path, arch)

@@ -9,6 +9,7 @@ from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from drywarp.static import INSTRUCTION_SETS, static_profile
 from drywarp.static.instruction_sets import instruction_set
 from drywarp.static.walk import Effort
+from tests.effort import first
 from tests.listing import code
 from tests.static.kernels import compiled, follow
 
@@ -76,7 +77,7 @@ out:
 """
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_75", "sm_90", "sm_120"]))
 @pytest.mark.parametrize(
     "source", [RECURSION, SWITCH, POINTERS, LOCK, ENDLESS, BREAKS],
     ids=["recursion", "switch", "pointers", "lock", "endless", "breaks"],
