@@ -27,11 +27,22 @@ class Room:
 
 
 ROOMS = {
-    "emulator": Room(("emulator",), ("tests/emulator",), 3),
+    "emulator": Room(
+        ("emulator",),
+        (
+            *("tests/emulator/test_integer_values.py", "tests/emulator/test_bit_values.py"),
+            *("tests/emulator/test_float_values.py", "tests/emulator/test_warp_values.py", "tests/emulator"),
+        ),
+        3,
+    ),
     "memory": Room(("memory",), ("tests/memory",), 3),
     "workload": Room(
         ("workload.py", "counted_waits.py", "meetings.py", "binding.py", "table_binding.py", "bound.py", "fit.py"),
-        ("tests/test_workload.py", "tests/test_counted_waits.py", "tests/test_binding.py", "tests/workloads"),
+        (
+            *("tests/test_node_costs.py", "tests/test_memory_costs.py", "tests/test_fit.py", "tests/test_meetings.py"),
+            *("tests/test_workload.py", "tests/test_counted_waits.py", "tests/test_binding.py", "tests/workloads"),
+            *("tests/amd", "tests/test_constant_values.py"),
+        ),
         3,
     ),
     "pipeline": Room(("pipeline",), ("tests/pipeline",), 3),
@@ -44,11 +55,21 @@ ROOMS = {
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
     "comparison": Room(("comparison", "ranking", "several_gpus.py"), ("tests/comparison", "tests/ranking")),
-    "report": Room(("report", "result", "units.py", "lines.py"), ("tests/report",), 2),
-    "command line": Room(("cli", "arguments.py", "stated_launch.py"), ("tests/cli", "tests/test_arguments.py")),
+    "report": Room(
+        ("report", "result", "units.py", "lines.py"),
+        ("tests/report", "tests/test_lines.py", "tests/cli/test_every_verb.py", "tests/figures"),
+        2,
+    ),
+    "command line": Room(
+        ("cli", "arguments.py", "stated_launch.py"),
+        ("tests/test_arguments.py", "tests/test_stated_launch.py", "tests/cli"),
+    ),
     "answers": Room(
         ("api.py", "assemble.py", "ready.py", "in_detail", "long_loops.py", "whole_blocks.py", "measured.py"),
-        ("tests/test_analyze.py", "tests/test_in_detail.py", "tests/test_long_loops.py", "tests/test_measured.py"),
+        (
+            *("tests/test_measured_by_hand.py", "tests/test_analyze.py", "tests/test_in_detail.py"),
+            *("tests/test_long_loops.py", "tests/test_measured.py"),
+        ),
     ),
     "rows": Room(("rows", "sweeps", "validation"), ("tests/rows", "tests/sweeps", "tests/validation")),
 }
