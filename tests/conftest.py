@@ -28,9 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the folder that tests share, and say how much is to be repeated.
 
-    One cache serves all tests and all parallel workers: each kernel is compiled and each loop built once.
-
-    It lies in pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
+    One cache serves all tests and all parallel workers: each kernel is compiled and each loop built once. It lies in
+    pytest's own cache (`--cache-clear` empties it). What it holds is named by a digest of our sources.
     """
     if "DRYWARP_CACHE_DIR" not in os.environ:
         kept = getattr(config, "cache", None)  # not there under `-p no:cacheprovider`
@@ -39,8 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = "exhaustive"
 
 
+FIRST = ("test_types.py", "test_every_opcode.py", "test_model_card.py", "test_rules.py", "test_examples_run.py")
+"""Files that take long or make what others need, the emulator's compiled loop among it: started first."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Laws are part of an exhaustive run: there they are tried on many more examples."""
+    """Put first what takes longest, so that parallel workers end together.
+
+    Laws are part of an exhaustive run: there they are tried on many more examples.
+    """
+    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
     if exhaustive():
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

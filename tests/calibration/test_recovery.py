@@ -82,7 +82,7 @@ RTX3090 = {
 }
 
 
-CASES = (("rtx3090", RTX3090), ("a100", A100))
+CASES = (("a100", A100), ("rtx3090", RTX3090))
 
 
 def perturbed(folder: Path, name: str, constants: dict[str, float]) -> Path:

@@ -62,7 +62,7 @@ def test_every_option_exists(command: Command) -> None:
     verbs[name].make_context(name, [word.replace("CLOCK", "1000") for word in given])
 
 
-@pytest.mark.parametrize("block", some(PROGRAMS, 3), ids=lambda block: f"{block.file}:{block.line}")
+@pytest.mark.parametrize("block", some(PROGRAMS, 6), ids=lambda block: f"{block.file}:{block.line}")
 def test_a_python_program_runs(block: Block, elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = compile(block.text, f"{block.file}:{block.line}", "exec")
     if block.excuse:
