@@ -161,7 +161,7 @@ def test_random_sectors_show_the_bandwidths_that_were_put_in(
     assert measured["random sectors from DRAM"] == pytest.approx(from_dram, rel=WITHIN)
 
 
-@pytest.mark.parametrize("mib", [4.5, 7.25])
+@pytest.mark.parametrize("mib", first([4.5, 7.25]))
 def test_the_l2_ends_where_it_was_made_to_whatever_the_driver_states(tmp_path: Path, mib: float) -> None:
     card = SimulatedCard(str(perturbed(tmp_path, "rtx3090", {"memory.l2.bytes": int(mib * (1 << 20))})), seed=5)
     card.attributes = replace(card.attributes, l2_bytes=6 << 20)

