@@ -108,7 +108,10 @@ def many_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("ended_by", "status"), first([(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)], 2))
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+
+
+@pytest.mark.parametrize(("ended_by", "status"), first(SIGNALS, 2))
 def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: signal.Signals, status: int) -> None:
     out = tmp_path / "rows.csv"
     command = [sys.executable, "-m", "drywarp", "sweep", str(many_file(tmp_path)), "--out", str(out), "--jobs", "1"]
