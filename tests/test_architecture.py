@@ -369,3 +369,21 @@ def test_starting_the_program_loads_neither_numpy_nor_the_api() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {n.split(".")[0] for n in names} & (heavy | {"api"}), f"{path.name}: line {node.lineno}"
+
+
+def test_tests_read_public_names_only() -> None:
+    """What deserves a test of its own deserves a public name."""
+    private = []
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        ours: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "drywarp":
+                ours |= {alias.asname or alias.name for alias in node.names}
+                named = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ours:
+                named = [node.attr]
+            else:
+                continue
+            hidden = [name for name in named if name.startswith("_") and not name.startswith("__")]
+            private += [f"{path.name}:{node.lineno}: {name}" for name in hidden]
+    assert private == []
