@@ -187,6 +187,24 @@ def test_matrix_instructions_take_their_multiplications_over_the_rate(opcode: st
     assert (product.class_, product.lambda_ticks, product.latency_ticks) == ("tensor", ticks(cycles), ticks(12))
 
 
+@pytest.mark.parametrize(
+    ("opcode", "cycles"),
+    [
+        ("v_mfma_f32_32x32x8_f16", 32 * 32 * 8 / 128),
+        ("v_mfma_f64_16x16x4_f64", 16 * 16 * 4 / 16),
+        ("v_mfma_f32_32x32x2_bf16", 3),  # several blocks, of which the file has no rate: λ of the class
+        ("v_mfma_of_another_kind", 3),
+    ],
+)
+def test_amds_matrix_instructions_too(opcode: str, cycles: float) -> None:
+    gpu = replace(round_gpu(), tensor=TENSOR)
+    made = hand_made("HMMA.16816.F32 R8, R4, R6, R8")
+    product, *others = made.kernel.instructions
+    kernel = replace(made.kernel, instructions=(replace(product, opcode=opcode), *others))
+    (node, *_) = nodes(replace(made, kernel=kernel), gpu)
+    assert (node.class_, node.lambda_ticks) == ("tensor", ticks(cycles))
+
+
 def test_a_matrix_instruction_without_a_rate_takes_its_class() -> None:
     gpu = replace(round_gpu(), tensor={"int8": 512.0})
     (product, *_) = nodes(hand_made("HMMA.16816.F32 R8, R4, R6, R8"), gpu)
