@@ -81,7 +81,11 @@ FORMS: dict[str, tuple[str, ...]] = {
     "t": ("R", "R.H1"),
     "f": ("R", "-R", "|R|", "-|R|", "UR", "-UR", "RZ", "-RZ", "C4", "-C5", "|C4|", "-|C4|", *_FLOATS),
     "g": ("R", "-R", "|R|", "-|R|", "UR", "RZ", "-RZ", "C4", "-C5", "|C4|", "1.5", "-0", "-QNAN", "4.29e-19"),
-    "d": ("R", "-R", "|R|", "-|R|", "UR", "RZ", "-RZ", "C2", "-C4", "|C4|", "1.5", "-0", "+INF", "-QNAN", "-3"),
+    # Hexadecimal text of a double immediate is its upper half.
+    "d": (
+        *("R", "-R", "|R|", "-|R|", "UR", "RZ", "-RZ", "C2", "-C4", "|C4|"),
+        *("1.5", "-0", "+INF", "-QNAN", "-3", "0x3ff80000"),
+    ),
     "h": ("R", "-R", "|R|", "-|R|", "R.H0_H0", "-R.H1_H1", "|R|.H1_H1", "UR", "RZ", "-RZ", "C6", "-C6"),
     "b": ("R", "-R", "|R|", "R.H0_H0", "-R.H1_H1", "UR", "RZ", "C6"),
     "e": ("R.H0_H0", "R.H1_H1", "-R.H0_H0", "|R|.H1_H1"),
@@ -280,6 +284,8 @@ class Values:
 
     def _float(self, kind: str, text: str) -> list[Any]:
         bare = text.lstrip("-").replace("|", "")
+        if bare[:2] == "0x":
+            return [exact.double(int(bare, 16) << 32)] * THREADS
         if not re.match(r"[cUR]", bare):
             number = float(text.replace("QNAN", "nan"))
             number = exact.converted(number, exact.DOUBLE if kind == "d" else exact.SINGLE)
