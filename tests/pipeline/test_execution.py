@@ -48,7 +48,7 @@ def test_every_warps_time_is_filled(in_order: bool) -> None:
         lives = done.launches[:, 4] - done.launches[:, 3]
         assert int(lives.sum()) == alone.warp_ticks
         check_lives(done)
-        # An issue slot lasts for what the valve takes, or λ where there is none; the warp's next issue may cut it short.
+        # An issue slot lasts for what the valve takes, or λ where there is none, at most until the next issue.
         taken = np.array([work.issue_ticks or node.lambda_ticks for node in done.nodes])[done.node]
         assert (done.left - done.issue <= taken).all()
         filled += int((done.left - done.issue == taken)[taken > 0].sum()) if work.issue_ticks else 0
