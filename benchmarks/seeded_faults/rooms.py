@@ -35,7 +35,14 @@ ROOMS = {
         ),
         3,
     ),
-    "memory": Room(("memory",), ("tests/memory",), 3),
+    "memory": Room(
+        ("memory",),
+        (
+            *("tests/memory", "tests/test_memory_costs.py", "tests/test_node_costs.py", "tests/counters"),
+            *("tests/test_measured.py", "tests/test_measured_by_hand.py"),
+        ),
+        3,
+    ),
     "workload": Room(
         ("workload.py", "counted_waits.py", "meetings.py", "binding.py", "table_binding.py", "bound.py", "fit.py"),
         (
@@ -45,7 +52,9 @@ ROOMS = {
         ),
         3,
     ),
-    "pipeline": Room(("pipeline",), ("tests/pipeline",), 3),
+    "pipeline": Room(
+        ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
+    ),
     "models": Room(("models",), ("tests/models", "tests/reproduction"), 3),
     "band": Room(("band",), ("tests/band",)),
     "advice": Room(("advice",), ("tests/advice",)),
