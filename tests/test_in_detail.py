@@ -148,6 +148,7 @@ def test_overlap_is_what_counting_tick_by_tick_gives(issues: list[tuple[int, int
         assert found.alone[f"s{lane}"] == pytest.approx((busy[lane] & (busy.sum(axis=0) == 1)).mean())
 
 
+@pytest.mark.exhaustive
 def test_a_large_file_is_there_round_its_instructions(tmp_path: Path) -> None:
     filler = "\n".join(f"// {n}" for n in range(6000))
     path = tmp_path / "long.cu"

@@ -15,8 +15,8 @@ from drywarp.calibration import Calibration, calibrate
 from drywarp.calibration.experiments import caches, chains, conflicts, l2, operations, random_access
 from drywarp.calibration.simulated_card import SimulatedCard
 from drywarp.hardware import load_gpu
-from tests.effort import first
 
+pytestmark = pytest.mark.exhaustive  # by default `test_model_card.py` runs every experiment
 CLASSES = ("sfu", "fp64", "fp32", "shuffle")
 ONLY = ("issue", "chains", "barrier", "shared", "caches", "l2", "dram", "random", "blocks")
 WITHIN = 0.03
@@ -99,7 +99,7 @@ def perturbed(folder: Path, name: str, constants: dict[str, float]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=first([pytest.param((name, constants), id=name) for name, constants in CASES]))
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0])
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Calibration, dict[str, float], Path]:
@@ -161,7 +161,7 @@ def test_random_sectors_show_the_bandwidths_that_were_put_in(
     assert measured["random sectors from DRAM"] == pytest.approx(from_dram, rel=WITHIN)
 
 
-@pytest.mark.parametrize("mib", first([4.5, 7.25]))
+@pytest.mark.parametrize("mib", [4.5, 7.25])
 def test_the_l2_ends_where_it_was_made_to_whatever_the_driver_states(tmp_path: Path, mib: float) -> None:
     card = SimulatedCard(str(perturbed(tmp_path, "rtx3090", {"memory.l2.bytes": int(mib * (1 << 20))})), seed=5)
     card.attributes = replace(card.attributes, l2_bytes=6 << 20)

@@ -151,6 +151,7 @@ def test_the_reduction_is_as_its_file_says() -> None:
         assert as_said([finding.rule for finding in answer.findings], following), following.name
 
 
+@pytest.mark.exhaustive
 def test_what_is_found_on_the_first_rungs_of_the_product() -> None:
     rungs = [smaller("sgemm", rung) for rung in read_ladder("sgemm").rung[:3]]
     answers = [predict("sgemm", rung) for rung in rungs]

@@ -56,8 +56,8 @@ def cold(folder: Path) -> Path:
 def test_processes_share_a_cold_cache_and_agree(tmp_path: Path, expected: dict[str, object]) -> None:
     # The example includes a header, so that all of them also unpack the compiler's headers.
     folder = cold(tmp_path / "cache")
-    processes = [start(folder) for _ in range(3)]
-    assert [answer(process) for process in processes] == [expected] * 3
+    processes = [start(folder) for _ in range(2)]
+    assert [answer(process) for process in processes] == [expected] * 2
     assert answer(start(folder)) == expected
 
 

@@ -53,6 +53,7 @@ def test_times_are_those_of_an_analysis() -> None:
     assert found.times["32", "8", "1"] < found.times["32", "8", "0"]
 
 
+@pytest.mark.exhaustive
 def test_constant_memory_shared_memory_and_failures() -> None:
     space = tuning_space(
         "weigh",
@@ -83,6 +84,7 @@ def test_a_space_that_cannot_be_predicted_gives_one_line() -> None:
         predict(tuning_space("weigh", SUM, 64, [], {"a": [1]}, restrictions=["a > 1"]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_predictions_are_kept_and_gone_on_with(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / f"rows{suffix}"

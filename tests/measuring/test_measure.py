@@ -69,6 +69,7 @@ def test_every_row_has_its_occupancy_its_time_and_outputs_that_are_numpys(table:
         assert curve[-1] == 1
 
 
+@pytest.mark.exhaustive
 def test_one_command_validates_all_kernels_with_every_model(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(table), "--gpu", "a100", "--jobs", "1", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -255,6 +255,7 @@ def test_a_worker_that_dies_costs_its_row(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(row.reason for row in report.rows) == ["", "crashed with SIGABRT"]
 
 
+@pytest.mark.exhaustive
 def test_a_kernel_with_too_many_registers_is_capped(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("bx,time_us\n128,5\n1024,5\n")
