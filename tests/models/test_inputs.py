@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, Item, Repeat
+from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, Item, Level, Repeat, Subsystem
 from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_intervals import intervals
 from drywarp.models.inputs_straight import groups
@@ -88,6 +88,28 @@ def test_the_example() -> None:
     assert found.graph[0].ilp == 1.5
     assert [(i.instructions, i.stall) for i in found.memory_intervals] == [(4, 5), (2, 5)]
     assert found.ilp == 6 / 5
+
+
+def test_what_waits_for_memory_begins_a_node_of_its_own() -> None:
+    """A load, an addition that does not need it, one that does, and one that needs that: three nodes."""
+    load = replace(node(1, 2, 6, (), 0), class_="global_load")
+    free, needs, after = node(0, 1, 4, (), 1), node(0, 1, 4, (0,), 2), node(0, 1, 4, (2,), 3)
+    found = inputs_of(workload(BoundPath((load, free, needs, after), (0, 1, 2, 3), 4)))
+    assert [(one.kind, one.instructions, one.needs) for one in found.graph] == [
+        ("memory", 1, ()),
+        ("computation", 1, ()),
+        ("computation", 2, (0,)),
+    ]
+
+
+def test_memory_is_as_slow_as_the_slowest_of_what_it_visits() -> None:
+    """A load of λ 2 at the LSU whose sectors take 10 cycles of the L2 and 7 of DRAM; additions visit neither."""
+    levels = (Level(2, 10 * TICKS_PER_CYCLE, 10 * TICKS_PER_CYCLE), Level(3, 7 * TICKS_PER_CYCLE, 7 * TICKS_PER_CYCLE))
+    load = replace(node(1, 2, 60, (), 0), class_="global_load", levels=levels)
+    work = workload(BoundPath((load, node(0, 1, 4, (0,), 1)), (0, 1), 2))
+    names = (*work.subsystems, Subsystem("l2", "sm", upstream=False), Subsystem("dram", "sm", upstream=False))
+    found = inputs_of(replace(work, subsystems=names))
+    assert (found.memory.lambda_, found.computation.lambda_) == (10, 1)
 
 
 def test_a_loops_turn_may_need_the_turn_before() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipeline_cases import lasting_workload
+from pipeline_cases import lasting_workload, meeting_workload
 from pipeline_kernels import COMP, chain, node, workload
 
 from drywarp.bound import BoundPath, BoundWorkload, Repeat
@@ -172,3 +172,20 @@ def test_nothing_recurs_within_the_limit() -> None:
 def test_time_that_leaves_the_range() -> None:
     with pytest.raises(UsageError, match="leaves the range"):
         simulate(workload(chain(10**13, 240, 960)), Share(1, 1, 1))
+
+
+def test_where_warps_wait_for_some_others_nothing_is_jumped() -> None:
+    """The description of a state has no phases, so that two states may look alike that are not."""
+    for seed in range(40):
+        work = meeting_workload(seed)
+        share = Share(work.blocks_per_sm, 40, 40)
+        plain, steady = run_share(work, share), run_share(work, share, steady=EAGER)
+        assert (steady.total_ticks, steady.jumped) == (plain.total_ticks, 0)
+
+
+def test_a_profile_has_every_instruction_in_it() -> None:
+    work = replace(tiled_matmul(4, turns=24), policy="loose_round_robin")
+    result = run_share(work, Share(1, 6, 6), profile=True, steady=Steady())
+    assert result.jumped == 0
+    assert result.profile is not None
+    assert len(result.profile.table) == result.issued
