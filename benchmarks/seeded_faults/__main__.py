@@ -73,10 +73,20 @@ def draw(count: int, seed: int, only: Iterable[str]) -> list[tuple[str, Change]]
     return drawn
 
 
-def known_equivalent() -> dict[tuple[str, str, str], str]:
-    """Faults that change no answer, by file, old and new text, with the reason."""
+def known_equivalent() -> set[Change]:
+    """Faults that change no answer: those of the file, found by the line that they stand in."""
     with EQUIVALENT.open("rb") as file:
-        return {(row["file"], row["old"], row["new"]): row["why"] for row in tomllib.load(file).get("fault", [])}
+        rows = tomllib.load(file).get("fault", [])
+    known = {(row["file"], row["line"], row["old"], row["new"]) for row in rows}
+    found = set()
+    for name in {row["file"] for row in rows}:
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        found |= {
+            change
+            for change in changes(ROOT / name, name)
+            if (name, lines[change.line - 1].strip(), change.old, change.new) in known
+        }
+    return found
 
 
 class Copy:
@@ -130,7 +140,7 @@ class Copy:
             path.write_text(before, encoding="utf-8")
 
 
-def table(outcomes: list[Outcome], equivalent: dict[tuple[str, str, str], str]) -> str:
+def table(outcomes: list[Outcome], equivalent: set[Change]) -> str:
     """What was caught, by room, as Markdown."""
     rows = ["| room | faults | its tests fail | never end | whole answers fail | survived |", "|---|" + "---:|" * 5]
     total: Counter[str] = Counter()
@@ -151,10 +161,9 @@ def _cells(by: Counter[str]) -> str:
     return " | ".join(str(by[kind]) for kind in ("room", "hang", "whole answers", ""))
 
 
-def is_equivalent(outcome: Outcome, equivalent: dict[tuple[str, str, str], str]) -> bool:
+def is_equivalent(outcome: Outcome, equivalent: set[Change]) -> bool:
     """Whether it survived, and is known to change nothing."""
-    change = outcome.change
-    return not outcome.caught_by and (change.file, change.old, change.new) in equivalent
+    return not outcome.caught_by and outcome.change in equivalent
 
 
 def main() -> int:

@@ -176,8 +176,9 @@ def test_time_that_leaves_the_range() -> None:
 
 def test_where_warps_wait_for_some_others_nothing_is_jumped() -> None:
     """The description of a state has no phases, so that two states may look alike that are not."""
-    for seed in range(40):
-        work = meeting_workload(seed)
+    works = [work for work in map(meeting_workload, range(60)) if work.synchronises]
+    assert len(works) > 20
+    for work in works:
         share = Share(work.blocks_per_sm, 40, 40)
         plain, steady = run_share(work, share), run_share(work, share, steady=EAGER)
         assert (steady.total_ticks, steady.jumped) == (plain.total_ticks, 0)
