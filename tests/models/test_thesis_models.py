@@ -128,6 +128,10 @@ def test_the_cuda_guide_speaks_from_the_needed_occupancy_on() -> None:
     assert [point.occupancy_warps for point in prediction.curve] == list(range(23, 65))
     assert all(point.warps_per_cycle * GROUPS * 64 == pytest.approx(4) for point in prediction.curve)
     assert prediction.cycles != prediction.cycles  # one warp: nothing is said
+    assert prediction.limiter == "latency"
+    enough = get_model("cuda_guide").predict(replace(work, blocks_per_sm=32), range(1, 65))
+    assert enough.limiter == "computation"
+    assert enough.time_s == pytest.approx(enough.cycles / work.clock_hz)
     assert "23 warps" in prediction.notes[0]
     refined = get_model("cuda_guide_refined").predict(work, range(1, 65))
     assert refined.curve[0].occupancy_warps == 24

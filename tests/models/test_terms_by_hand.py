@@ -1,0 +1,78 @@
+"""Single terms of the models, with numbers small enough to be worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drywarp.bound import BoundWorkload, Repeat
+from drywarp.models import get_model
+from drywarp.models import gpumech as g
+from drywarp.models.cycles_per_run import issue_cycles_of
+from drywarp.models.inputs import inputs_of
+from drywarp.models.inputs_graph import WorkNode
+from drywarp.models.wfg import block_ilp
+from drywarp.reproduction.kernels import Cost, Instruction, kernel
+
+
+def block(alone: float, latency: float) -> WorkNode:
+    return WorkNode("computation", 4, 1.0, latency, 1.0, 1, alone=alone)
+
+
+def test_a_blocks_ilp_is_its_latencies_over_its_time() -> None:
+    assert block_ilp(block(alone=10, latency=5)) == 2
+    assert block_ilp(block(alone=10, latency=0)) == 1
+    assert block_ilp(block(alone=0, latency=5)) == 1
+
+
+def test_no_more_than_one_warp_in_one_is_found_in_a_stall() -> None:
+    """GPUMech, Eqs. 12 to 16: p · stall = 2 is a certainty; two other warps issue 100 instructions each in 4 cycles."""
+    assert g.nonoverlapped_gto(0.5, 3, 100, 4) == 2 * 100 - 4
+    assert g.nonoverlapped_gto(0.125, 3, 100, 4) == 0.5 * 2 * 100 - 4
+    assert g.nonoverlapped_gto(0.5, 1, 100, 4) == 0
+
+
+def test_issue_cycles_come_from_the_file_the_issue_limit_or_the_computations() -> None:
+    def given(parameters: dict[str, float], rate: float) -> Any:
+        return SimpleNamespace(parameters=parameters, issue_rate=rate, computation=SimpleNamespace(lambda_=3.0))
+
+    assert issue_cycles_of(given({"issue_cycles": 4.0}, 2.0)) == 4
+    assert issue_cycles_of(given({}, 2.0)) == 0.5
+    assert issue_cycles_of(given({}, 0.0)) == 3
+
+
+def loads(transactions: float, parameters: dict[str, float]) -> BoundWorkload:
+    """Ten loads of λ 8 and Λ 500, each in so many transactions."""
+    work = kernel({"load": Cost("mem", 8, 500)}, [Instruction("load", (0,))], (Repeat(10, (0,)),), 1, ("load",))
+    path = work.paths[0]
+    nodes = tuple(replace(node, transactions=transactions) for node in path.nodes)
+    return replace(work, paths=(replace(path, nodes=nodes),), parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("transactions", "parameters", "expected"),
+    [
+        (1, {"dram_latency": 400.0, "departure_delay": 10.0}, 400),
+        (4, {"dram_latency": 400.0, "departure_delay": 10.0}, 400 + 3 * 10),
+        (0.5, {"dram_latency": 400.0, "departure_delay": 10.0}, 400),
+        (4, {"dram_latency": 400.0}, 400 + 3 * 8),  # λ of memory where the file knows no delay
+        (4, {}, 500),
+    ],
+)
+def test_transactions_depart_one_after_the_other(
+    transactions: float, parameters: dict[str, float], expected: float
+) -> None:
+    """Hong and Kim, Eqs. 11 and 12: Mem_LD + (transactions - 1) · Departure_del."""
+    assert inputs_of(loads(transactions, parameters)).dram_latency == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("model", ["gpumech_gto", "gpumech_rr"])
+def test_a_run_that_takes_no_longer_than_one_warp_is_bound_by_latency(model: str) -> None:
+    """Loads one after the other: GPUMech lets 499 warps overlap with one that waits, and not a thousand."""
+    points = get_model(model).predict(loads(1, {}), [2, 60, 1000]).curve
+    assert [(point.bound, point.cycles_per_run) for point in points[:2]] == [("latency", 5000), ("latency", 5000)]
+    assert points[2].bound == "computation"
+    assert (points[2].cycles_per_run or 0) > 5000
