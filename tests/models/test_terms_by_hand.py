@@ -15,7 +15,9 @@ from drywarp.models.cycles_per_run import issue_cycles_of
 from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_graph import WorkNode
 from drywarp.models.wfg import block_ilp
-from drywarp.reproduction.kernels import Cost, Instruction, kernel
+from drywarp.reproduction.kernels import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
+
+MAXWELL = "papers/volkov-maxwell"
 
 
 def block(alone: float, latency: float) -> WorkNode:
@@ -71,8 +73,8 @@ def test_transactions_depart_one_after_the_other(
 
 @pytest.mark.parametrize("model", ["gpumech_gto", "gpumech_rr"])
 def test_a_run_that_takes_no_longer_than_one_warp_is_bound_by_latency(model: str) -> None:
-    """Loads one after the other: GPUMech lets 499 warps overlap with one that waits, and not a thousand."""
-    points = get_model(model).predict(loads(1, {}), [2, 60, 1000]).curve
-    assert [(point.bound, point.cycles_per_run) for point in points[:2]] == [("latency", 5000), ("latency", 5000)]
-    assert points[2].bound == "computation"
-    assert (points[2].cycles_per_run or 0) > 5000
+    """Chains of additions of Λ 6 on Maxwell's four schedulers: of up to 24 warps none takes longer than one."""
+    work = chain(costs_of(MAXWELL), "add", 100, issue_limit_of(MAXWELL))
+    points = get_model(model).predict(work, [1, 8, 16, 64]).curve
+    assert {point.bound for point in points if point.cycles_per_run == points[0].cycles_per_run} == {"latency"}
+    assert points[1].cycles_per_run == points[0].cycles_per_run == 600
