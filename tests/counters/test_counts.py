@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from drywarp.api import Options
 from drywarp.cli.main import run
 from drywarp.counters import METRICS, describe
 from drywarp.counters.op_classes import GROUPS, SETTLED, TAKEN
@@ -157,7 +158,21 @@ def test_what_lies_in_the_l2_at_the_end_is_not_yet_in_dram() -> None:
     assert found["lts__t_sectors_op_write.sum"] == written
     assert written - l2 / 2 <= found["dram__sectors_write.sum"] < written
     small = {"n": 1 << 12, "a": 2.0, "x": "f32[4096]", "y": "f32[4096]"}
-    fits = count(EXAMPLES / "saxpy.cu", gpu="rtx2080ti", grid=16, block=256, args=small, simulated=False).counts
+    cold, warm = (
+        count(
+            EXAMPLES / "saxpy.cu",
+            gpu="rtx2080ti",
+            grid=16,
+            block=256,
+            args=small,
+            simulated=False,
+            options=Options(warm_l2=warm),
+        )
+        for warm in (False, True)
+    )
+    assert (cold.l2_state, warm.l2_state) == ("cold", "warm")
+    assert (cold.counts["dram__sectors_read.sum"], warm.counts["dram__sectors_read.sum"]) == (1024, 0)
+    fits = cold.counts
     assert (fits["lts__t_sectors_op_write.sum"], fits["dram__sectors_write.sum"]) == (512, 0)
     assert "sm__warps_active.avg.pct_of_peak_sustained_active" not in fits
 
