@@ -1,0 +1,43 @@
+"""Which registers an instruction reads and writes, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from drywarp.kernel.kernel import Resources
+from drywarp.kernel.registers import accessed, written
+from tests.listing import code
+
+
+def places(names: str) -> set[tuple[str, int]]:
+    """`R4 UP1` as kinds and numbers."""
+    return {(name.rstrip("0123456789"), int(name.lstrip("URP"))) for name in names.split()}
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "writes"),
+    [
+        ("IADD3 R4, R5, 0x1, -R6", "R5 R6", "R4"),
+        ("FFMA R4, R4, c[0x0][0x160], RZ", "R4", "R4"),
+        ("@P2 MOV R4, R5", "P2 R5", "R4"),
+        ("@!UP1 UMOV UR4, UR6", "UP1 UR6", "UR4"),
+        ("DFMA R4, R6, R8, R10", "R6 R7 R8 R9 R10 R11", "R4 R5"),
+        ("ISETP.GE.AND P0, PT, R4, UR5, P3", "R4 UR5 P3", "P0"),
+        ("UISETP.GE.AND UP0, UPT, UR4, UR5, UP3", "UR4 UR5 UP3", "UP0"),
+        ("LDG.E.128 R4, [R2.64+0x10]", "R2 R3", "R4 R5 R6 R7"),
+        ("STG.E.64 [R2.64], R6", "R2 R3 R6 R7", ""),
+        ("LDS.64 R4, [R2]", "R2", "R4 R5"),
+        ("IMAD.WIDE R4, R6, 0x4, R8", "R6 R8 R9", "R4 R5"),
+        ("P2R R4, PR, RZ, 0x7f", "P0 P1 P2 P3 P4 P5 P6", "R4"),
+    ],
+)
+def test_registers(text: str, reads: str, writes: str) -> None:
+    instruction = code(text)[0]
+    assert set(accessed(instruction).reads) == places(reads)
+    assert set(written(instruction)) == places(writes)
+
+
+def test_a_kernel_that_says_nothing_needs_nothing() -> None:
+    nothing = Resources(32, 0)
+    assert (nothing.shared_reserved, nothing.local_bytes, nothing.barriers, nothing.max_threads) == (0, 0, 0, 0)
+    assert (nothing.spill_bytes, nothing.cluster) == (None, (1, 1, 1))
