@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.frontends.amdgcn_metadata import KernelMetadata, abi_of
 from drywarp.frontends.amdgcn_operands import split_operands
 from drywarp.frontends.constant_types import constant_types
 
@@ -38,3 +39,24 @@ def test_types_of_constants() -> None:
         "five": ("double", True, False),
         "six": ("double", False, False),
     }
+
+
+def test_where_an_amd_kernel_finds_what_it_is_given() -> None:
+    """User registers in the manual's order: 2 of the dispatch, 2 of the arguments; the work-group follows."""
+    directives = {"user_sgpr_dispatch_ptr": "1", "user_sgpr_kernarg_segment_ptr": "1", "system_sgpr_workgroup_id_y": "1"}
+    arguments = [{"value_kind": "hidden_block_count_x", "offset": "24"}, {"value_kind": "by_value", "offset": "0"}]
+    found = abi_of(KernelMetadata(directives, {}, arguments), "gfx90a", "k")
+    assert found == {
+        "dispatch_ptr": 0,
+        "kernarg_segment_ptr": 2,
+        "workgroup_id_x": 4,
+        "workgroup_id_y": 5,
+        "packed_work_item_id": 1,
+        "work_item_dimensions": 3,
+        "hidden_block_count_x": 24,
+    }
+    # A kernel may say that more registers are filled than it names, and how many coordinates it asks for.
+    more = {**directives, "user_sgpr_count": "8", "system_vgpr_workitem_id": "0"}
+    stated = abi_of(KernelMetadata(more, {}, []), "gfx802", "k")
+    assert (stated["workgroup_id_x"], stated["workgroup_id_y"]) == (8, 9)
+    assert (stated["packed_work_item_id"], stated["work_item_dimensions"]) == (0, 1)
