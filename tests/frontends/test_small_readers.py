@@ -43,7 +43,8 @@ def test_types_of_constants() -> None:
 
 def test_where_an_amd_kernel_finds_what_it_is_given() -> None:
     """User registers in the manual's order: 2 of the dispatch, 2 of the arguments; the work-group follows."""
-    directives = {"user_sgpr_dispatch_ptr": "1", "user_sgpr_kernarg_segment_ptr": "1", "system_sgpr_workgroup_id_y": "1"}
+    given = ("user_sgpr_dispatch_ptr", "user_sgpr_kernarg_segment_ptr", "system_sgpr_workgroup_id_y")
+    directives = dict.fromkeys(given, "1")
     arguments = [{"value_kind": "hidden_block_count_x", "offset": "24"}, {"value_kind": "by_value", "offset": "0"}]
     found = abi_of(KernelMetadata(directives, {}, arguments), "gfx90a", "k")
     assert found == {
