@@ -1,0 +1,26 @@
+"""Which packaged architecture a GPU of a compute capability builds on."""
+
+from __future__ import annotations
+
+import pytest
+
+from drywarp.errors import UsageError
+from drywarp.hardware import gpu_names, load_gpu
+from drywarp.hardware.architectures import architecture_of
+
+
+def test_a_product_builds_on_the_architecture_of_its_capability() -> None:
+    asked = 0
+    for name in gpu_names():
+        gpu = load_gpu(name)
+        if name.startswith("papers/") or name.startswith("mi"):
+            continue
+        assert architecture_of(gpu.device.compute_capability).startswith("arch/")
+        asked += 1
+    assert asked > 15
+    assert (architecture_of("8.0"), architecture_of("9.0")) == ("arch/ga100", "arch/gh100")
+
+
+def test_an_unknown_capability_is_said_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"compute capability 6\.1 to build on; there are: 7\.0, .*8\.0, .*9\.0, .*12\.0"):
+        architecture_of("6.1")
