@@ -44,6 +44,11 @@ FIRST = ("test_types.py", "test_every_opcode.py", "test_model_card.py", "test_ru
 """Files that take long or make what others need, the emulator's compiled loop among it: started first."""
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: some tests wait for processes that they start."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what takes longest, so that parallel workers end together.
 

@@ -327,6 +327,15 @@ def test_accesses_by_bytes_moved_and_by_conflicts(
     assert (node.sets, node.async_result) == (0, False)
 
 
+def test_a_class_whose_latency_nobody_knows_holds_up_nothing() -> None:
+    gpu = table_gpu()
+    code = gpu.machine_code
+    assert code is not None
+    unknown = with_class(gpu, code.classes["fp32"], lambda_=4.0, latency=None)
+    (node,) = table_nodes(unknown, "FADD R4, R5, R6")
+    assert (node.lambda_ticks, node.latency_ticks) == (ticks(4), 0)
+
+
 def test_dependences_reach_through_what_the_table_leaves_out() -> None:
     lines = (
         "LDG.E R4, [R2.64]",

@@ -179,3 +179,12 @@ def test_bad_names_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "z80" in error
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sizes"), [("", [32, 64, 128, 512, 1024]), ("__launch_bounds__(256)", [32, 64, 128])]
+)
+def test_block_sizes_divide_the_threads_and_fit_kernel_and_gpu(bounds: str, sizes: list[int]) -> None:
+    source = f"__global__ void {bounds} f(float* y) {{ y[blockIdx.x * blockDim.x + threadIdx.x] = 1; }}"
+    builds = block_sizes(bind_kernel(source, grid=64, block=256, args={"y": "f32[16384]"}))
+    assert [build.name for build in builds] == [f"blocks of {size} threads" for size in sizes]
