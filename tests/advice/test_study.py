@@ -53,6 +53,7 @@ def named(answer: drywarp.Analysis, name: str) -> WhatIfAnswer:
     return next(one for one in advice(answer).what_ifs if one.name == name)
 
 
+@pytest.mark.exhaustive
 def test_an_unroll_factor_is_compiled_and_found() -> None:
     eight = named(dot(), "#pragma unroll 8")
     direct = drywarp.analyze(_DOT.replace("unroll 1", "unroll 8"), grid=1024, block=256, args=_ARGS)
@@ -62,18 +63,21 @@ def test_an_unroll_factor_is_compiled_and_found() -> None:
     assert found.gain == best > 1.1
 
 
+@pytest.mark.exhaustive
 def test_a_block_size_is_launched_and_predicted() -> None:
     small = named(dot(), "blocks of 128 threads")
     direct = drywarp.analyze(_DOT, grid=2048, block=128, args=_ARGS)
     assert small.time_s == pytest.approx(direct.time_s)
 
 
+@pytest.mark.exhaustive
 def test_another_gpu_is_predicted() -> None:
     other = named(dot(), "on h100")
     assert other.kind == "gpu"
     assert other.time_s == pytest.approx(drywarp.analyze(_DOT, gpu="h100", grid=1024, block=256, args=_ARGS).time_s)
 
 
+@pytest.mark.exhaustive
 def test_what_ifs_are_sorted_and_gains_are_ratios_of_times() -> None:
     gains = [one.gain for one in advice(dot()).what_ifs if one.gain is not None]
     assert gains == sorted(gains, reverse=True)

@@ -40,6 +40,7 @@ def compiled(template: str, macro: str, arch: str) -> tuple[Program, Kernel]:
     return program, compile_cuda(program.path, arch=arch, entry=ENTRY, options=options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", first(["sm_80", "sm_75", "sm_86", "sm_89", "sm_90"]))
 def test_every_kernel_is_what_was_meant(arch: str) -> None:
     for operation in for_architecture(arch):

@@ -135,6 +135,7 @@ def test_what_else_may_have_changed_is_said() -> None:
     assert any(note.startswith("nvrtc ") and "1.0 for new" in note for note in notes)
 
 
+@pytest.mark.exhaustive
 def test_all_leaves_out_what_neither_side_runs_on() -> None:
     wgmma = EXAMPLES / "hopper" / "wgmma_tile.cu"
     found = drywarp.compare(wgmma, wgmma, gpu="all")

@@ -63,6 +63,7 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("git") is None, reason="git makes the pull request")
 def test_the_compare_step_reports_and_fails(workflow: dict[str, Any], tmp_path: Path) -> None:
     """A pull request with a slower kernel, one that does not compile, one that is new, and one without a launch."""

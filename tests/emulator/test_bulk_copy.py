@@ -303,6 +303,7 @@ def test_a_map_that_is_none_is_an_error():
     failing(source, "expected one passed by value", np.zeros(128, np.uint8))
 
 
+@pytest.mark.exhaustive
 def test_the_standard_librarys_copies():
     """cuda::memcpy_async with a barrier, and cuda::ptx, in the words of the library."""
     source = """#include <cuda/barrier>

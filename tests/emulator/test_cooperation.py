@@ -196,6 +196,7 @@ extern "C" __global__ void k(const half* a, const half* b, float* c) {
     np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_block_sort_and_scan_of_cub(arch):
     source = """
 #include <cub/block/block_radix_sort.cuh>
@@ -220,6 +221,7 @@ extern "C" __global__ void k(const unsigned* a, unsigned* o, int* p) {
     np.testing.assert_array_equal(e.buffer("p"), np.cumsum(first, axis=1) - first)
 
 
+@pytest.mark.exhaustive
 def test_tiles_and_coalesced_groups(arch):
     source = """
 #include <cooperative_groups.h>

@@ -207,6 +207,7 @@ def test_lane_wise_copies_arrive(form):
     np.testing.assert_array_equal(got.reshape(64, 4), data.reshape(64, 4)[::-1])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
 def test_the_standard_librarys_barrier(arch):
     source = """#include <cuda/barrier>

@@ -75,6 +75,7 @@ def test_an_error_in_device_code_is_still_reported_on_its_line() -> None:
         compile_cuda(broken, arch="sm_80")
 
 
+@pytest.mark.exhaustive
 def test_cooperative_groups_and_std_functions() -> None:
     text = (
         "#include <cooperative_groups.h>\n#include <cmath>\n#include <cstdint>\nnamespace cg = cooperative_groups;\n"

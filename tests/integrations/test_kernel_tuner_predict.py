@@ -138,6 +138,7 @@ def test_a_file_of_the_callers_own_goes_by_its_content(tmp_path: Path, form: str
         predict(copying(form.format(files[1])), jobs=1, out=out)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("reason", "times"),
     [("time limit of 1 s", 2), ("crashed with SIGKILL", 2), ("crashed with SIGSEGV", 1), ("does not compile", 1)],

@@ -153,6 +153,7 @@ def on_card(out: Path, driver: FakeDriver, only: list[str] = FEW, **more: Any) -
         return measure(SUITE, out, CardRunner(card, 5), only=only, small=True, points=3, **more)
 
 
+@pytest.mark.exhaustive
 def test_a_card_runs_the_same_table(tmp_path: Path) -> None:
     out, driver = tmp_path / "card.csv", FakeDriver()
     found = on_card(out, driver)
@@ -187,6 +188,7 @@ def test_a_wrong_output_is_a_row_that_validate_leaves_out(tmp_path: Path, capsys
     assert "no row with a time (rows left out: 9 with status wrong output)" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_a_kernel_for_which_memory_lacks_fails_and_the_others_go_on(tmp_path: Path) -> None:
     found = on_card(
         tmp_path / "short.csv", FakeDriver(memory=70_000), ["nw_kernel1", "time_step"]

@@ -67,6 +67,7 @@ def test_machine_code_is_compiled_and_emulated_once_per_architecture(own_cache: 
     assert len(found.gpus) == 6
 
 
+@pytest.mark.exhaustive
 def test_all_means_every_product_and_failures_are_said() -> None:
     """wgmma exists on Hopper alone: every other GPU is listed with the reason."""
     found = drywarp.rank(EXAMPLES / "hopper" / "wgmma_tile.cu")

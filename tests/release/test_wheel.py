@@ -133,6 +133,7 @@ def elsewhere(tmp_path: Path, installed: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.exhaustive
 def test_the_commands_of_the_workflow_run(made: Path, installed: Path, elsewhere: Path) -> None:
     """Help, `doctor`, an example of the sdist and a packaged workload, as the workflow of a release tries them."""
     yaml = pytest.importorskip("yaml", reason="PyYAML reads the workflow")

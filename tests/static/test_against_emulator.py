@@ -51,7 +51,7 @@ def test_instruction_counts_are_those_of_the_emulator(path: Path, arch: str) -> 
         assert np.array_equal(*lanes)
 
 
-@pytest.mark.parametrize("path", some(EXAMPLES, 3), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", some(EXAMPLES, 6), ids=lambda p: p.stem)
 def test_memory_figures_are_those_of_the_emulator(path: Path) -> None:
     if path.stem == "texture_filter":
         pytest.skip("the static mode does not follow texels, and says so")

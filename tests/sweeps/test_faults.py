@@ -71,7 +71,7 @@ def finished(out: Path) -> bool:
     return out.exists() and out.read_text().count("\n") == 40 + (out.suffix == ".csv")
 
 
-@pytest.mark.parametrize("suffix", first(["csv", "jsonl", "parquet"], 2))
+@pytest.mark.parametrize("suffix", first(["csv", "jsonl", "parquet"]))
 def test_killed_at_random_moments(tmp_path: Path, whole: bytes, suffix: str) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -111,7 +111,7 @@ def many_file(folder: Path) -> Path:
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
 
 
-@pytest.mark.parametrize(("ended_by", "status"), first(SIGNALS, 2))
+@pytest.mark.parametrize(("ended_by", "status"), first(SIGNALS))
 def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: signal.Signals, status: int) -> None:
     out = tmp_path / "rows.csv"
     command = [sys.executable, "-m", "drywarp", "sweep", str(many_file(tmp_path)), "--out", str(out), "--jobs", "1"]
