@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = "exhaustive"
 
 
-FIRST = ("test_types.py", "test_every_opcode.py", "test_model_card.py", "test_rules.py", "test_examples_run.py")
+FIRST = ("test_types.py", "test_every_opcode.py", "test_rules.py", "test_examples_run.py")
 """Files that take long or make what others need, the emulator's compiled loop among it: started first."""
 
 

@@ -89,6 +89,7 @@ def test_what_ifs_are_sorted_and_gains_are_ratios_of_times() -> None:
             assert one.note
 
 
+@pytest.mark.exhaustive
 def test_the_best_two_are_no_slower_than_the_best_alone() -> None:
     both = [one for one in advice(dot()).what_ifs if one.kind == "both"]
     alone = [one.gain or 0 for one in advice(dot()).what_ifs if one.kind in ("code", "build", "launch")]
@@ -112,6 +113,7 @@ def test_the_chart_says_why_it_does_not_apply() -> None:
     assert chart.to_dict() == {"not_applicable": chart.not_applicable}
 
 
+@pytest.mark.exhaustive
 def test_json_follows_its_schema() -> None:
     jsonschema.validate(json.loads(json_text(dot().to_dict())), json.loads(SCHEMA.read_text()))
 

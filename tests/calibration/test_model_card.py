@@ -42,6 +42,7 @@ def value(found: Calibration, key: str) -> float:
     return next(f.value for f in found.figures if f.key == key)
 
 
+@pytest.mark.exhaustive
 def test_its_constants_come_out(found: Calibration) -> None:
     assert found.experiments == tuple(experiment_names())
     assert value(found, "scheduler.partitions") == 4
@@ -54,6 +55,7 @@ def test_its_constants_come_out(found: Calibration) -> None:
     assert value(found, "device.block_launch_latency") == pytest.approx(300, rel=0.01)
 
 
+@pytest.mark.exhaustive
 def test_what_the_simulation_does_not_have_shows_on_a_card_that_has_it(found: Calibration) -> None:
     assert value(found, "memory.l2.near_latency_ns") == pytest.approx(NEAR, rel=0.01)
     assert value(found, "memory.l2.far_latency_ns") == pytest.approx(FAR, rel=0.01)
@@ -69,6 +71,7 @@ def test_what_the_simulation_does_not_have_shows_on_a_card_that_has_it(found: Ca
     assert not {"end of the L2", "TLB", "two halves of the L2", "limit of accesses under way"} & set(found.silent)
 
 
+@pytest.mark.exhaustive
 def test_the_file_passes_the_schema_and_names_its_source(found: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "model.toml"
     path.write_text(found.gpu_file)

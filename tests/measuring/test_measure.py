@@ -85,6 +85,7 @@ def test_one_command_validates_all_kernels_with_every_model(table: Path, capsys:
         assert kernel["models"]["volkov"]["mape"] > kernel["models"]["pipeline"]["mape"]
 
 
+@pytest.mark.exhaustive
 def test_the_tables_of_the_papers_are_printed(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
     given = ["validate", str(table), "--jobs", "1", "--models", "pipeline,volkov", "--out", str(out)]
@@ -179,6 +180,7 @@ def test_a_card_runs_the_same_table(tmp_path: Path) -> None:
         assert predicted.facts["clock_mhz"] == 1620
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_output_is_a_row_that_validate_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "wrong.csv"
     found = on_card(out, FakeDriver(broken=True), ["time_step"])

@@ -50,6 +50,7 @@ def test_examples_turn_by_turn(path: Path) -> None:
     assert_same_profile(static_profile(kernel).profile, turn_by_turn(kernel).profile)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     n=st.integers(0, 24), m=st.integers(1, 40), step=st.integers(1, 5), turn=st.sampled_from([1, 2, 16]),

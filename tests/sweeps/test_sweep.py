@@ -222,6 +222,7 @@ def test_sums_read_arguments_that_are_numbers(found: SweepResult) -> None:
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_example_is_predicted() -> None:
     example = msgspec.structs.replace(read_space(EXAMPLES / "tiled_matmul_sweep.toml"), models=["roofline"])
     found = drywarp.sweep(example, gpus="h100", jobs=0)
