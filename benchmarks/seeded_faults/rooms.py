@@ -59,7 +59,7 @@ ROOMS = {
     "band": Room(("band",), ("tests/band",)),
     "advice": Room(("advice",), ("tests/advice",)),
     "counters": Room(("counters", "counts_api.py"), ("tests/counters",)),
-    "static": Room(("static", "static_api.py"), ("tests/static",)),
+    "static": Room(("static", "static_api.py"), ("tests/amd", "tests/static")),
     "kernel": Room(("kernel",), ("tests/kernel",)),
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
