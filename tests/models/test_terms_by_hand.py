@@ -35,6 +35,7 @@ def test_no_more_than_one_warp_in_one_is_found_in_a_stall() -> None:
     assert g.nonoverlapped_gto(0.5, 3, 100, 4) == 2 * 100 - 4
     assert g.nonoverlapped_gto(0.125, 3, 100, 4) == 0.5 * 2 * 100 - 4
     assert g.nonoverlapped_gto(0.5, 1, 100, 4) == 0
+    assert (g.core_requests(17), g.core_requests(17, 2)) == (17, 34)
 
 
 def test_issue_cycles_come_from_the_file_the_issue_limit_or_the_computations() -> None:
