@@ -21,7 +21,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from pickle import UnpicklingError
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -283,7 +282,7 @@ def _cache_of(function: Callable[..., Any], digest: str) -> Any:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             self.turn.enter_context(in_turn(Path(self.cache_path) / f"{self._impl.filename_base}.lock"))
-            with suppress(OSError, EOFError, UnpicklingError):
+            with suppress(Exception):  # a damaged file: unpickling it raises anything
                 found = super().load_overload(sig, target_context)
                 if found is not None:
                     self.turn.close()

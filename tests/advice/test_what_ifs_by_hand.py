@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from drywarp.advice.builds.block_sizes import compiled_in
+from drywarp.advice.catalogue import ideals
 from drywarp.advice.ideals import Ideal, ideal_units
 from drywarp.advice.register_steps import register_steps
 from drywarp.advice.resimulate import ALL_TOGETHER, AT_LEAST, affordable, baseline, budget_for, resimulate
@@ -262,6 +263,20 @@ def test_what_takes_no_time_or_is_there_at_once() -> None:
     assert (after[2].barrier, after[2].lambda_ticks, after[2].latency_ticks) == (False, 0, 0)
     assert after[:2] == before[:2]
     assert no_barriers().apply(setting(ADD)) is None
+
+
+def test_each_part_of_the_machine_that_is_used_is_asked_for_once() -> None:
+    """The load goes through the LSU, the L2 and DRAM: its latency is asked for by level, others by the pipe."""
+    made = setting((LOAD, control(write=0)), ADD, accesses=[access(0, A + LANES * 128)])
+    pipes = {made.gpu.classes[i.class_].subsystem for i in made.profile.kernel.instructions} - {"lsu"}
+    names = [what.name for what in ideals(made)]
+    assert len(set(names)) == len(names)
+    rates = {name for name in names if name.startswith("λ")}
+    assert rates == {f"λ of {name} = 0" for name in (*pipes, "lsu", "l2", "dram", "issue")}
+    asked = {f"Λ of {name} = 0" for name in (*pipes, "shared", "l1")}
+    asked |= {f"Λ of {name} = that of the level before" for name in ("l2", "dram")}
+    assert asked <= set(names)
+    assert not {f"Λ of {name} = 0" for name in ("lsu", "l2", "dram")} & set(names)
 
 
 def test_levels_of_memory_that_answer_like_the_one_before() -> None:

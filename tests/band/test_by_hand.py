@@ -372,6 +372,22 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
     assert seconds(10 * resident * 50 + 1) > 1.05 * some
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_turns_are_left_out_unless_warps_wait_for_each_other_in_them(
+    together: bool, ready: BoundKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 turns of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out."""
+    if together:
+        loop = LOOP.replace("v = v * v + 1.5f;", '{ v = v * v + 1.5f; asm volatile("bar.sync 1, 64;"); }')
+        half = loop.replace("#pragma", "  if (threadIdx.x < 64)\n#pragma")
+        ready = bind_kernel(half, gpu=ready.gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
+    assert ready.bound.synchronises == together
+    whole = Probe(ready).seconds()
+    monkeypatch.setattr("drywarp.band.probe.BUDGET", 100)
+    short = Probe(ready).seconds()
+    assert (short == whole) if together else (short < whole / 2)
+
+
 # Put together ---------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from drywarp.reproduction.row import Row
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
 from ..report.test_golden import answer
+from ..sweeps.spaces import FILE
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "examples" / "saxpy.cu"
@@ -159,6 +160,26 @@ def test_bad_input_ends_with_2_and_one_line(verb: str, folder: Path) -> None:
         assert said.err.startswith("drywarp: ")
         assert expected in said.err
         assert "Traceback" not in said.err
+
+
+def test_a_sweep_predicts_rows_that_failed_again_only_if_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text(FILE)
+    line = f"sweep {space} --gpu a100 --jobs 1 --out {tmp_path}/rows.jsonl --json"
+    asked = 0
+
+    def failing(task: object, rows: list[tuple[int, object]], *_: object) -> Iterator[tuple[int, str, float]]:
+        nonlocal asked
+        asked += len(rows)
+        yield from ((number, "it takes too long", 0.1) for number, _ in rows)
+
+    monkeypatch.setattr("drywarp.sweeps.run.run_rows", failing)
+    all_of_them = int(say(f"sweep {space} --gpu a100 --count").out)
+    for flag, in_all in (("", 1), ("", 1), ("--retry-failed", 2), ("", 2)):
+        said = say(f"{line} {flag}")
+        assert (said.status, said.err) == (0, "")
+        assert said.json["configurations"] == {"total": all_of_them, "predicted": 0}
+        assert asked == in_all * all_of_them
 
 
 # ---- The gate

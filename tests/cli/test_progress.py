@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
-from drywarp.cli.progress import rated
+from drywarp.cli.progress import rated, stages
+
+
+class Terminal(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_stages_are_shown_on_a_terminal_and_nowhere_else(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with stages() as tell:
+        tell("emulating")
+    assert ("emulating" in stream.getvalue()) == terminal
+    assert bool(stream.getvalue()) == terminal
 
 
 def test_the_last_item_is_told_with_rate_and_time_left(

@@ -48,6 +48,12 @@ def test_an_edited_line_is_one_line() -> None:
     assert pairs == [("float v = in[i];", "float v = in[i + 1];"), ("out[i] = v * 2;", "out[i] = v * 2;")]
 
 
+def test_lines_that_are_less_than_three_fifths_alike_are_two() -> None:
+    # Twice the letters in common over all of both: 2 · 3 / 10 and 2 · 4 / 14.
+    assert texts_of(["abcde"], ["abcxy"]) == [("abcde", "abcxy")]
+    assert texts_of(["abcdefg"], ["abcdxyz"]) == [("abcdefg", None), (None, "abcdxyz")]
+
+
 def test_a_moved_line_is_one_line() -> None:
     old = ["first(1, 2);", "aaaa += bbbb;", "last[0] = 9;"]
     assert ("first(1, 2);", "first(1, 2);") in texts_of(old, [*old[1:], old[0]])

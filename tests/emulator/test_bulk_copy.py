@@ -7,7 +7,7 @@ import pytest
 
 from drywarp.arguments import make_launch
 from drywarp.emulator import emulate
-from drywarp.errors import EmulationError
+from drywarp.errors import EmulationError, UnsupportedInstructionError
 from drywarp.frontends.cuda import compile_cuda
 from drywarp.kernel.profile import SPACE_GLOBAL
 from drywarp.tensor_maps import tensor_map
@@ -301,6 +301,30 @@ def test_a_map_that_is_none_is_an_error():
           " [%0], [%1, {%2}], [%3];" :: "r"(at(s)), "l"(maps), "r"(0), "r"(at(&b)) : "memory");
       wait(&b); }"""
     failing(source, "expected one passed by value", np.zeros(128, np.uint8))
+
+
+MULTICAST = """extern "C" __global__ void k(const __grid_constant__ CUtensorMap from, int mask, uint8_t* out) {
+  __shared__ alignas(128) uint8_t s[512]; __shared__ uint64_t b; begin(&b, 512); __syncthreads();
+  if (threadIdx.x == 0)
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2}], [%3], %4;"
+      :: "r"(at(s)), "l"(&from), "r"(128), "r"(at(&b)), "h"((uint16_t)mask) : "memory");
+  wait(&b); for (int i = threadIdx.x; i < 512; i += 32) out[i] = s[i]; }"""
+
+
+def test_a_copy_to_several_blocks_is_done_where_it_names_the_only_one():
+    """Block 0 is bit 0 of the mask; what names another one, alone or beside it, cannot be."""
+    kernel = compile_cuda(PREFACE + MULTICAST, arch="sm_90")
+    tensor = RNG.random(512, dtype=np.float32)
+
+    def copied(mask: int) -> np.ndarray:
+        arguments = {"from": tensor_map(tensor, box=(128,)), "mask": mask, "out": np.zeros(512, np.uint8)}
+        return emulate(kernel, make_launch(kernel, (1, 1, 1), (32, 1, 1), arguments)).buffer("out")
+
+    np.testing.assert_array_equal(copied(0b1).view(np.float32), tensor[128:256])
+    for mask in (0b11, 0b10):
+        with pytest.raises(UnsupportedInstructionError, match="several blocks of a cluster"):
+            copied(mask)
 
 
 @pytest.mark.exhaustive

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from drywarp.frontends.sass import parse_listing
+from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from tests.effort import first
+from tests.listing import listing
 
 from .support import ARCHES, run
 
@@ -113,6 +116,33 @@ extern "C" __global__ void k(int* o) {
     o = run(source, 1, 64, np.zeros(96, np.int32), arch=arch).buffer("o").reshape(3, 32)
     np.testing.assert_array_equal(o[0], (31 - np.arange(32)) * 10)
     np.testing.assert_array_equal(o[2] % 10, 2)
+
+
+def test_a_barrier_for_two_of_three_warps_waits_for_both(arch):
+    """Warp 0 waits when warp 2 ends, which does not count; only then warp 1 writes what warp 0 is to read."""
+    code = parse_listing(
+        listing(
+            "S2R R0, SR_TID.X",
+            "ISETP.GE.AND P0, PT, R0, 0x20, PT",
+            "@P0 BRA `(.L_x_0)",
+            "BAR.SYNC 0x1, 0x40",
+            "LDS R4, [R0.X4]",
+            "MOV R2, c[0x0][0x160]",
+            "MOV R3, c[0x0][0x164]",
+            "IMAD.WIDE R2, R0, 0x4, R2",
+            "STG.E [R2.64], R4",
+            "EXIT",
+            ".L_x_0:",
+            "ISETP.GE.AND P0, PT, R0, 0x40, PT",
+            "@P0 EXIT",
+            "STS [R0.X4+-0x80], R0",
+            "BAR.SYNC 0x1, 0x40",
+            "EXIT",
+        )
+    )["k"].instructions
+    kernel = Kernel("k", "k", arch, code, (Parameter(0, 0, 8, "o"),), 0x160, Resources(8, 128))
+    o = run(kernel, 1, 96, np.zeros(32, np.int32)).buffer("o")
+    np.testing.assert_array_equal(o, np.arange(32, 64))
 
 
 @pytest.mark.parametrize("kind", ["f16", "s8"])

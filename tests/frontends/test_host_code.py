@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from drywarp.errors import CompileError
 from drywarp.frontends.cuda import CudaOptions, compile_cuda
 from drywarp.frontends.host_code import device_part
+from drywarp.frontends.repair import compile_repaired
 from drywarp.frontends.toplevel import pieces
+from drywarp.frontends.translation import Included, Translation
 
 WHOLE = """#include <cuda_runtime.h>
 #include <cstdio>
@@ -73,6 +76,26 @@ def test_an_error_in_device_code_is_still_reported_on_its_line() -> None:
     broken = WHOLE.replace("square(points[i].y)", "cube(points[i].y)")
     with pytest.raises(CompileError, match=r'<source>\(16\): error: identifier "cube" is undefined'):
         compile_cuda(broken, arch="sm_80")
+
+
+def test_host_code_is_hidden_before_anything_else_is_tried() -> None:
+    """The error lies in what is hidden anyway: no stand-in is taken, although the header has nothing to hide."""
+    header = Included("twice.cuh", Path("twice.cuh"), "__device__ inline float twice(float v) { return 2 * v; }\n")
+    text = '#include "twice.cuh"\n__global__ void k(float* x) { *x = twice(*x); }\nint main() { return odd; }\n'
+    tried = []
+
+    def attempt(source: str, headers: Mapping[str, str], flags: Sequence[str]) -> str:
+        tried.append((source, dict(headers), list(flags)))
+        return "compiled"
+
+    error = CompileError("", 'k.cu(3): error: identifier "odd" is undefined')
+    given = Translation(text, "k.cu", None, (header,))
+    assert compile_repaired(given, attempt, error, whole=True) == "compiled"
+    ((source, headers, flags),) = tried
+    assert source.splitlines()[:2] == text.splitlines()[:2]
+    assert "main" not in source
+    assert headers["twice.cuh"] == header.text
+    assert flags == []
 
 
 @pytest.mark.exhaustive

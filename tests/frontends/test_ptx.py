@@ -109,6 +109,15 @@ def test_lines_are_added_and_nothing_else(text: str) -> None:
     assert [i.encoding for i in codes[0].instructions] == [i.encoding for i in codes[1].instructions]
 
 
+def test_every_instruction_has_a_line_guarded_or_not_and_no_directive_has() -> None:
+    body = ["{", "  .reg .pred %p;", "  @%p ret;", "LOOP: @!%p bra LOOP;", "  ex2.approx.f32 %f, %f;", "  ret;", "}"]
+    lines = with_own_lines("\n".join([".version 8.4", ".entry k()", *body]), "k.ptx").split("\n")
+    assert lines[2:9] == [
+        *body[:2], "   .loc 1 5 0 @%p ret;", "LOOP:  .loc 1 6 0 @!%p bra LOOP;", "   .loc 1 7 0 ex2.approx.f32 %f, %f;",
+        "   .loc 1 8 0 ret;", "}",
+    ]  # fmt: skip
+
+
 def test_instructions_show_their_own_line_in_the_text() -> None:
     found = kernel(TWO.replace(", debug", ""), entry="calls")
     lines = TWO.split("\n")

@@ -14,6 +14,7 @@ from drywarp.models import gpumech as g
 from drywarp.models.cycles_per_run import issue_cycles_of
 from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_graph import WorkNode
+from drywarp.models.volkov_contention import WARP_ACCESS_BYTES
 from drywarp.models.wfg import block_ilp
 from drywarp.reproduction.kernels import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
 
@@ -70,6 +71,20 @@ def test_transactions_depart_one_after_the_other(
 ) -> None:
     """Hong and Kim, Eqs. 11 and 12: Mem_LD + (transactions - 1) · Departure_del."""
     assert inputs_of(loads(transactions, parameters)).dram_latency == pytest.approx(expected)
+
+
+def test_the_latency_of_a_run_goes_on_along_its_line_near_the_throughput_that_is_never_reached() -> None:
+    """Volkov, 6.5: 30 warps of ten dependent loads, a latency of 501 + T / (c - T) cycles, at 10⁻³ runs a cycle.
+
+    With c = 2500 / 2499 · 10⁻³ that is 501 + 2499 = 3000 cycles a load, 30 000 a run: 30 = 10⁻³ · 30 000.
+    """
+    work = loads(1, {})
+    bytes_per_run = 10 * WARP_ACCESS_BYTES
+    gbs = 2500 / 2499 * 1e-3 * work.clock_hz * work.sm_count * bytes_per_run / 1e9
+    fit = {"contention_latency": 501.0, "contention_slope": 1.0, "contention_gbs": gbs}
+    (point,) = get_model("volkov_contention").predict(replace(work, parameters=fit), [30]).curve
+    assert point.cycles_per_run == pytest.approx(30_000, rel=1e-6)
+    assert point.bound == "latency"
 
 
 @pytest.mark.parametrize("model", ["gpumech_gto", "gpumech_rr"])

@@ -35,6 +35,13 @@ def test_many_blocks_continue_the_line_of_few() -> None:
     assert result.busy_ticks == pytest.approx(exact.busy_ticks)
 
 
+def test_half_of_the_budget_is_simulated_first() -> None:
+    """A wave of two chains of ten is 20 instructions, so that 500 are 25 waves; the last one has a single block."""
+    result = extrapolate(workload(chain(10, 240, 960)), Share(2, 1001, 1001), budget=1000)
+    assert result.extrapolated
+    assert len(result.block_starts) == 2 * 25 + 1
+
+
 @pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
 @pytest.mark.parametrize("blocks", first([8, 20, 40]))
 def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:

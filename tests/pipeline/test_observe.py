@@ -190,6 +190,21 @@ def test_waiting_at_a_barrier_tells() -> None:
     assert described(engine, state) != before
 
 
+@pytest.mark.parametrize("stalls", [True, False])
+def test_who_waits_at_the_first_node_has_not_ended(stalls: bool) -> None:
+    """Nodes are numbered from 0; -1 is none."""
+    engine, state = at_a_moment(kernel(), stalls)
+    change("waits")(engine, state)
+    words = len(described(engine, state))
+    engine.warps[0, WAITING] = 0
+    before = described(engine, state)
+    assert len(before) == words
+    engine.warps[0, AFTER] += FAR
+    assert described(engine, state) != before
+    engine.warps[0, WAITING] = -1
+    assert len(described(engine, state)) < words
+
+
 def test_the_end_of_the_full_part_tells_in_the_tail() -> None:
     engine, state = at_a_moment(kernel())
     change("tail")(engine, state)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import drywarp
 from drywarp.cli.main import run
+from drywarp.detail import SourceText
 from drywarp.errors import UsageError
 from drywarp.finding import Advice, BenefitChart, Finding, Place, WhatIfAnswer
 from drywarp.report.html import html_page
@@ -149,6 +150,15 @@ def test_parts_that_are_not_there_are_left_out() -> None:
         assert page.data["kernel"] == "tiled_matmul"
     bare = replace(whole.prediction, curve=(), stalls={}, node_stalls={}, achieved_occupancy_warps=None)
     html_page(replace(whole, predictions={"pipeline": bare}, lines=(), detail=None))
+
+
+def test_a_source_has_the_name_of_its_file_and_is_there_if_it_has_a_line() -> None:
+    given_ = answer()
+    assert given_.detail is not None
+    sources = (SourceText("/some/place/k.cu", ((1, "x();"),), 1), SourceText("gone.cuh", (), 0), SourceText("/", (), 0))
+    page = Page(html_page(replace(given_, detail=replace(given_.detail, sources=sources))))
+    told = [(source["name"], source["path"], source["found"]) for source in page.data["sources"]]  # type: ignore[attr-defined]
+    assert told == [("k.cu", "/some/place/k.cu", True), ("gone.cuh", "gone.cuh", False), ("/", "/", False)]
 
 
 def test_findings_what_ifs_and_a_band_are_shown_where_the_answer_has_them() -> None:

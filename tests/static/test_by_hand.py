@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from drywarp.kernel.launch import Buffer, Scalar
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
-from drywarp.static import AccessReport, LoopReport, StaticProfile, Steering
+from drywarp.static import AccessReport, LoopReport, StaticProfile, Steering, assume_launch
+from drywarp.static.amd.operands import place_of
+from drywarp.static.amd.wide_loads import wide_loads as amd_loads
+from drywarp.static.contents import INTEGER, POINTER
+from drywarp.static.nvidia.banks import StaticBanks
+from drywarp.static.nvidia.wide_loads import wide_loads as nvidia_loads
+from drywarp.static.words import DATA
+from tests.amd.kernels import kernel_of
+from tests.listing import code
 from tests.memory.profiles import geometry
-from tests.static.kernels import follow
+from tests.static.kernels import compiled, follow
 
 TRIANGLE = """
 __global__ void sums(const float* x, double* y, int n) {
@@ -187,6 +198,51 @@ def test_shared_memory_atomics_and_wide_loads() -> None:
     atomics = [one for opcode, one in by_opcode.items() if opcode.startswith("RED")]
     assert [(one.executions, one.units) for one in atomics] == [(12, 1)]
     assert counts(found, "BAR") == [12]
+
+
+def test_what_a_wide_load_brings_on_nvidia() -> None:
+    """A long integer is shifted as a whole, an address is loaded from; a double is neither."""
+    load = "LDG.E.64 R4, [R2.64]"
+    for use, kind in (
+        ("SHF.R.S64 R6, R4, 0x2, R5", INTEGER),
+        ("SHF.R.U64 R6, R4, 0x2, R5", INTEGER),
+        ("SHF.R.U32.HI R6, RZ, 0x2, R4", None),
+        ("LDG.E R6, [R4.64]", POINTER),
+        ("DADD R6, R4, R8", None),
+    ):
+        assert nvidia_loads(code(load, use)).get(0) == kind, use
+
+
+def test_what_a_wide_load_brings_on_amd() -> None:
+    """A pair of scalars behind the vector part of an address is its base; one of vectors there is data to store."""
+    for load, use, kind in (
+        ("s_load_dwordx2 s[4:5], s[0:1], 0x0", "global_load_dword v1, v0, s[4:5]", POINTER),
+        ("global_load_dwordx2 v[2:3], v0, s[0:1]", "global_load_dword v1, v[2:3], off", POINTER),
+        ("global_load_dwordx2 v[2:3], v0, s[0:1]", "global_store_dwordx2 v0, v[2:3], s[0:1]", None),
+        ("global_load_dwordx2 v[2:3], v0, s[0:1]", "v_lshlrev_b64 v[2:3], 2, v[2:3]", INTEGER),
+    ):
+        assert amd_loads(kernel_of(f"{load}\n{use}").instructions).get(0) == kind, use
+
+
+def test_amds_special_registers_lie_beside_each_other() -> None:
+    words = {"s": 102, "flat_scratch": 2, "xnack_mask": 2, "vcc": 2, "ttmp": 16, "m0": 1, "exec": 2, "vccz": 1,
+             "execz": 1, "scc": 1}  # fmt: skip
+    places = [place_of(name, word) for name, count in words.items() for word in range(count)]
+    assert len(set(places)) == len(places)
+    assert place_of("s", 101) < place_of("vcc", 0) < place_of("vcc", 1) < place_of("exec", 0)
+
+
+def test_constants_are_known_as_far_as_they_are_given() -> None:
+    """Two words of a table of four are given; a number fills its variable."""
+    kernel = compiled("__constant__ int table[4]; __constant__ double wide;\n__global__ void k(double* x) {"
+                      " x[threadIdx.x] = table[threadIdx.x & 3] + wide; }")  # fmt: skip
+    constants = {"table": Buffer("i32", (2,), "ones"), "wide": Scalar(np.float64(2).tobytes(), "2")}
+    given = assume_launch(kernel, grid=(1, 1, 1), block=(32, 1, 1))
+    given = replace(given, launch=replace(given.launch, constants=constants))
+    banks = StaticBanks(kernel, given)
+    table, wide = kernel.symbols["table"].offset, kernel.symbols["wide"].offset
+    assert [banks.flags(3, table + 4 * word, 4) for word in range(4)] == [0, 0, DATA, DATA]
+    assert banks.flags(3, wide, 8) == 0
 
 
 def test_loops_that_count_down_multiply_divide_and_run_at_least_once() -> None:
