@@ -42,8 +42,6 @@ from drywarp.frontends.abstract_expression import ExpressionError, evaluate
 from drywarp.hardware import Gpu, load_gpu
 
 REGISTERS_OF_AN_SM = 65536
-EMULATION_SECONDS = 600.0
-"""The time limit of an emulation: a busy machine must not make the sample smaller."""
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
 ISSUE_ACTIVE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
@@ -63,7 +61,7 @@ def compare(number: int, row: dict[str, str], options: argparse.Namespace, simul
     cap = REGISTERS_OF_AN_SM // (-(-threads // 128) * 128) // 8 * 8
     args = dict(text.split("=", 1) for text in options.arg)
     gpu: Gpu = gpu_named(options.gpu)
-    asked = Options(limits=Limits(seconds=EMULATION_SECONDS), full_emulation=True)
+    asked = Options(limits=Limits(lane_steps=1 << 50), full_emulation=True)
     kernel: dict[str, Any] = {"gpu": gpu, "args": args, "defines": macros, "options": asked, **extents}
     began = perf_counter()
     try:

@@ -65,7 +65,8 @@ ALLOWED: dict[str, set[str]] = {
     # What emulations found, kept on disk.
     "emulations": {"__version__", "folders", "frontends", "kernel", "memory", "stored_code"},
     "long_loops": {"emulator", "errors", "kernel", "static"},
-    "whole_blocks": {"emulator", "errors", "kernel"},
+    "whole_blocks": {"emulator", "errors", "kernel", "memory"},
+    "time_box": set(),
     "assemble": {"__version__", "binding", "frontends", "kernel", "lines", "models", "ready", "result"},
     "doctor": {"__version__", "errors", "frontends", "result"},
     "textures": {"kernel", "errors"},
@@ -107,7 +108,7 @@ ALLOWED: dict[str, set[str]] = {
     # Whole folders, a module in a process of its own.
     "corpus": {
         *("__version__", "api", "emulator", "errors", "frontends", "hardware", "kernel", "result", "static"),
-        "workload",
+        *("time_box", "workload"),
     },
     "counts_api": {
         *("__version__", "api", "counters", "errors", "frontends", "memory", "pipeline", "ready", "result"),
@@ -188,6 +189,7 @@ ALLOWED: dict[str, set[str]] = {
         "reproduction",
         "static_api",
         "sweeps",
+        "time_box",
         "validation",
     },
     "__main__": {"cli"},

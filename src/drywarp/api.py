@@ -5,7 +5,7 @@ source -> frontends -> Kernel -> emulator -> Profile -> Workload -> bind(Gpu) ->
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from inspect import signature
@@ -33,6 +33,7 @@ from .kernel.measured import MeasuredKernel
 from .kernel.profile import Profile
 from .measured import check_mapper, compare_with, count_ratio, with_memory
 from .memory.behaviour import MemoryBehaviour, analyse_memory
+from .memory.followed import Look
 from .models import get_model
 from .models.base import Model
 from .models.pipeline import Pipeline
@@ -44,7 +45,7 @@ from .stated_launch import stated_launch
 from .static_api import always_static, arch_of, static_answer, static_launch
 from .table_binding import bind_to_table
 from .tuning import BEST, best, config_number
-from .whole_blocks import WAVE_WARP_STEPS, WholeBlocks
+from .whole_blocks import WholeBlocks
 from .workload import Workload, build_workload
 
 if TYPE_CHECKING:
@@ -239,17 +240,19 @@ def _bind(
         raise UsageError(f"clock {clock} MHz: expected a positive number")
     started = perf_counter()
     assumed: StaticReport | None = None
-    emulate_blocks: Callable[[range], Profile | None]
+    emulate_blocks: Callable[[Sequence[int]], Profile | None]
+    looks: Iterable[Look] = ()
     place = place or Kept("", kernel, launch)
     if not isinstance(stated, Launch):
         options.on_stage("following a sample of blocks")
-        profile, assumed, emulate_blocks = static_answer(kernel, stated, options, WAVE_WARP_STEPS)
+        profile, assumed, emulate_blocks = static_answer(kernel, stated, options)
     else:
         if known is None:
             options.on_stage("emulating a sample of blocks")
         place = place if place.key else _place_of(kernel, launch, options)
         profile = known or place.profile() or _emulated(place, options)
-        emulate_blocks = WholeBlocks(profile, options.limits, perf_counter() - started)
+        emulate_blocks = further = WholeBlocks(profile, options.limits)
+        looks = further.briefly()
     emulated = perf_counter()
     geometry = geometry_of(gpu, fits)
     options.on_stage("judging memory accesses")
@@ -257,8 +260,7 @@ def _bind(
     behaviour = place.behaviour(
         geometry,
         options.warm_l2,
-        emulate_blocks,
-        lambda ask: analyse_memory(profile, geometry, warm_l2=options.warm_l2, emulate_blocks=ask),
+        lambda: analyse_memory(profile, geometry, warm_l2=options.warm_l2, emulate_blocks=emulate_blocks, looks=looks),
     )
     bound = bind_workload(workload, profile.cfg, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
     judged = perf_counter()

@@ -26,7 +26,7 @@ from .kernel.launch import Buffer, Launch
 from .kernel.profile import AccessLog, Profile, SampledBlock, WarpPath
 from .kernel.sampling import Sampling
 from .kernel.texture import Texture
-from .memory.behaviour import EmulateBlocks, MemoryBehaviour
+from .memory.behaviour import MemoryBehaviour
 from .memory.geometry import MemoryGeometry
 from .stored_code import machine
 
@@ -116,10 +116,8 @@ class Kept:
     def _key_of(self, geometry: MemoryGeometry, warm: bool) -> str:
         return hashlib.sha256(repr((self.key, astuple(geometry), warm)).encode()).hexdigest() if self.key else ""
 
-    def behaviour(
-        self, geometry: MemoryGeometry, warm: bool, emulate: EmulateBlocks, judge: Callable[[EmulateBlocks], Any]
-    ) -> MemoryBehaviour:
-        """What an earlier run found, else what `judge` says, which asks `emulate` for further blocks."""
+    def behaviour(self, geometry: MemoryGeometry, warm: bool, judge: Callable[[], MemoryBehaviour]) -> MemoryBehaviour:
+        """What an earlier run found, else what `judge` says."""
         key = self._key_of(geometry, warm)
         data = disk.read(FOLDER, key) if key else None
         if data is not None:
@@ -127,16 +125,8 @@ class Kept:
                 return msgspec.msgpack.decode(data, type=MemoryBehaviour)
             except msgspec.MsgspecError:
                 pass
-        refused = False
-
-        def ask(part: range) -> Profile | None:
-            nonlocal refused
-            found = emulate(part)
-            refused = refused or found is None
-            return found
-
-        found: MemoryBehaviour = judge(ask)
-        if key and not refused:
+        found = judge()
+        if key:
             disk.write(FOLDER, key, msgspec.msgpack.encode(found, enc_hook=_plain), MOST_BYTES)
         return found
 

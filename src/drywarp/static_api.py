@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 WAVES = 4
 """Full waves of blocks in a grid that nobody gave."""
 
-MOST_SECTORS = 2_000_000
-"""Sectors that the blocks of one wave may touch where each is followed on its own (some seconds)."""
+MOST_WARP_STEPS, MOST_SECTORS = 20_000_000, 2_000_000
+"""Warp instructions and distinct sectors of one wave up to which each of its blocks is followed on its own: seconds."""
 
 
 def arch_of(gpu: Gpu) -> str:
@@ -93,12 +93,12 @@ def _extents(value: int | Sequence[int] | str | None, what: str) -> Dim3 | None:
 
 
 def static_answer(
-    kernel: Kernel, given: StaticLaunch, options: Options, wave_steps: int
-) -> tuple[Profile, StaticReport, Callable[[range], Profile | None]]:
+    kernel: Kernel, given: StaticLaunch, options: Options
+) -> tuple[Profile, StaticReport, Callable[[Sequence[int]], Profile | None]]:
     """The profile, what was assumed, and a function that follows whole blocks for their addresses.
 
-    That function returns None where it would take more than `wave_steps` warp instructions, or touch more
-    than some millions of sectors.
+    That function returns None where it would take more than some millions of warp instructions, or touch
+    more than some millions of sectors.
     """
     from .static import Steering, static_profile
 
@@ -111,9 +111,9 @@ def static_answer(
     spread = np.array([len(np.unique(row >> 5)) for row in log.offsets], np.int64)
     sectors = int(spread[log.pattern[log.space == SPACE_GLOBAL]].sum()) if len(spread) else 0
 
-    def whole_blocks(part: range) -> Profile | None:
+    def whole_blocks(part: Sequence[int]) -> Profile | None:
         share = len(part) / sampled
-        if answer.profile.steps * share > wave_steps or sectors * share > MOST_SECTORS:
+        if answer.profile.steps * share > MOST_WARP_STEPS or sectors * share > MOST_SECTORS:
             return None
         return static_profile(kernel, given, steering=steering, blocks=list(part)).profile
 

@@ -52,7 +52,7 @@ BIG_SHARED = "__global__ void big(int* a) { __shared__ int s[8192]; s[threadIdx.
         (OUT_OF_BOUNDS, "--grid 1 --block 32 --arg a=f32[64] --scheduler fifo", ["fifo", "loose_round_robin"]),
         (OUT_OF_BOUNDS, "--grid 1 --block 32 --arg a=f32[64] --shared 200000", ["200000"]),
         (BIG_SHARED, "--grid 1 --block 32 --arg a=i32[64] --shared 140000", ["shared memory"]),
-        (ENDLESS, "--grid 1 --block 32 --arg flag=i32[1] --seconds 2", ["loop", "kernel.cu:3"]),
+        (ENDLESS, "--grid 1 --block 32 --arg flag=i32[1] --lane-steps 1e7", ["loop", "kernel.cu:3"]),
         ("int nothing;\n", "--grid 1 --block 32", ["no __global__ function"]),
         (OUT_OF_BOUNDS, "--grid 1 --block 32 --arg", ["--arg"]),
         (OUT_OF_BOUNDS, "--grid 1 --block 32 --frobnicate", ["--frobnicate"]),

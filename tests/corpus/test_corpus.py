@@ -16,9 +16,9 @@ import pytest
 from drywarp.cli.main import run
 from drywarp.corpus.build_files import guessed_macros
 from drywarp.corpus.settings import Settings
-from drywarp.corpus.time_box import OutOfTimeError, time_box
 from drywarp.corpus.watch import Watched
 from drywarp.frontends.assembler import find_ptxas
+from drywarp.time_box import OutOfTimeError, time_box
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

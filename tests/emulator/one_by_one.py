@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drywarp.emulator import Limits, emulate
+from drywarp.emulator import emulate
 from drywarp.frontends.sass import parse_listing
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from drywarp.kernel.launch import Launch, array_buffer
@@ -208,7 +208,7 @@ def outcome(table: Sequence[Case], values: Words, compiled: bool) -> Words:
     given = np.ascontiguousarray(values.T), np.zeros((len(table), THREADS, 4), np.uint32), BEFORE
     buffers = tuple(array_buffer(array) for array in (*given, np.zeros((THREADS, 4), np.uint32)))
     launch = Launch((1, 1, 1), (THREADS, 1, 1), buffers)
-    run = emulate(kernel, launch, blocks="all", limits=Limits(seconds=60.0), compiled=compiled)
+    run = emulate(kernel, launch, blocks="all", compiled=compiled)
     out: Words = run.buffer(1).transpose(0, 2, 1)
     return out
 

@@ -62,4 +62,4 @@ def run(
         {name: array_buffer(np.asarray(value)) for name, value in (constants or {}).items()},
         seed,
     )
-    return emulate(kernel, launch, blocks=blocks, limits=limits or Limits(seconds=600.0), compiled=compiled)
+    return emulate(kernel, launch, blocks=blocks, limits=limits or Limits(), compiled=compiled)

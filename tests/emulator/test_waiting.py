@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.emulator import Limits
 from drywarp.errors import EmulationError, StarvationError, UsageError
 from tests.effort import first
 
@@ -168,7 +167,7 @@ def test_a_grid_that_is_too_large_to_run_at_once_is_named(arch):
     blocks = 20_000
     buffers = [zeros(n) for n in (blocks * 32, blocks, blocks, blocks * 32)]
     with pytest.raises(StarvationError) as error:
-        run(LOOK_BACK, blocks, 32, *buffers, arch=arch, blocks=None, limits=Limits(seconds=600.0))
+        run(LOOK_BACK, blocks, 32, *buffers, arch=arch, blocks=None)
     text = str(error.value)
     assert "warps wait in the loop that starts at 0x" in text
     assert "lines 7-7 of <source>) for something that no emulated thread does" in text

@@ -192,9 +192,7 @@ def test_a_wrong_output_is_a_row_that_validate_leaves_out(tmp_path: Path, capsys
 
 @pytest.mark.exhaustive
 def test_a_kernel_for_which_memory_lacks_fails_and_the_others_go_on(tmp_path: Path) -> None:
-    found = on_card(
-        tmp_path / "short.csv", FakeDriver(memory=70_000), ["nw_kernel1", "time_step"]
-    )
+    found = on_card(tmp_path / "short.csv", FakeDriver(memory=70_000), ["nw_kernel1", "time_step"])
     assert {row.kernel for row in found.rows if row.status == "failed"} == {"nw_kernel1"}
     assert {row.kernel for row in found.rows if row.ok} == {"time_step"}
 

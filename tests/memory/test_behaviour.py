@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from drywarp.kernel.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, SPACE_SHARED, Profile
 from drywarp.memory.affine import fit_affine
-from drywarp.memory.affine_footprint import AffineFootprints
 from drywarp.memory.behaviour import analyse_memory
 from drywarp.memory.footprint import sampled_footprint
 from drywarp.memory.intervals import count
+from drywarp.memory.moved_footprint import MovedFootprints
 from tests.memory.profiles import FULL, LANES, Access, access, geometry, profile, sectors
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -152,7 +152,7 @@ def test_derived_footprints_are_those_of_the_blocks_themselves(
         return
     first = data.draw(st.integers(0, every.launch.blocks - 1))
     part = range(first, data.draw(st.integers(first + 1, every.launch.blocks)))
-    derived = AffineFootprints(sampled, fit, geometry())(part)
+    derived = MovedFootprints(sampled, fit, geometry())(part)
     emulated = sampled_footprint(every, list(part), geometry())
     assert derived is not None
     assert {i: s.tolist() for i, s in derived.sectors.items()} == {i: s.tolist() for i, s in emulated.sectors.items()}

@@ -12,7 +12,7 @@ from . import options as take
 from .groups import LaunchOptions
 from .progress import stages
 from .spread import spread
-from .values import check_positive, parse_blocks, read_stdin
+from .values import parse_blocks, read_stdin
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def command(
     launch: LaunchOptions,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
-    seconds: take.Seconds = 20.0,
+    seconds: take.Seconds = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what each metric means instead of its value.")
     ] = False,
@@ -36,18 +36,13 @@ def command(
     """Nsight Compute's metrics of a kernel, for the whole grid, by emulation."""
     from ..api import Options
     from ..counts_api import count
-    from ..emulator import Limits
-
-    check_positive(seconds, "--seconds")
 
     with stages() as on_stage:
         result = count(
             read_stdin() if kernel == "-" else Path(kernel),
             gpu=gpu,
             **launch.given(),
-            options=Options(
-                warm_l2=warm_l2, blocks=parse_blocks(blocks), limits=Limits(seconds=seconds), on_stage=on_stage
-            ),
+            options=Options(warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage),
         )
     if json:
         from ..report.json_text import json_text

@@ -70,7 +70,7 @@ class RunOptions:
     static: take.Static = False
     full_simulation: take.FullSimulation = False
     full_emulation: take.FullEmulation = False
-    seconds: take.Seconds = 20.0
+    seconds: take.Seconds = None
     lane_steps: take.LaneSteps = 2e9
 
     def settings(self) -> dict[str, Any]:
@@ -85,12 +85,11 @@ class RunOptions:
         }
 
     def limits(self) -> Limits:
-        """How long the emulation may take. Raises UsageError for numbers that are not positive."""
-        check_positive(self.seconds, "--seconds")
+        """How far the emulation may go. Raises UsageError for numbers that are not positive."""
         check_positive(self.lane_steps, "--lane-steps")
         from ..emulator import Limits
 
-        return Limits(seconds=self.seconds, lane_steps=int(self.lane_steps))
+        return Limits(int(self.lane_steps))
 
 
 @dataclass(frozen=True)

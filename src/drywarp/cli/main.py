@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..errors import DrywarpError
+from ..time_box import OutOfTimeError, stop
 from . import (
     analyze,
     cache,
@@ -89,12 +90,16 @@ def run(arguments: list[str]) -> int:
         # Usage errors name the option in format_message alone.
         text = error.format_message() if hasattr(error, "format_message") else str(error)
         return _complain(text, 2)
+    except OutOfTimeError as over:
+        return _complain(f"no answer after {over} (--seconds)", 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader of a pipe went away: not our error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    finally:
+        stop()
     return status if isinstance(status, int) else 0
 
 

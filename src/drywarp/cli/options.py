@@ -6,6 +6,18 @@ from typing import Annotated
 
 import typer
 
+from .. import time_box
+from .values import check_positive
+
+
+def _stop_after(seconds: float | None) -> float | None:
+    """Set the clock that ends the whole command; `main` takes it down."""
+    if seconds is not None:
+        check_positive(seconds, "--seconds")
+        time_box.start(seconds)
+    return seconds
+
+
 KernelFile = Annotated[
     str,
     typer.Argument(help="CUDA C++, PTX, Python or machine code with a kernel; - reads standard input.", metavar="FILE"),
@@ -57,7 +69,14 @@ FullSimulation = Annotated[
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Run long loops to their ends, turn by turn.")]
 LaneSteps = Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")]
-Seconds = Annotated[float, typer.Option(help="Time limit of the emulation.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop after this long, with exit status 2 and no answer (default: never).",
+        metavar="SECONDS",
+        callback=_stop_after,
+    ),
+]
 Occupancies = Annotated[str | None, typer.Option(help="Warps per SM on the curve: 8,16 or 8-64.")]
 Trips = Annotated[list[str] | None, typer.Option(help="--static: turns of a loop.", metavar="L1=N or LINE=N")]
 Taken = Annotated[

@@ -79,7 +79,7 @@ def command(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Rows side by side; all cores unless said.", min=1)] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds that one row may take.", metavar="S")] = 300.0,
-    seconds: take.Seconds = 20.0,
+    seconds: take.Seconds = None,
     clock: Annotated[
         str | None, typer.Option(help="SM clock in MHz instead of the boost clock: a number, or a sum over columns.")
     ] = None,
@@ -107,7 +107,6 @@ def command(
         raise UsageError(f"{len(tables)} tables, expected one (two with --compare)")
     from ..validation import Settings, report_again, validate
 
-    check_positive(seconds, "--seconds")
     check_positive(time_limit, "--time-limit")
     if report:
         if kernel is not None:
@@ -151,7 +150,6 @@ def command(
                 scheduler=scheduler,
                 blocks=parse_blocks(blocks),
                 full_simulation=full_simulation,
-                seconds=seconds,
             ),
             on_row=on_row,
         )

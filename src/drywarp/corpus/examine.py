@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..api import Options, analyze, analyze_code
-from ..emulator import Limits
 from ..errors import CompileError, DrywarpError, InputFileError, ToolError, UsageError
 from ..frontends.cuda import CudaOptions
 from ..frontends.module import Module, load_module
@@ -19,14 +18,10 @@ from ..kernel.cfg import build_cfg
 from ..kernel.classes import UNKNOWN
 from ..kernel.dataflow import Dataflow
 from ..kernel.kernel import Kernel
+from ..time_box import OutOfTimeError, time_box
 from ..workload import node_of
 from .launches import KnownLaunch
 from .result import ANALYSED, COMPILE_FAILED, FAILED, NO_KERNELS, KernelRow
-from .time_box import OutOfTimeError, time_box
-
-_EMULATION_SHARE = 0.5
-"""Part of a module's time that one emulation may take."""
-
 
 _ONE_POINT = Options(models=("pipeline",), occupancies=range(0))
 """What a static prediction is asked for: the model that is believed, at the launch's own occupancy."""
@@ -152,7 +147,6 @@ def _predict(kernels: Sequence[Kernel], task: Task, rows: list[KernelRow]) -> tu
 
 def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch], rows: list[KernelRow]) -> None:
     """Analyse every known launch in full, and put the predicted times into the rows."""
-    limits = Limits(seconds=min(Limits().seconds, task.time_limit_s * _EMULATION_SHARE))
     for launch in launches:
         answer = analyze(
             task.path,
@@ -160,7 +154,6 @@ def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch],
             defines={**macros, **launch.defines},
             includes=task.includes,
             std=task.std,
-            options=Options(limits=limits),
             **launch.arguments(),
         )
         for number, row in enumerate(rows):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one emulation: wall-clock `seconds`, and `lane_steps`, instructions times active lanes.
+    """Bounds of one emulation: `lane_steps`, instructions times active lanes. No clock: all machines stop alike.
 
-    Past either, `emulate` raises EmulationLimitError naming the loop that was running.
+    Past it, `emulate` raises EmulationLimitError naming the loop that was running.
     """
 
-    seconds: float = 20.0
     lane_steps: int = 2_000_000_000

@@ -7,7 +7,6 @@ longest goes first instead, or a thread that holds a lock further down would nev
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +42,6 @@ class Budget:
         self.limits = limits
         self.lane_steps = 0
         self.warp_steps = 0
-        self._start = time.monotonic()
 
     def lane_steps_left(self) -> int:
         """Lane steps before the limit."""
@@ -53,17 +51,9 @@ class Budget:
         """The limit of lane steps in words."""
         return f"{self.limits.lane_steps:,} lane steps"
 
-    def seconds(self) -> float:
-        """Time since the beginning."""
-        return time.monotonic() - self._start
-
-    def time_exceeded(self) -> str | None:
-        """The limit of time in words, if it was passed."""
-        return f"{self.limits.seconds:g} s" if self.seconds() > self.limits.seconds else None
-
     def exceeded(self) -> str | None:
         """The limit that was passed, in words."""
-        return self.lane_limit() if self.lane_steps_left() < 0 else self.time_exceeded()
+        return self.lane_limit() if self.lane_steps_left() < 0 else None
 
 
 class Scheduler:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmulationError, UsageError
-from ..kernel.cfg import build_cfg
+from ..kernel.cfg import ControlFlowGraph, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch import Argument, Buffer, Launch
 from ..kernel.profile import Profile, SampledBlock
@@ -63,10 +63,18 @@ class Emulation:
 class Session:
     """One launch: its memory, and the record of the blocks that were run. The limits hold for all of them together.
 
-    `compiled` false runs everything in NumPy, which gives the same result.
+    `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow where
+    that is not to be worked out anew.
     """
 
-    def __init__(self, kernel: Kernel, launch: Launch, limits: Limits, compiled: bool = True) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        limits: Limits,
+        compiled: bool = True,
+        cfg: ControlFlowGraph | None = None,
+    ) -> None:
         if kernel.resources.cluster != (1, 1, 1):
             extents = "x".join(map(str, kernel.resources.cluster))
             raise EmulationError(
@@ -78,7 +86,7 @@ class Session:
         self._local_bytes = _local_bytes(kernel)
         self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
         self._recorder = Recorder()
-        self.cfg = build_cfg(kernel.instructions, kernel.code_entries)
+        self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._program = Program(Decoder(kernel, self.banks, self.memory, self._recorder), self.cfg)
         self._schedule = _compiled(self._program) if compiled else Scheduler
         self._registers = register_counts(kernel.instructions)
@@ -162,7 +170,6 @@ class Session:
         used = self.budget
         allowed = (
             (self.limits.lane_steps * share, used.lane_steps),
-            (self.limits.seconds * share, used.seconds()),
             (MOST_ACCESSES * share, self._recorder.accesses),
             (MOST_STEPS * share, self._recorder.steps),
         )

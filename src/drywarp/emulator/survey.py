@@ -78,7 +78,7 @@ def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
     alike = len(set(session.signatures(few).values())) == 1
     note = (
         f"{len(few)} of {total} blocks stand for all, those at the borders of the grid included: more would have passed"
-        " the limits of emulation (--seconds, --lane-steps)"
+        " the limits of emulation (--lane-steps)"
     )
     basis, half = ("proven", 0.0) if alike and _basis(session) == "proven" else ("limited", None)
     return session.finish(dict.fromkeys(few, total / len(few)), basis, half, note)

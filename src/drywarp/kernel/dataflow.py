@@ -38,13 +38,16 @@ class Dataflow:
             ends=lambda i: self.accesses[i].writes if self.instructions[i].guard is None else (),
         )
 
-    def producers_of(self, index: int) -> tuple[int, ...]:
-        """As `producers` of one instruction, found backwards from it: quicker where only a few are asked for."""
+    def producers_of(self, index: int, places: Iterable[Place] | None = None) -> tuple[int, ...]:
+        """As `producers` of one instruction, found backwards from it: quicker where only a few are asked for.
+
+        `places` are those of the places it reads that matter; all unless said.
+        """
         block = self.cfg.block_of[index]
         found: set[int] = set()
         if block not in self._predecessors:
             return ()
-        for place in accessed(self.instructions[index]).reads:
+        for place in accessed(self.instructions[index]).reads if places is None else places:
             writers = self._writers.get(place, {})
             if not writers:
                 continue

@@ -44,7 +44,7 @@ class SampledBlock:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """Every executed memory access of the sampled warps, one row each, in issue order of each warp.
+    """Every executed memory access of the sampled warps, one row each, warp after warp and in issue order of each.
 
     `instruction` index in the kernel; `warp` is block_sample·warps_per_block + warp of the block;
     `order` counts the accesses of the warp; `base` is the byte address of the first active lane and

@@ -7,18 +7,40 @@ bytes, then the requests of every block of the grid are known without running it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..kernel.launch import Dim3
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
 
-_MOST_DEPARTURE = 0.25
+MOST_DEPARTURE = 0.25
 """How far the grid's requests may depart, as a fraction, from what the reference block would make of them.
 
 Blocks at a border do a little less; where work itself differs between blocks, one of them stands for none.
 """
+
+
+class Alike(Protocol):
+    """Blocks that do what a reference block does, each request some bytes further on."""
+
+    @property
+    def reference(self) -> int:
+        """The sample that the others are like."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """Log rows of the reference block's global accesses, in issue order."""
+
+    @property
+    def mover(self) -> Ints:
+        """Of each row the number of what it moves with, shape (rows,)."""
+
+    def moves(self, linear: Ints) -> Ints:
+        """Bytes from the reference's requests to those of some blocks, shape (blocks, movers)."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +50,7 @@ class AffineBlocks:
     `rows` are the log rows of the reference block's global accesses, in issue order; `coefficients`
     bytes per step of the block index in x, y, z, shape (rows, 3); `checked` on how many further
     sampled blocks the fit was found exact; `share` the fraction of the grid that the agreeing
-    samples stand for.
+    samples stand for, and `departure` how far all requests are from what the reference block would make of them.
     """
 
     reference: int
@@ -36,15 +58,41 @@ class AffineBlocks:
     coefficients: Ints
     checked: int
     share: float
+    departure: float
+    grid: Dim3
+    origin: Dim3
+
+    @cached_property
+    def _unique(self) -> tuple[Ints, Ints]:
+        coefficients, mover = np.unique(self.coefficients, axis=0, return_inverse=True)
+        return coefficients, mover.reshape(-1)
+
+    @property
+    def mover(self) -> Ints:
+        """Rows of equal coefficients move together: see `Alike`."""
+        return self._unique[1]
+
+    def moves(self, linear: Ints) -> Ints:
+        """See `Alike`."""
+        x, y, _ = self.grid
+        coordinates = np.stack([linear % x, linear // x % y, linear // (x * y)], axis=1)
+        moved: Ints = (coordinates - np.array(self.origin)) @ self._unique[0].T
+        return moved
+
+
+def rows_of(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
+    """Log rows of one sampled block, warp by warp."""
+    log, warps = profile.accesses, profile.launch.warps_per_block
+    ends = np.array([sample * warps, (sample + 1) * warps], log.warp.dtype)
+    return np.arange(*np.searchsorted(log.warp, ends))
 
 
 def global_rows(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
     """Log rows of one sampled block's global accesses, by (order, warp): warps interleaved."""
-    log = profile.accesses
-    warps = profile.launch.warps_per_block
-    mine = (log.warp >= sample * warps) & (log.warp < (sample + 1) * warps) & (log.space == SPACE_GLOBAL)
-    rows = np.flatnonzero(mine)
-    return rows[np.lexsort((log.warp[rows], log.order[rows]))]
+    log, rows = profile.accesses, rows_of(profile, sample)
+    rows = rows[log.space[rows] == SPACE_GLOBAL]
+    issued: npt.NDArray[np.intp] = rows[np.lexsort((log.warp[rows], log.order[rows]))]
+    return issued
 
 
 def fit_affine(profile: Profile) -> AffineBlocks | None:
@@ -70,7 +118,8 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
     reference = members[0]
     requests = sum(sample.weight * len(mine) for sample, mine in zip(profile.blocks, rows, strict=True))
     alike = len(rows[reference]) * launch.blocks
-    if abs(requests - alike) > _MOST_DEPARTURE * alike:
+    departure = abs(requests - alike) / max(alike, 1)
+    if departure > MOST_DEPARTURE:
         return None
     origin = np.array(profile.blocks[reference].coordinates)
     steps = np.array([profile.blocks[s].coordinates for s in members[1:]]).reshape(-1, 3) - origin
@@ -93,4 +142,5 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
     checked = len(steps) - rank
     if checked < 1 and not complete:
         return None
-    return AffineBlocks(reference, rows[reference], coefficients, checked, weight[best] / launch.blocks)
+    share, place = weight[best] / launch.blocks, profile.blocks[reference].coordinates
+    return AffineBlocks(reference, rows[reference], coefficients, checked, share, departure, launch.grid, place)

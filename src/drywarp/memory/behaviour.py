@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,20 +13,21 @@ import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import AffineBlocks, fit_affine
-from .affine_footprint import AffineFootprints
+from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import Footprint, sampled_footprint
 from .geometry import MemoryGeometry
 from .intervals import EMPTY
 from .local import LocalShares, local_sectors, local_shares
+from .moved_footprint import MovedFootprints
 from .stream import l1_hit_fractions
 from .table import RequestTable, request_table
-from .waves import WaveTotals, follow_waves, traffic_of
+from .waves import WINDOWS, WaveTotals, follow_waves, plan_waves, traffic_of
 from .write_back import dirty_at_the_end
 
 _WRITING = ("store", "atomic", "reduction", "bulk_store", "bulk_reduction")
 
-EmulateBlocks = Callable[[range], "Profile | None"]
-"""Runs whole blocks for their addresses; None where that would take too long."""
+SETTLED_DEPARTURE = 0.01
+"""How far requests may depart from those of affine blocks, as a fraction, before every block of a wave is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class MemoryBehaviour:
 
     Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
     fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
-    come from: ``affine``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks). Of what is
-    written, `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
+    come from: ``affine``, ``followed``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks). Of
+    what is written, `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -89,10 +90,12 @@ def analyse_memory(
     *,
     warm_l2: bool = False,
     emulate_blocks: EmulateBlocks | None = None,
+    looks: Iterable[Look] = (),
 ) -> MemoryBehaviour:
     """Judge every access of a profile on a GPU with this geometry.
 
-    `emulate_blocks` is called only where addresses are not affine in the block index.
+    Only where addresses are not affine in the block index, further blocks are run: briefly by `looks`, ways to do so
+    of which the cheapest comes first, and whole by `emulate_blocks`.
     """
     table = request_table(profile, geometry)
     weights = np.array([sample.weight for sample in profile.blocks])
@@ -111,16 +114,22 @@ def analyse_memory(
     passes = np.bincount(table.instruction, table.passes * counted, minlength=count)
     requests = np.bincount(table.instruction, counted * (table.units > 0), minlength=count)
     affine = fit_affine(profile)
-    l1_hit = l1_hit_fractions(profile, affine, geometry)
+    followed = None
+    if affine is None or affine.departure > SETTLED_DEPARTURE:
+        if len(profile.blocks) == profile.launch.blocks:
+            affine = None  # every block is there: nothing has to stand for another
+        else:
+            followed = _follow(profile, looks, emulate_blocks, geometry)
+    l1_hit = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
     # The L1 writes through: no store is served by it.
     stores = _stores(profile)
     l1_hit = np.where(stores, 0.0, l1_hit)
-    totals, method = _dram(profile, affine, geometry, warm_l2, emulate_blocks)
+    totals, method = _dram(profile, followed or affine, geometry, warm_l2, emulate_blocks)
     beyond, larger = totals, geometry
     if geometry.l3_bytes > geometry.l2_bytes:
         # What the L3 lets through is what an L2 of its size would.
         larger = replace(geometry, l2_bytes=geometry.l3_bytes)
-        beyond, _ = _dram(profile, affine, larger, warm_l2, emulate_blocks)
+        beyond, _ = _dram(profile, followed or affine, larger, warm_l2, emulate_blocks)
     if profile.logged is not None:
         parts = [totals] if beyond is totals else [totals, beyond]
         for found in (counts for part in parts for counts in (part.fetched, part.written)):
@@ -190,9 +199,22 @@ def _dirty_bytes(blocks: int, local: float, geometry: MemoryGeometry, totals: Wa
     return min(dirty, sum(totals.written.values())) * geometry.sector_bytes
 
 
+def _follow(
+    profile: Profile, looks: Iterable[Look], emulate_blocks: EmulateBlocks | None, geometry: MemoryGeometry
+) -> FollowedBlocks | None:
+    """The blocks of the first waves, looked at one by one; None where that does not tell what they do."""
+    parts = plan_waves(profile.launch.blocks, geometry.wave_blocks, WINDOWS)
+    first = sorted({block for part in parts for block in part.blocks})
+    for look in looks:
+        found = FollowedBlocks(profile, look, emulate_blocks, geometry)
+        if found.look(first):
+            return found
+    return None
+
+
 def _dram(
     profile: Profile,
-    affine: AffineBlocks | None,
+    blocks_alike: FollowedBlocks | AffineBlocks | None,
     geometry: MemoryGeometry,
     warm: bool,
     emulate_blocks: EmulateBlocks | None,
@@ -207,13 +229,21 @@ def _dram(
         if all(block in sampled for block in part):
             return sampled_footprint(profile, [sampled[block] for block in part], geometry)
         run = emulate_blocks(part) if emulate_blocks else None
-        return sampled_footprint(run, range(len(run.blocks)), geometry) if run else None
+        if run is None:
+            return None
+        place = {sample.linear: number for number, sample in enumerate(run.blocks)}
+        return sampled_footprint(run, [place[block] for block in part], geometry)
 
-    if affine is not None:
-        totals = follow_waves(AffineFootprints(profile, affine, geometry), blocks, geometry, reads, writes, warm)
+    if blocks_alike is not None:
+        footprint_of: Callable[[range], Footprint | None]
+        if isinstance(blocks_alike, AffineBlocks):
+            footprint_of, method, windows = MovedFootprints(profile, blocks_alike, geometry), "affine", 0
+        else:
+            footprint_of, method, windows = blocks_alike, "followed", WINDOWS
+        totals = follow_waves(footprint_of, blocks, geometry, reads, writes, warm, windows)
         if totals is not None:
-            return totals, "affine"
-    totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm)
+            return totals, method
+    totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm, WINDOWS)
     if totals is not None:
         return totals, "emulated"
     unshared = WaveTotals()

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.profile import Profile
-from .affine import global_rows
+from ..kernel.profile import SPACE_GLOBAL, Profile
+from .affine import rows_of
 from .geometry import MemoryGeometry
 from .intervals import EMPTY, Moved, Runs, from_points, union
 from .requests import lane_masks
@@ -54,13 +54,20 @@ class Footprint:
 
 def sampled_footprint(profile: Profile, samples: Sequence[int], geometry: MemoryGeometry) -> Footprint:
     """The footprint of some emulated blocks."""
-    rows = [global_rows(profile, sample) for sample in samples]
-    joined = np.concatenate(rows) if rows else np.zeros(0, np.intp)
-    found = {}
-    instruction = profile.accesses.instruction[joined]
-    for index in np.unique(instruction):
-        found[int(index)] = distinct_sectors(profile, joined[instruction == index], geometry)
-    return Footprint(found)
+    log = profile.accesses
+    rows = np.concatenate([np.zeros(0, np.intp), *(rows_of(profile, sample) for sample in samples)])
+    rows = rows[log.space[rows] == SPACE_GLOBAL]
+    rows = rows[np.argsort(log.instruction[rows], kind="stable")]
+    used, first = np.unique(log.instruction[rows], return_index=True)
+    groups, owner = [], []
+    for index, mine in zip(used.tolist(), np.split(rows, first[1:]), strict=False):
+        pieces = [mine[start : start + TOGETHER] for start in range(0, len(mine), TOGETHER)]
+        groups += pieces
+        owner += [index] * len(pieces)
+    parts: dict[int, list[Runs]] = {}
+    for index, runs in zip(owner, distinct_by_group(profile, groups, geometry), strict=True):
+        parts.setdefault(index, []).append(runs)
+    return Footprint({index: union(*some) for index, some in parts.items()})
 
 
 def distinct_sectors(profile: Profile, rows: npt.NDArray[np.intp], geometry: MemoryGeometry, shift: int = 0) -> Runs:

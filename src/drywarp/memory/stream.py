@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import SPACE_LOCAL, Profile
-from .affine import AffineBlocks, global_rows
+from .affine import Alike, global_rows
 from .bursts import bursts_of
 from .geometry import MemoryGeometry
 from .requests import Bools, Ints
@@ -25,15 +25,15 @@ _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 
 
 def l1_hit_fractions(
-    profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry
+    profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
 ) -> npt.NDArray[np.float64]:
     """Fraction of load sectors that hit the L1, per instruction of the kernel; 0 for all others.
 
     The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
-    within a burst one request of each warp in turn. Where their requests are affine in the block index they are derived
-    from the reference block, else sampled blocks stand for them; where there are fewer of those they get their share
-    of the L1. Stores write through: those to global memory bring nothing in, those to local memory leave their data.
-    Atomics and bulk copies bypass the L1.
+    within a burst one request of each warp in turn. Where `alike` knows a block that does the same as one of them,
+    requests are derived from it, else sampled blocks stand for them; where there are fewer of those they get their
+    share of the L1. Stores write through: those to global memory bring nothing in, those to local memory leave their
+    data. Atomics and bulk copies bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))
@@ -42,7 +42,7 @@ def l1_hit_fractions(
     )
     bypass = np.array([bool(i.memory and i.memory.kind in _PAST_L1) for i in instructions])
     log = profile.accesses
-    stream, share = _resident(profile, affine, geometry)
+    stream, share = _resident(profile, alike, geometry)
     stream = stream[~bypass[log.instruction[stream.rows]]]
     stream = stream[np.lexsort((stream.order, stream.turn))[:_MOST_REQUESTS]]
     if not len(stream.rows) or geometry.l1_bytes < geometry.line_bytes:
@@ -96,28 +96,31 @@ class _Stream:
         return _Stream(self.rows[which], self.shift[which], self.owner[which], self.turn[which], self.order[which])
 
 
-def _resident(profile: Profile, affine: AffineBlocks | None, geometry: MemoryGeometry) -> tuple[_Stream, float]:
+def _resident(
+    profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
+) -> tuple[_Stream, float]:
     """The requests of the blocks on one SM, and the share of the SM's blocks that they are.
 
     A sampled block never stands for two: the second would find all its data in the L1.
     """
     launch, log = profile.launch, profile.accesses
     resident = range(0, launch.blocks, geometry.sm_count)[: geometry.blocks_per_sm]
-    here = resident if affine is not None else resident[: len(profile.blocks)]
+    derived = [alike(linear) for linear in resident]
+    here = resident if all(derived) else resident[: len(profile.blocks)]
     held = 0
     parts: list[_Stream] = []
     known: dict[int, tuple[npt.NDArray[np.intp], Ints]] = {}
-    for position, linear in enumerate(here):
-        sample = position if affine is None else affine.reference
-        near = affine.rows if affine is not None else global_rows(profile, sample)
+    for position, (linear, like) in enumerate(zip(here, derived, strict=False)):
+        like = like if len(here) == len(resident) else None
+        sample = like.reference if like else position
+        near = like.rows if like else global_rows(profile, sample)
         if sample not in known:
             rows = np.concatenate([near, _local_rows(profile, sample)])
             known[sample] = rows, bursts_of(profile, rows)
         rows, bursts = known[sample]
         shift = np.zeros(len(rows), np.int64)
-        if affine is not None:
-            step = np.array(launch.coordinates(linear)) - np.array(profile.blocks[sample].coordinates)
-            shift[: len(near)] = affine.coefficients @ step
+        if like:
+            shift[: len(near)] = like.moves(np.array([linear]))[0][like.mover]
         warps = launch.warps_per_block
         owner = position * warps + log.warp[rows] % warps
         parts.append(_Stream(rows, shift, owner.astype(np.int64), bursts * len(here) + position, log.order[rows]))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .footprint import Footprint
 from .geometry import MemoryGeometry
 from .intervals import EMPTY, Runs, count, difference, last, new_in_turn, union
 
 WAVES_FOLLOWED = 6
-"""Waves that are worked out one by one; later ones do as the last of them."""
+"""Waves at the beginning that are worked out one by one."""
+WINDOWS = 12
+"""Places among later waves at which one of them is worked out, where blocks differ in where they reach."""
 
 
 @dataclass
@@ -26,6 +29,43 @@ class WaveTotals:
     last: tuple[int, float, float] = (1, 0.0, 0.0)
 
 
+class Part(NamedTuple):
+    """Blocks that are worked out as one wave, which stand for `stands_for` blocks of the grid, themselves included.
+
+    None of them where the wave is there for what it leaves in the L2 alone.
+    """
+
+    blocks: range
+    stands_for: int
+
+
+def plan_waves(blocks: int, size: int, windows: int = 0) -> list[Part]:
+    """Which waves of a grid are worked out: the first ones, then some spread over the rest, each behind another.
+
+    Without windows the last of the first ones stands for all behind it.
+    """
+
+    def wave(number: int) -> range:
+        return range(number * size, min(blocks, (number + 1) * size))
+
+    waves = -(-blocks // size)
+    if waves <= WAVES_FOLLOWED + 2 * windows:
+        windows, head = 0, waves if windows else min(waves, WAVES_FOLLOWED)
+    else:
+        head = WAVES_FOLLOWED
+    parts = [Part(wave(number), len(wave(number))) for number in range(head)]
+    if not windows:
+        rest = blocks - parts[-1].blocks.stop
+        parts[-1] = Part(parts[-1].blocks, parts[-1].stands_for + rest)
+        return parts
+    for number in range(windows):
+        begin, end = (head + (waves - head) * k // windows for k in (number, number + 1))
+        middle = (begin + end) // 2
+        whole = min(blocks, end * size) - begin * size
+        parts += [Part(wave(middle - 1), 0), Part(wave(middle), whole)]
+    return parts
+
+
 def follow_waves(
     footprint_of: Callable[[range], Footprint | None],
     blocks: int,
@@ -33,6 +73,7 @@ def follow_waves(
     reads: frozenset[int],
     writes: frozenset[int],
     warm: bool,
+    windows: int = 0,
 ) -> WaveTotals | None:
     """Go through the waves in launch order with an L2 that keeps the most recently used waves' sectors.
 
@@ -41,16 +82,15 @@ def follow_waves(
     A sector is fetched by the first instruction, in program order, that reads it while it is not in
     the L2; `reads` and `writes` say which instructions do what. With `warm` the L2 holds what the
     kernel would have left there from a run before. Every sector that a wave writes goes to DRAM once.
+    `windows` as in `plan_waves`.
     """
     capacity = geometry.l2_bytes // geometry.sector_bytes
     size = geometry.wave_blocks
-    waves = -(-blocks // size)
-    followed = [range(w * size, min(blocks, (w + 1) * size)) for w in range(min(waves, WAVES_FOLLOWED))]
     recent: list[Runs] = []
     if warm:
         recent = _left_behind(footprint_of, blocks, size, capacity)
     done: list[_Wave] = []
-    for part in followed:
+    for part, stands_for in plan_waves(blocks, size, windows):
         footprint = footprint_of(part)
         if footprint is None:
             break
@@ -58,7 +98,8 @@ def follow_waves(
         fetched, written, stored = _traffic(footprint, present, reads, writes)
         every = footprint.union()
         read = count(difference(difference(every, stored), present))
-        done.append(_Wave(len(part), fetched, written, read, count(stored)))
+        if stands_for:
+            done.append(_Wave(len(part), stands_for, fetched, written, read, count(stored)))
         recent = _within([*recent, every], capacity)
     return _totals(done, blocks) if done else None
 
@@ -84,9 +125,13 @@ def _traffic(
 
 @dataclass(frozen=True)
 class _Wave:
-    """One wave: its blocks; sectors fetched and written by instruction; those only read that were new, and written."""
+    """One wave: its blocks and those it stands for; sectors fetched and written by instruction; new ones only read.
+
+    `stored` are the sectors written.
+    """
 
     blocks: int
+    stands_for: int
     fetched: dict[int, int]
     written: dict[int, int]
     read_only: int
@@ -94,12 +139,12 @@ class _Wave:
 
 
 def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
-    """Add up the waves; the last that was followed stands for the blocks of all after it."""
+    """Add up the waves; where not all could be followed, the last that was stands for the blocks of all after it."""
     whole = [wave for wave in done if wave.blocks == done[0].blocks][-1]
     totals = WaveTotals(last=(whole.blocks, whole.read_only, whole.stored))
-    rest = blocks - sum(wave.blocks for wave in done)
+    rest = blocks - sum(wave.stands_for for wave in done)
     for number, wave in enumerate(done):
-        times = (wave.blocks + rest) / wave.blocks if number == len(done) - 1 else 1.0
+        times = (wave.stands_for + (rest if number == len(done) - 1 else 0)) / wave.blocks
         for index, sectors in wave.fetched.items():
             totals.fetched[index] = totals.fetched.get(index, 0.0) + times * sectors
         for index, sectors in wave.written.items():

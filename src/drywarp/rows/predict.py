@@ -9,7 +9,6 @@ from typing import Any
 
 from ..api import Options, state_kernel
 from ..band import band_of
-from ..emulator import Limits
 from ..emulator.sampling import Blocks
 from ..fit import geometry_of
 from ..frontends import cache
@@ -27,7 +26,7 @@ from .recipe import CLOCK, MOST_REGISTERS
 
 @dataclass(frozen=True)
 class Settings:
-    """How rows are predicted: fields of `drywarp.Options`, and `seconds`, the limit of a row's emulation.
+    """How rows are predicted: fields of `drywarp.Options`.
 
     `band` asks for the confidence band too. With `cap` a kernel whose threads take more registers than its block can
     have is compiled again with the cap that lets it run; without, it is a row that fails, as its launch would.
@@ -39,7 +38,6 @@ class Settings:
     blocks: Blocks = None
     confidence: float | None = None
     full_simulation: bool = False
-    seconds: float = 20.0
     band: bool = True
     cap: bool = True
 
@@ -52,7 +50,6 @@ class Settings:
             blocks=self.blocks,
             confidence=self.confidence,
             full_simulation=self.full_simulation,
-            limits=Limits(seconds=self.seconds),
         )
 
 

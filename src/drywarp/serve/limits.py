@@ -42,6 +42,5 @@ class ServeLimits:
     An analysis that takes longer is ended with its process, whatever it is doing.
     """
 
-    seconds: float = 20.0
     lane_steps: int = 2_000_000_000
     analysis_seconds: float = 300.0

@@ -49,7 +49,7 @@ class Session:
         gpus = dict(offered_gpus())
         if request.gpu not in gpus:
             raise UsageError(f"gpu {request.gpu[:40]!r}: not known; expected {', '.join(gpus)}")
-        options = Options(models=MODELS, limits=Limits(seconds=self.limits.seconds, lane_steps=self.limits.lane_steps))
+        options = Options(models=MODELS, limits=Limits(self.limits.lane_steps))
         ready = bind_kernel(
             request.source + "\n",  # with a line break it is source, never a path
             gpu=request.gpu,

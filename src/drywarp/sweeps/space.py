@@ -73,7 +73,6 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     blocks: int | None = None
     confidence: float | None = None
     full_simulation: bool = False
-    seconds: float = 20.0
 
     def names(self) -> tuple[str, ...]:
         """The parameters, in the order in which they vary, the last one fastest."""
@@ -112,7 +111,6 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             blocks=self.blocks,
             confidence=self.confidence,
             full_simulation=self.full_simulation,
-            seconds=self.seconds,
             band=band,
             cap=False,
         )

@@ -40,11 +40,13 @@ def split(carveout: int, blocks: int, l1_bytes: int) -> WhatIf:
             carveout_bytes=carveout,
             l1_bytes=l1_bytes,
         )
+        further = WholeBlocks(setting.profile, Limits())
         behaviour = analyse_memory(
             setting.profile,
             geometry_of(setting.gpu, fits),
             warm_l2=setting.warm_l2,
-            emulate_blocks=WholeBlocks(setting.profile, Limits(), 0.0),
+            emulate_blocks=further,
+            looks=further.briefly(),
         )
         if blocks == setting.binding.blocks_per_sm and behaviour.accesses == setting.behaviour.accesses:
             return None

@@ -100,7 +100,7 @@ from .loop import advance
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64
-"""Lane steps, blocks and handled instructions after which the clock is looked at: a tenth of a second or so."""
+"""Lane steps, blocks and handled instructions after which limits are looked at: a tenth of a second or so."""
 _SCRATCH_WORDS = 4 * LANES
 
 
@@ -246,7 +246,7 @@ class CompiledScheduler(Scheduler):
     def _check(self, over: bool) -> None:
         """Raise EmulationLimitError past a limit."""
         budget = self.budget
-        limit = budget.lane_limit() if over else budget.time_exceeded() or self.recorder.exceeded()
+        limit = budget.lane_limit() if over else self.recorder.exceeded()
         if limit:
             raise EmulationLimitError(self._limit_reached(limit, int(self.state[PC])))
 

@@ -1,4 +1,4 @@
-"""The sectors that whole waves of blocks touch, derived from one block whose requests move with the block index."""
+"""The sectors that whole waves touch, derived from one block: the others do as it does, some bytes further on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import Profile
-from .affine import AffineBlocks
+from .affine import Alike
 from .footprint import Footprint, distinct_by_group
 from .geometry import MemoryGeometry
 from .intervals import EMPTY, Moved, Runs, intersection, merged, shifted, union
+from .requests import Ints
 
 MOST_RUNS = 20_000_000
 """Runs of sectors that the footprint of one wave may take before it is given up as too large."""
@@ -46,14 +47,12 @@ class _Group:
     """Requests that move alike: `rows` of the log, and for `instruction` alone or (None) for all that do so."""
 
     instruction: int | None
-    coefficient: npt.NDArray[np.int64]
+    mover: int
     rows: npt.NDArray[np.intp]
-    key: bytes
-    """Equal for equal coefficients."""
 
 
-class AffineFootprints:
-    """The footprint of any range of whole blocks, derived from the reference block.
+class MovedFootprints:
+    """The footprint of any blocks that are alike, derived from the reference block.
 
     Requests that move alike are shifted together, and equal shifts are taken once, so that the cost
     follows the distinct data and not the number of blocks. Sectors outside every buffer (a border
@@ -62,30 +61,26 @@ class AffineFootprints:
     an unrolled loop have them in common, and so have most waves.
     """
 
-    def __init__(self, profile: Profile, affine: AffineBlocks, geometry: MemoryGeometry) -> None:
-        self._profile, self._geometry = profile, geometry
-        self._origin = np.array(profile.blocks[affine.reference].coordinates)
-        instruction = profile.accesses.instruction[affine.rows].astype(np.int64)
-        self._groups = list(_groups(affine, np.column_stack([instruction, affine.coefficients])))
-        self._together = list(_groups(affine, affine.coefficients))
+    def __init__(self, profile: Profile, alike: Alike, geometry: MemoryGeometry) -> None:
+        self._profile, self._geometry, self._alike = profile, geometry, alike
+        instruction = profile.accesses.instruction[alike.rows].astype(np.int64)
+        self._groups = list(_groups(alike.rows, np.column_stack([instruction, alike.mover])))
+        self._together = list(_groups(alike.rows, alike.mover[:, None]))
         self._allowed = _allocated(profile, geometry.sector_bytes)
         self._spans: list[list[int]] = self._allowed.tolist()
         self._bases: dict[tuple[int, int], _Base] = {}
         self._patterns: dict[tuple[bytes, bytes], Runs] = {}
 
-    def __call__(self, blocks: range) -> Footprint | None:
-        """The footprint of the blocks of a range of linear indices."""
-        x, y, _ = self._profile.launch.grid
-        linear = np.arange(blocks.start, blocks.stop)
-        coordinates = np.stack([linear % x, linear // x % y, linear // (x * y)], axis=1)
-        steps = coordinates - self._origin
-        shifts = {group.key: self._shifts(steps @ group.coefficient) for group in self._together}
+    def __call__(self, blocks: Sequence[int]) -> Footprint | None:
+        """The footprint of some blocks, given as linear indices."""
+        moves = self._alike.moves(np.asarray(blocks, np.int64))
+        shifts = {group.mover: self._shifts(moves[:, group.mover]) for group in self._together}
         held = sum(len(b.pattern) * len(s.steps) for group in self._groups for b, s in self._moved(group, shifts))
         if held > MOST_RUNS:
             return None
         return Footprint(lambda: self._by_instruction(shifts), lambda: self._whole(shifts))
 
-    def _by_instruction(self, shifts: Mapping[bytes, Sequence[_Shift]]) -> dict[int, Moved]:
+    def _by_instruction(self, shifts: Mapping[int, Sequence[_Shift]]) -> dict[int, Moved]:
         parts: dict[int, list[Moved]] = {}
         for group in self._groups:
             assert group.instruction is not None
@@ -96,7 +91,7 @@ class AffineFootprints:
             for index, p in sorted(parts.items())
         }
 
-    def _whole(self, shifts: Mapping[bytes, Sequence[_Shift]]) -> Runs:
+    def _whole(self, shifts: Mapping[int, Sequence[_Shift]]) -> Runs:
         parts = [self._repeated(*moved).whole() for group in self._together for moved in self._moved(group, shifts)]
         return self._within(Moved(union(EMPTY, *parts))).whole()
 
@@ -112,9 +107,9 @@ class AffineFootprints:
             found.append(_Shift(residue, int(moves[0]), steps, steps.tobytes()))
         return found
 
-    def _moved(self, group: _Group, shifts: Mapping[bytes, Sequence[_Shift]]) -> Iterator[tuple[_Base, _Shift]]:
+    def _moved(self, group: _Group, shifts: Mapping[int, Sequence[_Shift]]) -> Iterator[tuple[_Base, _Shift]]:
         """What a group touches, and by how many sectors it moves, for each rest of bytes."""
-        for shift in shifts[group.key]:
+        for shift in shifts[group.mover]:
             if (id(group), shift.residue) not in self._bases:
                 self._find_bases(group, shift.residue)
             yield self._bases[id(group), shift.residue], shift
@@ -122,7 +117,7 @@ class AffineFootprints:
     def _find_bases(self, group: _Group, residue: int) -> None:
         """What this group touches, and with it all those that are asked in the same breath and move alike."""
         kind = self._together if group.instruction is None else self._groups
-        alike = [g for g in kind if g.key == group.key and (id(g), residue) not in self._bases]
+        alike = [g for g in kind if g.mover == group.mover and (id(g), residue) not in self._bases]
         found = distinct_by_group(self._profile, [g.rows for g in alike], self._geometry, residue)
         for one, runs in zip(alike, found, strict=True):
             start = int(runs[0, 0]) if len(runs) else 0
@@ -151,17 +146,16 @@ class AffineFootprints:
         return Moved(intersection(part.whole(), self._allowed))
 
 
-def _groups(affine: AffineBlocks, keys: npt.NDArray[np.int64]) -> Iterator[_Group]:
-    """The rows by equal keys; a first column before the three coefficients is the instruction."""
+def _groups(rows: npt.NDArray[np.intp], keys: Ints) -> Iterator[_Group]:
+    """The rows by equal keys, whose last column is the mover; a column before it is the instruction."""
     if not len(keys):
         return
     unique, number = np.unique(keys, axis=0, return_inverse=True)
     number = number.reshape(-1)
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number))
-    for key, rows in zip(unique, np.split(affine.rows[order], ends[:-1]), strict=True):
-        coefficient = np.ascontiguousarray(key[-3:])
-        yield _Group(int(key[0]) if len(key) > 3 else None, coefficient, rows, coefficient.tobytes())
+    for key, some in zip(unique, np.split(rows[order], ends[:-1]), strict=True):
+        yield _Group(int(key[0]) if len(key) > 1 else None, int(key[-1]), some)
 
 
 def _allocated(profile: Profile, sector: int) -> Runs:

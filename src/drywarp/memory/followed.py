@@ -1,0 +1,265 @@
+"""Blocks whose addresses follow no straight line in the block index: every block of a wave is looked at, but briefly.
+
+Tiles in groups, swizzled orders and blocks that pick their work by division and remainder lie where they like, yet from
+there on most do the same. A brief run of a block (`emulator.skim`) shows where each of its loops begins; the blocks
+that were run in full show that the rest of a loop moves as its beginning does. Blocks that differ in more than
+their addresses form classes, each with a block of its own that was run in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.cfg import Loop
+from ..kernel.profile import SPACE_GLOBAL, Profile
+from .footprint import Footprint
+from .geometry import MemoryGeometry
+from .intervals import EMPTY, Moved, union
+from .moved_footprint import MovedFootprints
+from .requests import Ints
+
+EmulateBlocks = Callable[[Sequence[int]], "Profile | None"]
+"""Runs whole blocks for their addresses; None where that would pass a limit."""
+MOST_CLASSES = 24
+"""Kinds of blocks up to which each gets a reference of its own."""
+
+
+class Look(Protocol):
+    """Runs blocks briefly: `once` are the loops of which it runs one iteration."""
+
+    @property
+    def once(self) -> Sequence[Loop]:
+        """The loops that it runs once."""
+
+    def __call__(self, blocks: Sequence[int]) -> Profile | None:
+        """The brief runs of some blocks, given as linear indices; None past a limit."""
+
+
+class _UnlikeError(Exception):
+    """What was seen of the blocks does not tell the rest of what they do."""
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """Global accesses of one block, warp by warp in issue order: rows of a log, and what they have in common."""
+
+    rows: npt.NDArray[np.intp]
+    base: Ints
+    key: bytes
+
+
+def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
+    """The global accesses of every block of a profile; equal keys mean the same ones but for their addresses.
+
+    `known` numbers what lanes do, which profiles may number differently.
+    """
+    log, per_block = profile.accesses, profile.launch.warps_per_block
+    rows = np.flatnonzero(log.space == SPACE_GLOBAL)
+    warp = log.warp[rows].astype(np.int64)
+    bounds = np.searchsorted(warp, np.arange(len(profile.blocks) + 1) * per_block).tolist()
+    lanes = np.arange(log.offsets.shape[1])
+    on = (log.masks[:, None].astype(np.uint64) >> lanes.astype(np.uint64)) & np.uint64(1)
+    content = np.column_stack([np.where(on == 1, log.offsets, 0), log.masks.astype(np.int64)])
+    pattern = np.array([known.setdefault(row.tobytes(), len(known)) for row in content], np.int64)
+    found = []
+    for number, (start, end) in enumerate(pairwise(bounds)):
+        mine = rows[start:end]
+        key = np.stack([log.instruction[mine], pattern[log.pattern[mine]], warp[start:end] - number * per_block])
+        found.append(_Requests(mine, log.base[mine], key.astype(np.int32).tobytes()))
+    return found
+
+
+@dataclass(frozen=True)
+class BlockClass:
+    """Blocks that do what sample `reference` of `profile` does: see `affine.Alike`.
+
+    `mover` are numbers of columns of `bases`, the addresses at which the members' brief runs begin their loops.
+    """
+
+    profile: Profile
+    reference: int
+    rows: npt.NDArray[np.intp]
+    mover: Ints
+    bases: Ints
+    origin: int
+    place: dict[int, int]
+
+    def moves(self, linear: Ints) -> Ints:
+        """Bytes from the reference's requests to those of some members, shape (blocks, movers)."""
+        moved: Ints = self.bases[[self.place[block] for block in linear.tolist()]] - self.bases[self.origin]
+        return moved
+
+
+class FollowedBlocks:
+    """Which class every block belongs to that was looked at, and the footprint of any of them."""
+
+    def __init__(self, profile: Profile, look: Look, emulate: EmulateBlocks | None, geometry: MemoryGeometry) -> None:
+        self._profile, self._look, self._emulate, self._geometry = profile, look, emulate, geometry
+        self._in_full: dict[int, tuple[Profile, int, _Requests]] = {}
+        self._class_of: dict[int, int] = {}
+        self._classes: list[BlockClass] = []
+        self._footprints: list[MovedFootprints] = []
+        self._patterns: dict[bytes, int] = {}
+        self._keep(profile)
+
+    def look(self, blocks: Sequence[int]) -> bool:
+        """Look at these blocks; whether that tells what they do."""
+        if all(block in self._class_of for block in blocks):
+            return True
+        sampled = (sample.linear for sample in self._profile.blocks)
+        seen = self._look(sorted({*blocks, *self._class_of, *sampled}))
+        if seen is None:
+            return False
+        try:
+            self._classify(seen)
+        except _UnlikeError:
+            return False
+        return True
+
+    def __call__(self, blocks: Sequence[int]) -> Footprint | None:
+        """The footprint of some blocks; None where it cannot be told, or would take too much memory."""
+        if not self.look(blocks):
+            return None
+        members: dict[int, list[int]] = {}
+        for block in blocks:
+            members.setdefault(self._class_of[block], []).append(block)
+        found = [self._footprints[number](some) for number, some in sorted(members.items())]
+        parts = [part for part in found if part is not None]
+        if len(parts) < len(found):
+            return None
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def class_of(self, block: int) -> BlockClass | None:
+        """The class of a block, where the profile holds its reference."""
+        found = self._classes[self._class_of[block]] if self.look([block]) else None
+        return found if found is not None and found.profile is self._profile else None
+
+    def _keep(self, profile: Profile) -> None:
+        for number, (sample, requests) in enumerate(
+            zip(profile.blocks, _requests_of(profile, self._patterns), strict=True)
+        ):
+            self._in_full.setdefault(sample.linear, (profile, number, requests))
+
+    def _classify(self, seen: Profile) -> None:
+        """Sort the blocks that were looked at into classes, and show on those run in full that each is one."""
+        brief = _requests_of(seen, self._patterns)
+        members: dict[bytes, list[int]] = {}
+        for number, requests in enumerate(brief):
+            members.setdefault(requests.key, []).append(number)
+        if len(members) > MOST_CLASSES:
+            raise _UnlikeError
+        classes = [self._class(seen, brief, of_class) for of_class in members.values()]
+        self._classes = classes
+        self._class_of = {block: number for number, one in enumerate(classes) for block in one.place}
+        self._footprints = [MovedFootprints(one.profile, one, self._geometry) for one in classes]
+
+    def _class(self, seen: Profile, brief: Sequence[_Requests], members: Sequence[int]) -> BlockClass:
+        linear = [seen.blocks[number].linear for number in members]
+        # Two blocks run in full: one to stand for all, one to show that it does.
+        have = sum(block in self._in_full for block in linear)
+        missing = [block for block in linear if block not in self._in_full][-max(0, 2 - have) :] if have < 2 else []
+        if missing:
+            run = self._emulate(missing) if self._emulate else None
+            if run is None:
+                raise _UnlikeError
+            self._keep(run)
+        full = [(place, *self._in_full[block]) for place, block in enumerate(linear) if block in self._in_full]
+        full.sort(key=lambda item: item[1] is not self._profile)
+        origin, profile, reference, requests = full[0]
+        bases = np.stack([brief[number].base for number in members])
+        begin = _beginnings(profile, reference, requests, seen, members[origin], brief, self._look.once)
+        moves = bases - bases[origin]
+        for place, _, _, theirs in full[1:]:
+            if theirs.key != requests.key or not np.array_equal(theirs.base - requests.base, moves[place][begin]):
+                raise _UnlikeError
+        used, column = np.unique(begin, return_inverse=True)
+        columns, mover = np.unique(bases[:, used] - bases[origin, used], axis=1, return_inverse=True)
+        issued = np.lexsort((profile.accesses.warp[requests.rows], profile.accesses.order[requests.rows]))
+        numbers = mover.reshape(-1)[column.reshape(-1)]
+        return BlockClass(
+            profile, reference, requests.rows[issued], numbers[issued], columns, origin,
+            {block: place for place, block in enumerate(linear)},
+        )  # fmt: skip
+
+
+def _beginnings(
+    profile: Profile,
+    sample: int,
+    requests: _Requests,
+    seen: Profile,
+    number: int,
+    brief: Sequence[_Requests],
+    once: Sequence[Loop],
+) -> npt.NDArray[np.intp]:
+    """For each request of a block run in full, the one of its brief run that moves with it.
+
+    That is the same execution where it is in no loop that was run once, else the one of the iteration that was run.
+    """
+    known: dict[tuple[int, int, int, int], int] = {}
+    short = brief[number]
+    for index, place in enumerate(_places(seen, number, short, once)):
+        known.setdefault(place, index)
+    first: dict[tuple[int, int], int] = {}
+    for (warp, instruction, _, _), index in known.items():
+        first.setdefault((warp, instruction), index)
+    found = []
+    for place in _places(profile, sample, requests, once):
+        index = known.get(place, first.get(place[:2], -1))
+        if index < 0:
+            raise _UnlikeError
+        found.append(index)
+    return np.array(found, np.intp)
+
+
+def _places(
+    profile: Profile, sample: int, requests: _Requests, once: Sequence[Loop]
+) -> list[tuple[int, int, int, int]]:
+    """Of each request: its warp, instruction, which run of that (or of the loop round it), which request of the run."""
+    log, cfg, per_block = profile.accesses, profile.cfg, profile.launch.warps_per_block
+    instruction = log.instruction[requests.rows].astype(np.int64)
+    warp = log.warp[requests.rows].astype(np.int64) - sample * per_block
+    order = np.lexsort((np.arange(len(warp)), instruction, warp))
+    cut = np.flatnonzero(np.r_[True, np.diff(instruction[order]) != 0] | np.r_[True, np.diff(warp[order]) != 0])
+    found: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(order)
+    runs: dict[tuple[int, int], Ints] = {}
+    for rows in np.split(order, cut[1:]) if len(order) else []:
+        w, i = int(warp[rows[0]]), int(instruction[rows[0]])
+        path = profile.blocks[sample].paths[w]
+        block = cfg.block_of[i]
+        if (path, block) not in runs:
+            runs[path, block] = _runs(profile.paths[path].blocks, block, once)
+        run = runs[path, block]
+        each = len(rows) // len(run) if len(run) and len(rows) % len(run) == 0 else 0
+        for n, row in enumerate(rows.tolist()):
+            # Where not every run made a request, nobody knows which did.
+            found[row] = (w, i, int(run[n // each]), n % each) if each else (w, i, -1, 0)
+    return found
+
+
+def _runs(path: npt.NDArray[np.int32], block: int, once: Sequence[Loop]) -> Ints:
+    """The number of each execution of a basic block; in a loop that is run once, that of the loop's run."""
+    here = path == block
+    loop = max((loop for loop in once if block in loop.blocks), key=lambda loop: len(loop.blocks), default=None)
+    if loop is None:
+        return np.arange(np.count_nonzero(here))
+    inside = np.isin(path, list(loop.blocks))
+    began = inside & ~np.r_[False, inside[:-1]]
+    numbers: Ints = np.cumsum(began)[here] - 1
+    return numbers
+
+
+def _joined(parts: Sequence[Footprint]) -> Footprint:
+    def by_instruction() -> dict[int, Moved]:
+        pieces: dict[int, list[Moved]] = {}
+        for part in parts:
+            for index, moved in part.parts.items():
+                pieces.setdefault(index, []).append(moved)
+        return {index: Moved(union(EMPTY, *(m.whole() for m in some))) for index, some in sorted(pieces.items())}
+
+    return Footprint(by_instruction, lambda: union(EMPTY, *(part.union() for part in parts)))
