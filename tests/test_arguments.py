@@ -61,6 +61,12 @@ def test_arguments_may_be_given_by_their_places() -> None:
     assert make_launch(named, ONE, ONE, {"arg1": 5, "n": 6}).arguments[0] == scalar_of(5)
 
 
+def test_random_contents_are_those_of_seed_0_unless_said() -> None:
+    given = {"x": "f32[4]:random", "n": 4}
+    assert make_launch(SAXPY, ONE, ONE, given) == make_launch(SAXPY, ONE, ONE, given, seed=0)
+    assert make_launch(SAXPY, ONE, ONE, given) != make_launch(SAXPY, ONE, ONE, given, seed=1)
+
+
 def scalar_of(value: int) -> Any:
     return make_launch(kernel(("v", "int", 4, False)), ONE, ONE, {"v": value}).arguments[0]
 

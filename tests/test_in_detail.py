@@ -93,6 +93,18 @@ def test_events_are_bounded_and_in_the_order_of_issue() -> None:
         }
 
 
+def test_lanes_stand_in_the_order_of_how_busy_one_of_each_is() -> None:
+    """A pipe that every partition has is as busy as one of them."""
+    events = detail_of(answer("tiled_matmul")).events
+    assert events is not None
+    assert len({lane.instances for lane in events.lanes}) > 1
+    busy = [0.0] * len(events.lanes)
+    for number in events.node.tolist():
+        node = events.nodes[number]
+        busy[node.lane] += node.lambda_ticks / events.lanes[node.lane].instances
+    assert busy == sorted(busy, reverse=True)
+
+
 def test_static_answers_have_it_too() -> None:
     result = answer("saxpy", "h100", static=True)
     assert detail_of(result).events is not None

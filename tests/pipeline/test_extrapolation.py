@@ -42,6 +42,18 @@ def test_half_of_the_budget_is_simulated_first() -> None:
     assert len(result.block_starts) == 2 * 25 + 1
 
 
+@pytest.mark.parametrize(("straight", "sloped"), [(35, True), (43, False)])
+def test_two_lengths_tell_a_slope_if_they_differ_by_three_tenths(straight: int, sloped: bool) -> None:
+    """A loop of two, shortened to 16 and 32 turns, differs by 32: of 64 + 35 that is 0.32, of 64 + 43 it is less."""
+    path = chain(1, 240, 960)
+    work = workload(replace(path, program=(0,) * straight + (Repeat(1000, (0, 0)),)))
+    result = extrapolate(work, Share(2, 40, 40), budget=3500)
+    assert result.extrapolated
+    assert result.issued == 40 * (straight + 2000)
+    # Of short blocks two thirds of the budget hold twice five waves of two, and one more is run; of whole ones two are.
+    assert len(result.block_starts) == (12 if sloped else 4)
+
+
 @pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
 @pytest.mark.parametrize("blocks", first([8, 20, 40]))
 def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:
