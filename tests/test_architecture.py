@@ -123,7 +123,7 @@ ALLOWED: dict[str, set[str]] = {
         "folders",
         *("emulations", "fit"),
         *("__version__", "api", "band", "emulator", "errors", "frontends", "hardware", "models", "models_api"),
-        "ready",
+        *("ready", "result"),
     },
     # Tables of measurements, each row predicted.
     "validation": {"__version__", "errors", "figures", "frontends", "hardware", "kernel", "models", "result", "rows"},

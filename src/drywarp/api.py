@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from .assemble import assemble
-from .band import band_of
+from .band import band_of, bounds_of, within
 from .binding import Binding, bind
 from .bound import BoundWorkload
 from .curve_points import curve_occupancies
@@ -320,9 +320,12 @@ def _answer(ready: BoundKernel, options: Options) -> Analysis:
     if measured and measured.time_s:
         believed = _model(options.models[0], options)
         comparison = compare_with(emulated, measured, lambda r: believed.predict(r.bound, [r.bound.warps_per_sm]))
-    band = band_of(ready, options, predictions[options.models[0]])
+    first = options.models[0]
+    bounds = bounds_of(ready, predictions[first], lambda r: _model(first, options).predict(r.bound, ()))
+    predictions[first] = within(predictions[first], bounds)
+    band = band_of(ready, options, predictions[first], bounds)
     timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
-    answer = replace(assemble(ready, options, predictions, timing), measured=comparison, band=band)
+    answer = replace(assemble(ready, options, predictions, timing), measured=comparison, band=band, bounds=bounds)
     if options.trace is not None:
         options.on_stage("tracing")
         trace = trace_execution(ready.kernel, bound, options.trace)

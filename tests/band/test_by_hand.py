@@ -15,12 +15,12 @@ from drywarp.band.combine import CLOCK, combine, part
 from drywarp.band.constants import LEAST_USE, LEAST_WAIT, far_share, scaled, weak_groups
 from drywarp.band.probe import MOST_NODES, Change, Probe, few_kinds
 from drywarp.band.uncertainty import sort_of, uncertainty
-from drywarp.band.variants import LEAST_WARM, Variant, clock_range_mhz, variants, warmer, with_l1_misses
+from drywarp.band.variants import LEAST_WARM, Variant, clock_range_mhz, variants, with_l1_misses
 from drywarp.bound import BlockType
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from drywarp.kernel.sampling import Sampling
-from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour
+from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
 from drywarp.models import get_model
 from drywarp.models.base import Prediction
 from drywarp.pipeline.policies import POLICIES
@@ -72,11 +72,11 @@ def behaviour(*accesses: AccessBehaviour, read: float = 1000.0) -> MemoryBehavio
 
 def test_a_warm_l2_spares_its_share_of_the_reads() -> None:
     before = behaviour(AccessBehaviour(1, SPACE_GLOBAL, 8, 2, 0.5, 0.2, dram_read=4, dram_write=1))
-    after = warmer(before, 0.25)
+    after = with_dram_reads(before, 0.75 * before.dram_read_bytes)
     # 4 · 3/4 = 3 sectors from DRAM; of what reaches the L2 0.8 · 3/4 = 0.6 still misses it.
     assert after.accesses[0] == replace(before.accesses[0], dram_read=3, l2_hit=pytest.approx(0.4))
     assert (after.dram_read_bytes, after.dram_write_bytes) == (750, 500)
-    whole = warmer(before, 1.0)
+    whole = with_dram_reads(before, 0.0)
     assert (whole.accesses[0].dram_read, whole.accesses[0].l2_hit, whole.dram_read_bytes) == (0, 1, 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -221,8 +222,9 @@ def test_blocks_that_do_nothing_do_not_stand_for_those_that_work(idle: float) ->
     mixed = profile(["LDG.E R2, [R4.64]"], (64, 1, 1), of, samples=range(6), weights=weights, allocations=BUFFERS)
     assert fit_affine(mixed) is None
     found = analyse_memory(mixed, geometry())
-    assert found.method == "unshared"
-    assert found.dram_read_bytes == pytest.approx(64 * (1 - idle) * 128)
+    assert found.method == "bounded"
+    # Three of the six sampled blocks read 128 bytes each; as many in the same proportion do, if they share nothing.
+    assert found.dram_read_range == pytest.approx((3 * 128, 64 * (1 - idle) * 128))
 
 
 # Gather: addresses that follow no rule --------------------------------------------------------------------------
@@ -255,13 +257,31 @@ def test_a_gather_is_emulated_wave_by_wave() -> None:
 
 
 @pytest.mark.parametrize("emulate", [None, lambda part: None])
-def test_a_gather_that_cannot_be_emulated_is_an_upper_bound_and_says_so(emulate: object) -> None:
+def test_a_gather_that_cannot_be_emulated_lies_between_its_extremes(emulate: object) -> None:
     found = analyse_memory(gather((0, 1, 2, 3)), geometry(), emulate_blocks=emulate)  # type: ignore[arg-type]
-    assert found.method == "unshared"
-    assert len(found.notes) == 1
-    assert "upper bound" in found.notes[0]
-    each = [len(sectors(gather_of((n, 0, 0), 0)[0][1])) for n in range(4)]
-    assert found.dram_read_bytes == pytest.approx(32 * 16 * sum(each))
+    assert found.method == "bounded"
+    each = [sectors(gather_of((n, 0, 0), 0)[0][1]) for n in range(4)]
+    least, most = 32 * len(set().union(*each)), 32 * 16 * sum(map(len, each))
+    assert found.dram_read_range == pytest.approx((least, most))
+    assert found.dram_read_bytes == pytest.approx(math.sqrt(least * most))
+    whole = analyse_memory(gather(None), geometry())
+    assert least <= whole.dram_read_bytes <= most
+
+
+def test_a_grid_that_is_followed_in_part_lies_between_what_is_known() -> None:
+    """Of four waves of sixteen blocks two are run: the others may find everything in the L2, or no more than these."""
+
+    def emulate(part: range) -> Profile | None:
+        return gather(list(part)) if part.stop <= 32 else None
+
+    sizes = geometry(sms=4, blocks_per_sm=4)
+    found = analyse_memory(gather((0, 1, 2, 3)), sizes, emulate_blocks=emulate)  # type: ignore[arg-type]
+    waves = [set().union(*(sectors(gather_of((n, 0, 0), 0)[0][1]) for n in range(b, b + 16))) for b in (0, 16)]
+    known = 32 * len(waves[0] | waves[1])
+    assert found.method == "emulated"
+    assert found.dram_read_range == pytest.approx((known, known + 2 * 32 * len(waves[0])))
+    assert found.dram_read_range is not None
+    assert found.dram_read_range[0] <= found.dram_read_bytes <= found.dram_read_range[1]
 
 
 def test_blocks_that_were_all_sampled_need_no_second_emulation() -> None:

@@ -75,8 +75,8 @@ def test_a_sample_tells_what_the_whole_grid_moves(name: str) -> None:
     for l2 in (SMALL_L2, LARGE_L2):
         for warm in (False, True):
             found, known = judged(sample, l2, warm), judged(whole, l2, warm)
-            assert known.method != "unshared"
-            assert found.method != "unshared"
+            assert known.method != "bounded"
+            assert found.method != "bounded"
             assert found.dram_read_bytes == pytest.approx(known.dram_read_bytes, rel=0.02), (l2, warm)
             assert found.dram_write_bytes == pytest.approx(known.dram_write_bytes, rel=0.02), (l2, warm)
 

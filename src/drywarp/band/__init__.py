@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ..models.base import Prediction
 from ..models.pipeline import Pipeline
 from ..ready import BoundKernel, Options
-from ..result import Band, BandPart
+from ..result import Band, BandPart, MemoryBounds
+from .bounds import bounds_of, within
 from .combine import combine, part
 from .probe import Probe
 from .uncertainty import uncertainty
@@ -19,16 +20,19 @@ MODEL = "model"
 """The part that is left when everything else is right."""
 
 
-def band_of(ready: BoundKernel, options: Options, prediction: Prediction) -> Band | None:
+def band_of(
+    ready: BoundKernel, options: Options, prediction: Prediction, bounds: MemoryBounds | None = None
+) -> Band | None:
     """The confidence band of the Pipeline model's answer for a kernel that was emulated.
 
     None for another model's, whose error nobody measured; where nothing was emulated, so that trip counts may be
-    anything (always on AMD GPUs and those of the papers); and where there is no positive time.
+    anything (always on AMD GPUs and those of the papers); and where there is no positive time. `bounds` are those of
+    `bounds_of`.
     """
     if prediction.model != Pipeline.name or ready.static is not None or not 0 < prediction.time_s < float("inf"):
         return None
     known = uncertainty()
-    found = list(variants(ready, options, prediction, known))
+    found = list(variants(ready, options, prediction, known, bounds))
     parts = [*_tried(Probe(ready), found)]
     residual = known.model.residual
     parts.append(part(MODEL, [1 / residual.value, residual.value], residual.source))
@@ -47,4 +51,4 @@ def _tried(probe: Probe, found: Sequence[Variant]) -> Iterator[BandPart]:
         yield part(variant.name, [*ratios, *variant.factors], variant.reason)
 
 
-__all__ = ["MODEL", "band_of"]
+__all__ = ["MODEL", "band_of", "bounds_of", "within"]

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from ..hardware import Gpu
 from ..kernel.profile import SPACE_SHARED
-from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
+from ..memory.averaged import METHOD as AVERAGED
+from ..memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
 from ..models.base import Prediction
 from ..pipeline.policies import POLICIES
 from ..ready import BoundKernel, Options
+from ..result import MemoryBounds
 from .combine import CLOCK
 from .constants import LEAST_USE, LEAST_WAIT, far_share, scaled, weak_groups
 from .probe import Change
@@ -19,8 +21,6 @@ from .uncertainty import WEAK, Uncertainty
 
 LEAST_WARM = 0.05
 """Share of the reads from DRAM up to which a warm L2 is taken not to matter."""
-AVERAGED = "averaged"
-"""How memory is judged where it is by means, which are those of a profile where there is one."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,17 @@ class Variant:
     factors: tuple[float, ...] = ()
 
 
-def variants(ready: BoundKernel, options: Options, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+def variants(
+    ready: BoundKernel,
+    options: Options,
+    prediction: Prediction,
+    known: Uncertainty,
+    bounds: MemoryBounds | None = None,
+) -> Iterator[Variant]:
     """All that may matter to this launch; what the caller fixed (clock, scheduler, warm L2) is certain."""
+    if bounds is not None:
+        ends = bounds.fastest_s / prediction.time_s, bounds.slowest_s / prediction.time_s
+        yield Variant("DRAM reads", "what blocks share in the L2 could not be followed", factors=ends)
     yield from _scheduler(ready, options)
     yield from _l2_state(ready, options)
     yield from _l1(ready, prediction, known)
@@ -66,7 +75,8 @@ def _l2_state(ready: BoundKernel, options: Options) -> Iterator[Variant]:
     spared = min(1.0, ready.gpu.memory.l2.bytes / behaviour.dram_read_bytes) if behaviour.dram_read_bytes else 0.0
     if spared > LEAST_WARM:
         reason = f"{spared:.0%} of the reads from DRAM may be in the L2 beforehand"
-        yield Variant("L2 state", reason, (Change(memory=warmer(behaviour, spared)),))
+        warm = with_dram_reads(behaviour, behaviour.dram_read_bytes * (1 - spared))
+        yield Variant("L2 state", reason, (Change(memory=warm),))
 
 
 def _l1(ready: BoundKernel, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
@@ -110,20 +120,6 @@ def _clock(ready: BoundKernel, options: Options) -> Iterator[Variant]:
         usual = ready.bound.clock_hz / 1e6
         changes = tuple(Change(clock_mhz=mhz) for mhz in clocks if mhz != usual)
         yield Variant(CLOCK, f"{clocks[0]:.0f} to {clocks[1]:.0f} MHz, from the GPU's file", changes)
-
-
-def warmer(behaviour: MemoryBehaviour, spared: float) -> MemoryBehaviour:
-    """As if that share of the reads from DRAM were found in the L2."""
-    left = 1 - spared
-
-    def warm(access: AccessBehaviour) -> AccessBehaviour:
-        return replace(access, dram_read=access.dram_read * left, l2_hit=1 - (1 - access.l2_hit) * left)
-
-    return replace(
-        behaviour,
-        accesses={index: warm(access) for index, access in behaviour.accesses.items()},
-        dram_read_bytes=behaviour.dram_read_bytes * left,
-    )
 
 
 def with_l1_misses(behaviour: MemoryBehaviour, factor: float) -> MemoryBehaviour:

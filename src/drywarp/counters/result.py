@@ -14,7 +14,7 @@ class Counts:
     """Nsight Compute's metrics of one launch on one GPU, for the whole grid.
 
     `counts` maps metric to value (see `METRICS`). `method` says where the L2 and DRAM figures come from
-    (``affine``, ``followed``, ``emulated`` or ``unshared``, an upper bound).
+    (``affine``, ``followed``, ``emulated`` or ``bounded``, between extremes).
     """
 
     kernel: str

@@ -14,6 +14,10 @@ from dataclasses import dataclass, replace
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .behaviour import AccessBehaviour, MemoryBehaviour
 
+METHOD = "averaged"
+"""How memory is judged where it is by means, which are those of a profile where there is one."""
+
+
 _GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _LOCAL = "l1tex__t_{}_pipe_lsu_mem_local_op_{}.sum"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -132,7 +136,7 @@ def averaged(profile: Profile, behaviour: MemoryBehaviour, sector_bytes: int, sa
         l2_hit_rate=behaviour.l2_hit_rate if said.l2_hit is None else said.l2_hit,
         dram_read_bytes=reads * sector_bytes,
         dram_write_bytes=writes * sector_bytes,
-        method="averaged",
+        method=METHOD,
     )
 
 

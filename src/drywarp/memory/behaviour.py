@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from .affine import AffineBlocks, fit_affine
 from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import Footprint, sampled_footprint
 from .geometry import MemoryGeometry
-from .intervals import EMPTY
+from .intervals import EMPTY, count, union
 from .local import LocalShares, local_sectors, local_shares
 from .moved_footprint import MovedFootprints
 from .stream import l1_hit_fractions
@@ -61,8 +62,9 @@ class MemoryBehaviour:
 
     Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
     fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
-    come from: ``affine``, ``followed``, ``emulated`` or ``unshared`` (an upper bound: no sharing between blocks). Of
-    what is written, `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
+    come from: ``affine``, ``followed``, ``emulated`` or ``bounded``. Where what blocks share in the L2 could not be
+    followed to the end, `dram_read_range` are the least and the most bytes that may be read. Of what is written,
+    `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -77,6 +79,7 @@ class MemoryBehaviour:
     method: str
     notes: tuple[str, ...] = ()
     dirty_bytes: float = 0.0
+    dram_read_range: tuple[float, float] | None = None
 
     @property
     def dram_bytes(self) -> float:
@@ -164,6 +167,23 @@ def analyse_memory(
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 
+def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBehaviour:
+    """As if so much were read from DRAM: more or less of what the L2 is asked for is found there."""
+    if not behaviour.dram_read_bytes:
+        return behaviour
+    factor = read_bytes / behaviour.dram_read_bytes
+
+    def other(access: AccessBehaviour) -> AccessBehaviour:
+        missed = min(1.0, (1 - access.l2_hit) * factor)
+        return replace(access, dram_read=access.dram_read * factor, l2_hit=1 - missed)
+
+    return replace(
+        behaviour,
+        accesses={index: other(access) for index, access in behaviour.accesses.items()},
+        dram_read_bytes=read_bytes,
+    )
+
+
 def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
     """The memory space that most of each instruction's counted accesses reach; of all where none is counted."""
     kinds = 3
@@ -190,7 +210,10 @@ def _add_local(
         if stores[index]:
             totals.written[index] = totals.written.get(index, 0.0) + float(stored[index]) * shares.written
         else:
-            totals.fetched[index] = totals.fetched.get(index, 0.0) + float(to_l2[index]) * shares.missed
+            more = float(to_l2[index]) * shares.missed
+            totals.fetched[index] = totals.fetched.get(index, 0.0) + more
+            if totals.fetches is not None:
+                totals.fetches = totals.fetches[0] + more, totals.fetches[1] + more
 
 
 def _dirty_bytes(blocks: int, local: float, geometry: MemoryGeometry, totals: WaveTotals) -> float:
@@ -242,19 +265,39 @@ def _dram(
             footprint_of, method, windows = blocks_alike, "followed", WINDOWS
         totals = follow_waves(footprint_of, blocks, geometry, reads, writes, warm, windows)
         if totals is not None:
+            if isinstance(blocks_alike, AffineBlocks) and blocks_alike.departure > SETTLED_DEPARTURE:
+                fetched, factor = sum(totals.fetched.values()), 1 + blocks_alike.departure
+                totals.fetches = fetched / factor, fetched * factor
             return totals, method
     totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm, WINDOWS)
     if totals is not None:
         return totals, "emulated"
-    unshared = WaveTotals()
+    return _bounded(profile, geometry, reads, writes, warm), "bounded"
+
+
+def _bounded(
+    profile: Profile, geometry: MemoryGeometry, reads: frozenset[int], writes: frozenset[int], warm: bool
+) -> WaveTotals:
+    """What is fetched if blocks share nothing, and at least: what the sampled blocks together touch, once."""
+    totals = WaveTotals()
     for number, sample in enumerate(profile.blocks):
         footprint = sampled_footprint(profile, [number], geometry)
         counts = traffic_of(footprint, EMPTY, reads, writes)
-        for kept, found in zip((unshared.fetched, unshared.written), counts, strict=True):
+        for kept, found in zip((totals.fetched, totals.written), counts, strict=True):
             for index, sectors in found.items():
                 kept[index] = kept.get(index, 0.0) + sample.weight * sectors
-    unshared.last = (blocks, sum(unshared.fetched.values()), sum(unshared.written.values()))
-    return unshared, "unshared"
+    together = sampled_footprint(profile, range(len(profile.blocks)), geometry).sectors
+    least = float(count(union(EMPTY, *(runs for index, runs in together.items() if index in reads))))
+    if warm:
+        least = max(0.0, least - geometry.l2_bytes // geometry.sector_bytes)
+    most = sum(totals.fetched.values())
+    if least < most:
+        totals.fetches = least, most
+        # On a scale of factors the middle is as far from one end as from the other.
+        share = math.sqrt(least / most) if least else 0.5
+        totals.fetched = {index: sectors * share for index, sectors in totals.fetched.items()}
+    totals.last = (profile.launch.blocks, sum(totals.fetched.values()), sum(totals.written.values()))
+    return totals
 
 
 def _summary(
@@ -287,9 +330,10 @@ def _summary(
     )
     at_l2 = sum(a.units * a.executions * (1 - a.l1_hit) for a in accesses.values() if a.space != SPACE_SHARED)
     fetched = sum(totals.fetched.values())
-    notes: tuple[str, ...] = ()
-    if method == "unshared":
-        notes = ("L2 and DRAM figures are an upper bound: no data is taken to be shared between blocks",)
+    read_range = None
+    if beyond.fetches is not None:
+        least, most = beyond.fetches
+        read_range = least * geometry.sector_bytes, most * geometry.sector_bytes
     return MemoryBehaviour(
         accesses=accesses,
         global_load_sectors=cached + sectors("bulk_load"),
@@ -301,7 +345,7 @@ def _summary(
         dram_read_bytes=sum(beyond.fetched.values()) * geometry.sector_bytes,
         dram_write_bytes=sum(beyond.written.values()) * geometry.sector_bytes,
         method=method,
-        notes=notes,
+        dram_read_range=read_range,
     )
 
 

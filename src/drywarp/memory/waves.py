@@ -21,12 +21,14 @@ class WaveTotals:
     """Sectors over the whole grid: `fetched` from DRAM and `written` to it, by instruction index.
 
     `last` is what the last whole wave that was followed moved: its blocks, sectors that it fetched and did not write,
-    and sectors that it wrote.
+    and sectors that it wrote. Where not all could be followed, `fetches` are the least and the most sectors that may
+    be fetched in all, and `fetched` is a figure between them.
     """
 
     fetched: dict[int, float] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     last: tuple[int, float, float] = (1, 0.0, 0.0)
+    fetches: tuple[float, float] | None = None
 
 
 class Part(NamedTuple):
@@ -143,6 +145,10 @@ def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
     whole = [wave for wave in done if wave.blocks == done[0].blocks][-1]
     totals = WaveTotals(last=(whole.blocks, whole.read_only, whole.stored))
     rest = blocks - sum(wave.stands_for for wave in done)
+    if rest:
+        # The rest may find all its data in the L2, or as little as the wave that found least.
+        known = sum(wave.stands_for / wave.blocks * sum(wave.fetched.values()) for wave in done)
+        totals.fetches = known, known + rest * max(sum(wave.fetched.values()) / wave.blocks for wave in done)
     for number, wave in enumerate(done):
         times = (wave.stands_for + (rest if number == len(done) - 1 else 0)) / wave.blocks
         for index, sectors in wave.fetched.items():

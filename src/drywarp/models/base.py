@@ -32,6 +32,10 @@ class CurvePoint:
     cycles_per_run: float | None = None
 
 
+UNKNOWN_LIMIT = "unknown"
+"""The limiter where what is known leaves several."""
+
+
 @dataclass(frozen=True)
 class Prediction:
     """A model's answer for one workload: the curve, and this launch's own point.

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..kernel.sampling import Sampling
-from ..result import Analysis, Band
+from ..result import Analysis, Band, MemoryBounds
 from .advice import render_advice, render_findings
 from .cycles import render_cycles, render_trace
 from .measured import render_comparison_with
@@ -26,6 +26,7 @@ def render_analysis(analysis: Analysis) -> Group:
     parts: list[RenderableType] = [
         Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
         *([Text(band_text(analysis.band, analysis.clock_hz))] if analysis.band else []),
+        *([Text(bounds_text(analysis.bounds), style="yellow")] if analysis.bounds else []),
         Text(_header(analysis), style="dim"),
         Text(""),
         Text(analysis.verdict, style="bold"),
@@ -60,6 +61,15 @@ def band_text(band: Band, clock_hz: float) -> str:
         text += "" if whole == inner else f" at {clock_hz / 1e6:.0f} MHz, {whole}"
         text += f" at any clock from {low:.0f} to {high:.0f} MHz"
     return f"{text}; widest: {band.parts[0].name}"
+
+
+def bounds_text(bounds: MemoryBounds) -> str:
+    """What is known where the sharing of data between blocks is not."""
+    return (
+        "the L2 was not followed to the end: DRAM reads lie between "
+        f"{bytes_text(bounds.least_read_bytes)} and {bytes_text(bounds.most_read_bytes)}, the time between "
+        f"{time_text(bounds.fastest_s)} and {time_text(bounds.slowest_s)}"
+    )
 
 
 def _header(analysis: Analysis) -> str:

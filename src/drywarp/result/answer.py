@@ -131,13 +131,29 @@ class Band:
     parts: tuple[BandPart, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryBounds:
+    """Between which bytes DRAM reads lie where what blocks share in the L2 could not be followed to the end.
+
+    With all that blocks may share the kernel takes `fastest_s`, with nothing `slowest_s`; `limiters` are what limits
+    it at the one end, by the answer's own figure and at the other, without repetition.
+    """
+
+    least_read_bytes: float
+    most_read_bytes: float
+    fastest_s: float
+    slowest_s: float
+    limiters: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Analysis:
     """The answer for one kernel, launch and GPU.
 
     `predictions` maps model name to its prediction; `model` is the one that is believed. `time_s` is
     the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says, and `band` how far
-    the truth may be from it. `static` is what was assumed where nothing was emulated, else None. `findings` are what
+    the truth may be from it; `bounds` is there where memory traffic is known only between extremes. `static` is what
+    was assumed where nothing was emulated, else None. `findings` are what
     costs time, most gain first; `advice` is what was asked for beyond that. `trace`, on request, is who issued what
     when (docs/trace.md), and `detail` what a report shows beyond all that; both are no part of `to_dict()`.
     """
@@ -174,6 +190,7 @@ class Analysis:
     static: StaticReport | None = None
     trace: ExecutionTrace | None = None
     band: Band | None = None
+    bounds: MemoryBounds | None = None
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
     detail: Detail | None = None

@@ -10,7 +10,7 @@ from ..pipeline.occupancy import OccupancyTrace
 from ..static.report import static_dict
 
 if TYPE_CHECKING:
-    from .answer import Analysis, Band, MeasuredComparison
+    from .answer import Analysis, Band, MeasuredComparison, MemoryBounds
 
 SCHEMA_VERSION = 1
 """Version of the JSON contract; raised when a key is renamed or changes its meaning."""
@@ -80,6 +80,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
             "cycles_if_only_limit": dict(believed.headroom),
         },
         **({"band": _band(analysis.band)} if analysis.band else {}),
+        **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
         "models": {
             name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
             for name, p in analysis.predictions.items()
@@ -123,6 +124,14 @@ def _band(band: Band) -> dict[str, Any]:
         "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
         "clock_hz": None if band.clock_hz is None else list(band.clock_hz),
         "parts": [{"name": p.name, "low": p.low, "high": p.high, "reason": p.reason} for p in band.parts],
+    }
+
+
+def _bounds(bounds: MemoryBounds) -> dict[str, Any]:
+    return {
+        "dram_read_bytes": [round(bounds.least_read_bytes), round(bounds.most_read_bytes)],
+        "time_s": [bounds.fastest_s, bounds.slowest_s],
+        "limiters": list(bounds.limiters),
     }
 
 

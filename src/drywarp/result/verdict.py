@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ..models.base import Prediction
+from ..models.base import UNKNOWN_LIMIT, Prediction
 
 SUBSYSTEM_WORDS = {
     "dram": "DRAM bandwidth",
     "l2": "L2 bandwidth",
     "issue": "the issue rate of the warp schedulers",
     "latency": "latency",
+    UNKNOWN_LIMIT: "something that is not known",
 }
 """What a reader calls a limit; pipes go by their own names."""
 
@@ -21,6 +22,8 @@ def limit_words(limit: str) -> str:
 def verdict(prediction: Prediction) -> str:
     """What limits the kernel, and by how much, in one sentence."""
     limiter, busy = prediction.limiter, prediction.utilization
+    if limiter == UNKNOWN_LIMIT:
+        return "What limits it is not known: the extremes of what DRAM may have to read differ in that."
     only = {name: cycles for name, cycles in prediction.headroom.items() if cycles > 0}
     if limiter == "latency":
         if not busy:

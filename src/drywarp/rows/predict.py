@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from ..api import Options, state_kernel
-from ..band import band_of
+from ..band import band_of, bounds_of, within
 from ..emulator.sampling import Blocks
 from ..fit import geometry_of
 from ..frontends import cache
@@ -18,6 +18,7 @@ from ..models.base import NotApplicable, Prediction, model_names
 from ..models.unavailable import Unavailable
 from ..models_api import with_producers
 from ..ready import DEFAULT_MODELS, BoundKernel
+from ..result import MemoryBounds
 from . import kept_answers
 from .answer import Answer
 from .facts import BAND, NOT_APPLICABLE, SPENT
@@ -96,7 +97,10 @@ def _predicted(ready: BoundKernel, settings: Settings, options: Options, cap: in
     predictions, refused = _ask(ready, settings.models, settings.full_simulation, brief=not settings.band)
     facts = _facts(ready, cap, predictions.get(settings.models[0]))
     if settings.band and (believed := predictions.get(settings.models[0])):
-        facts |= _band(ready, options, believed)
+        model = get_model(settings.models[0], full_simulation=settings.full_simulation, brief=True)
+        bounds = bounds_of(ready, believed, lambda r: model.predict(r.bound, ()))
+        predictions[settings.models[0]] = believed = within(believed, bounds)
+        facts |= _band(ready, options, believed, bounds)
     spent = (ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
     return Answer(
         facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},
@@ -122,8 +126,10 @@ def _ask(
     return predictions, refused
 
 
-def _band(ready: BoundKernel, options: Options, believed: Prediction) -> dict[str, float | str]:
-    band = band_of(ready, options, believed)
+def _band(
+    ready: BoundKernel, options: Options, believed: Prediction, bounds: MemoryBounds | None
+) -> dict[str, float | str]:
+    band = band_of(ready, options, believed, bounds)
     if band is None:
         return {}
     ends = (band.level, band.low_s, band.high_s, band.low_at_clock_s, band.high_at_clock_s)
