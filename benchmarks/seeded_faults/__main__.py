@@ -23,6 +23,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Queue
@@ -110,16 +111,22 @@ class Copy:
     def ask(self, tests: tuple[str, ...]) -> tuple[str, str]:
         """Whether these tests fail: `passed`, `failed` or `hang`, and which was the first."""
         command = [sys.executable, "-m", "pytest", *OPTIONS, *tests]
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, start_new_session=True,
-        )  # fmt: skip
-        try:
-            output, _ = process.communicate(timeout=HANGS_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return "hang", ""
+        # Into a file: a pipe would stay open for as long as any process that the tests have left behind.
+        with tempfile.TemporaryFile("w+") as said:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=said, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+            try:
+                process.wait(HANGS_S)
+            except subprocess.TimeoutExpired:
+                return "hang", ""
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            said.seek(0)
+            output = said.read()
         named = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return ("passed" if process.returncode == 0 else "failed"), (named[-1] if named else output[-200:])[:300]
 

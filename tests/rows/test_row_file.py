@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from drywarp.errors import DrywarpError, InputFileError
+from drywarp.rows.parquet import parquet_rows, write_parquet
 from drywarp.rows.row_file import Form, RowFile, journal_of
 
 Pair = tuple[str, float]
@@ -111,3 +112,17 @@ def test_a_file_that_is_replaced_before_the_lock(tmp_path: Path, monkeypatch: py
     assert there == ([] if gone else [("b", 2.0)])
     assert path.read_bytes() == b"name,number\n" + b"b,2.0\n" * (not gone) + b"c,3.0\n"
     assert locked == 2
+
+
+def test_a_parquet_column_holds_texts_only_where_one_of_its_values_is_one(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rows = [
+        {"whole": 1, "part": 2, "name": "a", "both": 3, "exact": 4},
+        {"whole": None, "part": 0.5, "name": None, "both": "b", "exact": 4.5},
+    ]
+    path = tmp_path / "rows.parquet"
+    write_parquet(path, list(rows[0]), rows, exact=("whole", "exact"))
+    assert list(parquet_rows(path)) == [
+        {"whole": 1, "part": 2.0, "name": "a", "both": "3", "exact": "4"},
+        {"whole": None, "part": 0.5, "name": None, "both": "b", "exact": "4.5"},
+    ]
