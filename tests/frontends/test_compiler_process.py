@@ -23,14 +23,23 @@ SLOW = "__global__ void k(int* p) { " + "if (*p) " * 30_000 + "*p = 1; }"
 """Takes the compiler minutes, time enough to have it crash."""
 
 
+def compilers_of(parent: int) -> list[int]:
+    """The processes in which one compiles."""
+    found = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                if b"nvrtc_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(child)
+    return found
+
+
 def crash(parent: int, done: Callable[[], bool]) -> None:
     """Have all compilers of a process crash, as some sources make them, until it is done with what it waits for."""
     while not done():
-        with suppress(FileNotFoundError, ProcessLookupError):
-            for task in Path(f"/proc/{parent}/task").iterdir():
-                for child in map(int, (task / "children").read_text().split()):
-                    if b"nvrtc_process" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        os.kill(child, signal.SIGSEGV)
+        for pid in compilers_of(parent):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSEGV)
         sleep(0.01)
 
 
@@ -53,6 +62,18 @@ def test_the_next_source_compiles() -> None:
         with pytest.raises(CompileError, match="crashed"):
             refused.result()
     assert compile_program(KERNEL.format(1), "a.cu", FLAGS).cubin
+
+
+def test_a_compiler_ends_with_the_process_that_asked(tmp_path: Path, own_cache: Path) -> None:
+    source = tmp_path / "slow.cu"
+    source.write_text(SLOW)
+    command = [sys.executable, "-m", "drywarp", "analyze", str(source), "--grid=1", "--block=32", "--arg=p=i32[1]"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not (compilers := compilers_of(process.pid)):
+            sleep(0.01)
+        process.kill()
+    while any(Path(f"/proc/{pid}/cmdline").exists() for pid in compilers):
+        sleep(0.01)
 
 
 def test_threads_compile_side_by_side() -> None:

@@ -53,8 +53,10 @@ class _Compiler:
 
     def __init__(self, library: str) -> None:
         self.library = library
-        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("nvrtc_process.py")), library]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        script = str(Path(__file__).with_name("nvrtc_process.py"))
+        command = [sys.executable, "-I", "-S", script, library, str(os.getpid())]
+        # A session of its own: a Ctrl-C is for this process, which ends the other one.
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 
     def ask(self, request: tuple[Any, ...]) -> Any:
         """What it answers. Raises EOFError where it has ended instead."""
