@@ -395,8 +395,10 @@ def test_lists_name_the_same_things(spoken: dict[tuple[str, str], Said]) -> None
         assert [name for name in shown if name in names] == names, verb
     text, told = spoken["cache", ""].out, spoken["cache", "--json"].json
     line = found(r"^(.*): holds (\d+) kernels, (\S+ \S*B) with", text)
-    assert (line[1], int(line[2])) == (told["folder"], told["entries"])
-    assert read(line[3])[0] == pytest.approx(told["bytes"], rel=0.02)
+    # Other tests fill the same cache meanwhile.
+    assert line[1] == told["folder"]
+    assert 0 < int(line[2]) <= told["entries"]
+    assert 0 < read(line[3])[0] <= told["bytes"] * 1.02
 
 
 @pytest.fixture(autouse=True)
