@@ -40,8 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = "exhaustive"
 
 
-FIRST = ("test_types.py", "test_every_opcode.py", "test_rules.py", "test_examples_run.py")
-"""Files that take long or make what others need, the emulator's compiled loop among it: started first."""
+FIRST = (
+    "test_every_opcode.py", "test_pictures.py", "test_types.py",
+    "test_cuda.py", "test_damage.py", "test_html_browser.py", "test_examples_run.py", "test_rules.py", "test_wheel.py",
+    "test_dask.py", "test_measure.py", "test_site.py", "test_notebooks.py", "test_suite.py", "test_analysis.py",
+    "test_long_loops.py", "test_cache_processes.py", "test_kept_answers.py", "test_study.py", "test_trace.py",
+)  # fmt: skip
+"""Files that are started first: two make the compiled loops, of the emulator and of the simulation, while the next ones
+need none; then what takes long, so that parallel workers end together."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

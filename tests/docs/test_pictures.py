@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -10,13 +11,16 @@ from docs.site.pictures.all import FOLDER, drawn
 from docs.site.pictures.lanes import by_warp, simulated
 from docs.site.pictures.svg import Drawing
 
-PICTURES = drawn()
+
+@pytest.fixture(scope="module")
+def pictures() -> dict[str, str]:
+    return drawn()
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_is_up_to_date(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == PICTURES[name], "run python -m docs.site.pictures"
-    root = ElementTree.fromstring(PICTURES[name])
+@pytest.mark.parametrize("path", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+def test_a_picture_is_up_to_date(path: Path, pictures: dict[str, str]) -> None:
+    assert path.read_text(encoding="utf-8") == pictures[path.name], "run python -m docs.site.pictures"
+    root = ElementTree.fromstring(pictures[path.name])
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
     for box in root.iter("{http://www.w3.org/2000/svg}rect"):
         x, y = float(box.attrib["x"]), float(box.attrib["y"])
@@ -24,8 +28,8 @@ def test_a_picture_is_up_to_date(name: str) -> None:
         assert 0 <= y <= y + float(box.attrib["height"]) <= height
 
 
-def test_no_other_file_lies_there() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(PICTURES)
+def test_no_other_file_lies_there(pictures: dict[str, str]) -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(pictures)
 
 
 def test_one_warp_is_the_papers_example() -> None:
