@@ -27,7 +27,8 @@ def round_gpu(
     """λ of a class is 3 and its Λ 12 cycles; the L1 moves 64 bytes and looks up 2 lines a cycle, Λ 30.
 
     Shared memory moves `shared_rate` bytes a cycle, Λ 20. The L2 moves 100 bytes a cycle, Λ of its halves 100 and 200;
-    DRAM reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle.
+    DRAM reads 100, copies 80 and writes 60 GB/s, Λ 400. One SM takes in `intake` bytes a cycle. A kernel starts in no
+    time.
     """
     gpu = load_gpu(base)
     change = msgspec.structs.replace
@@ -48,6 +49,7 @@ def round_gpu(
                 boost_clock_mhz=1000.0,
                 block_launch_latency=7.0,
                 max_clock_mhz=None,
+                kernel_start_ns=None,
             ),
             "memory": change(
                 memory,

@@ -68,6 +68,7 @@ def on_gpu(
         parameters=model_parameters(gpu, binding.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
         read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
+        start_s=(gpu.device.kernel_start_ns or 0.0) * 1e-9,
     )
 
 
@@ -260,6 +261,9 @@ class MemoryCosts:
             visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
         if to_dram:
             visited.append(self._level("dram", to_dram, self.dram_rate))
+        if levels.l2.atomics_per_cycle and behaviour.same_address:
+            lanes = behaviour.same_address / levels.l2.atomics_per_cycle
+            visited.append(Level(self.index["atomics"], to_ticks(lanes * self.sms), to_ticks(lanes * self.tail_sms)))
         return max(slot, busy), latency, tuple(visited)
 
     def bulk_cost(

@@ -186,6 +186,7 @@ class BoundWorkload:
     SMs that share it, `blocks_per_sm` what fits on one SM at once in this launch (`max_blocks_per_sm`
     the most that any occupancy may reach: warp slots over warps per block, and the block limit).
     `launch_ticks` is Λ_launch; `read_window_ticks` is the time within which an instruction reads its registers.
+    `start_s` is what the kernel takes before its first and behind its last instruction, whatever it does.
     `clock_hz` turns cycles into seconds. `runs` above 0 is for abstract workloads: at every occupancy each SM
     runs that many times its concurrent warps (1: nothing replaces them), and `blocks` does not count.
 
@@ -217,6 +218,7 @@ class BoundWorkload:
     producers: tuple[tuple[int, ...], ...] = ()
     data_bytes: float | None = None
     read_window_ticks: int = 0
+    start_s: float = 0.0
     worked_out: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What follows from this workload alone and is asked for again, by models and the simulation."""
 
@@ -226,6 +228,10 @@ class BoundWorkload:
             self.worked_out[what] = make()
         found: T = self.worked_out[what]
         return found
+
+    def duration_s(self, cycles: float) -> float:
+        """The kernel's duration in seconds where its blocks take so many cycles."""
+        return self.start_s + cycles / self.clock_hz
 
     @property
     def synchronises(self) -> bool:

@@ -18,7 +18,7 @@ from .pipeline.extrapolate import simulate
 from .ready import BoundKernel
 from .result import SCHEMA_VERSION
 
-NO_PIPES = frozenset({"issue", "bar", "l2", "dram"})
+NO_PIPES = frozenset({"issue", "bar", "l2", "dram", "atomics"})
 """Subsystems of the GPU files that are no pipe of Nsight Compute's."""
 
 

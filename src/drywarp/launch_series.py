@@ -34,7 +34,7 @@ class LaunchSeries:
 
     @property
     def time_s(self) -> float:
-        """GPU time of all launches together, each as often as it runs, without launch overhead."""
+        """Duration of all launches together, each as often as it runs, without what lies between them."""
         return sum(launch.times * launch.analysis.time_s for launch in self.launches)
 
     def _repr_html_(self) -> str:

@@ -51,14 +51,19 @@ def _bound_again(ready: BoundKernel, behaviour: MemoryBehaviour, clock_mhz: floa
 
 @dataclass(frozen=True)
 class CountRatio:
-    """Warp instructions as measured over those emulated; 1 where no profile says."""
+    """Warp instructions as measured over those emulated; 1 where no profile says. `start_s` does not grow with them."""
 
     ratio: float = 1.0
+    start_s: float = 0.0
 
     @property
     def matters(self) -> bool:
         """Whether the counts differ by more than half a percent."""
         return abs(self.ratio - 1) > _COUNTED_ALIKE
+
+    def time(self, time_s: float) -> float:
+        """A time for so many more instructions."""
+        return self.start_s + (time_s - self.start_s) * self.ratio
 
     def scale(self, prediction: Prediction) -> Prediction:
         """A prediction for so many more instructions in the same mixture: all times grow alike."""
@@ -68,9 +73,9 @@ class CountRatio:
         return replace(
             prediction,
             cycles=prediction.cycles * factor,
-            time_s=prediction.time_s * factor,
+            time_s=self.time(prediction.time_s),
             curve=tuple(
-                replace(point, time_s=point.time_s * factor, warps_per_cycle=point.warps_per_cycle / factor)
+                replace(point, time_s=self.time(point.time_s), warps_per_cycle=point.warps_per_cycle / factor)
                 for point in prediction.curve
             ),
             headroom={name: cycles * factor for name, cycles in prediction.headroom.items()},
@@ -90,7 +95,7 @@ def count_ratio(ready: BoundKernel, measured: MeasuredKernel | None) -> CountRat
     """How the profile's count of warp instructions compares with the emulated one."""
     counted = measured.metrics.get(_EXECUTED) if measured else None
     emulated = float(ready.profile.executions().sum())
-    return CountRatio(counted / emulated) if counted and emulated else CountRatio()
+    return CountRatio(counted / emulated, ready.bound.start_s) if counted and emulated else CountRatio()
 
 
 def compare_with(ready: BoundKernel, measured: MeasuredKernel, ask: Ask) -> MeasuredComparison:
@@ -112,11 +117,12 @@ def compare_with(ready: BoundKernel, measured: MeasuredKernel, ask: Ask) -> Meas
         now = at_clock
     counts = count_ratio(ready, measured)
     if counts.matters:
-        terms.append(Term("instructions", counts.ratio, f"{counts.ratio:.3f} times as many were counted"))
-        now *= counts.ratio
+        counted = counts.time(now)
+        terms.append(Term("instructions", counted / now, f"{counts.ratio:.3f} times as many were counted"))
+        now = counted
     scaled = with_memory(ready, "averaged", measured)
     if averages_from(measured.metrics, ready.gpu.memory.sector_bytes).said:
-        with_profile = ask(scaled).time_s * counts.ratio
+        with_profile = counts.time(ask(scaled).time_s)
         terms.append(Term("memory", with_profile / now, "sectors, hit rates and conflicts as measured"))
         now = with_profile
     terms.append(Term("model", time / now, "not explained by any figure of the profile"))

@@ -286,7 +286,7 @@ PAIRS: dict[str, Pair] = {
     "tail-effect": Pair(
         launch(_POLYNOMIAL.replace("REAL", "float").replace("ONE", "1.0f"), blocks=108 * 8 + 20),
         launch(_POLYNOMIAL.replace("REAL", "float").replace("ONE", "1.0f"), blocks=108 * 8),
-        gain=1.1,
+        gain=1.05,
         top=False,
     ),
     "scheduler-imbalance": Pair(

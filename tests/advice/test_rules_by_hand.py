@@ -128,7 +128,7 @@ def test_atomics_by_lanes_at_an_address() -> None:
     # 40 blocks of one warp; 32 lanes at 8 addresses.
     made = setting(ADD, red, accesses=[access(1, A + LANES // 4 * 4)])
     found = seen("atomics", made, stalls={"selected": 6.0, "lg_throttle": 2.0}, nodes={1: {"lg_throttle": 2.0}})
-    assert found.evidence == "40 warp-wide atomics, 4.0 lanes per address; queueing there is not in the time"
+    assert found.evidence == "40 warp-wide atomics, 4.0 lanes per address of a warp"
     assert places(found) == [2]
     # A quarter of the time is spent there, and a third of the instructions (with EXIT) are atomics.
     assert found.weight == pytest.approx(0.25 + 1 / 3)

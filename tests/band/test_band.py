@@ -69,7 +69,7 @@ def test_what_the_caller_fixes_has_no_part() -> None:
 
 def test_a_gpu_whose_constants_are_measured_leaves_what_no_file_can_say() -> None:
     measured = drywarp.analyze(SAXPY, gpu=of_kind(load_gpu("a100"), "measured"))
-    assert names(measured) == {"clock", "L2 state", "model"}
+    assert names(measured) == {"clock", "L2 state", "kernel start", "model"}
 
 
 def test_weaker_constants_widen_the_band_of_a_kernel_that_they_limit() -> None:

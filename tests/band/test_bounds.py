@@ -56,7 +56,7 @@ def test_extremes_are_told_and_spanned(tmp_path: Path) -> None:
     assert "the L2 was not followed to the end: DRAM reads lie between" in text
     if len(bounds.limiters) > 1:
         assert answer.limiter == UNKNOWN_LIMIT
-        assert "What limits it is not known" in text
+        assert "what limits it is not known" in text
     else:
         assert bounds.limiters == (answer.limiter,)
 

@@ -61,8 +61,8 @@ def test_a_slower_one_is_a_regression(saved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"schema_version": 2}, "schema_version: 2, expected 1"),
-        ({"schema_version": None}, "schema_version: none, expected 1"),
+        ({"schema_version": 3}, "schema_version: 3, expected 2"),
+        ({"schema_version": None}, "schema_version: none, expected 2"),
         ({"schema_version": True}, "schema_version: True"),
         ({"prediction": None}, "required field prediction"),
         ({"prediction__time_s": "soon"}, "prediction.time_s: expected float, got str"),

@@ -18,7 +18,8 @@ def ranked(
     name: str, time_s: float, tdp: float | None = None, price: float | None = None, **others: object
 ) -> RankedGpu:
     gpu = RankedGpu(
-        gpu=name, gpu_title=name.upper(), gpu_hash="", arch="sm_80", time_s=time_s, low_s=None, high_s=None, cycles=1.0,
+        gpu=name, gpu_title=name.upper(), gpu_hash="", arch="sm_80", time_s=time_s, low_s=None, high_s=None,
+        start_s=0.0, cycles=1.0,
         clock_hz=1e9, limiter="dram", warps_per_sm=24, occupancy=0.375, waves=2.0, mode="emulated", tdp_w=tdp,
         price_per_hour=price, notes=(),
     )  # fmt: skip

@@ -63,11 +63,13 @@ def test_headline_band_and_assumptions(example: str, gpu: str) -> None:
     assert says(over[2], band["high_s"])
     assert [float(over[3]) * 1e6, float(over[4]) * 1e6] == band["clock_hz"]
     assert over[5] == band["parts"][0]["name"]
-    at = found(r"launch overhead, at (\d+ MHz), (\w+) L2, ([\w ]+) scheduling; (\d+) blocks emulated", text)
-    assert says(at[1], clock)
-    assert at[2] == told["assumptions"]["l2"]
-    assert at[3].replace(" ", "_") == told["assumptions"]["scheduler"]
-    assert int(at[4]) == told["launch"]["sampled_blocks"]
+    assumed = r"of it the start, at (\d+ MHz), (\w+) L2, ([\w ]+) scheduling; (\d+) blocks emulated"
+    at = found(rf"Duration as a profiler states it, ({TIME}) {assumed}", text)
+    assert says(at[1], told["prediction"]["start_s"])
+    assert says(at[2], clock)
+    assert at[3] == told["assumptions"]["l2"]
+    assert at[4].replace(" ", "_") == told["assumptions"]["scheduler"]
+    assert int(at[5]) == told["launch"]["sampled_blocks"]
 
 
 def test_its_own_time_is_told_stage_by_stage() -> None:
@@ -197,9 +199,10 @@ def test_what_would_pay(example: str, gpu: str) -> None:
 def test_parts_add_up(example: str, gpu: str) -> None:
     result, told = answer(example, gpu), json_of(answer(example, gpu))
     prediction, clock, device = told["prediction"], told["assumptions"]["clock_hz"], drywarp.load_gpu(gpu)
-    assert prediction["time_s"] * clock == pytest.approx(prediction["cycles"], rel=1e-9)
+    start = prediction["start_s"]
+    assert (prediction["time_s"] - start) * clock == pytest.approx(prediction["cycles"], rel=1e-9)
     for name, model in told["models"].items():
-        assert model["time_s"] * clock == pytest.approx(model["cycles"], rel=1e-9)
+        assert (model["time_s"] - start) * clock == pytest.approx(model["cycles"], rel=1e-9)
         here = [p for p in told["curve"][name] if p["occupancy_warps"] == told["occupancy"]["warps_per_sm"]]
         assert [point["time_s"] for point in here] == pytest.approx([model["time_s"]], rel=1e-9)
     assert told["models"][prediction["model"]]["limiter"] == prediction["limiter"]

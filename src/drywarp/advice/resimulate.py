@@ -51,7 +51,7 @@ def resimulate(setting: Setting, budget: int = BUDGET, full: bool = False) -> Ou
     bound = setting.bound
     result = simulate(bound, share_of(bound, bound.blocks_per_sm), budget, stalls=False, full=full)
     cycles = result.cycles * setting.part
-    return Outcome(cycles, cycles / bound.clock_hz, limiter(utilization(bound, result)))
+    return Outcome(cycles, bound.duration_s(cycles), limiter(utilization(bound, result)))
 
 
 def baseline(setting: Setting, prediction: Prediction, budget: int = BUDGET, full: bool = False) -> Outcome:

@@ -33,21 +33,24 @@ def band_of(
         return None
     known = uncertainty()
     found = list(variants(ready, options, prediction, known, bounds))
-    parts = [*_tried(Probe(ready), found)]
+    parts = [*_tried(Probe(ready), found, 1 - ready.bound.start_s / prediction.time_s)]
     residual = known.model.residual
     parts.append(part(MODEL, [1 / residual.value, residual.value], residual.source))
     clocks = clock_range_mhz(ready.gpu, options)
     return combine(prediction.time_s, known.level, parts, (clocks[0] * 1e6, clocks[1] * 1e6) if clocks else None)
 
 
-def _tried(probe: Probe, found: Sequence[Variant]) -> Iterator[BandPart]:
-    """Each variant as a part; those that need it are tried on the stand-in, side by side."""
+def _tried(probe: Probe, found: Sequence[Variant], running: float) -> Iterator[BandPart]:
+    """Each variant as a part; those that need it are tried on the stand-in, side by side.
+
+    A trial says something of the share of the time in which blocks are `running`.
+    """
     usual = probe.seconds()
     # The compiled loop runs without the interpreter's lock, so that threads use all cores.
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         others = threads.map(probe.seconds, [change for variant in found for change in variant.changes])
     for variant in found:
-        ratios = [next(others) / usual if usual else 1.0 for _ in variant.changes]
+        ratios = [1 + running * (next(others) / usual - 1) if usual else 1.0 for _ in variant.changes]
         yield part(variant.name, [*ratios, *variant.factors], variant.reason)
 
 

@@ -46,6 +46,12 @@ class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     l1_misses: Entry
 
 
+class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Factors of what a launch takes besides its blocks."""
+
+    kernel_start: Entry
+
+
 class ModelError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is left when everything else is right."""
 
@@ -59,6 +65,7 @@ class Uncertainty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy: Constants
     assumed: Constants
     caches: Caches
+    launch: LaunchTimes
     model: ModelError
 
     def of(self, key: str, fact: Fact) -> float:

@@ -44,6 +44,8 @@ def variants(
     if bounds is not None:
         ends = bounds.fastest_s / prediction.time_s, bounds.slowest_s / prediction.time_s
         yield Variant("DRAM reads", "what blocks share in the L2 could not be followed", factors=ends)
+    yield from _start(ready, prediction, known)
+    yield from _contention(ready)
     yield from _scheduler(ready, options)
     yield from _l2_state(ready, options)
     yield from _l1(ready, prediction, known)
@@ -56,6 +58,20 @@ def clock_range_mhz(gpu: Gpu, options: Options) -> tuple[float, float] | None:
     """The clocks that the GPU may run at; None where the caller named one, or there is only one."""
     low, high = gpu.device.base_clock_mhz, max(gpu.device.max_clock_mhz or 0.0, gpu.device.boost_clock_mhz)
     return (low, high) if options.clock_mhz is None and low < high else None
+
+
+def _start(ready: BoundKernel, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    share, factor = ready.bound.start_s / prediction.time_s, known.launch.kernel_start.value
+    if share:
+        reason = f"a kernel starts and ends within {1 / factor:.2f} to {factor:.2f} times what is taken for it"
+        yield Variant("kernel start", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
+
+
+def _contention(ready: BoundKernel) -> Iterator[Variant]:
+    if ready.behaviour.contended is not None:
+        together = min(ready.bound.blocks, ready.bound.sm_count * ready.bound.blocks_per_sm)
+        reason = f"{together} blocks at once repeat their attempts at one address; one block's own are counted"
+        yield Variant("contention", reason, factors=(float(together),))
 
 
 def _scheduler(ready: BoundKernel, options: Options) -> Iterator[Variant]:

@@ -27,6 +27,7 @@ GigabytesPerSecond = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "GB/s"})
 BytesPerCycle = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "B/cycle"})]
 Size = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "bytes"})]
 IssueRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "warp instructions/cycle"})]
+LaneRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "lanes/cycle"})]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1, extra={"unit": ""})]
 Watts = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "W"})]
 FmaRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "FMA/cycle"})]
@@ -39,6 +40,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Device(_Section, frozen=True):
     """`[device]`: what the product has. `block_launch_latency` is Λ_launch: from a block's end to its successor.
 
+    `kernel_start_ns` is what a profiler's duration of a kernel holds beyond its blocks; None where no source is known.
     `tdp_w` is the board's thermal design power, None where no source is known.
     `max_clock_mhz` is the highest clock that it reaches by itself; None: the boost clock.
     """
@@ -47,6 +49,7 @@ class Device(_Section, frozen=True):
     base_clock_mhz: Megahertz
     boost_clock_mhz: Megahertz
     block_launch_latency: Cycles
+    kernel_start_ns: Nanoseconds | None = None
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
 
@@ -118,6 +121,7 @@ class SharedLevel(_Section, frozen=True):
 class L2Level(_Section, frozen=True):
     """`[memory.l2]`: size and bandwidth of the whole GPU, Λ of a hit in the near and in the far half.
 
+    `atomics_per_cycle` is how many lanes' atomics on one and the same address it does; None where no source is known.
     `bytes_per_cycle_per_sm`, the most that one SM can take in, is None where no source is known. `dirty_share` is the
     part of it that may hold what DRAM does not have yet; None: all of it.
     """
@@ -128,6 +132,7 @@ class L2Level(_Section, frozen=True):
     far_latency_ns: Nanoseconds
     bytes_per_cycle_per_sm: BytesPerCycle | None = None
     dirty_share: Fraction | None = None
+    atomics_per_cycle: LaneRate | None = None
 
     @property
     def latency_ns(self) -> float:

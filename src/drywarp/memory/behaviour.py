@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import AffineBlocks, fit_affine
+from .contention import busiest_address, contended_loop
 from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import Footprint, sampled_footprint
 from .geometry import MemoryGeometry
@@ -38,7 +39,8 @@ class AccessBehaviour:
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
     lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
     which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes`
-    is how often the banks of the data stage are gone through, `l3_hit` the fraction that an L3 serves of what
+    is how often the banks of the data stage are gone through, `same_address` the lanes of an atomic that want the
+    address which most of the grid's want, `l3_hit` the fraction that an L3 serves of what
     misses the L2, `requests` the fraction of executions that have
     an active lane.
     """
@@ -54,6 +56,7 @@ class AccessBehaviour:
     passes: float = 0.0
     requests: float = 1.0
     l3_hit: float = 0.0
+    same_address: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class MemoryBehaviour:
     Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
     fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
     come from: ``affine``, ``followed``, ``emulated`` or ``bounded``. Where what blocks share in the L2 could not be
-    followed to the end, `dram_read_range` are the least and the most bytes that may be read. Of what is written,
+    followed to the end, `dram_read_range` are the least and the most bytes that may be read. `contended` is a
+    compare-and-swap that a loop repeats and that several blocks aim at one address. Of what is written,
     `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
     """
 
@@ -80,6 +84,7 @@ class MemoryBehaviour:
     notes: tuple[str, ...] = ()
     dirty_bytes: float = 0.0
     dram_read_range: tuple[float, float] | None = None
+    contended: int | None = None
 
     @property
     def dram_bytes(self) -> float:
@@ -145,6 +150,7 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, sizes, part.written)
         _add_local(part, local, local * (1 - l1_hit), stores, shares)
     accesses: dict[int, AccessBehaviour] = {}
+    busiest = busiest_address(profile)
     space = _spaces(table, counted, count)
     for index in np.unique(table.instruction).tolist():
         runs = float(executions[index])
@@ -162,8 +168,10 @@ def analyse_memory(
             passes=float(passes[index]) / runs,
             requests=float(requests[index]) / runs,
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
+            same_address=float(busiest.lanes[index]) / runs,
         )
     judged = _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
+    judged = replace(judged, contended=contended_loop(profile, busiest))
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 

@@ -41,13 +41,13 @@ def predict_runs(
         run = run_of(occupancy)
         cycles = _grid_cycles(workload, resident_blocks(workload, occupancy), run_of)
         wpc = occupancy / run.cycles if run.cycles else float("inf")
-        points.append(CurvePoint(occupancy, wpc, cycles / workload.clock_hz, names[run.bound], run.cycles))
+        points.append(CurvePoint(occupancy, wpc, workload.duration_s(cycles), names[run.bound], run.cycles))
     cycles = _grid_cycles(workload, workload.blocks_per_sm, run_of)
     share = share_of(workload, workload.blocks_per_sm)
     return Prediction(
         model=model,
         cycles=cycles,
-        time_s=cycles / workload.clock_hz,
+        time_s=workload.duration_s(cycles),
         limiter=names[run_of(_running(workload, workload.blocks_per_sm)).bound],
         curve=tuple(points),
         utilization=utilization_at(needs, share.blocks * workload.warps_per_block / cycles if cycles > 0 else 0.0),

@@ -102,7 +102,7 @@ class Pipeline:
         return Prediction(
             model=self.name,
             cycles=result.cycles,
-            time_s=result.cycles / workload.clock_hz,
+            time_s=workload.duration_s(result.cycles),
             limiter=limiter(busy),
             curve=tuple(points),
             utilization=busy,
@@ -120,4 +120,4 @@ class Pipeline:
         # CPR: a run is ω warps that nothing replaces; other runs do not tell it.
         run = cycles / workload.runs if workload.runs else cycles if share.blocks == share.resident else None
         bound = limiter(utilization(workload, result))
-        return CurvePoint(occupancy, wpc, cycles / workload.clock_hz, bound, run)
+        return CurvePoint(occupancy, wpc, workload.duration_s(cycles), bound, run)

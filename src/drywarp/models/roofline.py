@@ -56,13 +56,13 @@ class Roofline:
             share = share_of(workload, resident_blocks(workload, occupancy))
             cycles = max(share_cycles(workload, needs, share).values(), default=0.0)
             run = cycles / workload.runs if workload.runs else None
-            points.append(CurvePoint(occupancy, needs.warps_per_cycle, cycles / workload.clock_hz, needs.bound, run))
+            points.append(CurvePoint(occupancy, needs.warps_per_cycle, workload.duration_s(cycles), needs.bound, run))
         headroom = share_cycles(workload, needs, share_of(workload, workload.blocks_per_sm))
         cycles = max(headroom.values(), default=0.0)
         return Prediction(
             model=self.name,
             cycles=cycles,
-            time_s=cycles / workload.clock_hz,
+            time_s=workload.duration_s(cycles),
             limiter=max(headroom, key=lambda name: headroom[name], default="latency"),
             curve=tuple(points),
             utilization={name: busy / cycles if cycles else 0.0 for name, busy in headroom.items()},

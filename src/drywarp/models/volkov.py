@@ -137,7 +137,7 @@ class Volkov:
             wpc = wpc_volkov(occupancy, latency_app, needs.warps_per_cycle)
             bound = "latency" if wpc < needs.warps_per_cycle else needs.bound
             cycles = max(latency_cycles(workload, share, latency_app), *share_cycles(workload, needs, share).values())
-            points.append(CurvePoint(occupancy, wpc, cycles / workload.clock_hz, bound, occupancy / wpc))
+            points.append(CurvePoint(occupancy, wpc, workload.duration_s(cycles), bound, occupancy / wpc))
         share = share_of(workload, workload.blocks_per_sm)
         headroom = share_cycles(workload, needs, share)
         headroom["latency"] = latency_cycles(workload, share, latency_app)
@@ -147,7 +147,7 @@ class Volkov:
         return Prediction(
             model=self.name,
             cycles=cycles,
-            time_s=cycles / workload.clock_hz,
+            time_s=workload.duration_s(cycles),
             limiter=limiter,
             curve=tuple(points),
             utilization=utilization_at(needs, warps / cycles if cycles else 0.0),

@@ -94,6 +94,7 @@ def _ranked(ready: BoundKernel, answer: Analysis, price: float | None) -> Ranked
         time_s=answer.time_s,
         low_s=answer.band.low_s if answer.band else None,
         high_s=answer.band.high_s if answer.band else None,
+        start_s=answer.start_s,
         cycles=answer.prediction.cycles,
         clock_hz=answer.clock_hz,
         limiter=answer.limiter,

@@ -31,6 +31,7 @@ class RankedGpu:
     time_s: float
     low_s: float | None
     high_s: float | None
+    start_s: float
     cycles: float
     clock_hz: float
     limiter: str
@@ -66,6 +67,7 @@ class RankedGpu:
             "time_s": self.time_s,
             "low_s": self.low_s,
             "high_s": self.high_s,
+            "start_s": self.start_s,
             "cycles": self.cycles,
             "clock_hz": self.clock_hz,
             "limiter": self.limiter,

@@ -165,7 +165,7 @@ def _curve(analysis: Analysis) -> Table:
     return table
 
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2"}
+_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "one address"}
 
 
 def _utilisation(analysis: Analysis) -> Table:
@@ -186,9 +186,10 @@ def _utilisation(analysis: Analysis) -> Table:
 
 def _assumptions(analysis: Analysis) -> str:
     timing = analysis.timing
+    start = f", {time_text(analysis.start_s)} of it the start" if analysis.start_s else ""
     done, to_do = ("followed without data", "follow") if analysis.static else ("emulated", "emulate")
     return (
-        f"GPU time without launch overhead, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
+        f"Duration as a profiler states it{start}, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
         f"{analysis.scheduler.replace('_', ' ')} scheduling; {analysis.sampled_blocks} blocks {done}. "
         f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to {to_do}, "
         f"{timing.memory_s:.2f} for memory, {timing.simulate_s:.2f} to simulate."

@@ -151,11 +151,12 @@ class Analysis:
     """The answer for one kernel, launch and GPU.
 
     `predictions` maps model name to its prediction; `model` is the one that is believed. `time_s` is
-    the kernel's GPU time without launch overhead, at `clock_hz`, with the L2 as `l2_state` says, and `band` how far
-    the truth may be from it; `bounds` is there where memory traffic is known only between extremes. `static` is what
-    was assumed where nothing was emulated, else None. `findings` are what
-    costs time, most gain first; `advice` is what was asked for beyond that. `trace`, on request, is who issued what
-    when (docs/trace.md), and `detail` what a report shows beyond all that; both are no part of `to_dict()`.
+    the kernel's duration as a profiler states it, `start_s` of it before its first and behind its last instruction,
+    at `clock_hz`, with the L2 as `l2_state` says, and `band` how far the truth may be from it; `bounds` is there where
+    memory traffic is known only between extremes. `static` is what was assumed where nothing was emulated, else None.
+    `findings` are what costs time, most gain first; `advice` is what was asked for beyond that. `trace`, on request, is
+    who issued what when (docs/trace.md), and `detail` what a report shows beyond all that; both are no part of
+    `to_dict()`.
     """
 
     kernel: str
@@ -165,6 +166,7 @@ class Analysis:
     gpu_title: str
     gpu_hash: str
     clock_hz: float
+    start_s: float
     l2_state: str
     scheduler: str
     grid: Dim3
@@ -202,7 +204,7 @@ class Analysis:
 
     @property
     def time_s(self) -> float:
-        """Predicted GPU time of the kernel in seconds."""
+        """Predicted duration of the kernel in seconds."""
         return self.prediction.time_s
 
     @property
@@ -213,7 +215,7 @@ class Analysis:
     @property
     def verdict(self) -> str:
         """What limits the kernel, and by how much, in one sentence."""
-        return verdict(self.prediction)
+        return verdict(self.prediction, self.start_s / self.time_s if self.time_s else 0.0)
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the answer: compact, and without scripts."""

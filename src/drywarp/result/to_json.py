@@ -12,7 +12,7 @@ from ..static.report import static_dict
 if TYPE_CHECKING:
     from .answer import Analysis, Band, MeasuredComparison, MemoryBounds
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON contract; raised when a key is renamed or changes its meaning."""
 
 
@@ -72,6 +72,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         },
         "prediction": {
             "time_s": believed.time_s,
+            "start_s": analysis.start_s,
             "cycles": believed.cycles,
             "model": believed.model,
             "limiter": believed.limiter,

@@ -9,6 +9,7 @@ SUBSYSTEM_WORDS = {
     "l2": "L2 bandwidth",
     "issue": "the issue rate of the warp schedulers",
     "latency": "latency",
+    "atomics": "atomics on one address",
     UNKNOWN_LIMIT: "something that is not known",
 }
 """What a reader calls a limit; pipes go by their own names."""
@@ -19,8 +20,20 @@ def limit_words(limit: str) -> str:
     return SUBSYSTEM_WORDS.get(limit, f"the {limit} pipe")
 
 
-def verdict(prediction: Prediction) -> str:
-    """What limits the kernel, and by how much, in one sentence."""
+MATTERS, _NEARLY_ALL = 0.05, 0.95
+"""Shares of the time from which on the kernel's start is spoken of, and is all that matters."""
+
+
+def verdict(prediction: Prediction, start: float = 0.0) -> str:
+    """What limits the kernel, and by how much, in a sentence; `start` is the share of its time before and behind it."""
+    said = _limit(prediction)
+    if start < MATTERS:
+        return said
+    most = "Nearly all" if start > _NEARLY_ALL else f"{start:.0%}"
+    return f"{most} of the time is the kernel's start, whatever it does. While it runs: {said[0].lower()}{said[1:]}"
+
+
+def _limit(prediction: Prediction) -> str:
     limiter, busy = prediction.limiter, prediction.utilization
     if limiter == UNKNOWN_LIMIT:
         return "What limits it is not known: the extremes of what DRAM may have to read differ in that."

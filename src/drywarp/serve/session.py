@@ -127,7 +127,7 @@ class Session:
             "occupancy": bound.warps_per_sm,
             "time_s": time_s,
             "limiter": limit_words(limiter),
-            "point": [bound.warps_per_sm, _rate(bound, time_s), time_s, limiter],
+            "point": [bound.warps_per_sm, _rate(bound, (time_s - bound.start_s) * bound.clock_hz), time_s, limiter],
         }
 
 
@@ -143,9 +143,8 @@ def _changed(bound: BoundWorkload, request: Resimulate) -> BoundWorkload:
     return scaled(bound, request.lambda_factors, request.latency_factors)
 
 
-def _rate(bound: BoundWorkload, time_s: float) -> float | None:
+def _rate(bound: BoundWorkload, cycles: float) -> float | None:
     """Warps finished per cycle and SM, as a point of the curve has them."""
-    cycles = time_s * bound.clock_hz
     return -(-bound.blocks // bound.sm_count) * bound.warps_per_block / cycles if cycles else None
 
 
@@ -162,7 +161,7 @@ def _figures(bound: BoundWorkload, prediction: Prediction) -> dict[str, Any]:
         "curve": [
             [p.occupancy_warps, p.warps_per_cycle if p.time_s else None, p.time_s, p.bound] for p in prediction.curve
         ],
-        "point": [bound.warps_per_sm, _rate(bound, prediction.time_s), prediction.time_s, prediction.limiter],
+        "point": [bound.warps_per_sm, _rate(bound, prediction.cycles), prediction.time_s, prediction.limiter],
     }
 
 

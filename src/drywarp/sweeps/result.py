@@ -20,7 +20,7 @@ from .space import Cell
 if TYPE_CHECKING:
     import pandas
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def check_target(path: Path, out: Path | None = None) -> None:

@@ -25,8 +25,7 @@ class Atomics:
         what="Finds atomics on global memory that a block could collect first, and atomics on shared memory where "
         "lanes of a warp want the same address.",
         why="An atomic on global memory is done by the L2, sector by sector, and lanes at the same address one "
-        "after the other. How long they queue at a contended address is not part of the predicted time, so "
-        "that the real gain is rather larger than the one shown.",
+        "after the other, whatever SM they come from. The busiest address bounds the time.",
         evidence="Lanes per distinct address in a request, from the emulated addresses. The gain is that of simulating "
         "global atomics at the cost of shared ones, or shared ones where lanes meet as if they were not "
         "there.",
@@ -55,7 +54,7 @@ class Atomics:
         return Suspicion(
             what_if,
             setting.places(case.costliest(found)),
-            f"{count:.3g} warp-wide atomics, {meeting:.1f} lanes per address; queueing there is not in the time",
+            f"{count:.3g} warp-wide atomics, {meeting:.1f} lanes per address of a warp",
             remedy,
             sum(case.waiting(index) for index in found) / case.stalled + count / sum(setting.executions),
         )

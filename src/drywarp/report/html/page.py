@@ -18,7 +18,7 @@ from .payload import json_for_script, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2"}
+_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "one address"}
 _SURE = 1.01
 """A part of the band that changes the time by less is not shown."""
 _LINES_SHOWN, _PLACES_SHOWN, _LEAST_USE = 15, 8, 0.0005
