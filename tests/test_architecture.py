@@ -57,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
     # How far a predicted time may be from the truth.
     "band": {
         *("binding", "bound", "hardware", "kernel", "memory", "models", "pipeline", "ready", "result"),
-        "workload",
+        *("units", "workload"),
     },
     # What a report shows beyond the figures, gathered where it is asked for.
     "in_detail": {"bound", "detail", "errors", "kernel", "lines", "models", "pipeline", "ready"},
@@ -111,10 +111,10 @@ ALLOWED: dict[str, set[str]] = {
         *("time_box", "workload"),
     },
     "counts_api": {
-        *("__version__", "api", "counters", "errors", "frontends", "memory", "pipeline", "ready", "result"),
+        *("__version__", "api", "band", "counters", "errors", "frontends", "memory", "pipeline", "ready", "result"),
     },
     "models_api": {
-        *("api", "bound", "curve_points", "errors", "hardware", "kernel", "measured", "models", "pipeline"),
+        *("api", "band", "bound", "curve_points", "errors", "hardware", "kernel", "measured", "models", "pipeline"),
         "workloads",
     },
     "cusp": {"hardware", "models", "errors"},

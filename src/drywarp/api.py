@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from .assemble import assemble
-from .band import band_of, bounds_of, within
+from .band import band_of, bounds_of, doubts_of, within
 from .binding import Binding, bind
 from .bound import BoundWorkload
 from .curve_points import curve_occupancies
@@ -322,10 +322,12 @@ def _answer(ready: BoundKernel, options: Options) -> Analysis:
         comparison = compare_with(emulated, measured, lambda r: believed.predict(r.bound, [r.bound.warps_per_sm]))
     first = options.models[0]
     bounds = bounds_of(ready, predictions[first], lambda r: _model(first, options).predict(r.bound, ()))
-    predictions[first] = within(predictions[first], bounds)
+    predictions[first] = within(ready, predictions[first], bounds)
     band = band_of(ready, options, predictions[first], bounds)
     timing = Timing(ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
     answer = replace(assemble(ready, options, predictions, timing), measured=comparison, band=band, bounds=bounds)
+    doubts = doubts_of(ready)
+    answer = replace(answer, doubts=doubts, notes=(*doubts, *answer.notes))
     if options.trace is not None:
         options.on_stage("tracing")
         trace = trace_execution(ready.kernel, bound, options.trace)

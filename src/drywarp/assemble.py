@@ -15,11 +15,6 @@ from .models.base import Prediction
 from .ready import BoundKernel, Options
 from .result import Analysis, MemoryResult, OccupancyResult, Timing
 
-_CONTENDED = (
-    "blocks repeat a compare-and-swap on one address and get in each other's way; the attempts of one block alone are "
-    "counted, so that the kernel takes the time given at least"
-)
-
 
 def assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Prediction], timing: Timing) -> Analysis:
     """The answer; the first of the options' models is the one that is believed."""
@@ -29,9 +24,6 @@ def assemble(ready: BoundKernel, options: Options, predictions: Mapping[str, Pre
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
     notes = [*kernel.notes, *ready.notes, *profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
-    if behaviour.contended is not None:
-        source_line = kernel.instructions[behaviour.contended].source
-        notes.insert(0, (f"{source_line}: " if source_line else "") + _CONTENDED)
     if gpu.compiled_for_another:
         capability = gpu.compute_capability
         notes.insert(0, f"no compiler for compute capability {capability}: predicted from {gpu.arch} machine code")

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import __version__
 from .api import Options, bind_kernel
+from .band import doubts_of, memory_doubt
 from .counters import count_metrics
 from .counters.result import Counts
 from .errors import UsageError
@@ -55,6 +56,7 @@ def counts_of(ready: BoundKernel, options: Options, simulated: bool = True) -> C
         None if active is None else active / slots,
         fetched_sectors(ready.profile, cache.bytes, cache.l2_share, gpu.memory.sector_bytes) if cache else 0.0,
     )
+    doubts = (*doubts_of(ready), *memory_doubt(ready.behaviour))
     return Counts(
         kernel=kernel.name,
         source_file=kernel.source_file,
@@ -73,7 +75,7 @@ def counts_of(ready: BoundKernel, options: Options, simulated: bool = True) -> C
         counts=found,
         versions={"drywarp": __version__, **tool_versions(), **ready.tools},
         schema_version=SCHEMA_VERSION,
-        notes=tuple(dict.fromkeys([*ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
+        notes=tuple(dict.fromkeys([*doubts, *ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
     )
 
 

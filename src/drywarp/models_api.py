@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .api import BoundKernel, Options, bind_kernel
+from .band import doubts_of, memory_doubt
 from .bound import BoundWorkload
 from .curve_points import curve_occupancies
 from .errors import UsageError
@@ -66,7 +67,8 @@ def _real(
     full = options.full_simulation
     options.on_stage("asking every model")
     found = _ask(models, lambda name: counts.scale(get_model(name, full_simulation=full).predict(bound, at)))
-    notes = (*ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes)
+    doubts = (*doubts_of(ready), *memory_doubt(ready.behaviour))
+    notes = (*doubts, *ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes)
     answer = _comparison(ready.kernel.name, str(ready.kernel.source_file), ready.gpu, at, bound, found, {}, notes)
     sources = sources_of_kernel(ready.measured is not None and options.memory != "emulated", counts.matters)
     return replace(answer, input_sources=sources)

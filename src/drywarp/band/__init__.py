@@ -12,6 +12,7 @@ from ..ready import BoundKernel, Options
 from ..result import Band, BandPart, MemoryBounds
 from .bounds import bounds_of, within
 from .combine import combine, part
+from .doubts import doubts_of, memory_doubt
 from .probe import Probe
 from .uncertainty import uncertainty
 from .variants import Variant, clock_range_mhz, variants
@@ -54,4 +55,4 @@ def _tried(probe: Probe, found: Sequence[Variant], running: float) -> Iterator[B
         yield part(variant.name, [*ratios, *variant.factors], variant.reason)
 
 
-__all__ = ["MODEL", "band_of", "bounds_of", "within"]
+__all__ = ["MODEL", "band_of", "bounds_of", "doubts_of", "memory_doubt", "within"]

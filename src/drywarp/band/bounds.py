@@ -29,9 +29,9 @@ def bounds_of(ready: BoundKernel, prediction: Prediction, predict: Predict) -> M
     return MemoryBounds(ends[0], ends[1], min(times), max(times), tuple(limiters))
 
 
-def within(prediction: Prediction, bounds: MemoryBounds | None) -> Prediction:
-    """The prediction, which names no limit that either extreme contradicts."""
-    if bounds is None or len(bounds.limiters) == 1:
+def within(ready: BoundKernel, prediction: Prediction, bounds: MemoryBounds | None) -> Prediction:
+    """The prediction, which names no limit that either extreme contradicts, and none where blocks need each other."""
+    if ready.behaviour.dependent is None and (bounds is None or len(bounds.limiters) == 1):
         return prediction
     return replace(prediction, limiter=UNKNOWN_LIMIT)
 

@@ -50,6 +50,7 @@ class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Factors of what a launch takes besides its blocks."""
 
     kernel_start: Entry
+    dependent_blocks: Entry
 
 
 class ModelError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -45,7 +45,7 @@ def variants(
         ends = bounds.fastest_s / prediction.time_s, bounds.slowest_s / prediction.time_s
         yield Variant("DRAM reads", "what blocks share in the L2 could not be followed", factors=ends)
     yield from _start(ready, prediction, known)
-    yield from _contention(ready)
+    yield from _others(ready, known)
     yield from _scheduler(ready, options)
     yield from _l2_state(ready, options)
     yield from _l1(ready, prediction, known)
@@ -67,7 +67,10 @@ def _start(ready: BoundKernel, prediction: Prediction, known: Uncertainty) -> It
         yield Variant("kernel start", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
 
 
-def _contention(ready: BoundKernel) -> Iterator[Variant]:
+def _others(ready: BoundKernel, known: Uncertainty) -> Iterator[Variant]:
+    if ready.behaviour.dependent is not None:
+        factor = known.launch.dependent_blocks.value
+        yield Variant("dependent blocks", "blocks were predicted as if each were alone", factors=(1 / factor, factor))
     if ready.behaviour.contended is not None:
         together = min(ready.bound.blocks, ready.bound.sm_count * ready.bound.blocks_per_sm)
         reason = f"{together} blocks at once repeat their attempts at one address; one block's own are counted"

@@ -16,9 +16,9 @@ from ..kernel.dataflow import Dataflow
 from ..kernel.instruction import Instruction
 from ..kernel.kernel import Kernel
 from ..kernel.launch import Launch
-from ..kernel.operand import Address, Label
+from ..kernel.operand import Label
 from ..kernel.profile import Profile
-from ..kernel.registers import Place
+from ..kernel.registers import address_places
 from .limits import Limits
 from .session import Session
 
@@ -112,7 +112,7 @@ def _unneeded(code: Sequence[Instruction], cfg: ControlFlowGraph) -> list[int]:
         needed.add(index)
         memory = code[index].memory
         given = memory is not None and memory.kind in ("store", "reduction") and memory.space in ("global", "generic")
-        pending += flow.producers_of(index, _address_places(code[index]) if given else None)
+        pending += flow.producers_of(index, address_places(code[index]) if given else None)
         if memory is not None and memory.kind in ("load", "atomic") and memory.space not in spaces:
             # What is loaded from the block's own memory was stored there.
             own = {"shared", "local"} if memory.space == "generic" else {memory.space} & _WITHIN_A_BLOCK
@@ -127,16 +127,3 @@ def _stays(instruction: Instruction) -> bool:
     if memory is not None and memory.space in _WITHIN_A_BLOCK:
         return memory.kind not in ("load", "store")
     return instruction.class_ not in _COMPUTES
-
-
-def _address_places(instruction: Instruction) -> set[Place]:
-    """Registers of an address, which may be pairs though not marked so, and the guard."""
-    places: set[Place] = set()
-    for operand in instruction.operands:
-        for register in (operand.base, operand.uniform) if isinstance(operand, Address) else ():
-            if register is not None:
-                file = "UR" if register.uniform else "R"
-                places |= {(file, register.index), (file, register.index + 1)}
-    if instruction.guard is not None:
-        places.add(("UP" if instruction.guard.uniform else "P", instruction.guard.index))
-    return places

@@ -78,6 +78,20 @@ def written(instruction: Instruction) -> frozenset[Place]:
     return frozenset(place for operand in _split(instruction)[0] for place in _places(operand, width))
 
 
+def address_places(instruction: Instruction) -> set[Place]:
+    """Registers of a memory instruction's addresses and of its guard; a base may be a pair though not marked so."""
+    places: set[Place] = set()
+    for operand in instruction.operands:
+        if isinstance(operand, Address):
+            for register in (operand.base, operand.uniform):
+                if isinstance(register, Register):
+                    name = "UR" if register.uniform else "R"
+                    places |= {(name, register.index), (name, register.index + 1)}
+    if instruction.guard is not None:
+        places.add(("UP" if instruction.guard.uniform else "P", instruction.guard.index))
+    return places
+
+
 def _texture_access(instruction: Instruction) -> Accessed:
     """Places of a texture or surface access; one of an unknown form reads all that it names."""
     known = texture_operands(instruction) if instruction.opcode in FETCHES else surface_operands(instruction)

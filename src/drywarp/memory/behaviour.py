@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import AffineBlocks, fit_affine
 from .contention import busiest_address, contended_loop
+from .dependent import reads_of_others
 from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import Footprint, sampled_footprint
 from .geometry import MemoryGeometry
@@ -67,7 +68,8 @@ class MemoryBehaviour:
     fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
     come from: ``affine``, ``followed``, ``emulated`` or ``bounded``. Where what blocks share in the L2 could not be
     followed to the end, `dram_read_range` are the least and the most bytes that may be read. `contended` is a
-    compare-and-swap that a loop repeats and that several blocks aim at one address. Of what is written,
+    compare-and-swap that a loop repeats and that several blocks aim at one address, `dependent` a read of what other
+    blocks of the launch write, by which a block steers. Of what is written,
     `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
     """
 
@@ -85,6 +87,7 @@ class MemoryBehaviour:
     dirty_bytes: float = 0.0
     dram_read_range: tuple[float, float] | None = None
     contended: int | None = None
+    dependent: int | None = None
 
     @property
     def dram_bytes(self) -> float:
@@ -171,7 +174,10 @@ def analyse_memory(
             same_address=float(busiest.lanes[index]) / runs,
         )
     judged = _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
-    judged = replace(judged, contended=contended_loop(profile, busiest))
+    # Whoever repeats a compare-and-swap goes by what others wrote, and that is all there is to it.
+    contended = contended_loop(profile, busiest)
+    dependent = reads_of_others(profile) if contended is None else None
+    judged = replace(judged, contended=contended, dependent=dependent)
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 

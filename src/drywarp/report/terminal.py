@@ -24,6 +24,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
 def render_analysis(analysis: Analysis) -> Group:
     """The answer as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
     parts: list[RenderableType] = [
+        *(Text(doubt[0].upper() + doubt[1:], style="bold red") for doubt in analysis.doubts),
         Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
         *([Text(band_text(analysis.band, analysis.clock_hz))] if analysis.band else []),
         *([Text(bounds_text(analysis.bounds), style="yellow")] if analysis.bounds else []),
@@ -47,7 +48,7 @@ def render_analysis(analysis: Analysis) -> Group:
         Text(_assumptions(analysis), style="dim"),
     ]
     parts += render_static(analysis.static)
-    parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes]
+    parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes if note not in analysis.doubts]
     return Group(*parts)
 
 

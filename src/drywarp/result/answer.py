@@ -146,6 +146,9 @@ class MemoryBounds:
     limiters: tuple[str, ...]
 
 
+_WHY = "the extremes of what DRAM may have to read differ in that"
+
+
 @dataclass(frozen=True)
 class Analysis:
     """The answer for one kernel, launch and GPU.
@@ -153,10 +156,10 @@ class Analysis:
     `predictions` maps model name to its prediction; `model` is the one that is believed. `time_s` is
     the kernel's duration as a profiler states it, `start_s` of it before its first and behind its last instruction,
     at `clock_hz`, with the L2 as `l2_state` says, and `band` how far the truth may be from it; `bounds` is there where
-    memory traffic is known only between extremes. `static` is what was assumed where nothing was emulated, else None.
-    `findings` are what costs time, most gain first; `advice` is what was asked for beyond that. `trace`, on request, is
-    who issued what when (docs/trace.md), and `detail` what a report shows beyond all that; both are no part of
-    `to_dict()`.
+    memory traffic is known only between extremes, and `doubts` say why the answer as a whole is not to be trusted.
+    `static` is what was assumed where nothing was emulated, else None. `findings` are what costs time, most gain first;
+    `advice` is what was asked for beyond that. `trace`, on request, is who issued what when (docs/trace.md), and
+    `detail` what a report shows beyond all that; both are no part of `to_dict()`.
     """
 
     kernel: str
@@ -193,6 +196,7 @@ class Analysis:
     trace: ExecutionTrace | None = None
     band: Band | None = None
     bounds: MemoryBounds | None = None
+    doubts: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
     detail: Detail | None = None
@@ -215,7 +219,7 @@ class Analysis:
     @property
     def verdict(self) -> str:
         """What limits the kernel, and by how much, in one sentence."""
-        return verdict(self.prediction, self.start_s / self.time_s if self.time_s else 0.0)
+        return verdict(self.prediction, self.start_s / self.time_s if self.time_s else 0.0, _WHY if self.bounds else "")
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the answer: compact, and without scripts."""

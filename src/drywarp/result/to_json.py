@@ -80,6 +80,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
             "utilization": dict(believed.utilization),
             "cycles_if_only_limit": dict(believed.headroom),
         },
+        **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
         **({"band": _band(analysis.band)} if analysis.band else {}),
         **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
         "models": {

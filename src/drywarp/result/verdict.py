@@ -24,19 +24,22 @@ MATTERS, _NEARLY_ALL = 0.05, 0.95
 """Shares of the time from which on the kernel's start is spoken of, and is all that matters."""
 
 
-def verdict(prediction: Prediction, start: float = 0.0) -> str:
-    """What limits the kernel, and by how much, in a sentence; `start` is the share of its time before and behind it."""
-    said = _limit(prediction)
+def verdict(prediction: Prediction, start: float = 0.0, why: str = "") -> str:
+    """What limits the kernel, and by how much, in a sentence; `start` is the share of its time before and behind it.
+
+    `why` says why the limit is not known, where it is not.
+    """
+    said = _limit(prediction, why)
     if start < MATTERS:
         return said
     most = "Nearly all" if start > _NEARLY_ALL else f"{start:.0%}"
     return f"{most} of the time is the kernel's start, whatever it does. While it runs: {said[0].lower()}{said[1:]}"
 
 
-def _limit(prediction: Prediction) -> str:
+def _limit(prediction: Prediction, why: str) -> str:
     limiter, busy = prediction.limiter, prediction.utilization
     if limiter == UNKNOWN_LIMIT:
-        return "What limits it is not known: the extremes of what DRAM may have to read differ in that."
+        return "What limits it is not known" + (f": {why}." if why else ".")
     only = {name: cycles for name, cycles in prediction.headroom.items() if cycles > 0}
     if limiter == "latency":
         if not busy:

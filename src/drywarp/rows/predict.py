@@ -96,11 +96,13 @@ def _predicted(ready: BoundKernel, settings: Settings, options: Options, cap: in
     started = perf_counter()
     predictions, refused = _ask(ready, settings.models, settings.full_simulation, brief=not settings.band)
     facts = _facts(ready, cap, predictions.get(settings.models[0]))
-    if settings.band and (believed := predictions.get(settings.models[0])):
-        model = get_model(settings.models[0], full_simulation=settings.full_simulation, brief=True)
-        bounds = bounds_of(ready, believed, lambda r: model.predict(r.bound, ()))
-        predictions[settings.models[0]] = believed = within(believed, bounds)
-        facts |= _band(ready, options, believed, bounds)
+    if believed := predictions.get(settings.models[0]):
+        first, full = settings.models[0], settings.full_simulation
+        bounds = bounds_of(
+            ready, believed, lambda r: get_model(first, full_simulation=full, brief=True).predict(r.bound, ())
+        )
+        predictions[first] = believed = within(ready, believed, bounds)
+        facts |= _band(ready, options, believed, bounds) if settings.band else {}
     spent = (ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
     return Answer(
         facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...kernel.instruction import Instruction
 from ...kernel.operand import Address, Register
-from ...kernel.registers import Place, accessed
+from ...kernel.registers import Place, accessed, address_places
 
 _MOVES_WARPS = frozenset("BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BREAK BSYNC WARPSYNC".split())
 
@@ -23,7 +23,7 @@ def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
         if instruction.opcode in _MOVES_WARPS:
             wanted |= touched[index].reads
         if instruction.memory is not None:
-            wanted |= _address_places(instruction)
+            wanted |= address_places(instruction)
             if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
                 wanted |= touched[index].reads
     chosen: set[int] = set()
@@ -40,20 +40,6 @@ def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
                 wanted |= new
                 pending.extend(new)
     return frozenset(chosen)
-
-
-def _address_places(instruction: Instruction) -> set[Place]:
-    """Registers of a memory instruction's addresses and of its guard; a base may be a pair though not marked so."""
-    places: set[Place] = set()
-    for operand in instruction.operands:
-        if isinstance(operand, Address):
-            for register in (operand.base, operand.uniform):
-                if isinstance(register, Register):
-                    name = "UR" if register.uniform else "R"
-                    places |= {(name, register.index), (name, register.index + 1)}
-    if instruction.guard is not None:
-        places.add(("UP" if instruction.guard.uniform else "P", instruction.guard.index))
-    return places
 
 
 def address_pairs(instruction: Instruction) -> set[Place]:
