@@ -77,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "specialise": {"arguments", "errors", "frontends", "kernel"},
     "tuning": {"errors", "ready"},
     # Whether a launch fits a GPU; at which occupancies models are asked; what a caller and a comment state together.
-    "fit": {"errors", "hardware", "kernel", "memory", "table_binding"},
+    "fit": {"errors", "hardware", "kernel", "memory", "table_binding", "units"},
     "curve_points": {"bound", "errors", "pipeline"},
     "stated_launch": {"arguments", "errors", "frontends", "kernel"},
     "api": {

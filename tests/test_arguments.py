@@ -95,8 +95,8 @@ def test_bad_extents(text: str) -> None:
     [
         ("f32[1024]", Buffer("f32", (1024,))),
         ("f32[32,64]:random", Buffer("f32", (32, 64), "random")),
-        ("i64[4]:iota", Buffer("i64", (4,), "iota")),
-        ("bf16[4]:ones", Buffer("bf16", (4,), "ones")),
+        ("i32[4]:iota", Buffer("i32", (4,), "iota")),
+        ("u32[4]:ones", Buffer("u32", (4,), "ones")),
         (" u8[ 4, 4 ]:zeros ", Buffer("u8", (4, 4), "zeros")),
     ],
 )

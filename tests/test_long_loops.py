@@ -55,7 +55,7 @@ def same(ours: Profile, theirs: Profile) -> None:
         assert np.array_equal(one.blocks, other.blocks)
 
 
-@pytest.mark.parametrize("path", some(sorted(EXAMPLES.glob("*.cu")), 3), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", some(sorted(EXAMPLES.glob("*.cu")), 5), ids=lambda path: path.stem)
 def test_every_example_is_left_alone_or_comes_out_the_same(path: Path) -> None:
     full = run(path)
     found = extrapolated(full.kernel, full.launch, Limits())

@@ -21,7 +21,7 @@ from .curve_points import curve_occupancies
 from .emulations import Kept, kept
 from .errors import UsageError
 from .execution_trace import trace_execution
-from .fit import geometry_of, occupancy_of
+from .fit import check_clock, check_memory, clock_notes, geometry_of, occupancy_of
 from .frontends.comment import LaunchComment
 from .frontends.cuda import CudaOptions
 from .frontends.load import as_source, load
@@ -234,10 +234,10 @@ def _bind(
 ) -> BoundKernel:
     launch = stated if isinstance(stated, Launch) else stated.launch
     fits = occupancy_of(kernel, launch, gpu)
+    check_memory(launch, gpu)
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
-    if clock <= 0:
-        raise UsageError(f"clock {clock} MHz: expected a positive number")
+    check_clock(gpu, clock)
     started = perf_counter()
     assumed: StaticReport | None = None
     emulate_blocks: Callable[[Sequence[int]], Profile | None]
@@ -265,7 +265,8 @@ def _bind(
     bound = bind_workload(workload, profile.cfg, behaviour, gpu, Binding(clock, policy, fits.blocks_per_sm))
     judged = perf_counter()
     times = (compile_s, emulated - started, judged - emulated)
-    return BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times, assumed)
+    ready = BoundKernel(kernel, launch, gpu, fits, profile, workload, behaviour, bound, source, *times, assumed)
+    return replace(ready, notes=clock_notes(gpu, clock))
 
 
 def bind_workload(

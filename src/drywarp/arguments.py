@@ -141,12 +141,29 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
         known = _code(parameter.type.split("::")[-1]) or _VECTOR.match(parameter.type)
         if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
+        _check_elements(parameter, buffer, place)
         return buffer
     if parameter.pointer and (value is None or str(value).strip() in _NULL):
         return Scalar(bytes(parameter.size), "null")
     if parameter.pointer:
         raise UsageError(f"{place}: got {value!r}, expected a buffer or null, as in f32[1024]:random or @file.npy")
     return _scalar(parameter, value, place)
+
+
+def _check_elements(parameter: Parameter, buffer: Buffer, place: str) -> None:
+    """Raises UsageError where a pointer to numbers is given some of another size; bytes stand for any."""
+    name = parameter.type.split("::")[-1]
+    code = _code(name) if parameter.pointer else ""
+    size = 2 if parameter.pointer and name in _BFLOAT else struct.calcsize(code) if code else 1
+    given = buffer.nbytes // max(1, buffer.count)
+    # Zeros of a larger type are zeros, and more of them.
+    larger = given > size and buffer.fill == "zeros"
+    if size > 1 and given > 1 and given != size and not larger:
+        same = [dtype for dtype in DTYPES if Buffer(dtype, (1,)).nbytes == size]
+        raise UsageError(
+            f"{place}: got {buffer.dtype}[…], whose elements have {given} bytes, expected {size} ({', '.join(same)}), "
+            "or u8 for what is packed"
+        )
 
 
 def _object(parameter: Parameter, value: Any, place: str) -> Texture | TextureTable | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from .errors import UsageError
 from .hardware import Gpu, Occupancy, check_extents, occupancy
 from .kernel.kernel import Kernel
-from .kernel.launch import Launch
+from .kernel.launch import Buffer, Launch
 from .memory.geometry import MemoryGeometry
 from .table_binding import LANE_BYTES
+from .units import bytes_text
+
+_LOWEST, _HIGHEST = 0.1, 1.5
+"""Of the base clock and of the highest that a GPU reaches by itself: no card idles lower or is driven higher."""
 
 
 def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
@@ -23,6 +27,28 @@ def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     shared = kernel.resources.shared_bytes + launch.dynamic_shared
     scalars = kernel.resources.scalar_registers
     return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
+
+
+def check_memory(launch: Launch, gpu: Gpu) -> None:
+    """Raises UsageError where the launch's buffers together do not fit the GPU's memory."""
+    room = None if gpu.machine_code else gpu.memory.dram.bytes
+    needed = sum(argument.nbytes for argument in launch.arguments if isinstance(argument, Buffer))
+    if room is not None and needed > room:
+        raise UsageError(f"buffers of {bytes_text(needed)}: expected at most the {bytes_text(room)} of {gpu.name}")
+
+
+def check_clock(gpu: Gpu, clock_mhz: float) -> None:
+    """Raises UsageError for a clock that no GPU of this name runs at, however it is cooled."""
+    low, high = gpu.device.base_clock_mhz * _LOWEST, max(gpu.device.boost_clock_mhz, gpu.device.max_clock_mhz or 0.0)
+    if not low <= clock_mhz <= high * _HIGHEST:
+        expected = f"expected {low:.0f} to {high * _HIGHEST:.0f}"
+        raise UsageError(f"clock {clock_mhz:g} MHz: {expected}; {gpu.name} reaches {high:.0f} by itself")
+
+
+def clock_notes(gpu: Gpu, clock_mhz: float) -> tuple[str, ...]:
+    """What is to be said of a clock that the GPU does not reach by itself."""
+    high = max(gpu.device.boost_clock_mhz, gpu.device.max_clock_mhz or 0.0)
+    return (f"{clock_mhz:g} MHz: {gpu.name} reaches {high:.0f} MHz by itself",) if clock_mhz > high else ()
 
 
 def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:

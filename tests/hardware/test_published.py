@@ -137,7 +137,7 @@ def test_what_a_source_prints(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", GPUS)
 def test_a_datasheet(name: str) -> None:
-    """SMs by cores, both clocks, the bandwidth of the memory's pins, the size of L2, the board's power."""
+    """SMs by cores, both clocks, the bandwidth of the memory's pins, the sizes of L2 and memory, the board's power."""
     gpu, printed = GPUS[name], PRODUCTS[name]
     sheet = {key: float(text or 0) for key, text in printed.items() if key != "gpu"}
     device = gpu.device
@@ -147,6 +147,7 @@ def test_a_datasheet(name: str) -> None:
     assert (device.base_clock_mhz, device.boost_clock_mhz) == (sheet["base_mhz"], sheet["boost_mhz"])
     assert gpu.memory.l2.bytes == sheet["l2_mib"] * 2**20
     assert device.tdp_w == sheet["tdp_w"]
+    assert gpu.memory.dram.bytes == sheet["memory_gb"] * 2**30
     pins = sheet["memory_mhz"] * sheet["transfers_per_clock"] * sheet["bus_bits"] / 8 / 1000
     # Vendors round down: 4.8 TB/s of H200's 4.89, 8 TB/s of B200's 8.19; others to the last digit.
     assert number(gpu, PEAK) == pytest.approx(pins, rel=0.025 if name in ("h200", "b200") else 0.005)
@@ -233,7 +234,8 @@ def test_every_gpu_has_a_datasheet_a_bandwidth_and_a_latency_here() -> None:
 
 
 OF_THE_DATASHEET = {
-    "device.sm_count", "device.base_clock_mhz", "device.boost_clock_mhz", "device.tdp_w", "memory.l2.bytes", PEAK,
+    "device.sm_count", "device.base_clock_mhz", "device.boost_clock_mhz", "device.tdp_w", "memory.l2.bytes",
+    "memory.dram.bytes", PEAK,
 }  # fmt: skip
 
 

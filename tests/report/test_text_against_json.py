@@ -86,7 +86,8 @@ def test_its_own_time_is_told_stage_by_stage() -> None:
 def test_occupancy_resources_instructions_and_memory(example: str, gpu: str) -> None:
     text, told = text_of(answer(example, gpu)), json_of(answer(example, gpu))
     occupancy, memory, counts = told["occupancy"], told["memory"], told["instructions"]
-    line = found(r"^Occupancy +(\d+) warps per SM \((\d+%)\), (\d+) blocks, limited by (.*)$", text)
+    line = found(r"^Occupancy +(\d+) warps per SM \((\d+%)\), (\d+) blocks, limited by (.*); achieved (.*)$", text)
+    assert float(line[5]) == pytest.approx(occupancy["achieved_warps_per_sm"], abs=0.05)
     assert (int(line[1]), int(line[3])) == (occupancy["warps_per_sm"], occupancy["blocks_per_sm"])
     assert says(line[2], occupancy["fraction"])
     assert line[4].replace(" ", "_") == occupancy["limited_by"]

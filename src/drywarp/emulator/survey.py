@@ -108,7 +108,10 @@ def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confiden
         note = f"blocks differ, and the limits of emulation left too few of them ({len(plan)}) to say by how much"
         return session.finish(plan, "limited", None, note)
     note = ""
-    if not outcome.reached:
+    if not outcome.reached and outcome.interval.relative <= target:
+        sampled = len(outcome.weights)
+        note = f"blocks differ in ways that the {sampled} sampled ones hardly show; --blocks all looks at each"
+    elif not outcome.reached:
         note = (
             f"blocks differ: the number of instructions is known to {outcome.interval.relative:.1%} only"
             f" (95 % confidence, {len(outcome.weights)} blocks); --confidence {target:g} goes on to {target:.0%}"

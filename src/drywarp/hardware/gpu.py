@@ -160,13 +160,17 @@ class InstructionCache(_Section, frozen=True):
 
 
 class DramLevel(_Section, frozen=True):
-    """`[memory.dram]`: theoretical bandwidth, what reading, writing and copying reach, and Λ of a miss in L2."""
+    """`[memory.dram]`: theoretical bandwidth, what reading, writing and copying reach, and Λ of a miss in L2.
+
+    `bytes` is how much there is; None where no source is known.
+    """
 
     peak_gbs: GigabytesPerSecond
     read_gbs: GigabytesPerSecond
     write_gbs: GigabytesPerSecond
     copy_gbs: GigabytesPerSecond
     latency_ns: Nanoseconds
+    bytes: Size | None = None
 
 
 class Memory(_Section, frozen=True):

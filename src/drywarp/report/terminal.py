@@ -94,7 +94,7 @@ def _facts(analysis: Analysis) -> Table:
     table.add_row(
         "Occupancy",
         f"{occupancy.warps_per_sm} warps per SM ({occupancy.fraction:.0%}), {occupancy.blocks_per_sm} blocks, "
-        f"limited by {occupancy.limited_by.replace('_', ' ')}",
+        f"limited by {occupancy.limited_by.replace('_', ' ')}{achieved_text(analysis)}",
     )
     table.add_row("", Text(f"blocks per SM that each would allow: {limits}", style="dim"))
     table.add_row("Resources", f"{resources.registers} registers per thread, {bytes_text(shared)} shared, {spills}")
@@ -110,11 +110,23 @@ def _facts(analysis: Analysis) -> Table:
         f"{count_text(memory.global_store_sectors)} stored",
     )
     degree = memory.shared_conflict_degree
-    conflicts = "no shared accesses" if degree is None else f"bank conflict degree {degree:.2f}"
+    conflicts = no_conflicts_text(analysis) if degree is None else f"bank conflict degree {degree:.2f}"
     table.add_row(
         "", f"hit rates: L1 {percent_text(memory.l1_hit_rate)}, L2 {percent_text(memory.l2_hit_rate)}; {conflicts}"
     )
     return table
+
+
+def achieved_text(analysis: Analysis) -> str:
+    """The mean number of active warps of the SM that has most to do, where a simulation tells it."""
+    achieved = analysis.prediction.achieved_occupancy_warps
+    return "" if achieved is None else f"; achieved {achieved:.1f}"
+
+
+def no_conflicts_text(analysis: Analysis) -> str:
+    """Why there is no degree of bank conflicts."""
+    some = any(count and name.startswith("shared_") for name, count in analysis.by_class.items())
+    return "bank conflicts not known" if some else "no shared accesses"
 
 
 def sampling_text(sampling: Sampling) -> str:

@@ -35,6 +35,8 @@ class RegisterSpills:
         resources = setting.workload.kernel.resources
         share = case.share_of(lambda instruction: instruction.class_.startswith("local_"))
         spilled = f"{resources.spill_bytes} B per thread spilled" if resources.spill_bytes else "no spills reported"
+        if resources.spill_bytes is None:
+            spilled = "whether the compiler spilled it is not known"
         return Suspicion(
             dropped(frozenset(found), "no local memory"),
             setting.places(sorted(found, key=lambda index: -setting.executions[index])),

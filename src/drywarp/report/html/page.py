@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...result import Analysis, limit_words
-from ..terminal import bounds_text
+from ..terminal import bounds_text, no_conflicts_text
 from ..units import bytes_text, count_text, percent_text, time_text
 from .colours import REASON_COLOURS
 from .payload import json_for_script, payload
@@ -73,6 +73,7 @@ def html_page(analysis: Analysis) -> str:
         use=_use(analysis),
         lines=[line for line in analysis.lines[:_LINES_SHOWN] if line.share >= _LEAST_USE],
         band=_band(analysis),
+        no_conflicts=no_conflicts_text(analysis),
         bounds=bounds_text(analysis.bounds) if analysis.bounds else "",
         uncertain=[part for part in analysis.band.parts if part.high / part.low > _SURE] if analysis.band else [],
         places_shown=_PLACES_SHOWN,

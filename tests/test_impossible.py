@@ -1,0 +1,96 @@
+"""What no launch can be is refused in one line: elements of the wrong size, too little memory, clocks of no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import drywarp
+from drywarp.cli.main import run
+from drywarp.errors import UsageError
+from drywarp.hardware import gpu_names, load_gpu
+
+KERNEL = 'extern "C" __global__ void f(TYPE* x) { x[threadIdx.x] = x[0]; }'
+
+
+def analyzed(type_: str, given: object) -> drywarp.Analysis:
+    source = KERNEL.replace("TYPE", type_)
+    return drywarp.analyze(source, gpu="a100", grid=1, block=32, args={"x": given})
+
+
+@pytest.mark.parametrize(
+    ("type_", "given"),
+    [
+        ("float", "f16[64]"),
+        ("float", "f64[64]:ones"),
+        ("int", "i64[64]:iota"),
+        ("double", "f32[64]"),
+        ("short", "i32[64]:random"),
+        ("unsigned long long", "u32[64]"),
+        ("float", np.zeros(64, np.float64)),
+    ],
+)
+def test_elements_of_another_size_are_refused(type_: str, given: object) -> None:
+    with pytest.raises(UsageError) as error:
+        analyzed(type_, given)
+    said = str(error.value)
+    assert (
+        f"argument x ({type_}*): got {given[:3] if isinstance(given, str) else 'f64'}[…], whose elements have" in said
+    )
+    assert "or u8 for what is packed" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("type_", "given"),
+    [
+        ("float", "f32[64]"),
+        ("float", "i32[64]"),  # four bytes are four bytes
+        ("float", "f64[64]"),  # zeros are zeros
+        ("float", "u8[256]"),
+        ("char", "f32[64]"),
+        ("float4", "f32[128]"),
+        ("int2", "i64[64]"),
+        ("uint4", "f16[256]"),  # vectors carry what is packed
+        ("unsigned long long", np.zeros(64, np.int64)),
+    ],
+)
+def test_elements_that_may_be_meant_are_taken(type_: str, given: object) -> None:
+    assert analyzed(type_, given).time_s > 0
+
+
+@pytest.mark.parametrize("gpu", ["a100", "t4"])
+def test_buffers_beyond_the_gpus_memory(gpu: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    room = load_gpu(gpu).memory.dram.bytes
+    assert room is not None
+    source = tmp_path / "f.cu"
+    source.write_text(KERNEL.replace("TYPE", "float").replace("float* x", "float* x, float* y"))
+    half = room // 2 // 4
+    command = ["analyze", str(source), "--gpu", gpu, "--grid", "1", "--block", "32", "--arg", f"x=f32[{half}]", "--arg"]
+    assert run([*command, f"y=f32[{half + 1}]", "--static"]) == 2
+    assert run([*command, f"y=f32[{half + 1}]"]) == 2
+    said = capsys.readouterr().err
+    assert f"of {gpu}" in said
+    assert said.count("\n") == 2
+
+
+def test_every_product_states_its_memory() -> None:
+    for name in gpu_names():
+        gpu = load_gpu(name)
+        if not gpu.abstract_only and gpu.machine_code is None:
+            assert gpu.memory.dram.bytes is not None, name
+
+
+@pytest.mark.parametrize("clock", ["1", "50", "9000"])
+def test_clocks_of_no_gpu(clock: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", "examples/saxpy.cu", "--gpu", "a100", "--clock", clock]) == 2
+    said = capsys.readouterr().err
+    assert f"clock {clock} MHz: expected 76 to 2115; a100 reaches 1410 by itself" in said
+
+
+def test_a_clock_that_it_does_not_reach_by_itself_is_noted() -> None:
+    note = "1500 MHz: a100 reaches 1410 MHz by itself"
+    assert note in drywarp.analyze("examples/saxpy.cu", gpu="a100", clock_mhz=1500).notes
+    assert not any("by itself" in text for text in drywarp.analyze("examples/saxpy.cu", gpu="a100").notes)
