@@ -17,6 +17,7 @@ from .kernel.instruction import Instruction
 from .kernel.operand import Address, Register
 from .kernel.profile import SPACE_SHARED
 from .kernel.register_reads import register_reads
+from .kernel.sleep import sleeps_of
 from .memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .workload import Node, Path, Workload
 
@@ -34,7 +35,8 @@ def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding
     """Bind a workload to a GPU."""
     names = list(gpu.subsystems)
     costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
-    return on_gpu(workload, gpu, binding, tuple(costs.path(path) for path in workload.paths), memory)
+    paths = tuple(costs.path(path) for path in workload.paths)
+    return on_gpu(workload, gpu, binding, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
 
 
 def on_gpu(
@@ -78,7 +80,8 @@ class _Costs:
     def __init__(
         self, workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding, index: dict[str, int]
     ) -> None:
-        self.instructions = workload.kernel.instructions
+        self.instructions, self.sleeps = workload.kernel.instructions, sleeps_of(workload.kernel, workload.launch)
+        self.hertz, self.unknown_sleep = binding.clock_mhz * 1e6, False
         self.memory, self.gpu, self.index = memory, gpu, index
         self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
@@ -116,6 +119,10 @@ class _Costs:
         stall = self.stalls.get((class_, node.stall, node.taken))
         if stall is None:
             stall = self.stalls[class_, node.stall, node.taken] = to_ticks(self._stall(node, cost))
+        if node.instruction in self.sleeps:
+            asleep = self.sleeps[node.instruction]
+            self.unknown_sleep |= asleep is None
+            stall = max(stall, to_ticks((asleep or 0.0) * 1e-9 * self.hertz))
         return BoundNode(
             instruction=node.instruction,
             class_=class_,
@@ -301,6 +308,9 @@ class MemoryCosts:
             to_ticks(max(moved * self.sms / rate, alone)),
             to_ticks(max(moved * self.tail_sms / rate, alone)),
         )
+
+
+_UNKNOWN_SLEEP = "how long __nanosleep sleeps depends on data: taken as no time"
 
 
 def _ticks(cost: ClassCost, lambda_: float, latency: float) -> tuple[int, int, int]:
