@@ -242,7 +242,7 @@ PAIRS: dict[str, Pair] = {
         gain=1.5,
     ),
     "atomics": Pair(launch(_COUNT, args=_INTS), launch(_COUNT_SHARED, args=_INTS), line=3, gain=1.1),
-    "latency-bound": Pair(launch(_CHASE, blocks=864, args=_CHAIN), launch(_COPY), line=3, gain=1.3),
+    "latency-bound": Pair(launch(_CHASE, blocks=864, args=_CHAIN), launch(_COPY), line=3, gain=1.2),
     "barrier-waits": Pair(
         launch(_BARRIERS, blocks=216, block=1024),
         launch(_NO_BARRIERS, blocks=216, block=1024),
