@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from drywarp.calibration import calibrate
-from drywarp.calibration.simulated_card import SimulatedCard
+from drywarp.experiments.calibrate import calibrate
+from drywarp.experiments.calibrate.card import SimulatedCard
 from drywarp.hardware import load_gpu
 
 WITHIN = 0.03

@@ -5,7 +5,7 @@
 Of every constant that several packaged GPU files state firmly (`measured` or `derived`), each pair of files gives a
 ratio. A proxy is the value of another GPU, so that these ratios are the errors of proxies. Bandwidth of DRAM is taken
 relative to its peak and that of the L2 per SM, as proxies were scaled. The figures stand in
-`src/drywarp/band/uncertainty.toml`.
+`src/drywarp/analysis/uncertainty/uncertainty.toml`.
 """
 
 from __future__ import annotations

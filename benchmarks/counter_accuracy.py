@@ -34,12 +34,13 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from drywarp.api import Options, bind_kernel
-from drywarp.counts_api import counts_of
-from drywarp.emulator import Limits
+from drywarp.analysis.counters.launch import counts_of
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.request import Options
 from drywarp.errors import DrywarpError
-from drywarp.frontends.abstract_expression import ExpressionError, evaluate
+from drywarp.execution.emulator import Limits
 from drywarp.hardware import Gpu, load_gpu
+from drywarp.support.expressions import ExpressionError, evaluate
 
 REGISTERS_OF_AN_SM = 65536
 
@@ -66,11 +67,11 @@ def compare(number: int, row: dict[str, str], options: argparse.Namespace, simul
     began = perf_counter()
     try:
         try:
-            ready = bind_kernel(Path(options.kernel), **kernel)
+            ready = prepare_kernel(Path(options.kernel), **kernel)
         except DrywarpError as error:
             if "registers per thread" not in str(error):
                 raise
-            ready = bind_kernel(Path(options.kernel), max_registers=cap, **kernel)
+            ready = prepare_kernel(Path(options.kernel), max_registers=cap, **kernel)
         counts = counts_of(ready, asked, simulated).counts
     except DrywarpError as error:
         return {"row": number, **macros, "error": str(error)}

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import Limits, emulate
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.execution.emulator import Limits, emulate
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Launch
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.launch import Launch
 
 ROOT = Path(__file__).parents[1]
 SIZE = 1024

@@ -25,19 +25,18 @@ import msgspec
 from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, host_elf
 
 from drywarp.errors import DrywarpError
-from drywarp.frontends import machine_code
-from drywarp.frontends.binary import architecture, load_binary_module
+from drywarp.frontends import loaded as machine_code
+from drywarp.frontends.binary.containers import architecture, load_binary_module
+from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.binary.module import load_module
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.frontends.cache import Entry, cache_folder
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cubin import kernels_of
-from drywarp.frontends.host_code import hide_host_includes
-from drywarp.frontends.instances import instances
-from drywarp.frontends.module import load_module
-from drywarp.frontends.ptx_text import read_ptx, with_own_lines
-from drywarp.frontends.sass import parse_listing
-from drywarp.frontends.source import find_kernels, includes
-from drywarp.frontends.toplevel import pieces
-from drywarp.frontends.translation import Translation
+from drywarp.frontends.cuda.host_code import hide_host_includes, pieces
+from drywarp.frontends.cuda.instances import instances
+from drywarp.frontends.cuda.nvrtc import Translation
+from drywarp.frontends.cuda.source import find_kernels, includes
+from drywarp.frontends.loaded import launch_comment
+from drywarp.frontends.ptx.ptx import read_ptx, with_own_lines
 
 ROOT = Path(__file__).parents[1]
 SLOW_S = 5.0
@@ -166,7 +165,7 @@ def _read_binary(data: bytes, entry: Entry) -> None:
         mock.patch.object(machine_code, "disassemble", return_value=entry.listing[:MOST_SEED]),
         mock.patch.object(machine_code.cache, "load", return_value=None),
         mock.patch.object(machine_code.cache, "store"),
-        mock.patch("drywarp.frontends.binary.ptx_kernels", return_value={}),
+        mock.patch("drywarp.frontends.binary.containers.ptx_kernels", return_value={}),
     ):
         load_binary_module(Path("f"), data, arch=_arch(entry))
 

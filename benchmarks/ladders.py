@@ -24,12 +24,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 import drywarp
-from drywarp import figures
-from drywarp.api import bind_kernel
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.frontends.launches import LaunchEntry
+from drywarp.frontends.loaded import LaunchEntry
 from drywarp.models import get_model
-from drywarp.result import Analysis
+from drywarp.report import figures
 
 FOLDER = Path(__file__).parents[1] / "examples" / "ladders"
 USUAL = "a100"
@@ -100,7 +100,7 @@ def predict(name: str, rung: Rung, gpu: str = USUAL) -> Analysis:
 
 def time_s(name: str, rung: Rung, gpu: str = USUAL) -> float:
     """The time of that answer alone, sooner."""
-    bound = bind_kernel(**_launch(name, rung, gpu)).bound
+    bound = prepare_kernel(**_launch(name, rung, gpu)).bound
     return get_model("pipeline").predict(bound, [bound.warps_per_sm]).time_s
 
 

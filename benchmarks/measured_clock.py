@@ -19,7 +19,7 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from drywarp.validation.read import read_table
+from drywarp.experiments.validate.read import read_table
 
 SCHEDULERS = 4
 JUMP, LEVEL = 1.3, 1.05

@@ -4,8 +4,8 @@
 
 Takes outputs of `drywarp validate --out`, one for each kernel and GPU, and prints for each the standard deviation of
 log(measured / predicted), its median taken off, and over all the root mean square: `sigma` of
-`src/drywarp/sweeps/order_error.toml`. Then, for shares of configurations to keep, the expected regret and what was
-lost in fact, both in the mean over random halves of the rows, since one table has one regret only.
+`src/drywarp/experiments/sweep/order_error.toml`. Then, for shares of configurations to keep, the expected regret and
+what was lost in fact, both in the mean over random halves of the rows, since one table has one regret only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from drywarp.sweeps.prune import order_sigma
-from drywarp.sweeps.regret import expected_regret
-from drywarp.validation.store import read_rows
+from drywarp.experiments.sweep.prune import expected_regret, order_sigma
+from drywarp.experiments.validate.compare import read_rows
 
 SHARES = (0.05, 0.1, 0.25)
 HALVES = 200

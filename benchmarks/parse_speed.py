@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from drywarp.errors import DrywarpError
-from drywarp.frontends.binary import architecture
-from drywarp.frontends.cubin import kernels_of
-from drywarp.frontends.disassemble import disassemble
-from drywarp.frontends.nvrtc import compile_program
+from drywarp.frontends.binary.containers import architecture
+from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.binary.sass import disassemble
+from drywarp.frontends.cuda.nvrtc import compile_program
 
 MOST_SECONDS, MOST_MIB = 10.0, 2048.0
 KERNEL = """

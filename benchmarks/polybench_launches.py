@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from drywarp.errors import DrywarpError
-from drywarp.frontends.cuda import CudaOptions
-from drywarp.frontends.module import load_module
+from drywarp.frontends.binary.module import load_module
+from drywarp.frontends.cuda.compile import CudaOptions
 
 SIZE = 256
 MACROS = "N M NI NJ NK NL NM NX NY NR NQ NP"

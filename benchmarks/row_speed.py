@@ -26,17 +26,17 @@ from dataclasses import replace
 from typing import Any
 
 STAGES = (
-    ("compiler", "drywarp.frontends.cuda", "compile_program"),
-    ("disassembler", "drywarp.frontends.cuda", "disassemble"),
-    ("reading the listing", "drywarp.frontends.cuda", "kernels_of"),
+    ("compiler", "drywarp.frontends.cuda.compile", "compile_program"),
+    ("disassembler", "drywarp.frontends.cuda.compile", "disassemble"),
+    ("reading the listing", "drywarp.frontends.cuda.compile", "kernels_of"),
     ("the source", "drywarp.frontends.load", "compile_cuda"),
-    ("emulation", "drywarp.api", "_emulated"),
-    ("key of the emulation", "drywarp.api", "kept"),
-    ("workload", "drywarp.api", "build_workload"),
-    ("memory", "drywarp.api", "analyse_memory"),
-    ("binding", "drywarp.api", "bind_workload"),
-    ("models", "drywarp.rows.predict", "_ask"),
-    ("band", "drywarp.rows.predict", "_band"),
+    ("emulation", "drywarp.analysis.stages", "_emulated"),
+    ("key of the emulation", "drywarp.analysis.stages", "kept"),
+    ("workload", "drywarp.analysis.stages", "build_workload"),
+    ("memory", "drywarp.analysis.stages", "analyse_memory"),
+    ("binding", "drywarp.analysis.stages", "bind_workload"),
+    ("models", "drywarp.experiments.rows.predict", "_ask"),
+    ("band", "drywarp.experiments.rows.predict", "_band"),
     ("whole row", "", ""),
 )
 """Stages: how they are called, and the function, where it is called from."""
@@ -91,7 +91,7 @@ class Clock:
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
     from drywarp.cli.main import app
-    from drywarp.validation import run
+    from drywarp.experiments.validate import run
 
     found: list[tuple[int, Any, Any]] = []
 
@@ -123,7 +123,7 @@ def main() -> None:
     standard, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115
     rows = collected([*given[1:], "--rows", given[0]])
     sys.stdout = standard
-    from drywarp.rows import worker
+    from drywarp.experiments.rows import worker
 
     if not band:
         rows = [(n, replace(task, settings=replace(task.settings, band=False)), launch) for n, task, launch in rows]
@@ -154,7 +154,7 @@ def main() -> None:
         print(f"{label:28}" + "".join(f"{times.get(name, 0.0) / len(rows):14.3f}" for times in columns.values()))
     print(f"{'sum':28}" + "".join(f"{sum(times.values()) / len(rows):14.3f}" for times in columns.values()))
     print(f"{'wall time':28}" + "".join(f"{wall:14.3f}" for wall in walls.values()))
-    from drywarp.frontends.nvrtc import compile_program
+    from drywarp.frontends.cuda.nvrtc import compile_program
 
     started = spent()
     compile_program("__global__ void k() {}", "empty.cu", ["--gpu-architecture=sm_80", "-lineinfo"], ["k"])

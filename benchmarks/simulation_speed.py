@@ -18,7 +18,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from drywarp.bound import (
+from drywarp.workload.cost import (
     TICKS_PER_CYCLE,
     BlockType,
     BoundNode,

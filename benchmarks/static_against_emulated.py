@@ -10,14 +10,15 @@ then with its grid and block only, when the arguments are assumed.
 import sys
 from pathlib import Path
 
-from drywarp.api import Options, bind_kernel
-from drywarp.frontends.comment import launch_comment
-from drywarp.ready import BoundKernel
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.request import Options
+from drywarp.frontends.loaded import launch_comment
 
 ROOT = Path(__file__).parents[1]
 
 
-def figures(bound: BoundKernel) -> list[float]:
+def figures(bound: Prepared) -> list[float]:
     behaviour = bound.behaviour
     return [
         float(bound.profile.executions().sum()),
@@ -35,11 +36,11 @@ def ratio(static: float, emulated: float) -> str:
     return "1" if abs(value - 1) < 1e-9 else f"{value:.3g}"
 
 
-def without_arguments(example: Path, gpu: str) -> BoundKernel:
+def without_arguments(example: Path, gpu: str) -> Prepared:
     text = example.read_text()
     said = launch_comment(text, example.name)
     bare = "\n".join(line for line in text.splitlines() if not line.startswith("// drywarp:"))
-    return bind_kernel(
+    return prepare_kernel(
         bare + "\n", gpu=gpu, grid=said.grid, block=said.block, defines=said.defines, options=Options(static=True)
     )
 
@@ -54,8 +55,8 @@ def main() -> None:
     print(f"| {gpu} | given: " + " | ".join(names) + " | no arguments: " + " | ".join(names) + " |")
     print("|---" * (1 + 2 * len(names)) + "|")
     for example in examples:
-        emulated = figures(bind_kernel(example, gpu=gpu))
-        static = figures(bind_kernel(example, gpu=gpu, options=Options(static=True)))
+        emulated = figures(prepare_kernel(example, gpu=gpu))
+        static = figures(prepare_kernel(example, gpu=gpu, options=Options(static=True)))
         assumed = figures(without_arguments(example, gpu))
         cells = [ratio(s, e) for s, e in zip(static, emulated, strict=True)]
         cells += [ratio(s, e) for s, e in zip(assumed, emulated, strict=True)]

@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from simulation_speed import tiled_matmul
 
-from drywarp.api import bind_kernel
-from drywarp.bound import BoundWorkload
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.models import get_model
 from drywarp.pipeline import Share, share_of, simulate
 from drywarp.pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET
+from drywarp.workload.cost import BoundWorkload
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def timed(run: Callable[[], T], times: int = 1) -> tuple[T, float]:
 def matmul(n: int) -> BoundWorkload:
     shapes = dict.fromkeys("ABC", f"f32[{n},{n}]")
     side = n // 16
-    return bind_kernel(EXAMPLES / "tiled_matmul.cu", gpu="a100", grid=(side, side), args={**shapes, "n": n}).bound
+    return prepare_kernel(EXAMPLES / "tiled_matmul.cu", gpu="a100", grid=(side, side), args={**shapes, "n": n}).bound
 
 
 def every_occupancy(work: BoundWorkload) -> None:
@@ -68,7 +68,7 @@ def sizes() -> None:
 
 def grids() -> None:
     for name, args in (("saxpy.cu", {}), ("stencil.cu", {}), ("tiled_matmul.cu", {})):
-        work = bind_kernel(EXAMPLES / name, gpu="a100", args=args).bound
+        work = prepare_kernel(EXAMPLES / name, gpu="a100", args=args).bound
         found = {}
         for blocks in (1_000, 1_000_000):
             many = replace(work, blocks=blocks)

@@ -14,12 +14,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from drywarp.api import bind_kernel
-from drywarp.bound import BoundWorkload
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.errors import DrywarpError
 from drywarp.hardware import load_gpu
 from drywarp.models.pipeline import Pipeline
-from drywarp.workloads import most_warps, read_workload, settings_of, tie, workload_names
+from drywarp.workload.abstract import most_warps, read_workload, settings_of, tie, workload_names
+from drywarp.workload.cost import BoundWorkload
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = (
@@ -37,7 +37,7 @@ def real() -> Study:
     study: Study = []
     for gpu in GPUS:
         for name in KERNELS:
-            work = replace(bind_kernel(EXAMPLES / name, gpu=gpu).bound, runs=1)
+            work = replace(prepare_kernel(EXAMPLES / name, gpu=gpu).bound, runs=1)
             blocks = range(1, work.max_blocks_per_sm + 1)
             study.append((f"{name} on {gpu}", work, [count * work.warps_per_block for count in blocks]))
     return study

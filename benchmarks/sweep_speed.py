@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 import drywarp
-from drywarp.sweeps import Space, SweepRow
+from drywarp.experiments.sweep import Space, SweepRow
 
 KERNEL = Path(__file__).parents[1] / "examples" / "tiled_matmul.cu"
 

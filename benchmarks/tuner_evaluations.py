@@ -29,10 +29,10 @@ from typing import Any
 import kernel_tuner
 import numpy as np
 
-from drywarp.integrations.kernel_tuner import PredictedOrder, Predictions
-from drywarp.rows.cells import as_value
-from drywarp.validation.read import read_table
-from drywarp.validation.store import read_rows
+from drywarp.experiments.rows.cells import as_value
+from drywarp.experiments.tuners.kernel_tuner import PredictedOrder, Predictions
+from drywarp.experiments.validate.compare import read_rows
+from drywarp.experiments.validate.read import read_table
 
 
 @dataclass(frozen=True)

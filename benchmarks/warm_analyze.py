@@ -27,25 +27,24 @@ def part(name):
 
 import drywarp.cli.main
 part("imports: command line")
-import drywarp.api
+from drywarp.analysis.prepare import cost, execute, load, serve_memory
+from drywarp.analysis.request import LaunchRequest, Options
+from drywarp.analysis.stages import answer_prepared
+from drywarp.analysis.uncertainty import band_of
 part("imports: NumPy and drywarp")
+from dataclasses import replace
 from pathlib import Path
-from drywarp import api
-from drywarp.stated_launch import stated_launch
-gpu = api.load_gpu("a100")
+from drywarp.hardware import load_gpu
+request, options = LaunchRequest(Path(sys.argv[1]), gpu=load_gpu("a100")), Options()
 part("GPU file")
-path = Path(sys.argv[1])
-loaded = api.load(path, arch="sm_80")
-said = api.settle(loaded, "sm_80", grid=None, block=None, args=None, shared=None, config=None)
-launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
+loaded = load(request, options)
 part("kernel from the cache, parsed")
-options = api.Options()
-ready = api._bind(said.kernel, launch, gpu, options, 0.0, "")
-part("kept emulation and memory, binding")
-answer = api._answer(ready, options)
-part("simulation of the curve, band")
-api.band_of(ready, options, answer.prediction)
-part("of that the band")
+prepared = cost(serve_memory(execute(loaded, options), options))
+part("cached emulation and memory, costs")
+answer = answer_prepared(prepared, replace(options, findings=False))
+part("simulation of the curve, uncertainty")
+band_of(prepared, options, answer.prediction)
+part("of that the uncertainty")
 from rich.console import Console
 from drywarp.report.terminal import print_analysis
 print_analysis(answer, Console(highlight=False, file=sys.stderr))

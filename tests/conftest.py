@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from drywarp.folders import cache_folder
+from drywarp.support.folders import cache_folder
 
 from .effort import VARIABLE, exhaustive
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drywarp.frontends.sass import parse_listing
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.instruction import Instruction
 
 NO_BARRIERS = 7 << 110 | 7 << 113

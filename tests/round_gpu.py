@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import msgspec
 
-from drywarp.bound import TICKS_PER_CYCLE
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.hardware.gpu import L3Level
+from drywarp.workload.cost import TICKS_PER_CYCLE
 
 MIB = 1 << 20
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.arguments import make_launch, parse_dim3, signature
 from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.kernel.kernel import Kernel, Parameter, Resources, Symbol
-from drywarp.kernel.launch import Buffer, Launch, Scalar
+from drywarp.kernel.launch.arguments import make_launch, parse_dim3, signature
+from drywarp.kernel.launch.launch import Buffer, Launch, Scalar
 
 ONE = (1, 1, 1)
 
@@ -153,7 +153,7 @@ TYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
         ("f32[a]", f"{PLACE}: 'f32[a]': expected positive extents, as in f32[1024,1024]"),
         ("f32[4]:rand", f"{PLACE}: unknown fill 'rand'; expected zeros, ones, iota, random or @file.npy"),
         ("f32[4]:array", f"{PLACE}: unknown fill 'array'; expected zeros, ones, iota, random or @file.npy"),
-        ("f64[99999999999999]", f"{PLACE}: 799999999999992 bytes are more than any GPU's address space"),
+        ("f64[99999999999999]", f"{PLACE}: 799999999999992 bytes exceed any GPU's address space"),
         ("4", f"{PLACE}: got '4', expected a buffer or null, as in f32[1024]:random or @file.npy"),
         (4, f"{PLACE}: got 4, expected a buffer or null, as in f32[1024]:random or @file.npy"),
         (
@@ -275,7 +275,7 @@ def test_bfloat_rounds_to_nearest_even(value: float) -> None:
         ("int2", 8, "1,2.5", "got 1,2.5, expected a whole number"),
         ("int2", 8, "1,nan", "got 1,nan, expected a whole number"),
         ("uchar2", 2, "1,256", "1,256 does not fit into 2 bytes"),
-        ("Point", 24, "1", "24 bytes by value; give them as v=u8[24] or a .npy file's"),
+        ("Point", 24, "1", "24 bytes passed by value; give them as v=u8[24] or as a .npy file"),
         ("int", 4, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("float2", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("size_t", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
@@ -323,7 +323,7 @@ def test_constants() -> None:
             "dynamic shared memory -1: expected a number of bytes, 0 or more",
         ),
         ({"x": "f32[4]", "n": 1}, {"constants": {"g": "f32[1]"}}, "k: no __constant__ variable named 'g'; it has: w"),
-        ({"x": "f32[4]", "n": 1}, {"constants": {"w": "f32[10]"}}, "constant w: 40 bytes given, the variable holds 36"),
+        ({"x": "f32[4]", "n": 1}, {"constants": {"w": "f32[10]"}}, "constant w: got 40 bytes, but the variable has 36"),
         (
             {"x": "f32[4]", "n": 1},
             {"constants": {"w": 1}},

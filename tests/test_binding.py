@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import drywarp
-from drywarp.api import bind_kernel
-from drywarp.binding import MemoryCosts, dram_bandwidth
-from drywarp.bound import to_ticks
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import load_gpu
+from drywarp.workload.cost import to_ticks
+from drywarp.workload.memory_costs import MemoryCosts, dram_bandwidth
 
 STRIDED = """
 __global__ void strided(const WORD* in, float* out, int ld) {
@@ -85,7 +85,7 @@ __global__ void sum(const float* in, float* out, int n) {
 
 
 def test_a_branch_that_is_taken_holds_its_warp() -> None:
-    ready = bind_kernel(LOOP, gpu="a100", grid=1, block=32, args={"in": "f32[3200]", "out": "f32[32]", "n": 100})
+    ready = prepare_kernel(LOOP, gpu="a100", grid=1, block=32, args={"in": "f32[3200]", "out": "f32[32]", "n": 100})
     code, (path,) = ready.kernel.instructions, ready.bound.paths
     taken = to_ticks(ready.gpu.scheduler.taken_cycles or 0)
     counts = dict(zip((node.instruction for node in path.nodes), path.counts(), strict=True))

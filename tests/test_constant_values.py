@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from drywarp import analyze
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
 from drywarp.errors import UsageError
-from drywarp.frontends.constant_types import constant_types
-from drywarp.frontends.cuda import compile_cuda
-from drywarp.frontends.launches import read_launches
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.instances import constant_types
+from drywarp.frontends.loaded import read_launches
+from drywarp.kernel.launch.arguments import make_launch
 
 SOURCE = """
 typedef unsigned short word;
@@ -67,7 +67,7 @@ def test_the_text_may_be_a_number_without_a_declared_type() -> None:
         ({"small": "many"}, "constant small (unsigned short): got 'many', expected a number"),
         ({"table": "4"}, "constant table (int[]): got '4', expected a buffer, as in f32[9]:ones or @file.npy"),
         ({"colour": "1,2"}, "constant colour (float4): got 2 numbers, expected 4, as in 1,1,1,1"),
-        ({"where": "i32[4]"}, "constant where (int*): got a buffer, and pointers in constant memory cannot be given"),
+        ({"where": "i32[4]"}, "constant where (int*): got a buffer, but pointers in constant memory are not supported"),
         ({"missing": "1"}, "k: no __constant__ variable named 'missing'; it has: "),
     ],
 )

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp import texture
-from drywarp.bound import Item, Repeat
-from drywarp.counted_waits import Dependences, spread_counted_waits
-from drywarp.frontends.cuda import compile_cuda
-from drywarp.workload import ASYNC_SLOT, SLOTS, build_workload
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.workload.build import ASYNC_SLOT, SLOTS, build_workload
+from drywarp.workload.cost import Item, Repeat
+from drywarp.workload.scoreboards import Dependences, spread_counted_waits
 from tests.emulator.support import run
 
 COPY = Dependences((), ASYNC_SLOT, -1)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from drywarp.cli.cusp import parse_alphas
 from drywarp.cli.main import run
-from drywarp.cusp import cusp, smallest_occupancy
+from drywarp.cli.papers import parse_alphas
 from drywarp.errors import UsageError
+from drywarp.models.cusp import cusp, smallest_occupancy
 
 
 def test_maxwell() -> None:

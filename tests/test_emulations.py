@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp import emulations
-from drywarp.api import Options, bind_kernel
-from drywarp.emulations import Kept, kept
-from drywarp.emulator import emulate
-from drywarp.kernel.launch import array_buffer
+from drywarp.analysis import emulation_cache as emulations
+from drywarp.analysis.emulation_cache import Kept, kept
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.request import Options
+from drywarp.execution.emulator import emulate
+from drywarp.kernel.launch.launch import array_buffer
 from drywarp.kernel.profile import AccessLog, Profile
-from drywarp.ready import BoundKernel
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -27,11 +28,11 @@ def cache(own_cache: Path) -> Path:
     return own_cache
 
 
-def ready(name: str = "histogram.cu", **more: object) -> BoundKernel:
-    return bind_kernel(EXAMPLES / name, gpu="a100", **more)  # type: ignore[arg-type]
+def ready(name: str = "histogram.cu", **more: object) -> Prepared:
+    return prepare_kernel(EXAMPLES / name, gpu="a100", **more)  # type: ignore[arg-type]
 
 
-def place(bound: BoundKernel) -> Kept:
+def place(bound: Prepared) -> Kept:
     return kept(bound.kernel, bound.launch, None, None, Options().limits)
 
 
@@ -49,25 +50,25 @@ def same(one: object, other: object) -> bool:
 
 
 def test_equal_machine_code_of_two_architectures_is_emulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = bind_kernel(EXAMPLES / "histogram.cu", gpu="a4000")
+    first = prepare_kernel(EXAMPLES / "histogram.cu", gpu="a4000")
     alone = first.profile
     with monkeypatch.context() as patch:
-        patch.setattr("drywarp.emulator.emulate", None)  # it must not be asked again
-        second = bind_kernel(EXAMPLES / "histogram.cu", gpu="rtx4090")
+        patch.setattr("drywarp.execution.emulator.emulate", None)  # it must not be asked again
+        second = prepare_kernel(EXAMPLES / "histogram.cu", gpu="rtx4090")
     assert (first.kernel.arch, second.kernel.arch, second.profile.kernel.arch) == ("sm_86", "sm_89", "sm_89")
     emulated = emulate(second.kernel, second.launch).profile
     for ours, theirs in zip(alone.paths, emulated.paths, strict=True):
         assert np.array_equal(ours.blocks, theirs.blocks)
     for field in fields(AccessLog):
         assert np.array_equal(getattr(alone.accesses, field.name), getattr(emulated.accesses, field.name))
-    hopper = bind_kernel(EXAMPLES / "histogram.cu", gpu="h100")
+    hopper = prepare_kernel(EXAMPLES / "histogram.cu", gpu="h100")
     assert place(hopper).key != place(second).key
 
 
 @pytest.mark.parametrize("name", ["tiled_matmul.cu", "histogram.cu", "pointer_chase.cu"])
 def test_what_comes_back_is_what_was_emulated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ready(name)
-    monkeypatch.setattr("drywarp.emulator.emulate", None)  # it must not be asked again
+    monkeypatch.setattr("drywarp.execution.emulator.emulate", None)  # it must not be asked again
     again = ready(name)
     for field in fields(Profile):
         assert same(getattr(first.profile, field.name), getattr(again.profile, field.name)), field.name
@@ -95,9 +96,10 @@ def test_the_key_holds_all_that_matters() -> None:
 
 def test_another_process_finds_it() -> None:
     code = (
-        "import json, sys; import drywarp.emulator as e; from drywarp.api import bind_kernel;"
-        f"b = bind_kernel({str(EXAMPLES / 'tiled_matmul.cu')!r}, gpu='a100');"
-        "print(json.dumps([b.profile.steps, 'drywarp.emulator.session' in sys.modules, 'numba' in sys.modules]))"
+        "import json, sys; import drywarp.execution.emulator as e; from drywarp.analysis.prepare import prepare_kernel;"
+        f"b = prepare_kernel({str(EXAMPLES / 'tiled_matmul.cu')!r}, gpu='a100');"
+        "print(json.dumps([b.profile.steps,"
+        " 'drywarp.execution.emulator.session' in sys.modules, 'numba' in sys.modules]))"
     )
     ran = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
     first, second = (json.loads(run.stdout) for run in ran)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from drywarp.analysis.residency import geometry_of, occupancy_of
 from drywarp.errors import UsageError
-from drywarp.fit import geometry_of, occupancy_of
 from drywarp.hardware import Gpu, load_gpu, occupancy
 from drywarp.kernel.kernel import Kernel, Resources
-from drywarp.kernel.launch import Launch
+from drywarp.kernel.launch.launch import Launch
 from tests.listing import code
 from tests.round_gpu import MIB, round_gpu
 

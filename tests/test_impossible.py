@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import drywarp
+from drywarp.analysis.prepare import prepare_kernel, prepare_on
+from drywarp.analysis.request import Options
 from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names, load_gpu
@@ -39,7 +41,7 @@ def test_elements_of_another_size_are_refused(type_: str, given: object) -> None
     assert (
         f"argument x ({type_}*): got {given[:3] if isinstance(given, str) else 'f64'}[…], whose elements have" in said
     )
-    assert "or u8 for what is packed" in said
+    assert "or u8 for packed data" in said
     assert "\n" not in said
 
 
@@ -87,10 +89,26 @@ def test_every_product_states_its_memory() -> None:
 def test_clocks_of_no_gpu(clock: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", "examples/saxpy.cu", "--gpu", "a100", "--clock", clock]) == 2
     said = capsys.readouterr().err
-    assert f"clock {clock} MHz: expected 76 to 2115; a100 reaches 1410 by itself" in said
+    assert f"clock {clock} MHz: expected 76 to 2115; the highest stock clock of a100 is 1410" in said
 
 
 def test_a_clock_that_it_does_not_reach_by_itself_is_noted() -> None:
-    note = "1500 MHz: a100 reaches 1410 MHz by itself"
+    note = "1500 MHz is above the highest clock of a100, 1410 MHz"
     assert note in drywarp.analyze("examples/saxpy.cu", gpu="a100", clock_mhz=1500).notes
-    assert not any("by itself" in text for text in drywarp.analyze("examples/saxpy.cu", gpu="a100").notes)
+    assert not any("highest clock" in text for text in drywarp.analyze("examples/saxpy.cu", gpu="a100").notes)
+    other = prepare_on(prepare_kernel("examples/saxpy.cu", gpu="a100", options=Options(clock_mhz=1500)),
+    "a100-sxm4-80gb",
+                       Options(clock_mhz=1450))  # fmt: skip
+    assert [text for text in (*other.notes, *other.bound.notes) if "highest clock" in text] == [
+        "1450 MHz is above the highest clock of a100-sxm4-80gb, 1410 MHz"
+    ]
+
+
+def test_textures_count_towards_the_memory() -> None:
+    """Two textures of 28 GB each are one too many for a card of 40."""
+    source = """extern "C" __global__ void f(cudaTextureObject_t a, cudaTextureObject_t b, float* x) {
+      x[threadIdx.x] = tex2D<float>(a, threadIdx.x, 0) + tex2D<float>(b, threadIdx.x, 0);
+    }"""
+    given = {"x": "f32[32]", "a": "texture():f32[65536,109375]"}
+    with pytest.raises(UsageError, match=r"buffers of .*: expected at most the 40.0 GiB of a100"):
+        drywarp.analyze(source, gpu="a100", grid=1, block=32, args={**given, "b": given["a"]})

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import drywarp
-from drywarp.detail import Detail, EventNode, Events, Lane
-from drywarp.in_detail.overlap import overlap_of
+from drywarp.analysis.detail.code import overlap_of
+from drywarp.analysis.result.detail import Detail, EventNode, Events, Lane
 
 ROOT = Path(__file__).parents[1]
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

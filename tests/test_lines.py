@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from drywarp.analysis.build_result import line_costs, shown_stalls
+from drywarp.analysis.result import LineCost
 from drywarp.kernel.kernel import Kernel, Resources
-from drywarp.lines import line_costs, shown_stalls
-from drywarp.result import LineCost
 from tests.listing import code
 
 

@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp import long_loops
-from drywarp.api import Options, analyze, bind_kernel
-from drywarp.emulator import Limits
-from drywarp.fit import geometry_of, occupancy_of
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.request import Options
+from drywarp.analysis.residency import geometry_of, occupancy_of
+from drywarp.analysis.stages import analyze
+from drywarp.execution import long_loops
+from drywarp.execution.emulator import Limits
+from drywarp.execution.long_loops import begins_alike, extrapolated
 from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import Profile
-from drywarp.long_loops import begins_alike, extrapolated
 from drywarp.memory.behaviour import analyse_memory
-from drywarp.ready import BoundKernel
 from tests.effort import some
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -44,8 +46,8 @@ def short_trial(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
     monkeypatch.setattr(long_loops, "TRIAL_LANE_STEPS", 2000)
 
 
-def run(source: object) -> BoundKernel:
-    return bind_kernel(source, gpu="a100", options=Options(full_emulation=True))
+def run(source: object) -> Prepared:
+    return prepare_kernel(source, gpu="a100", options=Options(full_emulation=True))
 
 
 def same(ours: Profile, theirs: Profile) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from drywarp import analyze
-from drywarp.api import bind_kernel
+from drywarp.analysis.counters.launch import count
+from drywarp.analysis.every_model import compare_models
+from drywarp.analysis.measured import with_memory
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.cli.main import run
-from drywarp.counts_api import count
-from drywarp.measured import with_memory
-from drywarp.models_api import compare_models
 
 from .frontends.profiler_reports import WIDE
 
@@ -34,7 +34,7 @@ def profile(path: Path, kernel: str, grid: tuple[int, int, int], block: tuple[in
 
 @pytest.mark.parametrize("name", ["tiled_matmul", "transpose_naive", "histogram", "reduction", "stencil"])
 def test_averaging_keeps_the_totals(name: str) -> None:
-    ready = bind_kernel(MATMUL.with_name(f"{name}.cu"), gpu="a100")
+    ready = prepare_kernel(MATMUL.with_name(f"{name}.cu"), gpu="a100")
     mean = with_memory(ready, "averaged", None).behaviour
 
     def total(which: str) -> tuple[float, float]:
@@ -75,7 +75,7 @@ def test_more_instructions_take_longer_in_all_models(tmp_path: Path) -> None:
     emulated = count(SAXPY, gpu="a100").counts["smsp__inst_executed.sum"]
     doubled = {"smsp__inst_executed.sum": 2.0 * emulated}
     path = profile(tmp_path / "p.json", "saxpy", (65536, 1, 1), (256, 1, 1), **doubled)
-    from drywarp.api import Options
+    from drywarp.analysis.request import Options
 
     start = analyze(SAXPY, gpu="a100").start_s  # takes no longer
     plain = compare_models(SAXPY, "a100")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import pytest
 
-from drywarp.api import bind_kernel
+from drywarp.analysis.measured import CountRatio, check_mapper, compare_with, count_ratio, with_memory
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
-from drywarp.kernel.measured import SM_CLOCK, TIME, MeasuredKernel
-from drywarp.measured import CountRatio, check_mapper, compare_with, count_ratio, with_memory
+from drywarp.kernel.profile import SM_CLOCK, TIME, MeasuredKernel
 from drywarp.models.base import CurvePoint, Prediction
-from drywarp.ready import BoundKernel
+from drywarp.workload.cost import BoundWorkload
 from tests.round_gpu import round_gpu
 
 COPY = "__global__ void copy(const float* x, float* y) { int i = blockIdx.x * 128 + threadIdx.x; y[i] = x[i]; }"
@@ -19,8 +21,8 @@ EXECUTED = "smsp__inst_executed.sum"
 
 
 @pytest.fixture(scope="module")
-def ready() -> BoundKernel:
-    return bind_kernel(COPY, gpu=round_gpu(), grid=20, block=128, args={"x": "f32[2560]", "y": "f32[2560]"})
+def ready() -> Prepared:
+    return prepare_kernel(COPY, gpu=round_gpu(), grid=20, block=128, args={"x": "f32[2560]", "y": "f32[2560]"})
 
 
 def measured(time_s: float | None = None, clock_hz: float | None = None, **metrics: float) -> MeasuredKernel:
@@ -56,7 +58,7 @@ def test_half_a_percent_is_not_worth_a_word(ratio: float, matters: bool) -> None
     assert (CountRatio(ratio).scale(prediction()) == prediction()) != matters
 
 
-def test_the_ratio_is_that_of_the_counts(ready: BoundKernel) -> None:
+def test_the_ratio_is_that_of_the_counts(ready: Prepared) -> None:
     emulated = float(ready.profile.executions().sum())
     assert count_ratio(ready, measured(**{EXECUTED: 3 * emulated})).ratio == 3
     assert count_ratio(ready, measured(**{EXECUTED: 0.0})).ratio == 1
@@ -64,17 +66,23 @@ def test_the_ratio_is_that_of_the_counts(ready: BoundKernel) -> None:
     assert count_ratio(ready, None).ratio == 1
 
 
-def test_each_figure_explains_its_part_and_the_model_the_rest(ready: BoundKernel) -> None:
+def test_each_figure_explains_its_part_and_the_model_the_rest(ready: Prepared) -> None:
     """The stand-in of a model: 8 µs, at half the clock 12 µs; with a profile's memory figures half as long."""
 
-    def ask(one: BoundKernel) -> Prediction:
-        slow = one.bound.clock_hz < ready.bound.clock_hz
-        averaged = one.behaviour.method == "averaged"
-        return prediction(8e-6 * (1.5 if slow else 1) * (0.5 if averaged else 1))
+    class StandIn:
+        name = summary = "stand-in"
+
+        def __init__(self) -> None:
+            self.first: dict[float, BoundWorkload] = {}
+
+        def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+            slow = workload.clock_hz < ready.bound.clock_hz
+            averaged = workload != self.first.setdefault(workload.clock_hz, workload)
+            return prediction(8e-6 * (1.5 if slow else 1) * (0.5 if averaged else 1))
 
     emulated = float(ready.profile.executions().sum())
     all_said = {EXECUTED: 2 * emulated, "l1tex__t_sector_hit_rate.pct": 10.0}
-    found = compare_with(ready, measured(24e-6, 500e6, **all_said), ask)
+    found = compare_with(ready, measured(24e-6, 500e6, **all_said), StandIn())
     # 8 µs · 1.5 (clock) · 2 (instructions) · 0.5 (memory) = 12 µs; the model leaves a factor of 2.
     assert [(term.name, term.factor) for term in found.terms] == [
         ("clock", pytest.approx(1.5)),
@@ -85,15 +93,15 @@ def test_each_figure_explains_its_part_and_the_model_the_rest(ready: BoundKernel
     assert (found.time_s, found.predicted_s, found.ratio) == (24e-6, 8e-6, pytest.approx(1 / 3))
     assert prod(term.factor for term in found.terms) == pytest.approx(24 / 8)
     # What the profile does not say has no term.
-    (only,) = compare_with(ready, measured(4e-6), ask).terms
+    (only,) = compare_with(ready, measured(4e-6), StandIn()).terms
     assert (only.name, only.factor) == ("model", pytest.approx(0.5))
-    names = [term.name for term in compare_with(ready, measured(4e-6, **{EXECUTED: 2 * emulated}), ask).terms]
+    names = [term.name for term in compare_with(ready, measured(4e-6, **{EXECUTED: 2 * emulated}), StandIn()).terms]
     assert names == ["instructions", "model"]
     with pytest.raises(UsageError, match="has no time"):
-        compare_with(ready, measured(), ask)
+        compare_with(ready, measured(), StandIn())
 
 
-def test_the_mapper_is_that_of_averages_where_a_profile_is_given(ready: BoundKernel) -> None:
+def test_the_mapper_is_that_of_averages_where_a_profile_is_given(ready: Prepared) -> None:
     hits = measured(**{"l1tex__t_sector_hit_rate.pct": 25.0})
     assert with_memory(ready, None, None) is ready
     assert with_memory(ready, "emulated", hits) is ready
@@ -101,10 +109,10 @@ def test_the_mapper_is_that_of_averages_where_a_profile_is_given(ready: BoundKer
         found = with_memory(ready, mapper, hits)
         assert found.behaviour.method == "averaged"
         assert found.behaviour.l1_hit_rate == 0.25
-        assert found.behaviour.notes[-1].endswith("taken from the profile: L1 hit rate")
+        assert found.behaviour.notes[-1].endswith("; from the profile: L1 hit rate")
         assert found.bound.clock_hz == ready.bound.clock_hz
     own = with_memory(ready, "averaged", None)
-    assert own.behaviour.notes[-1].endswith("those of the emulation")
+    assert own.behaviour.notes[-1].endswith("with emulated values")
     assert own.behaviour.dram_read_bytes == ready.behaviour.dram_read_bytes
     check_mapper(None)
     with pytest.raises(UsageError, match="expected one of emulated, averaged"):

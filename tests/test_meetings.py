@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from drywarp.bound import SYNC_AWAITS, SYNC_SIGNALS
 from drywarp.kernel.profile import SYNC_SIGNAL, SYNC_WAIT, Profile, WarpPath
-from drywarp.meetings import find_meetings
-from drywarp.workload import build_workload
+from drywarp.workload.build import build_workload
+from drywarp.workload.cost import SYNC_AWAITS, SYNC_SIGNALS
+from drywarp.workload.scoreboards import find_meetings
 from tests.memory.profiles import profile
 
 ARRIVE, SYNC = 0, 1

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from drywarp.binding import MemoryCosts
-from drywarp.bound import Level, to_ticks
 from drywarp.hardware import Gpu
 from drywarp.hardware.gpu import L3Level
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from drywarp.memory.behaviour import AccessBehaviour
+from drywarp.workload.cost import Level, to_ticks
+from drywarp.workload.memory_costs import MemoryCosts
 from tests.round_gpu import MIB, round_gpu, ticks
 
 SLOT = 3.0

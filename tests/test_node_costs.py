@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from drywarp.binding import Binding, bind, class_totals, on_gpu
-from drywarp.bound import BoundNode, BoundWorkload
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, analyse_memory
-from drywarp.table_binding import bind_to_table
-from drywarp.workload import build_workload
+from drywarp.workload.build import build_workload
+from drywarp.workload.cost import BoundNode, BoundWorkload
+from drywarp.workload.cost_model import Binding, bind, class_totals, on_gpu
+from drywarp.workload.table_costs import bind_to_table
 from tests.listing import control
 from tests.memory.profiles import LANES, Access, access, geometry, profile
 from tests.round_gpu import round_gpu, ticks

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import drywarp
+from drywarp.analysis.series import analyze_launches
 from drywarp.errors import UsageError
-from drywarp.launch_series import analyze_launches
-from drywarp.notebook import summary_html
+from drywarp.report.notebook import summary_html
 
 ROOT = Path(__file__).parents[1]
 

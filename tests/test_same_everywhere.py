@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from drywarp.folders import cache_folder
+from drywarp.support.folders import cache_folder
 from tests.memory.orders import IN_GROUPS, product
 
 ANALYZE = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drywarp.errors import UsageError
-from drywarp.simulated_times import noisy, simulated_gpu
+from drywarp.experiments.measure.simulated import noisy, simulated_gpu
 
 
 def test_noise_is_of_its_size_and_of_its_key() -> None:

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 import drywarp
+from drywarp.analysis.settle import best, config_number, grid_extents, settle
 from drywarp.errors import UsageError
-from drywarp.frontends.comment import LaunchComment
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel
-from drywarp.frontends.loaded import Loaded, Specialised
-from drywarp.kernel.launch import Buffer
-from drywarp.ready import BoundKernel
-from drywarp.specialise import grid_extents, settle
-from drywarp.tuning import best, config_number
+from drywarp.frontends.loaded import LaunchComment, Loaded, Specialised
+from drywarp.kernel.launch.launch import Buffer
 
 SOURCE = """__global__ void k(float* data, int n, void* scratch) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -110,10 +107,10 @@ def test_what_the_compiler_fixes_is_the_launchs() -> None:
 @pytest.mark.parametrize(
     ("comment", "given", "message"),
     [
-        ({}, {"block": 32}, "k.py: k has blocks of 64 threads; leave --block out"),
-        ({"block": "32"}, {}, "k.py: k has blocks of 64 threads; leave --block out"),
-        ({}, {"shared": 1}, "k.py: k takes 256 bytes of shared memory; leave --shared out"),
-        ({"shared": "1"}, {}, "k.py: k takes 256 bytes of shared memory; leave --shared out"),
+        ({}, {"block": 32}, "k.py: k has blocks of 64 threads; omit --block"),
+        ({"block": "32"}, {}, "k.py: k has blocks of 64 threads; omit --block"),
+        ({}, {"shared": 1}, "k.py: k takes 256 bytes of shared memory; omit --shared"),
+        ({"shared": "1"}, {}, "k.py: k takes 256 bytes of shared memory; omit --shared"),
     ],
 )
 def test_and_may_not_be_said_otherwise(comment: dict[str, str], given: dict[str, int], message: str) -> None:
@@ -131,10 +128,12 @@ def test_a_comments_arguments_for_another_kernel_are_left_out() -> None:
 
 
 def test_the_fastest_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drywarp.api, "load", lambda *_, **__: Loaded(Waiting(), LaunchComment(), "", {"waiter": "1.0"}))
+    monkeypatch.setattr(
+        drywarp.frontends.load, "load", lambda *_, **__: Loaded(Waiting(), LaunchComment(), "", {"waiter": "1.0"})
+    )
     answer = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config="best")
     assert answer.versions["waiter"] == "1.0"
-    assert answer.notes[0].startswith("configuration 1 is the fastest predicted: repeat=1 (1: ")
+    assert answer.notes[0].startswith("configuration 1 is predicted to be fastest: repeat=1 (1: ")
     assert answer.notes[1] == "configuration 2 cannot run: k: repeat=0 cannot be"
     slower = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config=0)
     assert answer.time_s < slower.time_s
@@ -142,13 +141,13 @@ def test_the_fastest_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_where_none_can_run_the_first_reason_is_given() -> None:
-    def bind(number: int) -> BoundKernel:
+    def time_of(number: int) -> float:
         raise UsageError(f"reason {number}")
 
     with pytest.raises(UsageError, match="reason 0"):
-        best(("a", "b"), bind, lambda ready: 0.0)
+        best(("a", "b"), time_of)
     with pytest.raises(UsageError, match="no configurations to choose from"):
-        best((), bind, lambda ready: 0.0)
+        best((), time_of)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_configuration_numbers(given: int | str | None, said: str | None, number
 def test_configurations_that_are_none() -> None:
     with pytest.raises(UsageError, match="--config 'fast': expected a number, or best"):
         config_number("fast", None)
-    with pytest.raises(UsageError, match=r"<source>: --config is for the configurations of triton\.autotune"):
+    with pytest.raises(UsageError, match=r"<source>: --config only applies to triton\.autotune kernels"):
         drywarp.analyze(SOURCE, defines={"REPEAT": "1"}, grid=1, block=32, args={}, config=1)
 
 
@@ -170,6 +169,6 @@ def test_a_kernel_that_waits_is_no_kernel_yet(monkeypatch: pytest.MonkeyPatch) -
     from drywarp.frontends import load as module
 
     monkeypatch.setattr(module, "load_object", lambda *_, **__: (Waiting(), ""))
-    with pytest.raises(UsageError, match=r"k\.py: k is compiled for the arguments of a launch"):
+    with pytest.raises(UsageError, match=r"k\.py: k cannot be compiled before its arguments are known"):
         load_kernel(object(), arch="sm_80")  # type: ignore[arg-type]
     assert load(object(), arch="sm_80").tools == {"waiter": "1.0"}

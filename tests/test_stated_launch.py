@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.analysis.settle import stated_launch
 from drywarp.errors import UsageError
-from drywarp.frontends.comment import LaunchComment, launch_options
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.loaded import LaunchComment, launch_options
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Buffer, Launch, Scalar
-from drywarp.plain_text import plain
-from drywarp.stated_launch import stated_launch
+from drywarp.kernel.launch.launch import Buffer, Launch, Scalar
+from drywarp.support.text import plain
 
 SOURCE = (
     "__constant__ float k[2]; __global__ void f(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = k[n & 1]; }"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.arguments import make_launch
 from drywarp.errors import UsageError
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
-from drywarp.kernel.texture import Texture, TextureTable
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.launch import Texture, TextureTable
 
 ONE = (1, 1, 1)
 
@@ -82,9 +82,9 @@ def test_an_array_in_a_file(tmp_path: Any) -> None:
     [
         ("texture:f64[8]", "texture of f64: expected elements of f16, f32, i8, i16, i32, u8, u16, u32"),
         ("texture:f32x3[8]", "3 channels: expected 1, 2 or 4"),
-        ("texture:f32[1,2,3,4]", "4 extents [1,2,3,4]: expected 1 to 3, of layers 2 or 3"),
-        ("texture(layered):f32[8]", "1 extents [8]: expected 1 to 3, of layers 2 or 3"),
-        ("texture(cube):f32[5,8,8]", "cube map of [5,8,8]: expected [6,size,size], layered a multiple of 6"),
+        ("texture:f32[1,2,3,4]", "4 extents [1,2,3,4]: expected 1 to 3, or 2 to 3 if layered"),
+        ("texture(layered):f32[8]", "1 extents [8]: expected 1 to 3, or 2 to 3 if layered"),
+        ("texture(cube):f32[5,8,8]", "cube map of [5,8,8]: expected [6,size,size], or a multiple of 6 if layered"),
         ("texture(nearest):f32[8]", "unknown texture option 'nearest'; expected border, clamp, cube,"),
         ("surface(linear):f32[8]", "unknown surface option 'linear'; expected cube, layered"),
         ("texture(clamp,wrap):f32[8]", "clamp, wrap: expected one address mode and one filter"),

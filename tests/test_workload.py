@@ -9,21 +9,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.bound import BlockType, Item, Repeat
 from drywarp.kernel.cfg import ControlFlowGraph, build_cfg
 from drywarp.kernel.kernel import Kernel, Resources
-from drywarp.kernel.launch import Launch
+from drywarp.kernel.launch.launch import Launch
 from drywarp.kernel.profile import AccessLog, Profile, SampledBlock, WarpPath
-from drywarp.workload import (
-    ASYNC_SLOT,
-    BULK_SLOT,
-    SLOTS,
-    WGMMA_GROUPS,
-    WGMMA_SLOT,
-    build_workload,
-    fold,
-    node_of,
-)
+from drywarp.workload.build import ASYNC_SLOT, BULK_SLOT, SLOTS, WGMMA_GROUPS, WGMMA_SLOT, build_workload, fold, node_of
+from drywarp.workload.cost import BlockType, Item, Repeat
 from tests.counting import lines_of
 from tests.listing import code, control
 

@@ -28,7 +28,7 @@ class Room:
 
 ROOMS = {
     "emulator": Room(
-        ("emulator",),
+        ("execution/emulator",),
         (
             *("tests/emulator/test_integer_values.py", "tests/emulator/test_bit_values.py"),
             *("tests/emulator/test_float_values.py", "tests/emulator/test_warp_values.py", "tests/emulator"),
@@ -36,7 +36,7 @@ ROOMS = {
         3,
     ),
     "memory": Room(
-        ("memory",),
+        ("memory", "workload/memory_costs.py"),
         (
             *("tests/memory", "tests/test_memory_costs.py", "tests/test_node_costs.py", "tests/counters"),
             *("tests/test_measured.py", "tests/test_measured_by_hand.py"),
@@ -44,7 +44,7 @@ ROOMS = {
         3,
     ),
     "workload": Room(
-        ("workload.py", "counted_waits.py", "meetings.py", "binding.py", "table_binding.py", "bound.py", "fit.py"),
+        ("workload", "analysis/residency.py"),
         (
             *("tests/test_node_costs.py", "tests/test_memory_costs.py", "tests/test_fit.py", "tests/test_meetings.py"),
             *("tests/test_workload.py", "tests/test_counted_waits.py", "tests/test_binding.py", "tests/workloads"),
@@ -56,31 +56,39 @@ ROOMS = {
         ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
     ),
     "models": Room(("models",), ("tests/models", "tests/reproduction"), 3),
-    "band": Room(("band",), ("tests/band",)),
-    "advice": Room(("advice",), ("tests/advice",)),
-    "counters": Room(("counters", "counts_api.py"), ("tests/counters",)),
-    "static": Room(("static", "static_api.py"), ("tests/amd", "tests/static")),
+    "band": Room(("analysis/uncertainty",), ("tests/band",)),
+    "advice": Room(("analysis/advice",), ("tests/advice",)),
+    "counters": Room(("analysis/counters",), ("tests/counters",)),
+    "static": Room(("execution/symbolic", "analysis/without_data.py"), ("tests/amd", "tests/static")),
     "kernel": Room(("kernel",), ("tests/kernel",)),
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
-    "comparison": Room(("comparison", "ranking", "several_gpus.py"), ("tests/comparison", "tests/ranking")),
+    "comparison": Room(
+        ("analysis/compare", "analysis/rank", "analysis/several_gpus.py"), ("tests/comparison", "tests/ranking")
+    ),
     "report": Room(
-        ("report", "result", "units.py", "lines.py"),
+        ("report", "analysis/result", "support/text.py"),
         ("tests/report", "tests/test_lines.py", "tests/cli/test_every_verb.py", "tests/figures"),
         2,
     ),
     "command line": Room(
-        ("cli", "arguments.py", "stated_launch.py"),
+        ("cli", "analysis/request.py"),
         ("tests/test_arguments.py", "tests/test_stated_launch.py", "tests/cli"),
     ),
     "answers": Room(
-        ("api.py", "assemble.py", "ready.py", "in_detail", "long_loops.py", "whole_blocks.py", "measured.py"),
+        (
+            *("analysis/stages.py", "analysis/build_result.py", "analysis/prepared.py", "analysis/detail"),
+            *("execution/long_loops.py", "analysis/emulation_cache.py", "analysis/measured.py"),
+        ),
         (
             *("tests/test_measured_by_hand.py", "tests/test_analyze.py", "tests/test_in_detail.py"),
             *("tests/test_long_loops.py", "tests/test_measured.py"),
         ),
     ),
-    "rows": Room(("rows", "sweeps", "validation"), ("tests/rows", "tests/sweeps", "tests/validation")),
+    "rows": Room(
+        ("experiments/rows", "experiments/sweep", "experiments/validate"),
+        ("tests/rows", "tests/sweeps", "tests/validation"),
+    ),
 }
 WHOLE_ANSWERS = (
     *("tests/report/test_golden.py", "tests/report/test_text_against_json.py", "tests/test_analyze.py"),

@@ -30,10 +30,10 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from drywarp.cusp import contention_of, cusp, mix_of
-from drywarp.figures import lines
+from drywarp import figures
+from drywarp.analysis.every_model import compare_models
 from drywarp.hardware import load_gpu
-from drywarp.models_api import compare_models
+from drywarp.models.cusp import contention_of, cusp, mix_of
 
 GPU = "papers/volkov-maxwell"
 WARPS = range(1, 65)  # an SM of this GPU has room for 64 warps
@@ -97,7 +97,7 @@ with TemporaryDirectory() as folder:
     file = Path(folder, "additions.toml")
     file.write_text(ADDITIONS)
     adds = curves(str(file), ["volkov", "pipeline"], 400)
-lines(
+figures.lines(
     adds,
     x="occupancy: warps per SM",
     y="additions per cycle and SM",
@@ -108,7 +108,7 @@ lines(
 # %%
 TURNS = 32  # the packaged mix repeats that often
 loads = curves("papers/alpha-mix", ["volkov", "volkov_contention", "pipeline"], TURNS, alpha=0, turns=TURNS)
-lines(
+figures.lines(
     loads,
     x="occupancy: warps per SM",
     y="loads per cycle and SM",
@@ -138,7 +138,7 @@ lines(
 fit = contention_of(load_gpu(GPU))
 peak = mix.mem_thru
 load = [peak * step / 50 for step in range(50)]
-lines(
+figures.lines(
     {"mean latency of a load": ([t / peak for t in load], [fit.latency(t) for t in load]),
      "of an idle memory": ([0, 1], [fit.a, fit.a])},
     x="memory throughput, part of the peak", y="cycles", title="Latency under load",
@@ -190,7 +190,7 @@ def simulated(alpha):
 
 
 by_simulation = [simulated(alpha) for alpha in SIMULATED]
-lines(
+figures.lines(
     {
         "volkov": (needed.alphas, needed.needed["volkov"]),
         "with contention": (needed.alphas, needed.needed["volkov_contention"]),
@@ -220,7 +220,7 @@ lines(
 ALPHA = 32
 models = ["volkov", "kothapalli_max", "kothapalli_sum", "pipeline"]
 mixed = curves("papers/alpha-mix", models, TURNS, alpha=ALPHA, turns=TURNS)
-lines(
+figures.lines(
     {"volkov": mixed["volkov"], "they overlap": mixed["kothapalli_max"], "they add": mixed["kothapalli_sum"],
      "pipeline": mixed["pipeline"]},
     x="occupancy: warps per SM", y="loads per cycle and SM", title=f"Add or overlap? α = {ALPHA}",
@@ -256,7 +256,7 @@ for alpha in (0, 8, 64):
 
 # %%
 apart = curves("papers/alpha-mix", ["pipeline", "volkov", "mwp_cwp"], TURNS, alpha=64, turns=TURNS)
-lines(apart, x="occupancy: warps per SM", y="loads per cycle and SM", title="Three models, α = 64")
+figures.lines(apart, x="occupancy: warps per SM", y="loads per cycle and SM", title="Three models, α = 64")
 
 # %% [markdown]
 # | model | few warps | many warps | the knee |

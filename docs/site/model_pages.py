@@ -11,19 +11,18 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+from drywarp.analysis.every_model import compare_models
 from drywarp.models import get_model, model_names
 from drywarp.models.comparison import Comparison
-from drywarp.models.input_sources import sources_of_kernel
 from drywarp.models.inputs import ModelInputs
-from drywarp.models.unavailable import Unavailable
-from drywarp.models_api import compare_models
+from drywarp.models.inputs_parts import sources_of_kernel
 
 from .escape import cell, code, docstring, inline, table
 from .page import Page
 from .pictures.curves import curves
 
 EXAMPLE = "papers/example"
-_SHARED = ("base", "inputs", "inputs_parts", "cycles_per_run", "comparison", "unavailable", "isolation")
+_SHARED = ("base", "inputs", "inputs_parts", "cycles_per_run", "comparison")
 """Modules of the room that are no formulas of a model."""
 
 
@@ -57,8 +56,6 @@ def _page(name: str, model: Any) -> str:
     module = sys.modules[type(model).__module__]
     parts = [f"# {inline(name)}", f"*{inline(model.summary)}*", docstring(inspect.getdoc(module) or "")]
     parts += ["## When it says nothing", *_reasons(model, module)]
-    if isinstance(model, Unavailable):
-        return "\n\n".join([*parts, "[All models](index.md)."]) + "\n"
     parts += ["## What it takes", _inputs(module), "## The example kernel", *_example(name)]
     if formulas := list(_formulas(module)):
         parts += ["## Formulas", "As they stand in the code, which computes with them.", *formulas]
@@ -79,8 +76,6 @@ def _modules(module: ModuleType) -> list[ModuleType]:
 
 
 def _reasons(model: Any, module: ModuleType) -> list[str]:
-    if isinstance(model, Unavailable):
-        return [f"Never does it say anything: {inline(model.reason)}."]
     told = sorted({reason for at in _modules(module) for reason in _raised(at)})
     if not told:
         return ["It applies to every workload."]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drywarp.advice.rules import all_rules
-from drywarp.advice.rules.base import Rule
+from drywarp.analysis.advice.rules import all_rules
+from drywarp.analysis.advice.rules.base import Rule
 
 from .escape import code, inline
 from .page import Page

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 
 import drywarp
+from drywarp.analysis.result import Analysis
 from drywarp.report.terminal import print_analysis
-from drywarp.result import Analysis
-from drywarp.units import time_text
+from drywarp.support.text import time_text
 
 from .links import ROOT
 

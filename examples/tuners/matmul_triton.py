@@ -7,7 +7,7 @@
 import triton
 import triton.language as tl
 
-from drywarp.integrations.triton import predicted
+from drywarp.experiments.tuners.triton import predicted
 
 CONFIGS = [
     triton.Config({"TILE_M": tile_m, "TILE_N": tile_n, "TILE_K": tile_k}, num_warps=warps, num_stages=3)

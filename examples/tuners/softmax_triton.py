@@ -6,7 +6,7 @@
 import triton
 import triton.language as tl
 
-from drywarp.integrations.triton import predicted
+from drywarp.experiments.tuners.triton import predicted
 
 CONFIGS = [triton.Config({"ROWS": rows}, num_warps=warps) for rows in (1, 4) for warps in (1, 2, 4, 8)]
 

@@ -1,13 +1,14 @@
 """Tunes transpose.cu with Kernel Tuner, which measures the five configurations that drywarp predicts to be the fastest.
 
-Needs a GPU and `pip install 'drywarp[kernel-tuner]'`. Without a GPU, `drywarp.integrations.kernel_tuner.read_script`
-takes the space from here and `predict` says what to expect of each configuration.
+Needs a GPU and `pip install 'drywarp[kernel-tuner]'`. Without a GPU, `read_script` of
+`drywarp.experiments.tuners.kernel_tuner` takes the space from here and `predict` says what to expect of each
+configuration.
 """
 
 import kernel_tuner
 import numpy as np
 
-from drywarp.integrations.kernel_tuner import PredictedOrder
+from drywarp.experiments.tuners.kernel_tuner import PredictedOrder
 
 n = np.int32(2048)
 numbers = np.random.default_rng(1).random((n, n), dtype=np.float32)

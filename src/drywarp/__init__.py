@@ -9,27 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from ._version import __version__
 
 if TYPE_CHECKING:
-    from .advice import analyze
-    from .api import Options
-    from .comparison import Comparison, compare
+    from .analysis.compare import Comparison, compare
+    from .analysis.rank import Ranking, rank
+    from .analysis.request import Options
+    from .analysis.result import Analysis, Band
+    from .analysis.stages import analyze
     from .errors import DrywarpError
+    from .experiments.sweep import Space, sweep
+    from .experiments.validate import validate
     from .hardware import Gpu, gpu_names, load_gpu
-    from .objects import surface, texture
-    from .ranking import Ranking, rank
-    from .result import Analysis, Band
-    from .sweeps import Space, sweep
-    from .tensor_maps import tensor_map
-    from .validation import validate
+    from .kernel.launch.objects import surface, texture
+    from .kernel.launch.tensor_maps import tensor_map
 
 _HOMES = {
-    "Comparison": "comparison", "compare": "comparison", "Ranking": "ranking", "rank": "ranking",
-    "Analysis": "result", "Band": "result", "Options": "api", "analyze": "advice", "DrywarpError": "errors",
-    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware", "surface": "objects",
-    "Space": "sweeps", "sweep": "sweeps",
-    "tensor_map": "tensor_maps", "texture": "objects", "validate": "validation",
+    "Comparison": "analysis.compare", "compare": "analysis.compare",
+    "Ranking": "analysis.rank", "rank": "analysis.rank",
+    "Analysis": "analysis.result", "Band": "analysis.result", "Options": "analysis.request",
+    "analyze": "analysis.stages", "DrywarpError": "errors",
+    "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
+    "surface": "kernel.launch.objects", "texture": "kernel.launch.objects", "tensor_map": "kernel.launch.tensor_maps",
+    "Space": "experiments.sweep", "sweep": "experiments.sweep", "validate": "experiments.validate",
 }  # fmt: skip
 
 __all__ = [
@@ -64,5 +66,5 @@ def __getattr__(name: str) -> Any:
     if name == "figures":
         from importlib import import_module
 
-        return import_module(".figures", __name__)
+        return import_module(".report.figures", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,29 +1,29 @@
-"""Every error that drywarp raises on purpose, and the exit status it maps to.
+"""Every error that drywarp raises deliberately, with the exit status it maps to.
 
-One base class, so that a caller catches `DrywarpError` and the command line maps it to one line on
-standard error. The text of an error is that line: it names the file, the line where there is one,
-and what was expected.
+All errors share the base class `DrywarpError`, so callers need to catch only that one. The command line
+prints the error's text as one line on standard error. That line names the file, the line number if there
+is one, and what was expected.
 """
 
 from __future__ import annotations
 
 
 class DrywarpError(Exception):
-    """Base of all errors of ours; `exit_status` is what the command line ends with."""
+    """Base class of all drywarp errors; `exit_status` is the exit status of the command line."""
 
     exit_status = 2
 
 
 class UsageError(DrywarpError):
-    """Wrong usage: an unknown name, an argument that does not fit, a launch beyond the limits."""
+    """Incorrect usage: an unknown name, an unsuitable argument, a launch that exceeds the limits."""
 
 
 class InputFileError(DrywarpError):
-    """A file that cannot be used: names the file, the line or key, and what was expected."""
+    """An unusable file; the message names the file, the line or key, and what was expected."""
 
 
 class CompileError(DrywarpError):
-    """The compiler refused the source; carries the compiler's own first message."""
+    """The compiler rejected the source; the message is the first one that the compiler printed."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -35,22 +35,22 @@ class ToolError(DrywarpError):
 
 
 class EmulationError(DrywarpError):
-    """The kernel did something that cannot go on: an access outside every buffer, an unknown opcode."""
+    """The emulation cannot continue: an access outside every buffer, an unknown opcode."""
 
 
 class InterruptedRunError(DrywarpError):
-    """The user, or the system, ended a run that can go on; says what is kept of it."""
+    """The user or the system interrupted a resumable run; the message states what was saved."""
 
     exit_status = 130
 
 
 class StarvationError(EmulationError):
-    """Threads wait in a loop for what no emulated thread does; blocks that were not emulated may do it."""
+    """Threads spin on a condition that no emulated thread satisfies; blocks that were not emulated might."""
 
 
 class UnsupportedInstructionError(EmulationError):
-    """An opcode that the emulator does not execute; never skipped in silence."""
+    """An opcode that the emulator does not implement; it is never skipped silently."""
 
 
 class EmulationLimitError(EmulationError):
-    """The limits of emulation were reached; names the loop that was running."""
+    """The emulation reached a limit; the message names the loop that was running."""

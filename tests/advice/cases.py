@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from drywarp.advice.case import Case
-from drywarp.advice.rules import rule_named
-from drywarp.advice.rules.base import Suspicion
-from drywarp.advice.setting import Setting
-from drywarp.binding import Binding
+from drywarp.analysis.advice.case import Case, Setting
+from drywarp.analysis.advice.rules import rule_named
+from drywarp.analysis.advice.rules.base import Suspicion
 from drywarp.hardware import Gpu, occupancy
-from drywarp.kernel.launch import Dim3
+from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import Profile
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
 from drywarp.models.base import Prediction
-from drywarp.workload import build_workload
+from drywarp.workload.build import build_workload
+from drywarp.workload.cost_model import Binding
 from tests.memory.profiles import Access, geometry, profile
 from tests.round_gpu import MIB, round_gpu
 

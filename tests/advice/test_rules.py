@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.advice.findings import LEAST_GAIN
-from drywarp.advice.rules import all_rules, rule_texts
+from drywarp.analysis.advice.findings import LEAST_GAIN
+from drywarp.analysis.advice.rules import all_rules, rule_texts
+from drywarp.analysis.result.finding import Finding, RuleText
 from drywarp.errors import UsageError
-from drywarp.finding import Finding, RuleText
 from tests.effort import some
 
 from .kernels import PAIRS, Launch

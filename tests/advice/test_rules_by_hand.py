@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drywarp.advice.reuse import reuse_by_buffer
-from drywarp.advice.rules.atomics import lanes_per_address
-from drywarp.advice.rules.integer_division import division_instructions, division_starts
-from drywarp.advice.rules.redundant_loads import reads_per_value, words_per_operation
-from drywarp.advice.rules.scheduler_imbalance import imbalance
-from drywarp.advice.rules.sfu_bound import refinement
-from drywarp.advice.setting import Setting
-from drywarp.bound import BlockType
-from drywarp.kernel.launch import Dim3
+from drywarp.analysis.advice.case import Setting
+from drywarp.analysis.advice.resimulate import reuse_by_buffer
+from drywarp.analysis.advice.rules.atomics import lanes_per_address
+from drywarp.analysis.advice.rules.integer_division import division_instructions, division_starts
+from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
+from drywarp.analysis.advice.rules.scheduler_imbalance import imbalance
+from drywarp.analysis.advice.rules.sfu_bound import refinement
+from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_SHARED, Profile, WarpPath
+from drywarp.workload.cost import BlockType
 from tests.advice.cases import A, B, case, look, places, seen, setting
 from tests.memory.profiles import LANES, Access, access
 
@@ -128,7 +128,7 @@ def test_atomics_by_lanes_at_an_address() -> None:
     # 40 blocks of one warp; 32 lanes at 8 addresses.
     made = setting(ADD, red, accesses=[access(1, A + LANES // 4 * 4)])
     found = seen("atomics", made, stalls={"selected": 6.0, "lg_throttle": 2.0}, nodes={1: {"lg_throttle": 2.0}})
-    assert found.evidence == "40 warp-wide atomics, 4.0 lanes per address of a warp"
+    assert found.evidence == "40 warp-level atomics, 4.0 lanes per distinct address"
     assert places(found) == [2]
     # A quarter of the time is spent there, and a third of the instructions (with EXIT) are atomics.
     assert found.weight == pytest.approx(0.25 + 1 / 3)
@@ -153,7 +153,7 @@ def test_data_that_a_block_asks_for_again() -> None:
     assert (reuse["a"].requested, reuse["a"].distinct, reuse["a"].times, reuse["a"].instructions) == (16, 4, 4, (0,))
     assert (reuse["b"].requested, reuse["b"].distinct, reuse["b"].times) == (16, 16, 1)
     found = seen("redundant-loads", made, use={"dram": 0.3}, stalls={"selected": 1.0, "long_scoreboard": 1.0})
-    assert found.evidence == "a block asks for each sector several times: a 4 times"
+    assert found.evidence == "a block requests each sector several times: a 4 times"
     assert places(found) == [1]
     assert found.weight == 0.25  # half of the share of waiting, which is more than DRAM's use
     assert found.what_if.name == "each sector loaded once per block"
@@ -182,7 +182,7 @@ def test_values_in_shared_memory_that_are_read_often() -> None:
     some = made(4, 8)
     assert (reads_per_value(some), words_per_operation(some)) == (4, 0.5)
     found = seen("redundant-loads", some, use={"lsu": 0.8})
-    assert found.evidence == "each value in shared memory is read 4 times; the load-store unit is in use 80%"
+    assert found.evidence == "each shared-memory value is read 4 times; the load-store unit is busy 80%"
     assert found.weight == pytest.approx(0.6)
     assert look("redundant-loads", some, use={"lsu": 0.59}) is None
     assert look("redundant-loads", made(3, 6), use={"lsu": 0.8}) is None
@@ -202,9 +202,7 @@ def test_local_memory() -> None:
     made = setting("STL [R1], R4", "LDL R4, [R1]", ADD, ADD)
     found = seen("register-spills", made, stalls={"selected": 8.0}, nodes={0: {"wait": 1.0}, 1: {"wait": 1.0}})
     # 2 of 5 instructions, EXIT included; a quarter of the time.
-    assert found.evidence == (
-        "40.0% of the instructions access local memory (64 B per thread; whether the compiler spilled it is not known)"
-    )
+    assert found.evidence == ("40.0% of the instructions access local memory (64 B per thread; spills unknown)")
     assert found.weight == pytest.approx(0.4 + 0.25)
     assert places(found) == [1, 2]
     assert look("register-spills", setting(LOAD, ADD)) is None
@@ -257,7 +255,7 @@ def test_waiting_at_barriers() -> None:
     # The time is booked behind the barrier: 1 behind the first, 2 behind the second.
     nodes = {1: {"barrier": 1.0}, 3: {"barrier": 2.0}, 4: {"wait": 9.0}}
     found = seen("barrier-waits", made, stalls={"barrier": 3.0, "selected": 27.0}, nodes=nodes)
-    assert found.evidence == "10% of the warps' time is spent at barriers, of which the code has 2"
+    assert found.evidence == "10% of warp time is spent at barriers; the code has 2"
     assert (places(found), found.weight) == ([3, 1], pytest.approx(0.05))
     for share, use, fires in ((0.031, 0.97, True), (0.029, 0.97, False), (0.031, 0.98, False)):
         stalls = {"barrier": share, "selected": 1 - share}
@@ -270,7 +268,7 @@ def test_threads_that_load_little_and_combine_it() -> None:
 
     found = seen("idle-threads", made(), use={"dram": 0.5})
     # 160 blocks on 10 SMs, 4 at once: 4 waves.
-    assert found.evidence == "each thread loads 8 elements, and 0.25 results are stored for each"
+    assert found.evidence == "each thread loads 8 elements and stores 0.25 results per element"
     assert found.weight == 0.5
     assert seen("idle-threads", made(), use={"dram": 0.1}).weight == 0.75
     assert look("idle-threads", made(combine="SHFL.IDX PT, R4, R5, R6, R7")) is not None
@@ -298,7 +296,7 @@ def test_lanes_that_take_no_part() -> None:
     # Steps of 2 instructions with 32, 8, 24 lanes of 32, and EXIT with all: 7 instructions, of which 2 lack 3/4 and
     # 2 lack 1/4 of their lanes: 1 - 2 / 7.
     found = seen("divergence", diverging(32, 8, 24))
-    assert found.evidence == "71% of the lanes take part in the mean instruction"
+    assert found.evidence == "71% of the lanes are active in the average instruction"
     assert found.weight == pytest.approx(2 / 7)
     # The lines of the second step, which lose most, then those of the third; one that loses 1.6 % of all is left out.
     assert places(found) == [4, 5, 7, 8]
@@ -342,7 +340,7 @@ def test_double_precision() -> None:
     made = setting("DADD R4, R4, R6", "DMUL R4, R4, R6", *[ADD] * 5)
     found = seen("fp64", made, use={pipe: 0.1}, nodes={1: {"wait": 2.0}, 0: {"wait": 1.0}})
     # 2 of 8 instructions.
-    assert found.evidence == "25.0% of the instructions are in double precision; their pipe is in use 10% of the time"
+    assert found.evidence == "25.0% of the instructions are double precision; their pipe is busy 10% of the time"
     assert (found.weight, places(found)) == (0.25, [2, 1])
     assert seen("fp64", made, use={pipe: 0.4}).weight == 0.4
     # 1 of 200 is half a percent, 1 of 201 is less.
@@ -387,7 +385,7 @@ def test_special_functions_and_their_refinement() -> None:
     # Four follow: the last is the use of the result, three refine it; 3 of 6 instructions.
     assert refinement(made, [0]) == frozenset({1, 2, 3})
     found = seen("sfu-bound", made, use={pipe: 0.1})
-    assert found.evidence == "50% of the instructions refine quotients and roots; their unit is in use 10%"
+    assert found.evidence == "50% of the instructions refine quotients and roots; the unit is busy 10% of the time"
     assert found.weight == pytest.approx(0.5)
     # What only stands on the same line is none.
     assert refinement(on_one_line("MUFU.RCP R6, R5", steps[0], ADD, *steps[1:]), [0]) == frozenset({1, 3, 4})
@@ -396,7 +394,7 @@ def test_special_functions_and_their_refinement() -> None:
     assert refinement(few, [0]) == frozenset()
     assert look("sfu-bound", few, use={pipe: 0.39}) is None
     found = seen("sfu-bound", few, use={pipe: 0.4})
-    assert found.evidence == "the special function unit is in use 40% of the time"
+    assert found.evidence == "the special function unit is busy 40% of the time"
     assert found.weight == pytest.approx(0.2)
     # 3 refining of 60 instructions are a twentieth, of 61 less.
     assert "refine" in seen("sfu-bound", on_one_line("MUFU.RCP R6, R5", *steps, *["|" + ADD] * 54)).evidence
@@ -437,7 +435,7 @@ def test_shared_memory_that_leaves_room_for_few_blocks() -> None:
     assert made.fits.blocks_per_sm == 3
     found = seen("occupancy-shared-memory", made, stalls=WAITS)
     assert found.evidence == (
-        "49152 B of shared memory per block allow 3 blocks per SM (19% of the warps), without that limit 16"
+        "49152 B of shared memory per block allow 3 blocks per SM (19% of the warps), 16 without that limit"
     )
     assert (found.what_if.name, found.weight, places(found)) == ("16 blocks per SM", 0.25, [1, 3])
     # No more than wait for it: 70 blocks on 10 SMs are 7.
@@ -452,12 +450,12 @@ def test_small_blocks_and_warps_that_are_not_full() -> None:
     assert (made.fits.blocks_per_sm, made.fits.limiting) == (32, ("blocks",))
     found = seen("occupancy-block-size", made, stalls=WAITS)
     assert found.evidence == (
-        "blocks of 32 threads: the limit of 32 blocks per SM leaves 50% of the places for warps empty"
+        "blocks of 32 threads: the limit of 32 blocks per SM leaves 50% of the warp slots empty"
     )  # fmt: skip
     assert (found.what_if.name, found.weight) == ("64 blocks per SM", 0.25)
     # 100 threads in 4 warps leave 28 of 128 lanes empty.
     found = seen("occupancy-block-size", setting(ADD, warps=4, threads=100))
-    assert found.evidence == "blocks of 100 threads leave 22% of the lanes of their warps empty"
+    assert found.evidence == "blocks of 100 threads leave 22% of their warps' lanes empty"
     assert (found.weight, found.what_if.name) == (pytest.approx(28 / 128), "all warps full")
     # 993 of 1024 lanes are 3 % too few, 994 are not.
     assert look("occupancy-block-size", setting(ADD, warps=32, threads=993)) is not None
@@ -487,7 +485,7 @@ def test_the_tail_of_the_grid(blocks: int, use: float, evidence: str, weight: fl
     assert (found is not None) == bool(evidence)
     if found is not None:
         assert (found.evidence, found.weight) == (evidence, pytest.approx(weight))
-        assert ("cut the work" in found.remedy) == (blocks < 40)
+        assert ("split the work" in found.remedy) == (blocks < 40)
 
 
 def test_the_busiest_part_says_how_much_the_tail_may_cost() -> None:
@@ -505,7 +503,7 @@ def test_partitions_with_more_to_do_than_others() -> None:
     uneven = setting(ADD, ADD, ADD, grid=20, warps=3, resident=2)
     assert imbalance(uneven.bound) == pytest.approx(0.25)
     found = seen("scheduler-imbalance", uneven)
-    assert found.evidence == "the mean scheduler has 25% fewer instructions than the busiest, of 6 warps"
+    assert found.evidence == "the average scheduler has 25% fewer instructions than the busiest, with 6 warps per SM"
     assert found.weight == pytest.approx(0.25)
     assert look("scheduler-imbalance", uneven, use={"fma": 0.98}) is None
     assert look("scheduler-imbalance", made) is None

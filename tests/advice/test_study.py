@@ -11,19 +11,17 @@ import jsonschema
 import pytest
 
 import drywarp
-from drywarp.advice.benefits import benefit_chart
-from drywarp.advice.builds.base import Build
-from drywarp.advice.builds.block_sizes import block_sizes
-from drywarp.advice.builds.register_caps import register_caps
-from drywarp.advice.builds.unrolling import unrolling
-from drywarp.api import bind_kernel
+from drywarp.analysis.advice.builds import Build, block_sizes, register_caps, unrolling
+from drywarp.analysis.advice.findings import benefit_chart
+from drywarp.analysis.every_model import with_producers
+from drywarp.analysis.prepare import prepare, prepare_kernel
+from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.request import Options
+from drywarp.analysis.result.finding import Advice, WhatIfAnswer
 from drywarp.cli.main import run
-from drywarp.finding import Advice, WhatIfAnswer
 from drywarp.models.gpuperf import benefits_of
-from drywarp.models_api import with_producers
-from drywarp.ready import BoundKernel
 from drywarp.report import terminal
-from drywarp.report.json_text import json_text
+from drywarp.report.text import json_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = Path(terminal.__file__).parent / "schema" / "analyze.schema.json"
@@ -98,7 +96,7 @@ def test_the_best_two_are_no_slower_than_the_best_alone() -> None:
 
 
 def test_the_chart_is_that_of_the_model() -> None:
-    ready = bind_kernel(_DOT, grid=1024, block=256, args=_ARGS)
+    ready = prepare_kernel(_DOT, grid=1024, block=256, args=_ARGS)
     published, chart = benefits_of(with_producers(ready)), benefit_chart(ready)
     for name in ("b_itilp", "b_memlp", "b_fp", "b_serial", "t_fp", "t_mem_min"):
         assert getattr(chart, name) == pytest.approx(getattr(published, name))
@@ -108,7 +106,7 @@ def test_the_chart_is_that_of_the_model() -> None:
 
 def test_the_chart_says_why_it_does_not_apply() -> None:
     source = "__global__ void f() { __syncthreads(); }"
-    chart = benefit_chart(bind_kernel(source, grid=108, block=128))
+    chart = benefit_chart(prepare_kernel(source, grid=108, block=128))
     assert "no memory instructions" in chart.not_applicable
     assert chart.to_dict() == {"not_applicable": chart.not_applicable}
 
@@ -128,19 +126,19 @@ def test_plain_answers_have_no_advice_but_findings() -> None:
     ("name", "builds", "reason"),
     [
         ("tiled_matmul", block_sizes, "more than one dimension"),
-        ("reduction", block_sizes, "blocks share memory"),
+        ("reduction", block_sizes, "blocks use shared memory"),
         ("saxpy", register_caps, "registers do not limit"),
         ("saxpy", unrolling, "no #pragma unroll"),
     ],
 )
-def test_what_is_not_possible_says_why(name: str, builds: Callable[[BoundKernel], list[Build]], reason: str) -> None:
-    (refused,) = builds(bind_kernel(EXAMPLES / f"{name}.cu"))
+def test_what_is_not_possible_says_why(name: str, builds: Callable[[Prepared], list[Build]], reason: str) -> None:
+    (refused,) = builds(prepare_kernel(EXAMPLES / f"{name}.cu"))
     assert reason in refused.reason
 
 
 def test_a_block_size_that_is_compiled_in_is_told() -> None:
     source = "__global__ void f(float* y) { y[blockIdx.x * 256 + threadIdx.x] = 1; }"
-    (refused,) = block_sizes(bind_kernel(source, grid=64, block=256, args={"y": "f32[16384]"}))
+    (refused,) = block_sizes(prepare_kernel(source, grid=64, block=256, args={"y": "f32[16384]"}))
     assert "compiled in" in refused.reason
 
 
@@ -148,18 +146,18 @@ def test_register_caps_are_the_steps_of_the_occupancy() -> None:
     sums = " ".join(f"float v{k} = x[i + {k} * n];" for k in range(80))
     total = " + ".join(f"v{k} * v{79 - k}" for k in range(80))
     source = f"__global__ void f(const float* x, float* y, int n) {{ int i = threadIdx.x; {sums} y[i] = {total}; }}"
-    ready = bind_kernel(source, grid=864, block=256, args={"x": "f32[100000]", "y": "f32[256]", "n": "1000"})
+    ready = prepare_kernel(source, grid=864, block=256, args={"x": "f32[100000]", "y": "f32[256]", "n": "1000"})
     caps = register_caps(ready)
     assert "registers" in ready.fits.limiting
     most = [int(cap.changes["max_registers"]) for cap in caps]
     assert most == sorted(most, reverse=True)
     assert most[0] < ready.kernel.resources.registers
-    made = ready.again(**caps[0].changes) if ready.again else None
+    made = prepare(ready.request.changed(**caps[0].changes), Options()) if ready.request else None
     assert made is not None
     assert made.kernel.resources.registers <= most[0]
     assert made.fits.blocks_per_sm > ready.fits.blocks_per_sm
     assert caps[0].refuse(made) == ""
-    assert "still takes" in caps[0].refuse(ready)
+    assert "still uses" in caps[0].refuse(ready)
 
 
 def test_the_command_prints_advice_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,5 +190,5 @@ def test_bad_names_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_block_sizes_divide_the_threads_and_fit_kernel_and_gpu(bounds: str, sizes: list[int]) -> None:
     source = f"__global__ void {bounds} f(float* y) {{ y[blockIdx.x * blockDim.x + threadIdx.x] = 1; }}"
-    builds = block_sizes(bind_kernel(source, grid=64, block=256, args={"y": "f32[16384]"}))
+    builds = block_sizes(prepare_kernel(source, grid=64, block=256, args={"y": "f32[16384]"}))
     assert [build.name for build in builds] == [f"blocks of {size} threads" for size in sizes]

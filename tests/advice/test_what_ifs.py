@@ -11,19 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.advice.case import Case
-from drywarp.advice.catalogue import ideals, kernels
-from drywarp.advice.resimulate import resimulate
-from drywarp.advice.setting import Setting
-from drywarp.advice.whatifs.coarser import coarser
-from drywarp.advice.whatifs.fewer import dropped, lighter
-from drywarp.advice.whatifs.half_the_barriers import half_the_barriers
-from drywarp.advice.whatifs.ideal_rate import ideal_rate, used
-from drywarp.advice.whatifs.no_divergence import kept_steps
-from drywarp.api import bind_kernel
-from drywarp.bound import BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from drywarp.analysis.advice.case import Case, Setting
+from drywarp.analysis.advice.findings import ideals, kernels
+from drywarp.analysis.advice.resimulate import resimulate
+from drywarp.analysis.advice.rules.barrier_waits import half_the_barriers
+from drywarp.analysis.advice.rules.divergence import kept_steps
+from drywarp.analysis.advice.rules.idle_threads import coarser
+from drywarp.analysis.advice.whatif import dropped, ideal_rate, lighter, used
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.kernel.profile import WarpPath
 from drywarp.models.pipeline import Pipeline
+from drywarp.workload.cost import BoundNode, BoundPath, BoundWorkload, Item, Repeat
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("tiled_matmul", "saxpy", "reduction", "softmax", "transpose_naive", "collatz", "histogram", "black_scholes")
@@ -38,13 +36,13 @@ into step that were better apart (Graham 1969). Most seen here: 5 %, of the λ o
 
 @cache
 def case(name: str) -> Case:
-    ready = bind_kernel(EXAMPLES / f"{name}.cu")
+    ready = prepare_kernel(EXAMPLES / f"{name}.cu")
     return Case(Setting.of(ready), Pipeline().predict(ready.bound, ()))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_is_the_kernel_as_it_is(name: str) -> None:
-    ready = bind_kernel(EXAMPLES / f"{name}.cu")
+    ready = prepare_kernel(EXAMPLES / f"{name}.cu")
     setting = Setting.of(ready)
     assert setting.bound == ready.bound
     assert resimulate(setting).cycles == pytest.approx(case(name).prediction.cycles)

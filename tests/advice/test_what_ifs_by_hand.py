@@ -7,33 +7,48 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.advice.builds.block_sizes import compiled_in
-from drywarp.advice.catalogue import ideals
-from drywarp.advice.ideals import Ideal, ideal_units
-from drywarp.advice.register_steps import register_steps
-from drywarp.advice.resimulate import ALL_TOGETHER, AT_LEAST, affordable, baseline, budget_for, resimulate
-from drywarp.advice.rules.occupancy_block_size import full_warps
-from drywarp.advice.setting import Setting
-from drywarp.advice.whatifs.as_class import as_class
-from drywarp.advice.whatifs.balanced import balanced_partitions
-from drywarp.advice.whatifs.coalesced import coalesced, fewer_sectors
-from drywarp.advice.whatifs.coarser import coarser
-from drywarp.advice.whatifs.conflict_free import conflict_free
-from drywarp.advice.whatifs.even_grid import even_grid
-from drywarp.advice.whatifs.fewer import dropped, lighter
-from drywarp.advice.whatifs.ideal_latency import ideal_latency, ideal_level, no_fixed_latency
-from drywarp.advice.whatifs.ideal_rate import ideal_rate, used
-from drywarp.advice.whatifs.l1_split import splits
-from drywarp.advice.whatifs.loaded_once import loaded_once
-from drywarp.advice.whatifs.no_barriers import no_barriers
-from drywarp.advice.whatifs.no_divergence import kept_steps, no_divergence
-from drywarp.advice.whatifs.occupancy import resident_blocks
-from drywarp.advice.whatifs.private_atomics import private_atomics
-from drywarp.advice.whatifs.shorter_latency import more_independent_instructions, more_loads_in_flight
-from drywarp.bound import BoundNode, Repeat
+from drywarp.analysis.advice.builds import compiled_in
+from drywarp.analysis.advice.case import Setting
+from drywarp.analysis.advice.findings import ideals
+from drywarp.analysis.advice.resimulate import (
+    ALL_TOGETHER,
+    AT_LEAST,
+    Ideal,
+    affordable,
+    baseline,
+    budget_for,
+    ideal_units,
+    register_steps,
+    resimulate,
+)
+from drywarp.analysis.advice.rules.atomics import private_atomics
+from drywarp.analysis.advice.rules.bank_conflicts import conflict_free
+from drywarp.analysis.advice.rules.divergence import kept_steps, no_divergence
+from drywarp.analysis.advice.rules.fp64 import as_class
+from drywarp.analysis.advice.rules.idle_threads import coarser
+from drywarp.analysis.advice.rules.occupancy_block_size import full_warps
+from drywarp.analysis.advice.rules.redundant_loads import loaded_once
+from drywarp.analysis.advice.rules.scheduler_imbalance import balanced_partitions
+from drywarp.analysis.advice.rules.tail_effect import even_grid
+from drywarp.analysis.advice.rules.uncoalesced_access import coalesced, fewer_sectors
+from drywarp.analysis.advice.whatif import (
+    dropped,
+    ideal_latency,
+    ideal_level,
+    ideal_rate,
+    lighter,
+    more_independent_instructions,
+    more_loads_in_flight,
+    no_barriers,
+    no_fixed_latency,
+    resident_blocks,
+    splits,
+    used,
+)
+from drywarp.analysis.prepared import Prepared
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour
-from drywarp.ready import BoundKernel
+from drywarp.workload.cost import BoundNode, Repeat
 from tests.advice.cases import A, case, setting
 from tests.listing import control
 from tests.memory.profiles import LANES, access, geometry
@@ -410,11 +425,11 @@ def test_fewer_steps_move_as_much() -> None:
 
 
 def test_what_tells_that_a_block_size_is_compiled_in() -> None:
-    def ready(*code: str, **launch: object) -> BoundKernel:
+    def ready(*code: str, **launch: object) -> Prepared:
         made = setting(*code)
         kernel = made.workload.kernel
         values = {"gpu": round_gpu(), "kernel": kernel, "launch": replace(made.workload.launch, **launch)}
-        one = object.__new__(BoundKernel)
+        one = object.__new__(Prepared)
         for name, value in values.items():
             object.__setattr__(one, name, value)
         return one
@@ -423,7 +438,7 @@ def test_what_tells_that_a_block_size_is_compiled_in() -> None:
     assert compiled_in(ready(reads)) == ""
     assert "compiled in" in compiled_in(ready("IMAD R4, R4, c[0x0][0x4], R5"))
     assert "compiled in" in compiled_in(ready("IMAD R4, R4, c[0x3][0x0], R5"))
-    assert "wait for each other" in compiled_in(ready(reads, BAR))
+    assert "synchronize" in compiled_in(ready(reads, BAR))
     assert "dimension" in compiled_in(ready(reads, grid=(2, 2, 1)))
     assert "dimension" in compiled_in(ready(reads, block=(32, 1, 2)))
-    assert "share memory" in compiled_in(ready(reads, dynamic_shared=64))
+    assert "shared memory" in compiled_in(ready(reads, dynamic_shared=64))

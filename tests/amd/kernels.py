@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drywarp.frontends.amdgcn import kernels_of
+from drywarp.frontends.amd.code import kernels_of
 from drywarp.kernel.kernel import Kernel
 
 FOLDER = Path(__file__).parent / "assembly"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from drywarp.frontends import amd_compile
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cuda import CudaOptions
+from drywarp.frontends.amd import compile as amd_compile
+from drywarp.frontends.cuda.compile import CudaOptions
+from drywarp.frontends.loaded import launch_comment
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "assembly"

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError, InputFileError
-from drywarp.frontends.amdgcn import kernels_of
-from drywarp.frontends.amdgcn_operands import parse_operand, split_operands
-from drywarp.kernel.operand import Immediate, Label, Operand, RegisterRange, Special
+from drywarp.frontends.amd.code import kernels_of, parse_operand, split_operands
+from drywarp.kernel.instruction import Immediate, Label, Operand, RegisterRange, Special
 
 from .kernels import FOLDER, all_committed, committed, kernel_of, wrapped
 

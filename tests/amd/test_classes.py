@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.binding import bind
 from drywarp.hardware import load_gpu
-from drywarp.kernel.amd import is_amd
-from drywarp.kernel.amd.classes import class_of, memory_access
-from drywarp.kernel.amd.matrix import matrix_shape
-from drywarp.kernel.classes import CLASSES
+from drywarp.kernel.isa.amd import is_amd
+from drywarp.kernel.isa.amd.classes import class_of, matrix_shape, memory_access
+from drywarp.kernel.isa.nvidia.classes import CLASSES
+from drywarp.workload.cost_model import bind
 
 _ENCODING = re.compile(r"_(e32|e64|dpp8?|sdwa|e64_dpp)$")
 

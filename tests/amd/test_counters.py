@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.kernel.amd.counters import counting_of
 from drywarp.kernel.cfg import build_cfg
-from drywarp.outstanding import dependences
+from drywarp.kernel.isa.amd.registers import counting_of
+from drywarp.workload.waitcnt import dependences
 
 from .kernels import committed, kernel_of
 

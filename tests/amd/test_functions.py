@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from drywarp.static.amd.functions import SCALAR, VECTOR
+from drywarp.execution.symbolic.amd.functions import SCALAR, VECTOR
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 WORDS = [0, 1, 2, 3, 5, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x00FFFFFF, 0x00800000, 0x7FFFFFFF, 0x80000000,

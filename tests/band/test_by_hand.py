@@ -9,23 +9,34 @@ from typing import Any
 
 import pytest
 
-from drywarp.api import bind_kernel
-from drywarp.band import MODEL, band_of
-from drywarp.band.combine import CLOCK, combine, part
-from drywarp.band.constants import LEAST_USE, LEAST_WAIT, far_share, scaled, weak_groups
-from drywarp.band.probe import MOST_NODES, Change, Probe, few_kinds
-from drywarp.band.uncertainty import sort_of, uncertainty
-from drywarp.band.variants import LEAST_WARM, Variant, clock_range_mhz, variants, with_l1_misses
-from drywarp.bound import BlockType
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.request import Options
+from drywarp.analysis.uncertainty import MODEL, band_of
+from drywarp.analysis.uncertainty.constants import (
+    CLOCK,
+    LEAST_USE,
+    LEAST_WAIT,
+    MOST_NODES,
+    Change,
+    Probe,
+    combine,
+    far_share,
+    few_kinds,
+    part,
+    scaled,
+    weak_groups,
+)
+from drywarp.analysis.uncertainty.uncertainty import sort_of, uncertainty
+from drywarp.analysis.uncertainty.variants import LEAST_WARM, Variant, clock_range_mhz, variants, with_l1_misses
 from drywarp.hardware import Gpu, load_gpu
-from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED
-from drywarp.kernel.sampling import Sampling
+from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Sampling
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
 from drywarp.models import get_model
 from drywarp.models.base import Prediction
-from drywarp.pipeline.policies import POLICIES
-from drywarp.ready import BoundKernel, Options
-from drywarp.workload import Node, Path, Workload
+from drywarp.pipeline.result import POLICIES
+from drywarp.workload.build import Node, Path, Workload
+from drywarp.workload.cost import BlockType
 from tests.round_gpu import MIB, round_gpu
 
 KNOWN = uncertainty()
@@ -43,14 +54,14 @@ def of_kind(gpu: Gpu, kind: str) -> Gpu:
 
 
 @pytest.fixture(scope="module")
-def ready() -> BoundKernel:
+def ready() -> Prepared:
     """Eight warps on each SM, two in each partition; every number of the GPU is assumed."""
     gpu = of_kind(round_gpu(), "assumed")
-    return bind_kernel(LOOP, gpu=gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
+    return prepare_kernel(LOOP, gpu=gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
 
 
 @pytest.fixture(scope="module")
-def prediction(ready: BoundKernel) -> Prediction:
+def prediction(ready: Prepared) -> Prediction:
     return get_model("pipeline").predict(ready.bound, ())
 
 
@@ -59,7 +70,7 @@ def idle(prediction: Prediction, **busy: float) -> Prediction:
     return replace(prediction, utilization=busy, stalls={"selected": 1.0})
 
 
-def tried(ready: BoundKernel, prediction: Prediction, **options: Any) -> dict[str, Variant]:
+def tried(ready: Prepared, prediction: Prediction, **options: Any) -> dict[str, Variant]:
     return {one.name: one for one in variants(ready, Options(**options), prediction, KNOWN)}
 
 
@@ -103,8 +114,42 @@ def test_more_misses_of_the_l1_bring_no_more_from_dram(factor: float, l1_hit: fl
     assert after.dram_read_bytes == 1000
 
 
+def test_another_compiler_changes_what_does_not_wait_for_memory(ready: Prepared, prediction: Prediction) -> None:
+    """Busiest memory is in use for 60 % of the time: 40 % grow with the operations; none from a cubin."""
+    factor = KNOWN.code.operations.value
+    found = tried(ready, idle(prediction, dram=0.6, l2=0.3, fma=0.9))["compiler"]
+    assert found.factors == (pytest.approx(0.6 + 0.4 / factor), pytest.approx(0.6 + 0.4 * factor))
+    started = replace(ready, bound=replace(ready.bound, start_s=0.3 * prediction.time_s))
+    assert tried(started, idle(prediction, dram=0.6))["compiler"].factors[1] == pytest.approx(0.9 + 0.1 * factor)
+    assert "compiler" not in tried(ready, idle(prediction, dram=1.0))
+    assert "compiler" not in tried(replace(ready, compiled=False), idle(prediction))
+
+
+def test_atomics_may_take_longer_where_that_would_show(ready: Prepared, prediction: Prediction) -> None:
+    mine = behaviour(AccessBehaviour(1, SPACE_GLOBAL, 4, 1, same_address=2, lanes=32))
+    factor = KNOWN.accesses.atomics.value
+    with_atomics = replace(ready, behaviour=mine)
+    (change,) = tried(with_atomics, idle(prediction, atomics=0.51 / factor))["atomics"].changes
+    assert change.memory is not None
+    assert change.memory.accesses[0] == replace(mine.accesses[0], same_address=2 * factor, lanes=32 * factor)
+    assert "atomics" not in tried(with_atomics, idle(prediction, atomics=0.49 / factor))
+
+
+def test_scattered_sectors_may_take_longer_than_a_stream(ready: Prepared, prediction: Prediction) -> None:
+    """A request for 30 sectors in 29 lines is scattered, one for 16 in 4, or for 4 in 4, is not; 30 of 50 are asked."""
+    far = AccessBehaviour(1, SPACE_GLOBAL, 30, 29)
+    others = [replace(far, units=16, lines=4), replace(far, units=4, lines=4), replace(far, l1_hit=1.0)]
+    mine = replace(ready, behaviour=behaviour(far, *others))
+    factor = KNOWN.accesses.scattered.value
+    found = tried(mine, idle(prediction, dram=0.51 / factor))["scattered accesses"]
+    assert found.factors == (pytest.approx(1 + 0.6 * (factor - 1)),)
+    assert "60% of the sectors" in found.reason
+    assert "scattered accesses" not in tried(mine, idle(prediction, dram=0.49 / factor))
+    assert "scattered accesses" not in tried(replace(ready, behaviour=behaviour(*others)), idle(prediction, dram=1.0))
+
+
 def test_the_state_of_the_l2_matters_where_it_holds_enough_of_what_is_read(
-    ready: BoundKernel, prediction: Prediction
+    ready: Prepared, prediction: Prediction
 ) -> None:
     def state(read: float, **options: Any) -> Variant | None:
         mine = replace(ready, behaviour=replace(ready.behaviour, dram_read_bytes=read))
@@ -126,7 +171,7 @@ def test_the_state_of_the_l2_matters_where_it_holds_enough_of_what_is_read(
     assert state(4 * MIB, warm_l2=True) is None
 
 
-def test_what_a_profile_says_of_memory_is_certain(ready: BoundKernel, prediction: Prediction) -> None:
+def test_what_a_profile_says_of_memory_is_certain(ready: Prepared, prediction: Prediction) -> None:
     hits = {n: replace(a, l1_hit=0.5) for n, a in ready.behaviour.accesses.items()}
     waiting = replace(prediction, stalls={"long_scoreboard": 1.0})
     partly = replace(ready, behaviour=replace(ready.behaviour, accesses=hits))
@@ -139,7 +184,7 @@ def test_what_a_profile_says_of_memory_is_certain(ready: BoundKernel, prediction
     assert not {"L1 hit rate", "L2 state"} & set(tried(both, waiting))
 
 
-def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: BoundKernel, prediction: Prediction) -> None:
+def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: Prepared, prediction: Prediction) -> None:
     def l1(seen: Prediction, hit: float = 0.5) -> Variant | None:
         hits = {n: replace(a, l1_hit=hit) for n, a in ready.behaviour.accesses.items()}
         return tried(replace(ready, behaviour=replace(ready.behaviour, accesses=hits)), seen).get("L1 hit rate")
@@ -165,7 +210,7 @@ def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: Bound
 # Scheduler, sample, clock ---------------------------------------------------------------------------------------
 
 
-def test_other_policies_are_tried_where_a_partition_has_a_choice(ready: BoundKernel, prediction: Prediction) -> None:
+def test_other_policies_are_tried_where_a_partition_has_a_choice(ready: Prepared, prediction: Prediction) -> None:
     found = tried(ready, idle(prediction))["scheduler"]
     assert {change.policy for change in found.changes} == set(POLICIES) - {ready.bound.policy}
     assert "scheduler" not in tried(ready, idle(prediction), scheduler="oldest_first")
@@ -190,7 +235,7 @@ def test_other_policies_are_tried_where_a_partition_has_a_choice(ready: BoundKer
     ],
 )
 def test_the_interval_of_the_sample_is_a_factor(
-    ready: BoundKernel, prediction: Prediction, low: Any, high: Any, estimate: float, factors: Any
+    ready: Prepared, prediction: Prediction, low: Any, high: Any, estimate: float, factors: Any
 ) -> None:
     sampling = Sampling(3, 20, estimate, low, high, "estimated")
     mine = replace(ready, profile=replace(ready.profile, sampling=sampling))
@@ -202,7 +247,7 @@ def test_the_interval_of_the_sample_is_a_factor(
     )
 
 
-def test_the_clock_is_tried_at_the_ends_of_its_range(ready: BoundKernel, prediction: Prediction) -> None:
+def test_the_clock_is_tried_at_the_ends_of_its_range(ready: Prepared, prediction: Prediction) -> None:
     # Base 500 MHz, boost 1000 MHz, which is the usual one.
     assert clock_range_mhz(ready.gpu, Options()) == (500, 1000)
     assert clock_range_mhz(ready.gpu, Options(clock_mhz=800.0)) is None
@@ -315,7 +360,7 @@ def test_a_group_names_three_of_its_constants_and_their_kinds(prediction: Predic
     assert mixed.logs["memory.dram.read_gbs"] == math.log(KNOWN.proxy.bandwidth.value)
 
 
-def test_constants_are_tried_at_both_ends(ready: BoundKernel, prediction: Prediction) -> None:
+def test_constants_are_tried_at_both_ends(ready: Prepared, prediction: Prediction) -> None:
     found = tried(ready, idle(prediction, dram=1.0))["DRAM bandwidth"]
     factor = KNOWN.assumed.bandwidth.value
     rates = [change.gpu.memory.dram.read_gbs for change in found.changes if change.gpu]
@@ -325,7 +370,7 @@ def test_constants_are_tried_at_both_ends(ready: BoundKernel, prediction: Predic
 # The stand-in ---------------------------------------------------------------------------------------------------
 
 
-def test_the_stand_in_takes_the_time_of_what_it_is_told(ready: BoundKernel) -> None:
+def test_the_stand_in_takes_the_time_of_what_it_is_told(ready: Prepared) -> None:
     probe = Probe(ready)
     usual = probe.seconds()
     # Twice the time a cycle is twice the time, but for what DRAM takes in nanoseconds.
@@ -364,9 +409,9 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
     source = LOOP.replace("blockIdx.x * blockDim.x + ", "")
 
     def seconds(blocks: int) -> float:
-        return Probe(bind_kernel(source, gpu=gpu, grid=blocks, block=512, args=args)).seconds()
+        return Probe(prepare_kernel(source, gpu=gpu, grid=blocks, block=512, args=args)).seconds()
 
-    resident = bind_kernel(source, gpu=gpu, grid=10, block=512, args=args).bound.blocks_per_sm
+    resident = prepare_kernel(source, gpu=gpu, grid=10, block=512, args=args).bound.blocks_per_sm
     some, more = seconds(10 * resident * 50), seconds(10 * resident * 100)
     assert some == pytest.approx(more, rel=1e-3)
     assert seconds(10 * resident * 50 + 1) > 1.05 * some
@@ -374,16 +419,16 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
 
 @pytest.mark.parametrize("together", [False, True])
 def test_turns_are_left_out_unless_warps_wait_for_each_other_in_them(
-    together: bool, ready: BoundKernel, monkeypatch: pytest.MonkeyPatch
+    together: bool, ready: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """64 turns of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out."""
     if together:
         loop = LOOP.replace("v = v * v + 1.5f;", '{ v = v * v + 1.5f; asm volatile("bar.sync 1, 64;"); }')
         half = loop.replace("#pragma", "  if (threadIdx.x < 64)\n#pragma")
-        ready = bind_kernel(half, gpu=ready.gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
+        ready = prepare_kernel(half, gpu=ready.gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
     assert ready.bound.synchronises == together
     whole = Probe(ready).seconds()
-    monkeypatch.setattr("drywarp.band.probe.BUDGET", 100)
+    monkeypatch.setattr("drywarp.analysis.uncertainty.constants.BUDGET", 100)
     short = Probe(ready).seconds()
     assert (short == whole) if together else (short < whole / 2)
 
@@ -412,11 +457,12 @@ def test_two_and_three_parts_put_together() -> None:
 def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> None:
     options = Options(clock_mhz=1000.0, scheduler="oldest_first", warm_l2=True)
     sure = of_kind(round_gpu(), "measured")
-    known = bind_kernel(LOOP, gpu=sure, grid=20, block=128, args={"x": "f32[2560]", "n": 8}, options=options)
+    known = prepare_kernel(LOOP, gpu=sure, grid=20, block=128, args={"x": "f32[2560]", "n": 8}, options=options)
+    known = replace(known, compiled=False)  # as if from a cubin
     seen = get_model("pipeline").predict(known.bound, ())
     band = band_of(known, options, seen)
     assert band is not None
-    residual = KNOWN.model.residual.value
+    residual = KNOWN.model.rest.value
     assert [p.name for p in band.parts] == [MODEL]
     assert (band.low_s, band.high_s) == (
         pytest.approx(seen.time_s / residual, rel=1e-5),
@@ -430,7 +476,7 @@ def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> Non
     assert band_of(replace(known, static=SimpleNamespace()), options, seen) is None  # type: ignore[arg-type]
 
 
-def test_each_part_is_the_ratio_to_the_usual_time(ready: BoundKernel, prediction: Prediction) -> None:
+def test_each_part_is_the_ratio_to_the_usual_time(ready: Prepared, prediction: Prediction) -> None:
     options = Options(scheduler=ready.bound.policy, warm_l2=True)
     band = band_of(ready, options, idle(prediction))
     assert band is not None

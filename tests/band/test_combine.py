@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.band.combine import CLOCK, combine, part
-from drywarp.result import BandPart
+from drywarp.analysis.result import BandPart
+from drywarp.analysis.uncertainty.constants import CLOCK, combine, part
 
 RATIOS = st.lists(st.floats(0.2, 5.0), max_size=3)
 NAMES = st.sampled_from(["scheduler", "L2 state", "DRAM bandwidth", "model", CLOCK])

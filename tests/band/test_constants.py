@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from drywarp.band.constants import scaled, weak_groups
-from drywarp.band.uncertainty import WEAK, Entry, sort_of, uncertainty
+from drywarp.analysis.uncertainty.constants import scaled, weak_groups
+from drywarp.analysis.uncertainty.uncertainty import WEAK, Entry, sort_of, uncertainty
 from drywarp.hardware import Gpu, gpu_names, load_gpu
 from drywarp.models.base import Prediction
 
@@ -33,7 +33,7 @@ def test_every_factor_has_a_reason_and_what_has_no_source_is_the_less_certain() 
         assert proxy.note
         assert 1 < proxy.value <= assumed.value
     assert 0.5 < KNOWN.level < 1
-    assert KNOWN.model.residual.value > 1
+    assert KNOWN.model.rest.value > KNOWN.model.stream.value > 1
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

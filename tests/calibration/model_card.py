@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from math import gcd
 
-from drywarp.calibration.device import ENTRY, Attributes, Program, Run, Timing
-from drywarp.calibration.fits.distinct import distinct
-from drywarp.calibration.machine_code import cycles_between_loads
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.experiments.calibrate.device import ENTRY, Attributes, Program, Run, Timing, cycles_between_loads
+from drywarp.experiments.calibrate.fits import distinct
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
 from drywarp.kernel.kernel import Kernel
 
 SMS, PARTITIONS, MHZ = 10, 4, 1000.0

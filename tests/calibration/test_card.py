@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from drywarp.calibration import card as module
-from drywarp.calibration.card import Card, cycles_of
-from drywarp.calibration.device import Program, Run, Zeros
-from drywarp.device import Card as DeviceCard
-from drywarp.device.driver import Driver
 from drywarp.errors import ToolError
+from drywarp.experiments.calibrate import card as module
+from drywarp.experiments.calibrate.card import Card, cycles_of
+from drywarp.experiments.calibrate.device import Program, Run, Zeros
+from drywarp.experiments.device import Card as DeviceCard
+from drywarp.experiments.device.attributes import Driver
 
 from ..device.fake_driver import ATTRIBUTES, LAUNCH_MS, FakeDriver
 
@@ -56,13 +56,13 @@ def test_buffers_are_kept_from_launch_to_launch(fake: FakeDriver) -> None:
 def test_cycles_are_those_of_the_sm_that_took_longest() -> None:
     rows = [(0, 100, 180), (1, 5000, 5500), (0, 150, 260), (1, 5100, 5450), (0, 0, 0)]
     assert cycles_of(np.array(rows, np.uint64)) == 500
-    with pytest.raises(ToolError, match="left no clocks"):
+    with pytest.raises(ToolError, match="recorded no clocks"):
         cycles_of(np.zeros(6, np.uint64))
 
 
 def test_what_is_too_old_or_absent_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     old = SimpleNamespace(attributes=SimpleNamespace(compute_capability="6.1", name="GTX 1080"))
-    with pytest.raises(ToolError, match=r"GTX 1080 is of compute capability 6\.1: expected 7\.5 or later"):
+    with pytest.raises(ToolError, match=r"GTX 1080 has compute capability 6\.1: expected 7\.5 or later"):
         Card(card=old)  # type: ignore[arg-type]
 
     def absent(number: int) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.calibration import calibrate, experiment_names
 from drywarp.cli.main import run
-from drywarp.report.html.calibration import calibration_page
+from drywarp.experiments.calibrate import calibrate, experiment_names
+from drywarp.report.html.page import calibration_page
 
 from .model_card import ModelCard
 
@@ -68,7 +68,7 @@ def test_a_part_of_it_writes_report_and_data_and_says_why_no_file(
     assert run(wanted) == 0
     assert json.loads(capsys.readouterr().out)["figures"] == answer["figures"]
     assert run([*wanted[:-1], "--seed", "1", "--journal", str(tmp_path / "y")]) == 0
-    assert "no GPU file: memory.dram.read_gbs" in capsys.readouterr().out
+    assert "no GPU file written: memory.dram.read_gbs" in capsys.readouterr().out
 
 
 class Tags(HTMLParser):

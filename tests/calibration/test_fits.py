@@ -7,14 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.calibration.estimate import Estimate, mean
-from drywarp.calibration.fits.boat_hull import fit_boat_hull
-from drywarp.calibration.fits.capacity import fit_capacity
-from drywarp.calibration.fits.contention import fit_contention
-from drywarp.calibration.fits.distinct import distinct
-from drywarp.calibration.fits.line import fit_line
-from drywarp.calibration.fits.mix import best_model, one_subsystem, two_subsystems, two_with_issue_limit
-from drywarp.calibration.fits.steps import in_flight, limit_of, plateaus, two_kinds
+from drywarp.experiments.calibrate.fits import (
+    best_model,
+    distinct,
+    fit_boat_hull,
+    fit_capacity,
+    fit_contention,
+    fit_line,
+    in_flight,
+    limit_of,
+    one_subsystem,
+    plateaus,
+    two_kinds,
+    two_subsystems,
+    two_with_issue_limit,
+)
+from drywarp.experiments.calibrate.result import Estimate, mean
 
 WARPS = [1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.calibration import calibrate
-from drywarp.calibration.device import Program, Run, Timing
-from drywarp.calibration.journal import Journal
 from drywarp.errors import InputFileError, UsageError
+from drywarp.experiments.calibrate import calibrate
+from drywarp.experiments.calibrate.device import Program, Run, Timing
+from drywarp.experiments.calibrate.journal import Journal
 
 from .model_card import ModelCard
 
-COMMAND = import_module("drywarp.calibration.calibrate")
+COMMAND = import_module("drywarp.experiments.calibrate.calibrate")
 
 
 class Stopping(ModelCard):

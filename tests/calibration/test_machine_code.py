@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.calibration.device import ENTRY, Program
-from drywarp.calibration.experiments import l2_size
-from drywarp.calibration.experiments.operations import for_architecture
-from drywarp.calibration.machine_code import (
+from drywarp.experiments.calibrate.device import (
+    ENTRY,
     SPARE,
+    Program,
     WrongCodeError,
     check_loop,
     cycles_between_loads,
     loop_of,
     waits_for_result,
 )
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.experiments.calibrate.experiments import caches as l2_size
+from drywarp.experiments.calibrate.experiments.chains import for_architecture
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
 from drywarp.kernel.kernel import Kernel
 from tests.effort import first
 
@@ -66,7 +67,7 @@ def test_a_chain_that_became_something_else_is_an_error_with_the_kernels_name() 
     program, kernel = compiled("chain", "OP_FFMA", "sm_80")
     with pytest.raises(WrongCodeError, match=r"chain\.cu \(OP_FFMA, LENGTH=16\) on sm_80: expected 17 FFMA .* got 16"):
         check_loop(kernel, program, {"FFMA": LENGTH + 1})
-    with pytest.raises(WrongCodeError, match="instructions too many in the loop: 16 FFMA"):
+    with pytest.raises(WrongCodeError, match="extra instructions in the loop: 16 FFMA"):
         check_loop(kernel, program, {"IADD3": 1}, at_most=3)
 
 

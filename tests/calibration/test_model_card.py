@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.calibration import Calibration, calibrate, experiment_names
-from drywarp.calibration.calibrate import FIRST
-from drywarp.calibration.experiments import chains, operations
 from drywarp.errors import UsageError
+from drywarp.experiments.calibrate import Calibration, calibrate, experiment_names
+from drywarp.experiments.calibrate.calibrate import FIRST
+from drywarp.experiments.calibrate.experiments import chains
+from drywarp.experiments.calibrate.experiments import chains as operations
 from drywarp.hardware import load_gpu
 
 from .model_card import (
@@ -67,7 +68,7 @@ def test_what_the_simulation_does_not_have_shows_on_a_card_that_has_it(found: Ca
     assert value(found, "random sectors from DRAM") == pytest.approx(RANDOM_DRAM, rel=0.01)
     end = next(f for f in found.figures if f.key == "end of the L2")
     assert abs(end.value - L2_END / (1 << 20)) <= end.spread < 0.5
-    assert "% of the 4 MiB stated" in end.how
+    assert "% of the reported 4 MiB" in end.how
     assert not {"end of the L2", "TLB", "two halves of the L2", "limit of accesses under way"} & set(found.silent)
 
 
@@ -95,7 +96,7 @@ def test_only_some_experiments(tmp_path: Path) -> None:
 
 
 def test_an_unknown_architecture_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no packaged architecture of compute capability 8\.8"):
+    with pytest.raises(UsageError, match=r"no packaged architecture has compute capability 8\.8"):
         calibrate(ModelCard(capability="8.8"), only=["dram"], repeats=3)
 
 
@@ -111,4 +112,4 @@ def test_a_file_comes_out_whatever_the_driver_states_of_the_memory(stated: float
     assert peak.kind == ("documented" if stated else "assumed")
     assert read.value == pytest.approx(min(500, stated or 500), rel=0.01)
     # A rate above the peak is not the file's, and the note says what was measured.
-    assert ("500 measured, the peak that the driver states" in read.note) == (stated == 400)
+    assert ("500 measured, limited to the driver's peak" in read.note) == (stated == 400)

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.calibration import Calibration, calibrate
-from drywarp.calibration.experiments import caches, chains, conflicts, l2, operations, random_access
-from drywarp.calibration.simulated_card import SimulatedCard
+from drywarp.experiments.calibrate import Calibration, calibrate
+from drywarp.experiments.calibrate.card import SimulatedCard
+from drywarp.experiments.calibrate.experiments import caches, chains
+from drywarp.experiments.calibrate.experiments import caches as conflicts
+from drywarp.experiments.calibrate.experiments import chains as operations
+from drywarp.experiments.calibrate.experiments import dram as l2
+from drywarp.experiments.calibrate.experiments import dram as random_access
 from drywarp.hardware import load_gpu
 
 pytestmark = pytest.mark.exhaustive  # by default `test_model_card.py` runs every experiment
@@ -168,5 +172,5 @@ def test_the_l2_ends_where_it_was_made_to_whatever_the_driver_states(tmp_path: P
     found = calibrate(card, only=["l2-size"])
     end = next(figure for figure in found.figures if figure.key == "end of the L2")
     assert end.value == pytest.approx(mib, rel=WITHIN)
-    assert "of the 6 MiB stated" in end.how
+    assert "of the reported 6 MiB" in end.how
     assert abs(end.value - mib) < 5 * end.spread

@@ -51,7 +51,7 @@ def test_ranking_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["compare", str(SAXPY)], "one kernel only"),
+        (["compare", str(SAXPY)], "only one kernel given"),
         (["compare", str(SAXPY), "none.cu"], "new: none.cu: no such file"),
         (["compare", "none.json", str(SAXPY)], "none.json: no such file"),
         (["compare", str(SAXPY), str(SAXPY), "--fail-above", "5"], "a percentage such as 5%"),
@@ -63,7 +63,7 @@ def test_ranking_as_json(tmp_path: Path) -> None:
         (["compare", str(SAXPY), str(SAXPY), "--json", "--markdown"], "expected one of them"),
         (["compare", "-", "-"], "standard input"),
         (["rank", str(SAXPY), "--by", "speed"], "expected time, energy or cost"),
-        (["rank", str(SAXPY), "--by", "cost"], "needs prices"),
+        (["rank", str(SAXPY), "--by", "cost"], "needs hourly prices"),
         (["rank", str(SAXPY), "--gpu", "a100", "--price", "a100=cheap"], "expected a number"),
         (["rank", "none.cu"], "none.cu: no such file"),
     ],

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 import typer
 
+from drywarp.analysis.result import SCHEMA_VERSION
 from drywarp.cli.main import app, run
-from drywarp.corpus.result import CorpusReport
-from drywarp.corpus.result import Row as CorpusRow
 from drywarp.errors import ToolError
+from drywarp.experiments.corpus.result import CorpusReport
+from drywarp.experiments.corpus.result import Row as CorpusRow
+from drywarp.experiments.reproduce.row import Row
 from drywarp.hardware import gpu_names, load_gpu
-from drywarp.report.json_text import json_text
-from drywarp.reproduction.row import Row
-from drywarp.result import SCHEMA_VERSION
+from drywarp.report.text import json_text
 
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
@@ -174,7 +174,7 @@ def test_a_sweep_predicts_rows_that_failed_again_only_if_told(tmp_path: Path, mo
         asked += len(rows)
         yield from ((number, "it takes too long", 0.1) for number, _ in rows)
 
-    monkeypatch.setattr("drywarp.sweeps.run.run_rows", failing)
+    monkeypatch.setattr("drywarp.experiments.sweep.run.run_rows", failing)
     all_of_them = int(say(f"sweep {space} --gpu a100 --count").out)
     for flag, in_all in (("", 1), ("", 1), ("--retry-failed", 2), ("", 2)):
         said = say(f"{line} {flag}")
@@ -243,7 +243,7 @@ def broken_disassembler(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ToolError("nvdisasm cannot be run")
 
-    monkeypatch.setattr("drywarp.doctor.disassemble", fail)
+    monkeypatch.setattr("drywarp.cli.upkeep.disassemble", fail)
 
 
 @pytest.mark.usefixtures("broken_disassembler")
@@ -260,7 +260,7 @@ def test_a_number_that_is_not_reproduced_ends_with_1(
     form: str, computed: float, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = Row("analysis", "Table 2", "cycles of one warp", 25.0, computed, 0.5, "failed" if status else "reproduced")
-    monkeypatch.setattr("drywarp.reproduction.reproduce.reproduce", lambda: [row])
+    monkeypatch.setattr("drywarp.experiments.reproduce.row.reproduce", lambda: [row])
     said = say(f"reproduce {form}")
     assert (said.status, said.err) == (status, "")
     if form == "--json":
@@ -276,7 +276,9 @@ def test_a_module_that_is_not_analysed_ends_with_1(
     form: str, status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     rows = (CorpusRow(file="a.cu", status="failed" if status else "analysed", stage="emulate", reason="no"),)
-    monkeypatch.setattr("drywarp.corpus.run_corpus", lambda *_, **__: CorpusReport("a", "a100", "0", rows, 1.0))
+    monkeypatch.setattr(
+        "drywarp.experiments.corpus.run_corpus", lambda *_, **__: CorpusReport("a", "a100", "0", rows, 1.0)
+    )
     said = say(f"corpus {tmp_path} {form}")
     assert (said.status, said.err) == (status, "")
     assert said.json["rows"] if form else "1 modules for a100" in said.out

@@ -50,13 +50,13 @@ def test_compare_and_rank_draw_bars(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["analyze", "none.cu", "--figure", "stalls"], "--figure 'stalls': expected NAME=FILE"),
         (["analyze", "none.cu", "--figure", "stalls=a.svg", "--figure", "overlap=a.svg"], "a.svg is given twice"),
         (["analyze", "none.cu", "--figure", "stalls=/nowhere/a.svg"], "--figure /nowhere/a.svg: cannot be written"),
-        (["analyze", "none.cu", "--figure-theme", "dark"], "--figure-theme is for --figure"),
+        (["analyze", "none.cu", "--figure-theme", "dark"], "--figure-theme requires --figure"),
         (["analyze", "none.cu", "--figure", "stalls=a.svg", "--figure-theme", "blue"], "theme 'blue'"),
         (["analyze", "none.cu", "--figure", "stalls=a.svg", "--launches", "l.toml"], "--figure shows one launch"),
-        (["analyze", SAXPY, "--figure", "profile=a.svg", "--events", "0"], "figure profile: no single issues"),
+        (["analyze", SAXPY, "--figure", "profile=a.svg", "--events", "0"], "no issue events were recorded"),
         (["compare", "none.cu", "none.cu", "--plot", "a.gif"], "--plot a.gif: expected"),
         (["rank", "none.cu", "--plot", "/nowhere/a.png"], "--plot /nowhere/a.png: cannot be written"),
-        (["models", "papers/example", "--figure-theme", "dark"], "--figure-theme is for --plot"),
+        (["models", "papers/example", "--figure-theme", "dark"], "--figure-theme requires --plot"),
     ],
 )
 def test_what_cannot_be_is_one_line(

@@ -70,7 +70,7 @@ def test_the_table_has_a_row_a_launch(folder: Path) -> None:
         ("grid = 64\n", "", "l.toml: Object missing required field `grid`"),
         ("block = [256]\n", "", "l.toml: launch 1: k.cu: no block given"),
         ("times = 3", "config = -1", "l.toml: Expected"),
-        ("times = 3", "config = 1", "l.toml: launch 1: k.cu: --config is for the configurations of triton.autotune"),
+        ("times = 3", "config = 1", "l.toml: launch 1: k.cu: --config only applies to triton.autotune kernels"),
         ("grid = 64", 'grid = "cdiv(m,2)"', "l.toml: launch 1: grid 'cdiv(m,2)': unknown name 'm'"),
         ("grid = 64", "grid = [1, 2, 3, 4]", "l.toml: Expected"),
         ("grid = 64", "grid = ", "l.toml: not TOML"),

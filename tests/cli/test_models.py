@@ -13,7 +13,7 @@ import pytest
 
 from drywarp.cli.main import run
 from drywarp.models import model_names
-from drywarp.workloads import workload_names
+from drywarp.workload.abstract import workload_names
 
 SCHEMA = json.loads((files("drywarp") / "report" / "schema" / "models.schema.json").read_text(encoding="utf-8"))
 KERNEL = str(Path(__file__).parents[2] / "examples" / "saxpy.cu")
@@ -94,7 +94,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
         (["papers/example", "--scheduler", "fair"], "fair"),
         (["papers/example", "--clock", "-1"], "positive number"),
         ([KERNEL, "--set", "alpha=1"], "neither --set nor --runs"),
-        ([KERNEL, "--gpu", "papers/example"], "abstract workloads only"),
+        ([KERNEL, "--gpu", "papers/example"], "only takes abstract workloads"),
     ],
 )
 def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:

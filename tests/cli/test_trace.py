@@ -33,9 +33,9 @@ def test_json_stays_one_object(tmp_path: Path) -> None:
     [
         (["--trace", "none/t.json"], "--trace none/t.json: expected the name of a file in a folder that exists"),
         (["--trace", "."], "--trace .: expected"),
-        (["--events", "5000"], "--events is for --trace"),
+        (["--events", "5000"], "--events requires --trace"),
         (["--trace", "t.json", "--events", "3"], "1000"),
-        (["--trace", "t.json", "--launches", "l.toml"], "with neither --launches"),
+        (["--trace", "t.json", "--launches", "l.toml"], "cannot be combined with --launches"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], expected: str, tmp_path: Path) -> None:

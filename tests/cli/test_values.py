@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from drywarp.cli import values
-from drywarp.cli.cusp import parse_alphas
+from drywarp.cli import options as values
 from drywarp.cli.main import run
+from drywarp.cli.papers import parse_alphas
 from drywarp.errors import UsageError
 
 from .test_every_verb import SAXPY, say
@@ -108,29 +108,29 @@ def test_what_is_malformed_is_refused(call: Callable[[], Any], says: str) -> Non
 USAGE = [
     ("calibrate", "missing option -o"),
     ("calibrate -o none/mine.toml", "the folder none does not exist"),
-    ("analyze a.cu --trip L1=3", "--trip, --taken, --access and --list-loops are for --static"),
-    ("analyze a.cu --list-loops", "are for --static"),
-    ("analyze a.cu --other-gpu h100", "--other-gpu is for --advice"),
-    ("analyze a.cu --events 5", "--events is for --trace FILE"),
+    ("analyze a.cu --trip L1=3", "--trip, --taken, --access and --list-loops require --static"),
+    ("analyze a.cu --list-loops", "--list-loops require --static"),
+    ("analyze a.cu --other-gpu h100", "--other-gpu requires --advice"),
+    ("analyze a.cu --events 5", "--events requires --trace FILE"),
     ("analyze a.cu --trace t.json --events 999", "expected 1000 or more with --trace"),
     ("analyze a.cu --trace none/t.json", "--trace none/t.json: expected the name of a file in a folder that exists"),
     ("analyze a.cu --html .", "--html .: expected the name of a file in a folder that exists"),
     ("analyze a.cu --html a.html --launches l.toml", "--html shows one launch"),
-    ("analyze a.cu --launches l.toml --grid 3", "--launches takes the place of --grid"),
+    ("analyze a.cu --launches l.toml --grid 3", "--launches replaces --grid"),
     ("analyze a.cu --lane-steps 0", "--lane-steps 0: expected a positive number"),
-    ("models papers/example --trip L1=3", "--trip is for --static"),
+    ("models papers/example --trip L1=3", "--trip requires --static"),
     ("counts a.cu --seconds 0", "--seconds 0: expected a positive number"),
     ("rank a.cu --by speed", "--by 'speed': expected time, energy or cost"),
     ("compare a.cu b.cu --json --markdown", "--json and --markdown: expected one of them"),
     ("compare - -", "standard input holds one kernel: expected - once"),
-    ("sweep a.toml --kept a.csv", "--kept needs --prune"),
+    ("sweep a.toml --kept a.csv", "--kept requires --prune"),
     ("sweep a.toml --prune 0", "--prune 0: expected a share above 0 and up to 1"),
     ("sweep a.toml --prune 1.5", "--prune 1.5: expected a share above 0 and up to 1"),
     ("sweep a.toml --time-limit 0", "--time-limit 0: expected a positive number"),
     ("validate a.csv b.csv", "2 tables, expected one (two with --compare)"),
     ("validate a.csv --compare", "--compare: 1 files, expected two outputs of this verb"),
-    ("validate a.csv b.csv --compare --plot a.svg", "--plot is not for --compare"),
-    ("validate a.csv --report --kernel a.cu", "--report reads an output of this verb: it takes no --kernel"),
+    ("validate a.csv b.csv --compare --plot a.svg", "--plot cannot be combined with --compare"),
+    ("validate a.csv --report --kernel a.cu", "--report reads an output of this verb: it cannot be"),
     ("corpus . --time-limit 0", "--time-limit 0: expected a positive number"),
     ("corpus . --static-limit -1", "--static-limit -1: expected a positive number"),
     ("corpus . --memory-limit 0", "--memory-limit 0: expected a positive number"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.comparison.line_match import match_lines
-from drywarp.comparison.side import Line
+from drywarp.analysis.compare.judge import match_lines
+from drywarp.analysis.compare.side import Line
 from drywarp.errors import UsageError
 from tests.counting import calls_of
 from tests.effort import first
@@ -62,7 +62,7 @@ def test_the_limit_is_what_is_allowed() -> None:
 
 
 def test_counts_are_those_of_the_counts_verb(improved: drywarp.Comparison) -> None:
-    from drywarp.counts_api import count
+    from drywarp.analysis.counters.launch import count
 
     counts = {c.name: c for c in improved.gpus[0].counts}
     for source, attribute in ((NAIVE, "old"), (PADDED, "new")):
@@ -119,7 +119,7 @@ def test_arguments_of_one_side_go_before_the_common_ones() -> None:
 
 def test_answers_at_hand_are_compared_without_running_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = drywarp.analyze(SAXPY), drywarp.analyze(SAXPY, warm_l2=False, grid=65536)
-    monkeypatch.setattr("drywarp.several_gpus.bind_kernel", lambda *a, **k: pytest.fail("bound a kernel"))
+    monkeypatch.setattr("drywarp.analysis.several_gpus.prepare", lambda *a, **k: pytest.fail("bound a kernel"))
     assert drywarp.compare(first, second).gpus[0].change == 0.0
     with pytest.raises(UsageError, match="old is for a100, new for elsewhere"):
         drywarp.compare(first, replace(second, gpu="elsewhere"))
@@ -152,7 +152,7 @@ def test_errors_say_which_side() -> None:
         drywarp.compare(SAXPY, "__global__ void saxpy(float* a) {\n a[0] = undefined_name; }", grid=1, block=32)
     with pytest.raises(UsageError, match="unknown argument 'warm_12'"):
         drywarp.compare(SAXPY, SAXPY, warm_12=True)
-    with pytest.raises(UsageError, match="one kernel only"):
+    with pytest.raises(UsageError, match="only one kernel given"):
         drywarp.compare(SAXPY)
     with pytest.raises(UsageError, match="fail_above"):
         drywarp.compare(SAXPY, SAXPY, fail_above=-0.1)

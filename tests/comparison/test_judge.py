@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from drywarp.comparison.judge import judge
-from drywarp.comparison.result import Comparison, CountChange
-from drywarp.comparison.side import Assumptions, Instructions, Launch, Line, Occupancy, Predicted, Side
+from drywarp.analysis.compare.judge import judge
+from drywarp.analysis.compare.result import Comparison, CountChange
+from drywarp.analysis.compare.side import Assumptions, Instructions, Launch, Line, Occupancy, Predicted, Side
 from drywarp.errors import UsageError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.comparison.line_match import match_lines
-from drywarp.comparison.side import Line
+from drywarp.analysis.compare.judge import match_lines
+from drywarp.analysis.compare.side import Line
 
 TEXTS = st.lists(st.sampled_from(["int x = 1;", "y += a[i];", "}", "__syncthreads();", "z = f(x);", ""]), max_size=12)
 

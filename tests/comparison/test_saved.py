@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import drywarp
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.report.json_text import json_text
+from drywarp.report.text import json_text
 
 SAXPY = Path(__file__).parents[2] / "examples" / "saxpy.cu"
 
@@ -112,9 +112,9 @@ def test_damage_ends_in_one_line_or_does_no_harm(data: st.DataObject, saved: Pat
 
 
 def test_what_does_not_go_with_saved_answers(saved: Path) -> None:
-    with pytest.raises(UsageError, match="grid: for kernels"):
+    with pytest.raises(UsageError, match="grid: applies to kernels"):
         drywarp.compare(saved, saved, grid=1)
-    with pytest.raises(UsageError, match="old: grid is for kernels"):
+    with pytest.raises(UsageError, match="old: grid applies to kernels"):
         drywarp.compare(saved, SAXPY, old_launch={"grid": 1})
     with pytest.raises(UsageError, match="the saved answer is for a100"):
         drywarp.compare(saved, SAXPY, gpu="h100")

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from drywarp.cli.main import run
-from drywarp.corpus.build_files import guessed_macros
-from drywarp.corpus.settings import Settings
-from drywarp.corpus.watch import Watched
-from drywarp.frontends.assembler import find_ptxas
-from drywarp.time_box import OutOfTimeError, time_box
+from drywarp.experiments.corpus.files import Settings
+from drywarp.experiments.corpus.headers import guessed_macros
+from drywarp.experiments.corpus.run import Watched
+from drywarp.frontends.ptx.assembler import find_ptxas
+from drywarp.support.folders import OutOfTimeError, time_box
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

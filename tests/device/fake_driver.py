@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from drywarp.emulator import emulate
 from drywarp.errors import UsageError
-from drywarp.frontends.cubin import kernels_of
-from drywarp.frontends.disassemble import disassemble
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.binary.sass import disassemble
 from drywarp.hardware import load_gpu
 from drywarp.hardware.occupancy import occupancy
-from drywarp.kernel.launch import Buffer, Launch, Scalar
+from drywarp.kernel.launch.launch import Buffer, Launch, Scalar
 
 LAUNCH_MS = 0.5
 ATTRIBUTES = {

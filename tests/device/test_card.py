@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from drywarp.device import Card, open_card
-from drywarp.device.driver import DeviceError, Driver, load_driver
 from drywarp.errors import ToolError, UsageError
-from drywarp.frontends.cuda import CudaOptions, machine_code_of
+from drywarp.experiments.device import Card, open_card
+from drywarp.experiments.device.attributes import DeviceError, Driver, load_driver
+from drywarp.frontends.cuda.compile import CudaOptions, machine_code_of
 
 from .fake_driver import LAUNCH_MS, FakeDriver, fake_nvml
 

@@ -11,10 +11,10 @@ import pytest
 from docs.site.tutorial import PAGE, Step, ask, block, command, files, in_full, known, placed, summary, written
 
 import drywarp
-from drywarp.arguments import make_launch, parse_dim3
-from drywarp.emulator import emulate
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.loaded import launch_comment
+from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from tests.effort import first, some
 
 ROOT = Path(__file__).parents[2]

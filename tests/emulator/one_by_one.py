@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drywarp.emulator import emulate
-from drywarp.frontends.sass import parse_listing
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
-from drywarp.kernel.launch import Launch, array_buffer
+from drywarp.kernel.launch.launch import Launch, array_buffer
 
 from ..listing import listing
 from . import exact

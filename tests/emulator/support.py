@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from drywarp.emulator import Emulation, Limits, emulate
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.execution.emulator import Emulation, Limits, emulate
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Argument, Buffer, Dim3, Launch, Scalar, array_buffer
-from drywarp.kernel.texture import Texture
+from drywarp.kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Texture, array_buffer
 
 ARCHES = ("sm_80", "sm_90")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
 from drywarp.errors import EmulationError, UnsupportedInstructionError
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.tensor_maps import tensor_map
 from drywarp.kernel.profile import SPACE_GLOBAL
-from drywarp.tensor_maps import tensor_map
 from tests.effort import first
 
 from .support import run

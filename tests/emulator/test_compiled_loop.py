@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from drywarp.emulator import Limits, session
-from drywarp.emulator.machine import Machine
-from drywarp.emulator.session import Session
-from drywarp.frontends.sass import parse_listing
+from drywarp.execution.emulator import Limits, session
+from drywarp.execution.emulator.machine import Machine
+from drywarp.execution.emulator.session import Session
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.cfg import ends_block
 from drywarp.kernel.instruction import Instruction
+from drywarp.kernel.isa.nvidia.registers import written
 from drywarp.kernel.kernel import Kernel, Resources
-from drywarp.kernel.launch import Launch
-from drywarp.kernel.registers import written
+from drywarp.kernel.launch.launch import Launch
 
 from ..listing import listing
 from .test_every_opcode import RUN

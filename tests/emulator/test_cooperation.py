@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.frontends.sass import parse_listing
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from tests.effort import first
 from tests.listing import listing

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from drywarp import surface, texture
-from drywarp.emulator import Emulation, emulate
 from drywarp.errors import EmulationError, UnsupportedInstructionError
-from drywarp.frontends.sass import parse_listing
+from drywarp.execution.emulator import Emulation, emulate
+from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
-from drywarp.kernel.launch import Argument, Launch, array_buffer
+from drywarp.kernel.launch.launch import Argument, Launch, array_buffer
 
 from ..listing import listing
 

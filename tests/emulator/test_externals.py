@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drywarp.errors import EmulationError
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from tests.effort import first
 
 from .support import run, scalar
@@ -31,9 +31,9 @@ extern "C" __global__ void k(int* o) {
     e = run(source, 1, 32, zeros(32), arch=arch)
     np.testing.assert_array_equal(e.buffer("o"), np.arange(1, 33))
     printf, failed = sorted(e.profile.notes, reverse=True)
-    assert printf == "printf was left out"
+    assert printf == "printf was skipped"
     assert failed.startswith("an assertion failed at k at 0x")
-    assert failed.endswith("(<source>:7); the run went on")
+    assert failed.endswith("(<source>:7); the run continued")
 
 
 def test_an_assertion_that_holds_leaves_no_note(arch):
@@ -66,7 +66,7 @@ extern "C" __global__ void k(int* o) {
     i = np.arange(96)
     np.testing.assert_array_equal(e.buffer("o"), i * (i % 7) * (i % 7 + 1) // 2 + (i % 5) ** 2)
     assert e.profile.notes == (
-        "malloc and free: memory came from a heap of 8 MiB, none was given back, neither took any time",
+        "malloc and free: served from a heap of 8 MiB; free returns nothing to it; both take zero time",
     )
 
 
@@ -105,6 +105,6 @@ extern "C" __global__ void k(int* o, int bad) {
 }"""
     e = run(source, 1, 32, zeros(32), -1, arch=arch)
     assert (e.buffer("o") == 1).all()
-    assert e.profile.notes == ("the kernel reads a clock, whose values are not those of a GPU",)
+    assert e.profile.notes == ("the kernel reads a clock; emulated clock values differ from a GPU's",)
     with pytest.raises(EmulationError, match=r"\(<source>:6\): trap by block \(0, 0, 0\) thread \(9, 0, 0\)"):
         run(source, 1, 32, zeros(32), 9, arch=arch)

@@ -8,14 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from drywarp.emulator import Limits
-from drywarp.errors import (
-    EmulationError,
-    EmulationLimitError,
-    UnsupportedInstructionError,
-    UsageError,
-)
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.errors import EmulationError, EmulationLimitError, UnsupportedInstructionError, UsageError
+from drywarp.execution.emulator import Limits
+from drywarp.frontends.cuda.compile import compile_cuda
 from tests.effort import first
 
 from .support import ARCHES, run

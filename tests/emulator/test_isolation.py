@@ -44,10 +44,10 @@ PROGRAM = r"""
 import sys
 import numpy as np
 from pathlib import Path
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.execution.emulator import emulate
 from drywarp.errors import EmulationError
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 
 source = Path(sys.argv[1])
 compiled = sys.argv[2] == "compiled"

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drywarp.emulator.atomics import UPDATES, apply
-from drywarp.emulator.bits import first_lane, pack, popcount, unpack
-from drywarp.emulator.half import double_to_bf16
-from drywarp.emulator.logic import lookup
-from drywarp.emulator.operands import ZERO
-from drywarp.emulator.rounding import fused_double, sum_to_float32
+from drywarp.execution.emulator.atomics import UPDATES, apply
+from drywarp.execution.emulator.bits import first_lane, pack, popcount, unpack
+from drywarp.execution.emulator.compare import lookup
+from drywarp.execution.emulator.half import double_to_bf16
+from drywarp.execution.emulator.operands import ZERO
+from drywarp.execution.emulator.rounding import fused_double, sum_to_float32
 
 words = st.integers(0, 2**32 - 1)
 doubles = st.floats(allow_nan=False, allow_infinity=False)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.emulator import buffer_content
-from drywarp.emulator.operands import Touched
-from drywarp.emulator.sampling import sample_blocks
 from drywarp.errors import UsageError
-from drywarp.kernel.launch import Buffer
+from drywarp.execution.emulator import buffer_content
+from drywarp.execution.emulator.operands import Touched
+from drywarp.execution.emulator.sampling import sample_blocks
+from drywarp.kernel.launch.launch import Buffer
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from tests.effort import first
 
@@ -185,7 +185,7 @@ extern "C" __global__ void k(const float* x, float* y, long long stride) {
     count=st.integers(0, 70000),
 )
 def test_lazily_filled_content_is_that_of_the_whole(dtype, fill, count):
-    from drywarp.emulator.memory import DeviceMemory
+    from drywarp.execution.emulator.memory import DeviceMemory
 
     buffer = Buffer(dtype, (count,), fill)
     memory = DeviceMemory([("b", 3, buffer)], b"", seed=9)

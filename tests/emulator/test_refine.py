@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import Limits, emulate
-from drywarp.emulator.refine import explains
-from drywarp.emulator.sampling import stratified
-from drywarp.emulator.session import Session
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.execution.emulator import Limits, emulate
+from drywarp.execution.emulator.refine import explains
+from drywarp.execution.emulator.sampling import stratified
+from drywarp.execution.emulator.session import Session
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Dim3, Launch
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.launch import Dim3, Launch
 
 GUARDED = """
 __global__ void guarded(float* out, int nx, int ny, int nz) {
@@ -74,3 +74,49 @@ def test_a_cut_must_make_its_strata_uniform() -> None:
         listed = [linear for linear, _ in stratified(launch.grid, cuts)]
         known = Session(kernel, launch, Limits()).signatures(listed)
         assert explains(cuts, launch.grid, known) is uniform
+
+
+FEW_AT_WORK = """
+__global__ void few(float* out, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    float x = out[i];
+    for (int k = 0; k < 200 + i * 7919 % 61; ++k) x = x * 1.5f + k;
+    out[i] = x;
+  }
+}
+"""
+RARELY_AT_WORK = """
+__global__ void rarely(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float x = i;
+  for (int k = 0; k < i * 7919 % 61; ++k) x = x * 1.5f + k;
+  if (blockIdx.x == n) for (int k = 0; k < 5000; ++k) x = x * 1.5f + k;
+  if (i < 262144) out[i] = x;
+}
+"""
+
+
+@pytest.mark.parametrize("busy", [3, 40, 300])
+def test_a_few_blocks_at_work_are_found_though_data_decides_how_much(busy: int) -> None:
+    """Of 4,096 blocks the first do all there is to do, no two of them the same."""
+    kernel = compile_cuda(FEW_AT_WORK, arch="sm_80")
+    launch = launch_of(kernel, (4096, 1, 1), (32, 1, 1), busy * 32)
+    sampled = emulate(kernel, launch).profile
+    exact = totals(kernel, launch, "all").sum()
+    assert sampled.executions().sum() == pytest.approx(exact, rel=0.05)
+    assert sampled.sampling is not None
+    assert sampled.sampling.low * 0.99 <= exact <= sampled.sampling.high * 1.01
+
+
+def test_work_that_was_met_and_not_drawn_again_is_in_the_interval() -> None:
+    """The block that does a hundred times as much as others is one of those that are looked at first."""
+    kernel = compile_cuda(RARELY_AT_WORK, arch="sm_80")
+    grid = (4096, 1, 1)
+    heavy = sorted(linear for linear, _ in stratified(grid))[4]
+    launch = launch_of(kernel, grid, (32, 1, 1), heavy)
+    sampling = emulate(kernel, launch).profile.sampling
+    assert sampling is not None
+    assert sampling.basis == "estimated"
+    assert sampling.high is not None
+    assert sampling.high > 1.5 * sampling.estimate
+    assert totals(kernel, launch, "all").sum() <= sampling.high

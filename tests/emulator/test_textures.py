@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from drywarp import surface, texture
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
 from drywarp.errors import EmulationError
-from drywarp.frontends.cuda import compile_cuda
-from drywarp.kernel.texture import Texture
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.launch import Texture
 from tests.effort import first
 
 from .support import run

@@ -169,9 +169,9 @@ def test_a_grid_that_is_too_large_to_run_at_once_is_named(arch):
     with pytest.raises(StarvationError) as error:
         run(LOOK_BACK, blocks, 32, *buffers, arch=arch, blocks=None)
     text = str(error.value)
-    assert "warps wait in the loop that starts at 0x" in text
-    assert "lines 7-7 of <source>) for something that no emulated thread does" in text
-    assert f"blocks (of {blocks}) that were not run beside these: emulate" in text
+    assert "warps spin in the loop that starts at 0x" in text
+    assert "lines 7-7 of <source>) on a condition that no emulated thread will satisfy" in text
+    assert f"blocks (of {blocks}) that were not run with these: emulate" in text
 
 
 def test_a_wait_that_nobody_ends_is_told_from_a_long_loop(arch):
@@ -182,7 +182,7 @@ extern "C" __global__ void k(volatile int* flag, int* o, int n) {
 }"""
     o = run(source, 1, 32, zeros(1), zeros(32), 6000, arch=arch).buffer("o")
     assert (o == 6000).all()
-    with pytest.raises(EmulationError, match="on a GPU they would wait for ever"):
+    with pytest.raises(EmulationError, match="deadlock, also on a GPU"):
         run(source, 1, 32, zeros(1), zeros(32), 1, arch=arch)
 
 
@@ -210,4 +210,4 @@ def test_barriers_over_the_grid(arch):
 def test_a_barrier_over_a_grid_that_no_gpu_holds_is_refused(arch):
     with pytest.raises(UsageError) as error:
         run(GRID_SYNC, 20_000, 96, zeros(96), zeros(96), 1, arch=arch)
-    assert "20000 blocks of 3 warps do not run at once" in str(error.value)
+    assert "20000 blocks of 3 warps cannot run at once" in str(error.value)

@@ -180,7 +180,7 @@ def multiply(
 
 
 def np_scalar(word: np.uint64):
-    from drywarp.kernel.launch import Scalar
+    from drywarp.kernel.launch.launch import Scalar
 
     return Scalar(np.uint64(word).tobytes(), str(word))
 

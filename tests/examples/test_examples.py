@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.kernel.texture import Texture
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.kernel.launch.arguments import make_launch
+from drywarp.kernel.launch.launch import Texture
 from tests.effort import in_turn, some
 
 from .references import EXAMPLES, Example

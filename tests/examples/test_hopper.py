@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
+from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.result import Analysis
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.kernel.launch.arguments import make_launch
 
 PATH = Path(__file__).parents[2] / "examples" / "hopper" / "wgmma_tile.cu"
 ROWS, COLUMNS, DEPTH = 256, 256, 64  # of two blocks, and of a tile

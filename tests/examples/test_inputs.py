@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drywarp.emulator import emulate
+from drywarp.analysis.settle import settle, stated_launch
+from drywarp.execution.emulator import emulate
 from drywarp.frontends.load import load
-from drywarp.specialise import settle
-from drywarp.stated_launch import stated_launch
 
 FOLDER = Path(__file__).parents[2] / "examples"
 RNG = np.random.default_rng(3)

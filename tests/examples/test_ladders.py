@@ -22,12 +22,12 @@ from benchmarks.ladders import (
 )
 from msgspec.structs import replace
 
-from drywarp.arguments import make_launch, parse_dim3
-from drywarp.emulator import emulate
 from drywarp.errors import InputFileError
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.kernel.launch import Dim3
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.loaded import launch_comment
+from drywarp.kernel.launch.arguments import make_launch, parse_dim3
+from drywarp.kernel.launch.launch import Dim3
 from tests.effort import first, some
 
 RUNGS = [(name, rung) for name in ladder_files() for rung in read_ladder(name).rung]

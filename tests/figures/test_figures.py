@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp import figures
 from drywarp.errors import UsageError
-from drywarp.figures.theme import DARK, LIGHT, REASON_COLOURS
 from drywarp.models.base import Prediction
+from drywarp.report import figures
+from drywarp.report.figures.theme import DARK, LIGHT, REASON_COLOURS
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures are drawn with Matplotlib, the extra `plot`")
 
@@ -61,7 +61,7 @@ def test_occupancy_draws_every_models_curve_and_marks_the_launch() -> None:
     assert list(line(drawn, "launch").get_xdata()) == [here, here]
     (own,) = [p.warps_per_cycle for p in result.prediction.curve if p.occupancy_warps == here]
     assert line(drawn, "launch-point").get_xydata().tolist() == [[here, own]]
-    # The point has the colour of the believed model's curve, wherever that stands among those that are named.
+    # The point has the colour of the primary model's curve, wherever that stands among those that are named.
     assert result.model == "pipeline"
     for named_models, curve in ((["volkov", "pipeline"], "model-pipeline"), (["volkov"], "others-pipeline")):
         other = result.figure("occupancy", models=named_models)
@@ -78,7 +78,7 @@ def test_occupancy_takes_the_models_to_name_and_needs_no_detail() -> None:
     bare = replace(answer(), detail=None).figure("occupancy")
     assert len(named(bare, "model-pipeline")) == 1
     assert not [each for each in bare.axes[0].lines if (each.get_gid() or "").startswith("others-")]
-    with pytest.raises(UsageError, match="no curve of 'nobody'; there are pipeline"):
+    with pytest.raises(UsageError, match="no curve of 'nobody'; available: pipeline"):
         answer().figure("occupancy", models=["nobody"])
 
 
@@ -115,10 +115,10 @@ def test_benefits_lead_from_the_cost_to_the_ideal() -> None:
 
 
 def test_stalls_and_use_are_those_of_the_prediction() -> None:
-    believed = answer().prediction
-    drawn, total = answer().figure("stalls"), sum(believed.stalls.values())
+    primary = answer().prediction
+    drawn, total = answer().figure("stalls"), sum(primary.stalls.values())
     bars = {patch.get_gid(): patch for patch in drawn.axes[0].patches}
-    shown = {name: value / total for name, value in believed.stalls.items() if value / total >= 5e-4}
+    shown = {name: value / total for name, value in primary.stalls.items() if value / total >= 5e-4}
     assert {f"stall-{name}" for name in shown} <= set(bars)
     for name, share in shown.items():
         assert bars[f"stall-{name}"].get_width() == pytest.approx(share)
@@ -126,7 +126,7 @@ def test_stalls_and_use_are_those_of_the_prediction() -> None:
     widths = [patch.get_width() for patch in drawn.axes[0].patches]
     assert widths == sorted(widths, reverse=True) or bars.keys() - {f"stall-{name}" for name in shown}
     parts = {p.get_gid(): p.get_width() for p in answer().figure("utilization").axes[0].patches}
-    assert parts == {f"part-{n}": share for n, share in believed.utilization.items() if share >= 5e-4}
+    assert parts == {f"part-{n}": share for n, share in primary.utilization.items() if share >= 5e-4}
 
 
 def test_overlap_is_that_of_the_detail() -> None:
@@ -243,14 +243,14 @@ def test_lines_of_ones_own() -> None:
     assert np.isnan(line(drawn, "line-$b$").get_ydata()[0])
     assert list(line(drawn, "mark-0").get_xdata()) == [1.5, 1.5]
     assert "$x$" in drawn._repr_svg_()
-    with pytest.raises(UsageError, match="as many values"):
+    with pytest.raises(UsageError, match="as many y values"):
         figures.lines({"a": ([1], [])}, x="x", y="y")
     with pytest.raises(UsageError, match="expected 1 to 10"):
         figures.lines({}, x="x", y="y")
 
 
 def test_ticks_are_round_and_few() -> None:
-    from drywarp.figures.log_axes import ticks
+    from drywarp.report.figures.canvas import ticks
 
     assert ticks(1e-3, 1e-2) == pytest.approx([1e-3, 2e-3, 5e-3, 1e-2])
     assert ticks(1e-3, 1e-1) == pytest.approx([1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1])

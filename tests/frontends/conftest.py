@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
 from drywarp.kernel.kernel import Kernel
 
 VARIABLES = """

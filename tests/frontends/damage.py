@@ -7,8 +7,8 @@ import struct
 
 import zstandard
 
-from drywarp.frontends import fatbin
-from drywarp.frontends.elf import parse_elf
+from drywarp.frontends.binary import containers as fatbin
+from drywarp.frontends.binary.elf import parse_elf
 
 HUGE = (0, 1, 2, 7, 8, 15, 16, 63, 64, 0x7F, 0x80, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 HUGER = (*HUGE, 1 << 32, (1 << 48) - 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)

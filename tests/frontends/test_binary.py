@@ -12,10 +12,10 @@ import pytest
 import zstandard
 
 from drywarp.errors import DrywarpError, InputFileError, ToolError, UsageError
-from drywarp.frontends import fatbin
-from drywarp.frontends.binary import architecture, load_binary
+from drywarp.frontends.binary import containers as fatbin
+from drywarp.frontends.binary.containers import architecture, load_binary
+from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.frontends.load import load_kernel
-from drywarp.frontends.nvrtc import compile_program
 
 SOURCE = """
 __global__ void scale(float* a, float by, int n) { int i = threadIdx.x; if (i < n) a[i] *= by; }
@@ -114,9 +114,9 @@ OTHER = "__global__ void other(int* a) { *a = 1; }"
 
 
 def test_instances_of_a_template_are_told_apart_by_symbol(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"several kernels, name one with --entry: _Z5shiftILi1EEvPf, .*scale"):
+    with pytest.raises(UsageError, match=r"several kernels; name one with --entry: _Z5shiftILi1EEvPf, .*scale"):
         load(tmp_path, CUBIN_80, entry=None)
-    with pytest.raises(UsageError, match=r"shift is ambiguous, name a symbol with --entry: _Z5shiftILi1"):
+    with pytest.raises(UsageError, match=r"shift is ambiguous; name a symbol with --entry: _Z5shiftILi1"):
         load(tmp_path, CUBIN_80, entry="shift")
     assert load(tmp_path, CUBIN_80, entry="_Z5shiftILi2EEvPf").symbol == "_Z5shiftILi2EEvPf"  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=r"no kernel named 'nothing'; it holds: _Z5shiftILi1"):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.folders import cache_folder
-from drywarp.stored_code import FOLDER as LOOPS
+from drywarp.support.folders import cache_folder
+from drywarp.support.stored_code import FOLDER as LOOPS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "half2.cu"
 COMMAND = [sys.executable, "-m", "drywarp", "analyze", str(EXAMPLE), "--json"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drywarp.errors import InputFileError
-from drywarp.frontends.comment import LaunchComment, launch_comment
+from drywarp.frontends.loaded import LaunchComment, launch_comment
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from time import sleep
 import pytest
 
 from drywarp.errors import CompileError
-from drywarp.frontends.nvrtc import Compiled, compile_program
+from drywarp.frontends.cuda.nvrtc import Compiled, compile_program
 
 FLAGS = ["--gpu-architecture=sm_80"]
 KERNEL = 'extern "C" __global__ void k{0}(int* p) {{ *p = {0}; }}'

@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import InputFileError
-from drywarp.frontends.cubin import kernels_of, plain_name
-from drywarp.frontends.elf import parse_elf
-from drywarp.frontends.nvrtc import compile_program
+from drywarp.frontends.binary.cubin import kernels_of, plain_name
+from drywarp.frontends.binary.elf import parse_elf
+from drywarp.frontends.cuda.nvrtc import compile_program
+from drywarp.kernel.instruction import RZ, Register
 from drywarp.kernel.kernel import Kernel, Parameter, Symbol
-from drywarp.kernel.operand import RZ, Register
 from tests.frontends.conftest import VARIABLES
 from tests.listing import listing
 

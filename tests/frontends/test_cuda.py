@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
-from drywarp.frontends import cache, cuda, headers, toolchain
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.frontends.nvrtc import first_error
+from drywarp.frontends import cache
+from drywarp.frontends import cache as toolchain
+from drywarp.frontends.cuda import compile as cuda
+from drywarp.frontends.cuda import headers
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.nvrtc import first_error
+from drywarp.kernel.instruction import Immediate
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.operand import Immediate
 
 SCALE = "__global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }"
 TWO = SCALE + "\n__global__ void fill(int* x, int n) { x[threadIdx.x] = n; }"
@@ -139,10 +142,10 @@ def test_other_names_of_types_are_resolved() -> None:
     ("text", "entry", "message"),
     [
         ("int x;", None, "<source>: no __global__ function found (expected a CUDA kernel)"),
-        (TWO, None, "<source>: several kernels, name one with --entry: scale, fill"),
+        (TWO, None, "<source>: several kernels; name one with --entry: scale, fill"),
         (TWO, "fil", "<source>: no kernel named 'fil'; it holds: scale, fill"),
-        (TEMPLATE, None, "<source>: add is a template, name its arguments: --entry 'add<…>'"),
-        (TEMPLATE, "add", "<source>: add is a template, name its arguments: --entry 'add<…>'"),
+        (TEMPLATE, None, "<source>: add is a template; give its arguments: --entry 'add<…>'"),
+        (TEMPLATE, "add", "<source>: add is a template; give its arguments: --entry 'add<…>'"),
         (
             f"namespace a {{ {SCALE} }} namespace b {{ {SCALE} }}",
             "scale",

@@ -22,16 +22,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
-from drywarp.frontends import machine_code
-from drywarp.frontends.binary import is_binary, load_binary_module
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cubin import kernels_of
-from drywarp.frontends.disassemble import disassemble
-from drywarp.frontends.elf import parse_elf
-from drywarp.frontends.nvrtc import compile_program
-from drywarp.frontends.ptx_text import is_ptx, read_ptx, with_own_lines
-from drywarp.frontends.sass import parse_listing
-from drywarp.frontends.source import find_kernels
+from drywarp.frontends import loaded as machine_code
+from drywarp.frontends.binary.containers import is_binary, load_binary_module
+from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.binary.elf import parse_elf
+from drywarp.frontends.binary.sass import disassemble, parse_listing
+from drywarp.frontends.cuda.nvrtc import compile_program
+from drywarp.frontends.cuda.source import find_kernels
+from drywarp.frontends.loaded import launch_comment
+from drywarp.frontends.ptx.ptx import is_ptx, read_ptx, with_own_lines
 from tests.counting import calls_of, no_hang
 from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, entry, fat_binary, host_elf
 from tests.listing import listing
@@ -367,7 +366,7 @@ def test_bombs_in_a_process_with_little_memory(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from drywarp.errors import DrywarpError
-from drywarp.frontends.binary import load_binary_module
+from drywarp.frontends.binary.containers import load_binary_module
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
 for name in ("zstd", "lz4", "zeros"):
@@ -421,7 +420,7 @@ def test_long_lines_of_a_listing(line: str) -> None:
 )
 def test_operands_that_are_none(operand: str) -> None:
     message = refused(lambda: parse_listing(listing(f"IADD3 R1, {operand}"), "f"))
-    assert "instruction at 0x0000 not understood" in message
+    assert "instruction at 0x0000 cannot be parsed" in message
 
 
 @pytest.mark.parametrize(

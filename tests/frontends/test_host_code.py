@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import CompileError
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.frontends.host_code import device_part
-from drywarp.frontends.repair import compile_repaired
-from drywarp.frontends.toplevel import pieces
-from drywarp.frontends.translation import Included, Translation
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.host_code import device_part, pieces
+from drywarp.frontends.cuda.nvrtc import Included, Translation
+from drywarp.frontends.cuda.repair import compile_repaired
 
 WHOLE = """#include <cuda_runtime.h>
 #include <cstdio>

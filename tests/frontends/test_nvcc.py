@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import CompileError, ToolError
-from drywarp.frontends import last_resort, nvcc
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.frontends.module import load_module
-from drywarp.frontends.nvrtc import compile_program
-from drywarp.frontends.translation import gather
+from drywarp.frontends.binary.module import load_module
+from drywarp.frontends.cuda import deduce as last_resort
+from drywarp.frontends.cuda import nvcc
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.nvrtc import compile_program, gather
 from tests.counting import no_hang
 
 # What NVRTC cannot have: a class of the host's library inside a type that the kernel takes.
@@ -77,7 +77,7 @@ def test_it_gets_what_the_user_said(stand_in: Path, source: Path) -> None:
     assert f"-I{source.parent.resolve()}" in given
     # Lines are those of the user's file.
     assert (source.parent / "seen.cu").read_text() == f'#line 1 "{source}"\n{REFUSED}'
-    assert kernel.notes[0].startswith("compiled with nvcc 99.1.7, as NVRTC refuses it: ")
+    assert kernel.notes[0].startswith("compiled with nvcc 99.1.7, because NVRTC rejects it: ")
 
 
 def test_templates_go_by_their_arguments(stand_in: Path, source: Path) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp.emulator import emulate
 from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
-from drywarp.frontends import assembler, ptx
-from drywarp.frontends.assembler import machine_for, needed_ptxas
+from drywarp.execution.emulator import emulate
 from drywarp.frontends.load import load
-from drywarp.frontends.ptx import load_ptx
-from drywarp.frontends.ptx_text import PtxParameter, is_ptx, read_ptx, with_own_lines
+from drywarp.frontends.ptx import assembler, ptx
+from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas
+from drywarp.frontends.ptx.ptx import PtxParameter, is_ptx, load_ptx, read_ptx, with_own_lines
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Launch, Scalar, array_buffer
+from drywarp.kernel.launch.launch import Launch, Scalar, array_buffer
 from tests.effort import first
 
 ROOT = Path(__file__).parents[2]
@@ -256,7 +255,7 @@ def test_texts_that_are_no_kernel() -> None:
         kernel(AXPY.replace(".target sm_70", ""))
     with pytest.raises(UsageError, match=r"^k\.ptx: no \.entry found"):
         kernel(".version 7.0\n.target sm_70\n.address_size 64\n")
-    with pytest.raises(UsageError, match=r"^k\.ptx: several kernels, name one with --entry: calls, scale"):
+    with pytest.raises(UsageError, match=r"^k\.ptx: several kernels; name one with --entry: calls, scale"):
         kernel(TWO.replace(", debug", ""))
     with pytest.raises(UsageError, match=r"^k\.ptx: no kernel named 'third'; it holds: calls, scale"):
         kernel(TWO.replace(", debug", ""), entry="third")

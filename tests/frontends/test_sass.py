@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.errors import InputFileError
-from drywarp.frontends.cuda import compile_cuda
-from drywarp.frontends.sass import parse_listing, split_operands
-from drywarp.kernel.instruction import ControlBits, SourceLine
-from drywarp.kernel.operand import Immediate, Label, Predicate, Register, Special
+from drywarp.frontends.binary.sass import parse_listing, split_operands
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.instruction import ControlBits, Immediate, Label, Predicate, Register, SourceLine, Special
 from tests.effort import first
 from tests.listing import code, control, listing
 
@@ -123,7 +122,7 @@ def test_notes_of_the_disassembler_are_no_operands() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (listing("FOO what?"), r"^f: instruction at 0x0000 not understood: FOO what\? \(.*\)$"),
+        (listing("FOO what?"), r"^f: instruction at 0x0000 cannot be parsed: FOO what\? \(.*\)$"),
         ("        /*0000*/   EXIT ;   /* 0x0000000000000000 */", r"^f:1: machine code outside a \.text section$"),
         ("/* 0x0000000000000000 */", r"^f:1: upper half of an encoding without its instruction$"),
     ],
@@ -170,7 +169,7 @@ extern "C" __global__ void k(const float* a, float* o, int n) { o[threadIdx.x] =
 
 @pytest.mark.parametrize("text", ["", "@P0", "A" * 300, "FADD R1, " + "[" * 300, "FADD R1, R256, R2", "FADD R1, R1,"])
 def test_what_is_no_instruction_is_refused_in_few_words(text: str) -> None:
-    with pytest.raises(InputFileError, match=r"^f: instruction at 0x0000 not understood: ") as error:
+    with pytest.raises(InputFileError, match=r"^f: instruction at 0x0000 cannot be parsed: ") as error:
         parse_listing(listing(text), "f")
     assert len(str(error.value)) < 500
 

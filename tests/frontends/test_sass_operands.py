@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from drywarp.frontends.sass_operands import parse_operand
-from drywarp.kernel.operand import (
+from drywarp.frontends.binary.sass_operands import parse_operand
+from drywarp.kernel.instruction import (
     PT,
     RZ,
     URZ,

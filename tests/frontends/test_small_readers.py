@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.frontends.amdgcn_metadata import KernelMetadata, abi_of
-from drywarp.frontends.amdgcn_operands import split_operands
-from drywarp.frontends.constant_types import constant_types
+from drywarp.frontends.amd.code import split_operands
+from drywarp.frontends.amd.metadata import KernelMetadata, abi_of
+from drywarp.frontends.cuda.instances import constant_types
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.frontends.source import (
+from drywarp.frontends.cuda.source import (
     Declared,
     KernelDeclaration,
     blank_comments,
@@ -144,11 +144,48 @@ using index = unsigned int;
 // using nothing = int;
 #define SCALAR double
 """
-    names = type_names(text)
+    names = type_names([text])
     assert names == {"real": "float", "vector": "const real*", "index": "unsigned int", "SCALAR": "double"}
     assert resolve(Declared("x", "vector", False), names) == Declared("x", "float", True)
     assert resolve(Declared("n", "index", False), names) == Declared("n", "unsigned int", False)
     assert resolve(Declared("s", "SCALAR", False), names) == Declared("s", "double", False)
+
+
+REAL = "#ifndef DOUBLE\ntypedef float real;\n#else\ntypedef double real;\n#endif\n"
+CHAIN = (
+    "#if BITS == 16\nusing real = half;\n#elif defined(BITS) && BITS >= 32\nusing real = float;\n"
+    "#else\nusing real = double;\n#endif\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "defines", "real"),
+    [
+        ([REAL], {}, "float"),
+        ([f"//#define DOUBLE\n{REAL}"], {}, "float"),
+        ([f"#define DOUBLE\n{REAL}"], {}, "double"),
+        ([f"#define DOUBLE\n#undef DOUBLE\n{REAL}"], {}, "float"),
+        ([REAL], {"DOUBLE": ""}, "double"),
+        ([REAL, '#define DOUBLE 1\n#include "real.h"\n'], {}, "double"),
+        ([f"#ifndef REAL_H\n#define REAL_H\n{REAL}#endif\n"], {}, "float"),
+        ([f"#ifndef REAL_H\n#define REAL_H\n{REAL}#endif\n", "int x;"], {}, "float"),
+        ([CHAIN], {}, "double"),
+        ([CHAIN], {"BITS": "16"}, "half"),
+        ([CHAIN], {"BITS": "64"}, "float"),
+        ([REAL.replace("DOUBLE", "__SOME_COMPILER__")], {}, None),
+        ([REAL.replace("#ifndef DOUBLE", "#if SIZE(x) > 2")], {}, None),
+        ([REAL.replace("#ifndef DOUBLE", "#if SIZE(2) > 2")], {"SIZE": "1"}, None),
+        ([REAL.replace("#ifndef DOUBLE", "#if SIZE > 2")], {"SIZE": "9" * 5000}, None),
+        ([REAL.replace("#ifndef DOUBLE", f"#if {'9' * 5000} > 2")], {}, None),
+        ([REAL.replace("#ifndef DOUBLE", f"#if {'(' * 5000}1{')' * 5000}")], {}, None),
+        (["#if 0\ntypedef double real;\n#endif\ntypedef float real;\n"], {}, "float"),
+        (["#if !defined(A) || (B != 0 && !C)\ntypedef float real;\n#endif\n"], {"A": "1", "B": "2"}, "float"),
+        (["#if !defined(A) || (B != 0 && !C)\ntypedef float real;\n#endif\n"], {"A": "1", "B": "2", "C": "1"}, None),
+    ],
+)
+def test_names_of_types_depend_on_conditions(texts: list[str], defines: dict[str, str], real: str | None) -> None:
+    """What is neither ruled in nor out stands for nothing."""
+    assert type_names(texts, defines).get("real") == real
 
 
 def test_a_name_that_stands_for_itself_ends() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drywarp.frontends.toolchain import packaged_library
+from drywarp.frontends.cache import packaged_library
 
 SAXPY = Path(__file__).parents[2] / "examples" / "saxpy.cu"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.dataflow import Dataflow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from drywarp.errors import UsageError
+from drywarp.experiments.calibrate.gpu_file import architecture_of
 from drywarp.hardware import gpu_names, load_gpu
-from drywarp.hardware.architectures import architecture_of
 
 
 def test_a_product_builds_on_the_architecture_of_its_capability() -> None:
@@ -22,5 +22,5 @@ def test_a_product_builds_on_the_architecture_of_its_capability() -> None:
 
 
 def test_an_unknown_capability_is_said_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"6\.1 to build on; there are: 7\.0, .*8\.0, .*9\.0, .*12\.0"):
+    with pytest.raises(UsageError, match=r"6\.1; expected one of: 7\.0, .*8\.0, .*9\.0, .*12\.0"):
         architecture_of("6.1")

@@ -158,12 +158,12 @@ def test_carveout_and_l1(capability: str, shared: int, threads: int, carved: int
 @pytest.mark.parametrize(
     ("capability", "registers", "shared", "threads", "message"),
     [
-        ("1.0", 10, 0, 513, "513 threads per block: this GPU takes 1 to 512"),
-        ("1.0", 17, 0, 512, "17 registers per thread and 16 warps take 8704 registers per block: this GPU has 8192"),
-        ("2.0", 64, 0, 32, "64 registers per thread: this GPU takes 1 to 63"),
-        ("5.2", 33, 0, 1024, "33 registers per thread and 32 warps take 40960 registers per block: this GPU has 32768"),
-        ("6.1", 32, 49153, 32, "49153 bytes of shared memory per block: this GPU takes 0 to 49152"),
-        ("8.6", 32, 101377, 32, "101377 bytes of shared memory per block: this GPU takes 0 to 101376"),
+        ("1.0", 10, 0, 513, "513 threads per block: this GPU allows 1 to 512"),
+        ("1.0", 17, 0, 512, "17 registers per thread and 16 warps need 8704 registers per block: this GPU has 8192"),
+        ("2.0", 64, 0, 32, "64 registers per thread: this GPU allows 1 to 63"),
+        ("5.2", 33, 0, 1024, "33 registers per thread and 32 warps need 40960 registers per block: this GPU has 32768"),
+        ("6.1", 32, 49153, 32, "49153 bytes of shared memory per block: this GPU allows 0 to 49152"),
+        ("8.6", 32, 101377, 32, "101377 bytes of shared memory per block: this GPU allows 0 to 101376"),
     ],
 )
 def test_a_launch_beyond_the_limits(capability: str, registers: int, shared: int, threads: int, message: str) -> None:
@@ -175,15 +175,15 @@ def test_a_launch_beyond_the_limits(capability: str, registers: int, shared: int
 def test_gp100_refuses_what_its_relatives_cannot_hold() -> None:
     """Fourteen warps of 4352 registers would fit into two halves; counted as sixteen they do not."""
     assert occupancy(LIMITS["6.0"], 128, 0, 448).blocks_per_sm == 1
-    with pytest.raises(UsageError, match="14 warps take 69632 registers per block"):
+    with pytest.raises(UsageError, match="14 warps need 69632 registers per block"):
         occupancy(LIMITS["6.0"], 135, 0, 448)
 
 
 def test_extents_of_old() -> None:
     check_extents(LIMITS["3.0"], (2**31 - 1, 1, 1), (1024, 1, 1))
-    with pytest.raises(UsageError, match="grid extent 65536 in x is beyond the limit of 65535"):
+    with pytest.raises(UsageError, match="grid extent 65536 in x exceeds the limit of 65535"):
         check_extents(LIMITS["2.0"], (65536, 1, 1), (1024, 1, 1))
-    with pytest.raises(UsageError, match="grid extent 2 in z is beyond the limit of 1"):
+    with pytest.raises(UsageError, match="grid extent 2 in z exceeds the limit of 1"):
         check_extents(LIMITS["1.3"], (1, 1, 2), (512, 1, 1))
 
 

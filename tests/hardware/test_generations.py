@@ -13,7 +13,7 @@ PRODUCTS: dict[str, tuple[str, str]] = {
     "v100": ("7.0", "sm_75"),
     **dict.fromkeys(("t4", "rtx2070", "rtx2080ti"), ("7.5", "sm_75")),
     **dict.fromkeys(("a100", "a100-sxm4-40gb", "a100-sxm4-80gb", "a100-pcie-80gb"), ("8.0", "sm_80")),
-    **dict.fromkeys(("rtx3090", "a4000", "a6000"), ("8.6", "sm_86")),
+    **dict.fromkeys(("rtx3080", "rtx3090", "a4000", "a6000"), ("8.6", "sm_86")),
     **dict.fromkeys(("l4", "l40s", "rtx4090"), ("8.9", "sm_89")),
     **dict.fromkeys(("h100", "h100-pcie", "h200"), ("9.0", "sm_90a")),
     "b200": ("10.0", "sm_100a"),

@@ -105,13 +105,13 @@ def test_blocks_by_shared() -> None:
 @pytest.mark.parametrize(
     ("registers", "shared", "threads", "message"),
     [
-        (32, 0, 1025, "1025 threads per block: this GPU takes 1 to 1024"),
-        (32, 0, 0, "0 threads per block: this GPU takes 1 to 1024"),
-        (256, 0, 32, "256 registers per thread: this GPU takes 1 to 255"),
-        (0, 0, 32, "0 registers per thread: this GPU takes 1 to 255"),
-        (32, 166913, 32, "166913 bytes of shared memory per block: this GPU takes 0 to 166912"),
-        (32, -1, 32, "-1 bytes of shared memory per block: this GPU takes 0 to 166912"),
-        (65, 0, 1024, "65 registers per thread and 32 warps take 73728 registers per block: this GPU has 65536"),
+        (32, 0, 1025, "1025 threads per block: this GPU allows 1 to 1024"),
+        (32, 0, 0, "0 threads per block: this GPU allows 1 to 1024"),
+        (256, 0, 32, "256 registers per thread: this GPU allows 1 to 255"),
+        (0, 0, 32, "0 registers per thread: this GPU allows 1 to 255"),
+        (32, 166913, 32, "166913 bytes of shared memory per block: this GPU allows 0 to 166912"),
+        (32, -1, 32, "-1 bytes of shared memory per block: this GPU allows 0 to 166912"),
+        (65, 0, 1024, "65 registers per thread and 32 warps need 73728 registers per block: this GPU has 65536"),
     ],
 )
 def test_a_launch_beyond_the_limits(registers: int, shared: int, threads: int, message: str) -> None:
@@ -123,7 +123,7 @@ def test_a_launch_beyond_the_limits(registers: int, shared: int, threads: int, m
 def test_the_launch_check_counts_warps_in_fours() -> None:
     """Nine warps of 7168 registers are 64512, which would fit; counted as twelve they do not."""
     assert occupancy(LIMITS["a100"], 224, 0, 256).blocks_per_sm == 1
-    with pytest.raises(UsageError, match="9 warps take 86016 registers per block"):
+    with pytest.raises(UsageError, match="9 warps need 86016 registers per block"):
         occupancy(LIMITS["a100"], 224, 0, 288)
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.hardware import Gpu, Parameters, capabilities, gpu_names, load_gpu
-from drywarp.hardware.fact import KINDS
-from drywarp.hardware.resolve import ancestry, leaves, resolve
+from drywarp.hardware.fact import AMD_CLASS_NAMES, CLASS_NAMES, KINDS
+from drywarp.hardware.load import ancestry, leaves, resolve
 from drywarp.hardware.schema import HEADER
 from drywarp.hardware.toml_file import DATA, read
-from drywarp.hardware.vocabulary import AMD_CLASS_NAMES, CLASS_NAMES, MEMORY_CLASSES
-from drywarp.kernel import classes as kernel_classes
+from drywarp.kernel.isa.nvidia import classes as kernel_classes
+from drywarp.kernel.isa.nvidia.classes import MEMORY_CLASSES
 
 MACHINE_GPUS = [name for name in gpu_names() if not name.startswith("papers/")]
 
@@ -130,7 +130,7 @@ def test_tensor_rates(a100: Gpu, h100: Gpu) -> None:
     # Peak of the datasheet: 312 and 989.4 (at 1830 MHz) TFLOPS of fp16.
     assert 2 * a100.tensor["fp16"] * 4 * 108 * 1.41e-3 == pytest.approx(312, rel=1e-3)
     assert 2 * h100.tensor["fp16"] * 4 * 132 * 1.83e-3 == pytest.approx(989.4, rel=1e-3)
-    with pytest.raises(UsageError, match="GPU a100 has no tensor rate for fp8: it knows fp16, bf16, tf32, fp64, int8"):
+    with pytest.raises(UsageError, match="GPU a100 has no tensor rate for fp8; it has: fp16, bf16, tf32, fp64, int8"):
         a100.tensor_lambda("fp8", 16, 8, 32)
 
 

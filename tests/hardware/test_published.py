@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from drywarp.hardware import Gpu, gpu_names, load_gpu
-from drywarp.hardware.resolve import resolve
+from drywarp.hardware.load import resolve
 from drywarp.hardware.toml_file import DATA
 
 from .compiled_distances import distances
@@ -264,7 +264,14 @@ def test_no_number_is_left_without_a_check() -> None:
 @pytest.mark.parametrize("name", [name for name in GPUS if name.startswith("rtx")])
 def test_geforce_cards_halve_what_is_accumulated_in_fp32(name: str) -> None:
     """Where a GeForce card states a rate of its own, it is half of its chip's; integers are not concerned."""
-    chip = {"rtx2070": "tu10x", "rtx2080ti": "tu10x", "rtx3090": "ga10x", "rtx4090": "ad10x", "rtx5090": "gb20x"}[name]
+    chip = {
+        "rtx2070": "tu10x",
+        "rtx2080ti": "tu10x",
+        "rtx3080": "ga10x",
+        "rtx3090": "ga10x",
+        "rtx4090": "ad10x",
+        "rtx5090": "gb20x",
+    }[name]
     facts = resolve(f"arch/{chip}", DATA / "arch" / f"{chip}.toml").facts
     own = {key for key, fact in GPUS[name].facts() if key.startswith("tensor.") and fact.file == name}
     assert "tensor.fp16" in own

@@ -8,7 +8,7 @@ import pytest
 
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import Gpu, limits_of, load_gpu
-from drywarp.hardware.check import check_classes
+from drywarp.hardware.schema import check_classes
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
 SOURCES = '[sources]\nmine = "own benchmark"\n'
@@ -91,7 +91,7 @@ def test_a_gpu_of_another_compute_capability_takes_its_limits(tmp_path: Path) ->
 def test_parameters(tmp_path: Path) -> None:
     gpu = load_gpu(write(tmp_path, ABSTRACT + f"[parameters]\nmshrs = {{ value = 64, {FROM} }}\n"))
     assert (gpu.parameters.mshrs, gpu.parameter("mshrs"), gpu.parameters.clock_mhz) == (64, 64, None)
-    with pytest.raises(UsageError, match=r"^GPU mine does not give parameters\.clock_mhz$"):
+    with pytest.raises(UsageError, match=r"^GPU mine has no value for parameters\.clock_mhz$"):
         gpu.parameter("clock_mhz")
     assert load_gpu("a100").parameters.mshrs is None
 
@@ -135,7 +135,7 @@ BAD: list[tuple[str, str, str]] = [
     (f"[devices]\nsm_count = {{ value = 1, {FROM} }}", "6", "devices: unknown key; did you mean device?"),
     (f"[classes.fp32]\nlamda = {{ value = 1, {FROM} }}", "7", "classes.fp32.lamda: unknown key; did you mean lambda?"),
     ("[device]\nsm_count = 80", "7",
-     'device.sm_count: expected { value = 80, source = "…", kind = "…" }, because every number carries its source'),
+     'device.sm_count: expected { value = 80, source = "…", kind = "…" }, because every number needs a source'),
     (f'[device]\nsm_count = {{ value = "many", {FROM} }}', "7", "device.sm_count: expected a whole number, got 'many'"),
     (f'[classes.int]\nread_latency = {{ value = "x", {FROM} }}', "7",
      "classes.int.read_latency: expected a number, got 'x'"),
@@ -158,7 +158,7 @@ BAD: list[tuple[str, str, str]] = [
     ('[device]\nsm_count = { value = 9, source = "mine" }', "7", "device.sm_count.kind: missing; expected a value"),
     (f"[device]\nsm_count = {{ vlaue = 9, {FROM} }}", "7", "device.sm_count.vlaue: unknown key; did you mean value?"),
     ('[device]\nsm_count = { value = 9, source = "mine", kind = "proxy" }', "7",
-     "device.sm_count.note: missing; expected a word on why, because kind is 'proxy'"),
+     "device.sm_count.note: missing; expected a reason, because kind is 'proxy'"),
     (f"[classes.fp32]\nlambda = {{ value = 0.5, {FROM} }}", "7",
      "classes.fp32.lambda: expected at least 1 cycles, the issue limit of a partition, got 0.5"),
     (f"[classes.shuffle]\nlambda = {{ value = 0.2, {FROM} }}", "7",
@@ -207,7 +207,7 @@ BAD_FILES: list[tuple[str, str]] = [
     ("format = 1\ntitle = 'x'\n", ": scheduler: missing; expected a table"),
     ("format = 1\ntitle = 'x'\ninherits = 'a101'\n", ":3: inherits: unknown GPU 'a101'; did you mean a100?"),
     ("format = 1\ntitle = 'x'\ninherits = 'no.toml'\n", ":3: inherits: expected an existing file, got 'no.toml'"),
-    ("format = 1\ntitle = 'x'\ninherits = 'mine.toml'\n", ":3: inherits: goes round in a circle: mine -> mine"),
+    ("format = 1\ntitle = 'x'\ninherits = 'mine.toml'\n", ":3: inherits: circular inheritance: mine -> mine"),
     ("format = 1\ntitle = 'x'\ninherits = 3\n", ":3: inherits: expected the name of a GPU or architecture, got 3"),
     ("format = 1\ntitle = 'x'\ninherits = ['a100', 3]\n",
      ":3: inherits: expected the name of a GPU or architecture, got 3"),
@@ -218,7 +218,7 @@ BAD_FILES: list[tuple[str, str]] = [
     (HEAD + "[sources]\nmine = 3\n", ":5: sources.mine: expected text that names the source, got 3"),
     (HEAD + "arch = 'ampere'\n", ":4: arch: expected a text such as \"sm_80\" or \"gfx90a\", got 'ampere'"),
     (HEAD + "compute_capability = '8'\n", ":4: compute_capability: expected a text such as \"8.0\", got '8'"),
-    (ABSTRACT.replace("[sources]", 'arch = "sm_80"\n[sources]'), ": compute_capability: missing; expected beside arch"),
+    (ABSTRACT.replace("[sources]", 'arch = "sm_80"\n[sources]'), ": compute_capability: missing; required with arch"),
     (ABSTRACT.replace("[sources]", 'arch = "sm_80"\ncompute_capability = "8.0"\n[sources]'),
      ": device: missing; expected a table"),
     (ABSTRACT.replace("latency", "read_latency"), ":11: classes.op.latency: missing; expected a value in cycles"),
@@ -241,7 +241,7 @@ def test_a_file_that_lacks_something(tmp_path: Path, text: str, message: str) ->
 def test_a_circle_of_two(tmp_path: Path) -> None:
     write(tmp_path, "format = 1\ntitle = 'b'\ninherits = 'a.toml'\n", "b.toml")
     path = write(tmp_path, "format = 1\ntitle = 'a'\ninherits = 'b.toml'\n", "a.toml")
-    with pytest.raises(InputFileError, match=r"b\.toml:3: inherits: goes round in a circle: a -> b -> a"):
+    with pytest.raises(InputFileError, match=r"b\.toml:3: inherits: circular inheritance: a -> b -> a"):
         load_gpu(path)
 
 

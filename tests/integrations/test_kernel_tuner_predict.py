@@ -13,7 +13,7 @@ import pytest
 
 import drywarp
 from drywarp.errors import InputFileError, UsageError
-from drywarp.integrations.kernel_tuner import Predictions, measured_space, predict, read_script, tuning_space
+from drywarp.experiments.tuners.kernel_tuner import Predictions, measured_space, predict, read_script, tuning_space
 
 SCRIPT = Path(__file__).parents[2] / "examples/tuners/transpose_kernel_tuner.py"
 KERNEL = SCRIPT.with_name("transpose.cu")
@@ -106,7 +106,9 @@ def test_predictions_are_kept_and_gone_on_with(tmp_path: Path, suffix: str, monk
     read = Predictions.read(out)
     assert (read.times, read.failed) == (whole.times, whole.failed)
     # Nothing is predicted now, and an array of the same content is the same.
-    monkeypatch.setattr("drywarp.integrations.kernel_tuner.predicting.run_rows", lambda *args: pytest.fail("predicted"))
+    monkeypatch.setattr(
+        "drywarp.experiments.tuners.kernel_tuner.predicting.run_rows", lambda *args: pytest.fail("predicted")
+    )
     again = tuning_space("weigh", SUM, 1 << 12, ["f32[4096]", numbers.copy(), np.int32(1 << 12)], space.tune_params,
                          smem_args=space.smem_args)  # fmt: skip
     assert predict(again, jobs=1, out=out) == whole
@@ -171,7 +173,7 @@ def test_a_file_that_is_refused_is_not_locked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = 1\n", "ended without a call of tune_kernel"),
+        ("x = 1\n", "ended without calling tune_kernel"),
         ("import kernel_tuner\nx = 1 / 0\n", r"tune.py:2: ZeroDivisionError"),
         ("def f(:\n", r"tune.py:1: SyntaxError"),
         ("import a_package_that_is_not_there\n", r"tune.py:1: ModuleNotFoundError"),
@@ -238,9 +240,9 @@ def test_a_t4_file_is_a_space_and_needs_the_rest(tmp_path: Path) -> None:
     file.write_text(json.dumps({"schema_version": "1.0.0", "results": results, "metadata": {"timeunit": "ms"}}))
     found = measured_space(file, SUM, [], kernel_name="weigh", problem_size=64)
     assert [c["tile"] for c in found.configurations()] == [4, 2]
-    with pytest.raises(UsageError, match="does not say the kernel's name"):
+    with pytest.raises(UsageError, match="does not contain the kernel's name"):
         measured_space(file, SUM, [])
-    with pytest.raises(UsageError, match="does not say the problem size"):
+    with pytest.raises(UsageError, match="does not contain the problem size"):
         measured_space(file, SUM, [], kernel_name="weigh")
 
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.errors import InputFileError, UsageError
-from drywarp.integrations.kernel_tuner import TuningSpace, tuning_space
-from drywarp.integrations.kernel_tuner.arrays import by_place
-from drywarp.integrations.kernel_tuner.launch import OURS, grid_of, launch_of
+from drywarp.experiments.tuners.kernel_tuner import TuningSpace, tuning_space
+from drywarp.experiments.tuners.kernel_tuner.launch import OURS, by_place, grid_of, launch_of
 
 SOURCE = "__global__ void scale(float* a, int n) { a[threadIdx.x] *= n; }"
 PARAMS = {"block_size_x": [16, 32, 64], "block_size_y": [1, 2, 4, 32], "tile": [1, 2, 3], "pad": [0, 1]}
@@ -185,7 +184,7 @@ def test_arrays_of_the_same_bytes_and_other_types_are_kept_apart(tmp_path: Path)
     ("more", "said"),
     [
         ({"lang": "OpenCL"}, "lang='OpenCL': only CUDA kernels"),
-        ({"texmem_args": {"t": 1}}, "texmem_args: texture references"),
+        ({"texmem_args": {"t": 1}}, "texmem_args: CUDA 12 removed texture references"),
         ({"gird_div_x": []}, "no argument 'gird_div_x'"),
         ({"restrictions": ["block_size_x >"]}, "expected a Python expression"),
         ({"restrictions": [3]}, "restriction 3: expected an expression"),

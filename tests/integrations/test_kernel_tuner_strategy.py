@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
-from drywarp.integrations.kernel_tuner import PredictedOrder, Predictions, measured_space
-from drywarp.integrations.kernel_tuner.correction import FEWEST, Correction
+from drywarp.experiments.tuners.kernel_tuner import PredictedOrder, Predictions, measured_space
+from drywarp.experiments.tuners.kernel_tuner.predictions import FEWEST, Correction
 
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="Kernel Tuner: pip install 'drywarp[kernel-tuner]'")
 
@@ -221,7 +221,7 @@ def test_predictions_of_another_space_give_one_line(cache: str) -> None:
     elsewhere = Predictions(NAMES, {("1", "1", "1"): 1.0})
     with pytest.raises(UsageError, match="none of 128 configurations is among the predictions"):
         tuned(cache, PredictedOrder(predictions=elsewhere))
-    with pytest.raises(UsageError, match="no strategy of Kernel Tuner"):
+    with pytest.raises(UsageError, match="not a strategy of Kernel Tuner"):
         tuned(cache, PredictedOrder(predictions=predictions(), keep=5, then="nosuch"))
 
 

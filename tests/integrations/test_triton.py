@@ -18,7 +18,7 @@ from drywarp.errors import UsageError
 
 triton = pytest.importorskip("triton", reason="Triton is not installed: pip install 'drywarp[triton]'")
 
-from drywarp.integrations.triton import Predictor, as_argument, predicted  # noqa: E402
+from drywarp.experiments.tuners.triton import Predictor, as_argument, predicted  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "examples/tuners"
 
@@ -136,7 +136,7 @@ def test_a_number_or_a_share_is_kept(softmax: Any, top_k: float, left: int, monk
 def test_what_cannot_be_predicted_is_left_as_it_is_with_one_line(softmax: Any) -> None:
     hook = Predictor(lambda: softmax)
     with pytest.warns(
-        RuntimeWarning, match="no configuration can be predicted, all are left: .*no value for y"
+        RuntimeWarning, match="no configuration can be predicted, all are kept: .*no value for y"
     ) as said:
         kept = hook(softmax.configs, {"x": Tensor(4, 4)}, rows=4, columns=4, BLOCK=4, grid=(4,))
     assert kept == softmax.configs

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.hardware.vocabulary import CLASS_NAMES
-from drywarp.hardware.vocabulary import MEMORY_CLASSES as PRICED_AS_MEMORY
-from drywarp.kernel.classes import CLASSES, MEMORY_CLASSES, class_of, memory_access
 from drywarp.kernel.instruction import MemoryAccess
+from drywarp.kernel.isa.nvidia.classes import CLASSES, class_of, memory_access
 
 # Base opcodes of 2.3 million instructions of public kernels for sm_80 and sm_90.
 SEEN = """
@@ -28,11 +26,6 @@ def test_no_opcode_of_real_kernels_is_unknown(opcode: str) -> None:
 
 def test_an_opcode_that_nobody_knows_is_unknown() -> None:
     assert class_of("FROBNICATE", ()) == "unknown"
-
-
-def test_a_gpu_file_prices_the_same_classes() -> None:
-    assert set(CLASSES) == CLASS_NAMES
-    assert MEMORY_CLASSES == PRICED_AS_MEMORY
 
 
 @pytest.mark.parametrize(

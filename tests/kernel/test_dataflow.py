@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.dataflow import Dataflow
+from drywarp.kernel.isa.nvidia.registers import written
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.registers import written
 from tests.effort import first, some
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))

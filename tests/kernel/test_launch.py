@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.kernel.launch import DTYPES, Buffer, Launch, array_buffer
+from drywarp.kernel.launch.launch import DTYPES, Buffer, Launch, array_buffer
 
 extents = st.tuples(*[st.integers(1, 9)] * 3)
 

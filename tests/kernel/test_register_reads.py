@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.kernel.instruction import ControlBits, Instruction
-from drywarp.kernel.operand import Register
-from drywarp.kernel.register_reads import register_reads
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.kernel.instruction import ControlBits, Instruction, Register
+from drywarp.kernel.isa.nvidia.registers import register_reads
 
 _PLACES = (24, 32, 64)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.kernel.isa.nvidia.registers import accessed, written
 from drywarp.kernel.kernel import Resources
-from drywarp.kernel.registers import accessed, written
 from tests.listing import code
 
 

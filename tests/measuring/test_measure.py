@@ -13,18 +13,17 @@ from typing import Any
 import pytest
 
 from drywarp.cli.main import run as main
-from drywarp.device import Card, DeviceError
-from drywarp.device.driver import Driver
 from drywarp.errors import InputFileError, UsageError
-from drywarp.measuring import CardRunner, Counters, Measured, SimulatedRunner, measure
-from drywarp.measuring.configuration import configurations
-from drywarp.measuring.occupancies import Occupied, occupancies
-from drywarp.measuring.profiled import configuration_of
-from drywarp.measuring.row import COUNTERS
-from drywarp.measuring.suite_file import read_suite
+from drywarp.experiments.device import Card, DeviceError
+from drywarp.experiments.device.attributes import Driver
+from drywarp.experiments.measure import CardRunner, Counters, Measured, SimulatedRunner, measure
+from drywarp.experiments.measure.configuration import Occupied, configurations, occupancies
+from drywarp.experiments.measure.on_card import configuration_of
+from drywarp.experiments.measure.row import COUNTERS
+from drywarp.experiments.measure.suite_file import read_suite
+from drywarp.experiments.rows.predict import every_model
+from drywarp.experiments.validate import validate
 from drywarp.models import get_model
-from drywarp.rows.predict import every_model
-from drywarp.validation import validate
 
 from ..device.fake_driver import LAUNCH_MS, FakeDriver, fake_nvml
 
@@ -301,7 +300,7 @@ ONE = '[[kernel]]\nname = "a"\nfile = "a.cu"\ngrid = "1"\nblock = "32"\nreferenc
         ({"a.toml": "[[kernel]"}, r"a\.toml: .*line 1"),
         ({"a.toml": ONE + 'gird = "2"\n'}, r"a\.toml: .*unknown field `gird`"),
         ({"a.toml": ONE}, r"kernel 'a': .*a\.cu: no such file"),
-        ({"a.toml": ONE + ONE, "a.cu": ""}, r"kernel 'a' stands in .*a\.toml already"),
+        ({"a.toml": ONE + ONE, "a.cu": ""}, r"kernel 'a' is already defined in .*a\.toml"),
         ({"a.toml": ONE.replace('"1"', '"n+1"'), "a.cu": ""}, r"a\.toml: kernel 'a': grid 'n\+1'"),
         ({"a.toml": ONE.replace('"32"', '"0"'), "a.cu": ""}, r"a\.toml: kernel 'a': block '0'"),
         ({"a.toml": ONE, "a.cu": "__global__ void a() {}"}, r"reference 'r\.py:f': .*r\.py: no such Python file"),
@@ -309,7 +308,7 @@ ONE = '[[kernel]]\nname = "a"\nfile = "a.cu"\ngrid = "1"\nblock = "32"\nreferenc
         ({"a.toml": ONE, "a.cu": "__global__ void a() {}", "r.py": "1/0"}, r"r\.py: ZeroDivisionError"),
         (
             {"a.toml": ONE, "a.cu": "__global__ void a() {}", "r.py": "def f(given): return {'x': 1}"},
-            r"its reference speaks of 'x', which is no buffer of the kernel",
+            r"its reference returns 'x', which is not a buffer of the kernel",
         ),
     ],
 )
@@ -344,7 +343,7 @@ def test_a_kernel_with_textures_is_a_row_that_failed(tmp_path: Path) -> None:
     (tmp_path / "r.py").write_text("def f(given): return {}")
     found = measure(tmp_path, tmp_path / "m.csv", SimulatedRunner("a100", 3))
     assert [(row.status, row.reason) for row in found.rows] == [
-        ("failed", "a: argument t: expected buffers and values alone, the others are not measured")
+        ("failed", "a: argument t: only kernels with buffers and plain values can be measured")
     ]
 
 
@@ -372,9 +371,9 @@ def test_a_source_that_has_changed_since_is_refused_by_both(table: Path, tmp_pat
     old = cells(table)[0]["source_hash"]
     text = table.read_text().replace(old, "0123456789ab")
     out.write_text(text.replace("../" * 20, ""))
-    with pytest.raises(InputFileError, match=r"kernel 'lud_internal' was measured with another text"):
+    with pytest.raises(InputFileError, match=r"kernel 'lud_internal' was measured with a different version"):
         simulated(out)
-    with pytest.raises(InputFileError, match=r"line 2: .*lud_internal\.cu is not the text that was measured"):
+    with pytest.raises(InputFileError, match=r"line 2: .*lud_internal\.cu differs from the source that was measured"):
         validate(out, kernel=table.parent, models=["pipeline"])
 
 
@@ -382,9 +381,11 @@ def test_what_validate_cannot_use_of_a_described_table(table: Path, tmp_path: Pa
     moved = tmp_path / "far" / "m.csv"
     moved.parent.mkdir()
     moved.write_text(table.read_text().replace("suite/lud_internal.cu", "suite/gone.cu"))
-    with pytest.raises(InputFileError, match=r"m\.csv: line 2: .*: no such file \(expected it from the table's folder"):
+    with pytest.raises(
+        InputFileError, match=r"m\.csv: line 2: .*: no such file \(expected it relative to the table's folder"
+    ):
         validate(moved)
-    with pytest.raises(UsageError, match=r"--grid: each row of this table says how it was launched"):
+    with pytest.raises(UsageError, match=r"--grid: not allowed, because each row of this table has its own launch"):
         validate(table, grid="1")
     with pytest.raises(UsageError, match=r"clock 'fast': expected MHz"):
         validate(table, clock="fast")

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
-from drywarp.frontends.comment import launch_comment
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
-from drywarp.measuring.configuration import Configuration, configurations
-from drywarp.measuring.references import difference, expected_outputs, inputs_of
-from drywarp.measuring.suite_file import read_suite
+from drywarp.execution.emulator import emulate
+from drywarp.experiments.measure.configuration import Configuration, configurations
+from drywarp.experiments.measure.row import difference, expected_outputs, inputs_of
+from drywarp.experiments.measure.suite_file import read_suite
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.loaded import launch_comment
+from drywarp.kernel.launch.arguments import make_launch
 from tests.effort import in_turn, some
 
 FOLDER = Path(__file__).parents[2] / "suite"

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.kernel import Kernel, Resources
-from drywarp.kernel.launch import Dim3, Launch
+from drywarp.kernel.launch.launch import Dim3, Launch
 from drywarp.kernel.profile import AccessLog, Profile, SampledBlock, WarpPath
-from drywarp.memory.geometry import MemoryGeometry
+from drywarp.memory.table import MemoryGeometry
 from tests.listing import code
 
 LANES = np.arange(32, dtype=np.int64)

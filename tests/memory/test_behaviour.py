@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.kernel.launch import Dim3
+from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, SPACE_SHARED, Profile
 from drywarp.memory.affine import fit_affine
 from drywarp.memory.behaviour import analyse_memory
-from drywarp.memory.footprint import sampled_footprint
-from drywarp.memory.intervals import count
+from drywarp.memory.footprint import count, sampled_footprint
 from drywarp.memory.moved_footprint import MovedFootprints
 from tests.memory.profiles import FULL, LANES, Access, access, geometry, profile, sectors
 

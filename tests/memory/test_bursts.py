@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from drywarp.kernel.launch import Dim3
+from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, Profile
 from drywarp.memory.behaviour import analyse_memory
-from drywarp.memory.bursts import bursts_of
+from drywarp.memory.requests import bursts_of
 from tests.listing import control
 from tests.memory.profiles import LANES, Access, access, geometry, profile
 

@@ -12,12 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.kernel.launch import Dim3
+from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from drywarp.memory.averaged import NOTHING_SAID, MemoryAverages, averaged, averages_from
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, analyse_memory
-from drywarp.memory.bursts import bursts_of
-from drywarp.memory.requests import lane_masks, shared_wavefronts
+from drywarp.memory.requests import bursts_of, lane_masks, shared_wavefronts
 from drywarp.memory.table import request_table
 from tests.listing import control
 from tests.memory.profiles import FULL, LANES, Access, access, geometry, profile
@@ -204,9 +203,49 @@ def test_neighbours_share_their_halo() -> None:
     fetched = [found.accesses[n].dram_read * 64 for n in range(3)]
     assert fetched == [8 * 4 + 7 * 6 * 4, 4 + 7 * 4, 4 + 7 * 4]
     # An L2 of 4 KiB, less than the 10 lines of a wave and the 10 before it, still holds the two lines that are shared.
-    # One of 32 bytes holds one sector of the most recent line: each of the 8 waves fetches its 10 lines, less that.
-    tiny = analyse_memory(stencil, geometry(l2=32))
-    assert tiny.dram_read_bytes == 8 * 10 * 128 - 7 * 32
+    # One of 128 bytes holds the most recent line: each of the 8 waves fetches its 8 lines three times, once for each
+    # load, and whenever one follows another that line is there.
+    tiny = analyse_memory(stencil, geometry(l2=128))
+    assert tiny.dram_read_bytes == 8 * 3 * 8 * 128 - (8 * 3 - 1) * 128
+
+
+@pytest.mark.parametrize(("opcode", "times"), [("LDG.E R4, [R2.64]", 3), ("STG.E [R2.64], R4", 3)])
+def test_what_a_wave_displaces_it_moves_again(opcode: str, times: int) -> None:
+    """Blocks that go through 16 lines of their own several times, 8 blocks a wave: 16 KiB are there at once."""
+    loads = 16 * times
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n, A + (block[0] * 16 + n % 16) * 128 + LANES * 4) for n in range(loads)]
+
+    passes = profile([opcode] * loads, (64, 1, 1), of, samples=(0, 1, 20, 63), allocations=BUFFERS)
+    for l2, often in ((1 << 15, 1), (1 << 12, times)):
+        found = analyse_memory(passes, geometry(l1=128, l2=l2))
+        assert found.method == "affine"
+        moved = found.dram_read_bytes if opcode.startswith("LDG") else found.dram_write_bytes
+        assert moved == 64 * 16 * 128 * often, (l2, often)
+
+
+def test_a_sector_takes_the_room_of_its_line() -> None:
+    """Rows of 64 lines, of which every pass reads one sector each: an L2 of 64 lines keeps them, one of 32 does not."""
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(0, A + LANES * 128 + block[0] % 2 * 4096 + block[0] // 2 * 4)]
+
+    strided = profile(["LDG.E R4, [R2.64]"], (16, 1, 1), of, allocations=BUFFERS)
+    for lines, passes in ((64, 1), (32, 8)):
+        found = analyse_memory(strided, geometry(l1=128, l2=lines * 128, sms=1, blocks_per_sm=1))
+        assert found.dram_read_bytes == 64 * 32 * passes, lines
+
+
+def test_what_a_wave_reads_at_once_is_not_displaced() -> None:
+    """All blocks go through the same lines in step: however many, each is fetched once."""
+    loads = 48
+
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n, A + n * 128 + LANES * 4) for n in range(loads)]
+
+    same = profile(["LDG.E R4, [R2.64]"] * loads, (8, 1, 1), of, samples=(0, 1, 5, 7), allocations=BUFFERS)
+    assert analyse_memory(same, geometry(l1=128, l2=1 << 12)).dram_read_bytes == loads * 128
 
 
 def test_what_lies_outside_of_every_buffer_is_left_out() -> None:

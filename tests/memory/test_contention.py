@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import drywarp
-from drywarp.api import bind_kernel
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import load_gpu
 
 BLOCKS, THREADS = 512, 128
 LANES = BLOCKS * THREADS
 KERNEL = """
-extern "C" __global__ void f(float* sums, unsigned* words) {
+extern "C" __global__ void f(float* sums, unsigned* words, void* doubles) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   BODY
 }
@@ -20,7 +21,7 @@ RETRY = "unsigned old = words[0], was; do { was = old; old = atomicCAS(words, wa
 
 
 def asked(body: str, blocks: int = BLOCKS, threads: int = THREADS) -> dict[str, object]:
-    arguments = {"sums": f"f32[{LANES}]", "words": f"u32[{LANES}]"}
+    arguments = {"sums": f"f32[{LANES}]", "words": f"u32[{LANES}]", "doubles": f"f64[{LANES}]"}
     return {"source": KERNEL.replace("BODY", body), "gpu": "a100", "grid": blocks, "block": threads, "args": arguments}
 
 
@@ -30,7 +31,7 @@ def cycles(body: str) -> float:
 
 def wanted(body: str, blocks: int = BLOCKS, threads: int = THREADS) -> float:
     """Lanes of the whole grid at the address that most of them want."""
-    found = bind_kernel(**asked(body, blocks, threads)).behaviour.accesses  # type: ignore[arg-type]
+    found = prepare_kernel(**asked(body, blocks, threads)).behaviour.accesses  # type: ignore[arg-type]
     return sum(access.same_address * access.executions for access in found.values())
 
 
@@ -59,18 +60,22 @@ def test_the_busiest_address_is_counted_over_the_grid(body: str, lanes: float) -
 
 
 def test_lanes_at_one_address_take_the_published_rate() -> None:
-    """One lane a cycle, however many SMs there are; what goes elsewhere takes no time of it."""
-    rate = load_gpu("a100").memory.l2.atomics_per_cycle
-    assert rate is not None
-    assert cycles("atomicAdd(sums, 1.0f);") == pytest.approx(LANES / rate, rel=0.02)
-    assert cycles("atomicAdd(sums + i % 2, 1.0f);") == pytest.approx(LANES / 2 / rate, rel=0.03)
-    assert cycles("atomicAdd(sums + i, 1.0f);") < LANES / 10
+    """One lane a cycle, however many SMs there are, floats a third of that; doubles anywhere have a rate too."""
+    l2 = load_gpu("a100").memory.l2
+    assert l2.atomics_per_cycle
+    assert l2.float_atomics_per_cycle
+    assert l2.double_atomic_lanes_per_cycle
+    assert cycles("atomicInc(words, i);") == pytest.approx(LANES / l2.atomics_per_cycle, rel=0.05)
+    assert cycles("atomicAdd(sums, 1.0f);") == pytest.approx(LANES / l2.float_atomics_per_cycle, rel=0.02)
+    assert cycles("atomicAdd(sums + i % 2, 1.0f);") == pytest.approx(LANES / 2 / l2.float_atomics_per_cycle, rel=0.03)
+    repeated = "for (int k = 0; k < 50; k++) atomicAdd((double*)doubles + i, 1.0);"
+    assert cycles(repeated) == pytest.approx(50 * LANES / l2.double_atomic_lanes_per_cycle, rel=0.1)
 
 
 def test_it_is_what_limits_the_kernel_and_the_advice_knows_it() -> None:
     answer = drywarp.analyze(**asked("atomicAdd(sums, 1.0f);"))  # type: ignore[arg-type]
     assert answer.limiter == "atomics"
-    assert "atomics on one address" in answer.verdict
+    assert "atomics in the L2" in answer.verdict
     rule = next(finding for finding in answer.findings if finding.rule == "atomics")
     assert rule.gain is not None
     assert rule.gain > 5
@@ -86,3 +91,38 @@ def test_a_contended_compare_and_swap_is_told() -> None:
     assert parts["contention"].low == 1
     once = drywarp.analyze(**asked("atomicCAS(words, 0u, i);"))  # type: ignore[arg-type]
     assert not any("compare-and-swap" in note for note in once.notes)
+
+
+def _of_grid(index: str, grid: tuple[int, int]) -> float:
+    """Lanes that the busiest word of the whole grid has, by running the index's expression over all blocks."""
+    x, y = np.meshgrid(np.arange(grid[0]), np.arange(grid[1]))
+    t = np.arange(32)
+    words = eval(index.replace("/", "//"), {}, {"x": x[..., None], "y": y[..., None], "t": t})
+    words = np.broadcast_to(words, (*x.shape, len(t)))
+    return float(np.bincount(words.reshape(-1)).max())
+
+
+@pytest.mark.parametrize(
+    ("index", "grid"),
+    [
+        ("x / 4", (4096, 1)),
+        ("x / 64", (4096, 1)),
+        ("x / 300", (4096, 1)),
+        ("x % 16", (4096, 1)),
+        ("x + t", (4096, 1)),
+        ("x", (512, 512)),
+        ("y", (512, 512)),
+        ("x / 2 * 32 + t", (2048, 1)),
+        ("x / 8 + y / 8 * 64", (512, 512)),
+        ("(x + y) % 512", (512, 512)),
+    ],
+)
+def test_a_word_that_some_blocks_share_is_counted_for_those_alone(index: str, grid: tuple[int, int]) -> None:
+    source = (
+        'extern "C" __global__ void f(float* s) { int x = blockIdx.x, y = blockIdx.y, t = threadIdx.x;'
+        f" atomicAdd(s + ({index}) + 0 * (x + y + t), 1.0f); }}"
+    )
+    found = prepare_kernel(source, gpu="a100", grid=grid, block=32, args={"s": "f32[65536]"})
+    assert len(found.profile.blocks) < 64
+    lanes = sum(access.same_address * access.executions for access in found.behaviour.accesses.values())
+    assert lanes == pytest.approx(_of_grid(index, grid), rel=0.1), found.behaviour.method

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drywarp.emulator import Limits, emulate
-from drywarp.emulator.skim import Skim
-from drywarp.frontends.cuda import compile_cuda
+from drywarp.analysis.emulation_cache import WholeBlocks
+from drywarp.execution.emulator import Limits, emulate
+from drywarp.execution.emulator.skim import Skim
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Launch
+from drywarp.kernel.launch.launch import Launch
 from drywarp.kernel.profile import SPACE_GLOBAL, Profile
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
-from drywarp.whole_blocks import WholeBlocks
 from tests.effort import first
 from tests.emulator.support import argument, dim3
 

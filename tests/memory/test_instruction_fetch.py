@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drywarp.kernel.profile import Profile
-from drywarp.memory.instruction_fetch import fetched_sectors
+from drywarp.memory.dram import fetched_sectors
 from tests.memory.profiles import profile
 
 

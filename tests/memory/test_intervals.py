@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.memory.intervals import (
+from drywarp.memory.footprint import (
     EMPTY,
     Moved,
     Runs,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.memory.footprint import Footprint
-from drywarp.memory.intervals import from_points
+from drywarp.memory.footprint import Footprint, from_points
 from drywarp.memory.waves import WAVES_FOLLOWED, WaveTotals, follow_waves
 from tests.memory.profiles import geometry
 
@@ -20,12 +21,12 @@ def footprint(by_index: dict[int, set[int]]) -> Footprint:
 
 
 def follow(waves: list[dict[int, set[int]]], l2_sectors: int = 10_000, warm: bool = False) -> WaveTotals:
-    """Each wave is one block."""
+    """Each wave is one block; a sector is a line."""
 
     def of(part: range) -> Footprint:
         return footprint({i: set().union(*(waves[n].get(i, set()) for n in part)) for i in range(4)})
 
-    sizes = geometry(l2=l2_sectors * 32, sms=1, blocks_per_sm=1)
+    sizes = replace(geometry(l2=l2_sectors * 32, sms=1, blocks_per_sm=1), line_bytes=32)
     totals = follow_waves(of, len(waves), sizes, READS, WRITES, warm)
     assert totals is not None
     return totals

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.memory.write_back import dirty_at_the_end
+from drywarp.memory.dram import dirty_at_the_end
 from tests.memory.profiles import geometry
 
 

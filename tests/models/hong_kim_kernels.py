@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from drywarp.bound import TICKS_PER_CYCLE, BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem
 from drywarp.hardware import load_gpu
 from drywarp.hardware.model_parameters import model_parameters
+from drywarp.workload.cost import (
+    TICKS_PER_CYCLE,
+    BlockType,
+    BoundNode,
+    BoundPath,
+    BoundWorkload,
+    Item,
+    Repeat,
+    Subsystem,
+)
 
 
 def _ticks(cycles: float) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.pipeline.pipeline_cases import lasting_workload, meeting_workload, random_workload
 
-from drywarp.bound import BoundWorkload
 from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound, lone_ticks_whole, lone_ticks_within
 from drywarp.pipeline.extrapolate import LAUNCH_BUDGET
+from drywarp.workload.cost import BoundWorkload
 
 
 def all_sets(workload: BoundWorkload) -> list[tuple[int, ...]]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from drywarp.bound import BoundWorkload, Repeat
+from drywarp.experiments.reproduce.row import Cost, Instruction, chain, costs_of, example, issue_limit_of, kernel
 from drywarp.models import NotApplicable, get_model
 from drywarp.models import gpumech as g
-from drywarp.models.gpumech_models import cycles_of, gto, rr
+from drywarp.models.gpumech import cycles_of, gto, rr
 from drywarp.models.inputs import Interval
-from drywarp.reproduction.kernels import Cost, Instruction, chain, costs_of, example, issue_limit_of, kernel
+from drywarp.workload.cost import BoundWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"
 
@@ -92,5 +92,5 @@ def test_corrected_on_the_example() -> None:
 def test_a_slower_scheduler_is_not_gpumechs() -> None:
     name = "papers/volkov-gt200"
     work = chain(costs_of(name), "add", 4, issue_limit_of(name))
-    with pytest.raises(NotApplicable, match="an instruction a cycle"):
+    with pytest.raises(NotApplicable, match="one instruction per cycle"):
         get_model("gpumech_gto").predict(work, [1])

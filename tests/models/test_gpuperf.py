@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.models import gpuperf
-from drywarp.models import gpuperf_benefits as gain
 from drywarp.models import gpuperf_terms as eq
+from drywarp.models import gpuperf_terms as gain
 from drywarp.models.base import NotApplicable
 from drywarp.models.gpuperf import Kernel
 from drywarp.models.inputs import inputs_of

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, Item, Level, Repeat, Subsystem
-from drywarp.models.inputs import inputs_of
-from drywarp.models.inputs_intervals import intervals
-from drywarp.models.inputs_straight import groups
-from drywarp.models.pipeline_papers import as_one
+from drywarp.models.inputs import inputs_of, intervals
+from drywarp.models.inputs_graph import groups
+from drywarp.models.pipeline import as_one
+from drywarp.workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, Item, Level, Repeat, Subsystem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_kernels import example, instruction_mix, node, workload

@@ -11,12 +11,13 @@ from hong_kim_kernels import tiled_matmul
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.bound import BoundWorkload
-from drywarp.models import mwp_cwp, mwp_cwp_2009_model, mwp_cwp_corrected
+from drywarp.models import mwp_cwp, mwp_cwp_2009_model
+from drywarp.models import mwp_cwp as mwp_cwp_corrected
 from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import NotApplicable
 from drywarp.models.inputs import inputs_of
 from drywarp.models.mwp_cwp import Symbols
+from drywarp.workload.cost import BoundWorkload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_cases import random_workload

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.bound import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 from drywarp.errors import UsageError
 from drywarp.models import get_model
 from drywarp.models.roofline import ipc_roof, wpc_roof
 from drywarp.models.throughput import demand, path_weights
 from drywarp.models.volkov import latency_bound, wpc_volkov
+from drywarp.workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_cases import random_workload

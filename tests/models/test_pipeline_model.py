@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tests.round_gpu import ticks
 
-from drywarp.bound import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
-from drywarp.curve_points import MOST_CURVE_POINTS, curve_occupancies
 from drywarp.errors import UsageError
 from drywarp.models import get_model
 from drywarp.models.base import Prediction
+from drywarp.models.comparison import MOST_CURVE_POINTS, curve_occupancies
 from drywarp.models.pipeline import limiter
 from drywarp.models.throughput import demand, share_cycles
 from drywarp.pipeline.blocks import Share, share_of
+from drywarp.workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 
 
 def workload(lambda_: float = 4, latency: float = 4, levels: tuple[Level, ...] = (), **others: Any) -> BoundWorkload:

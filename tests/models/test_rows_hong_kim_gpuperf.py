@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.reproduction import rows_gpuperf, rows_hong_kim
-from drywarp.reproduction.row import Row, inconsistent, row, tolerance_of
+from drywarp.experiments.reproduce import rows_gpuperf, rows_hong_kim
+from drywarp.experiments.reproduce.row import Row, inconsistent, row, tolerance_of
 
 ALL = [*rows_hong_kim.rows(), *rows_gpuperf.rows()]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drywarp.bound import BoundWorkload, Repeat
+from drywarp.experiments.reproduce.row import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
 from drywarp.models import get_model
 from drywarp.models import gpumech as g
 from drywarp.models.cycles_per_run import issue_cycles_of
@@ -16,7 +16,7 @@ from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_graph import WorkNode
 from drywarp.models.volkov_contention import WARP_ACCESS_BYTES
 from drywarp.models.wfg import block_ilp
-from drywarp.reproduction.kernels import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
+from drywarp.workload.cost import BoundWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"
 

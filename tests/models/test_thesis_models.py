@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.bound import BoundWorkload
-from drywarp.cusp import contention_of, mix_of
+from drywarp.experiments.reproduce.volkov_kernels import GENERATIONS, alpha_mix, chain, volkov_gpu
 from drywarp.models import NotApplicable, get_model
 from drywarp.models.chen_aamodt import chi_1, chi_2, chi_3
 from drywarp.models.cuda_guide import warps_needed, warps_needed_refined
+from drywarp.models.cusp import contention_of, mix_of
+from drywarp.models.cycles_per_run import agarwal, prefetch_distance, run_cycles, saavedra_barrera
 from drywarp.models.kothapalli import time_added
-from drywarp.models.threads_needed import agarwal, prefetch_distance, run_cycles, saavedra_barrera
 from drywarp.models.volkov_contention import memory_throughput
 from drywarp.models.zhang_owens import adds_per_cycle, time_overlapped
-from drywarp.reproduction.volkov_kernels import GENERATIONS, alpha_mix, chain, volkov_gpu
+from drywarp.workload.cost import BoundWorkload
 
 GROUPS = 8
 positive = st.floats(0.1, 1000)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.experiments.reproduce.row import Cost, Instruction, example, kernel
 from drywarp.models import NotApplicable, get_model
-from drywarp.models.roofline_mix import mix_cycles, wpc_mix
+from drywarp.models.prior_on_mix import mix_cycles, wpc_mix
 from drywarp.models.transit import ipc_of, wpc_transit
 from drywarp.models.volkov import wpc_volkov
-from drywarp.reproduction.kernels import Cost, Instruction, example, kernel
 
 cycles = st.floats(0.25, 64)
 counts = st.integers(1, 200)
@@ -47,10 +47,3 @@ def test_the_mix_shares_one_computing_subsystem() -> None:
     assert 4 * wpc_mix(mix_cycles({"add": 4, "sfu": 1}, {"add": 1, "sfu": 4}), 0) == 4 / (4 * 1 + 4)
     curve = get_model("roofline_mix").predict(example(), [1, 8]).curve
     assert [point.warps_per_cycle for point in curve] == [1 / 4, 1 / 4]
-
-
-@pytest.mark.parametrize("name", ["mdm", "x_model", "boat_hull"])
-def test_what_no_paper_prints_is_listed_with_its_reason(name: str) -> None:
-    assert "not available" in get_model(name).summary
-    with pytest.raises(NotApplicable, match="not available: no paper at hand prints"):
-        get_model(name).predict(example(), [1])

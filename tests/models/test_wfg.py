@@ -6,12 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.experiments.reproduce.row import Cost, Instruction, example, kernel
 from drywarp.models import get_model
 from drywarp.models.inputs import WorkNode
-from drywarp.models.wfg import arcs_of, cycles_per_warp, latency_exposed, nbc_avg, transition_memory
-from drywarp.models.wfg_corrected import latency_exposed_corrected, latency_exposed_once
-from drywarp.models.wfg_reduce import reduced
-from drywarp.reproduction.kernels import Cost, Instruction, example, kernel
+from drywarp.models.wfg import (
+    arcs_of,
+    cycles_per_warp,
+    latency_exposed,
+    latency_exposed_corrected,
+    latency_exposed_once,
+    nbc_avg,
+    reduced,
+    transition_memory,
+)
 
 
 def node(kind: str, latency: float, times: int = 1, needs: tuple[int, ...] = (), count: int = 1) -> WorkNode:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from drywarp.bound import (
+from drywarp.pipeline import POLICIES
+from drywarp.workload.cost import (
     SYNC_AT_END,
     SYNC_AWAITS,
     SYNC_SIGNALS,
@@ -18,7 +19,6 @@ from drywarp.bound import (
     Repeat,
     Subsystem,
 )
-from drywarp.pipeline import POLICIES
 
 
 def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drywarp.bound import TICKS_PER_CYCLE, BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem
+from drywarp.workload.cost import (
+    TICKS_PER_CYCLE,
+    BlockType,
+    BoundNode,
+    BoundPath,
+    BoundWorkload,
+    Item,
+    Repeat,
+    Subsystem,
+)
 
 COMP, MEM = 0, 1
 

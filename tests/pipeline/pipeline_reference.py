@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from drywarp.bound import SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS, BoundNode, BoundPath, BoundWorkload
 from drywarp.pipeline.blocks import Share, type_order
+from drywarp.workload.cost import SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS, BoundNode, BoundPath, BoundWorkload
 
 
 @dataclass

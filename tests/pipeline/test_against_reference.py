@@ -8,9 +8,9 @@ from pipeline_classify import classify
 from pipeline_reference import Reference
 from tests.effort import first
 
-from drywarp.bound import BoundWorkload
 from drywarp.pipeline import REASONS, Share, share_of
 from drywarp.pipeline.simulate import run_share
+from drywarp.workload.cost import BoundWorkload
 
 
 def check(workload: BoundWorkload, share: Share, seed: int) -> None:

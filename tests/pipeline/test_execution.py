@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pipeline_cases import random_workload
 
-from drywarp.bound import BoundWorkload
 from drywarp.errors import UsageError
 from drywarp.pipeline import execution as room
 from drywarp.pipeline import share_of
 from drywarp.pipeline.execution import Execution, execution
 from drywarp.pipeline.extrapolate import instructions, simulate
+from drywarp.workload.cost import BoundWorkload
 
 
 def several_blocks(seed: int, in_order: bool) -> BoundWorkload:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pipeline_kernels import chain, workload
 
-from drywarp.bound import Repeat
 from drywarp.pipeline import Share, simulate
 from drywarp.pipeline.extrapolate import extrapolate, instructions, shorten
+from drywarp.workload.cost import Repeat
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul

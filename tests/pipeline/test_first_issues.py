@@ -7,11 +7,11 @@ import pytest
 from pipeline_cases import meeting_workload, random_workload
 from pipeline_kernels import example
 
-from drywarp.bound import BoundWorkload
 from drywarp.pipeline import REASONS, Share, share_of
-from drywarp.pipeline.awaited import awaited
+from drywarp.pipeline.blocks import awaited
 from drywarp.pipeline.first_issues import first_issues
 from drywarp.pipeline.simulate import run_share
+from drywarp.workload.cost import BoundWorkload
 
 SEEDS = range(60)
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from pipeline_kernels import chain, workload
 
-from drywarp.bound import BoundWorkload, Level
 from drywarp.pipeline import Share, simulate
-from drywarp.pipeline.extrapolate import instructions
-from drywarp.pipeline.going_on import waves_and_rate
+from drywarp.pipeline.extrapolate import instructions, waves_and_rate
+from drywarp.workload.cost import BoundWorkload, Level
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul

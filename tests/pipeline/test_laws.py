@@ -14,11 +14,11 @@ from pipeline_kernels import COMP, chain, instruction_mix, node, workload
 from pipeline_kernels import example as paper_example
 from tests.effort import examples
 
-from drywarp.bound import TICKS_PER_CYCLE, BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
 from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
 from drywarp.pipeline.simulate import run_share
+from drywarp.workload.cost import TICKS_PER_CYCLE, BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
 
 MANY = settings(max_examples=examples(1500, 4), deadline=None)
 

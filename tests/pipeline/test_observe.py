@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pipeline_kernels import COMP, MEM, node, workload
 
-from drywarp.bound import BoundPath, BoundWorkload, Level, Repeat, Subsystem
 from drywarp.pipeline import Share
 from drywarp.pipeline.columns import (
     AFTER,
@@ -41,9 +40,10 @@ from drywarp.pipeline.engine_dataflow import Dataflow
 from drywarp.pipeline.engine_inorder import InOrder
 from drywarp.pipeline.observe import describe_machine
 from drywarp.pipeline.observe_inorder import describe_warps
-from drywarp.pipeline.policies import policy_named
+from drywarp.pipeline.result import policy_named
 from drywarp.pipeline.simulate import Program
 from drywarp.pipeline.state import State, Steady
+from drywarp.workload.cost import BoundPath, BoundWorkload, Level, Repeat, Subsystem
 
 
 def kernel(in_order: bool = True, policy: str = "greedy_then_oldest") -> BoundWorkload:

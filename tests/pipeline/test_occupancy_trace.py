@@ -12,11 +12,11 @@ from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, node, workload
 from tests.effort import examples
 
-from drywarp.bound import BoundPath, Subsystem
 from drywarp.models.pipeline import Pipeline
 from drywarp.pipeline import Share, occupancy_trace, share_of, simulate, trace_of
 from drywarp.pipeline.extrapolate import extrapolate
 from drywarp.pipeline.simulate import run_share
+from drywarp.workload.cost import BoundPath, Subsystem
 
 
 def test_seventeen_warps_on_four_partitions() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pipeline_kernels import COMP, example, node, workload
 
-from drywarp.bound import BoundPath, BoundWorkload
 from drywarp.pipeline import REASONS, Share, simulate
+from drywarp.workload.cost import BoundPath, BoundWorkload
 
 
 def reasons(work: BoundWorkload, warps: int = 1) -> list[tuple[int, str]]:

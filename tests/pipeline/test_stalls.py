@@ -12,13 +12,12 @@ from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, example, node, workload
 from tests.effort import examples
 
-from drywarp.bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
-from drywarp.kernel.classes import CLASSES
+from drywarp.kernel.isa.nvidia.classes import CLASSES
 from drywarp.pipeline import REASONS, Share, SimulationResult, share_of, simulate
-from drywarp.pipeline.apportion import apportion
-from drywarp.pipeline.extrapolate import extrapolate
+from drywarp.pipeline.extrapolate import apportion, extrapolate
 from drywarp.pipeline.reasons import busy_reason, dependent_reason
 from drywarp.pipeline.simulate import run_share
+from drywarp.workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
 
 
 def path_of(*nodes: BoundNode) -> BoundPath:

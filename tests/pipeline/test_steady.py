@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pipeline_cases import lasting_workload, meeting_workload
 from pipeline_kernels import COMP, chain, node, workload
 
-from drywarp.bound import BoundPath, BoundWorkload, Repeat
 from drywarp.errors import UsageError
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of, simulate, trace_of
 from drywarp.pipeline.extrapolate import instructions
+from drywarp.pipeline.occupancy import timeline
 from drywarp.pipeline.simulate import run_share, try_share
 from drywarp.pipeline.state import Steady
-from drywarp.pipeline.timeline import timeline
+from drywarp.workload.cost import BoundPath, BoundWorkload, Repeat
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul
@@ -170,7 +170,7 @@ def test_nothing_recurs_within_the_limit() -> None:
 
 
 def test_time_that_leaves_the_range() -> None:
-    with pytest.raises(UsageError, match="leaves the range"):
+    with pytest.raises(UsageError, match="exceeds the range"):
         simulate(workload(chain(10**13, 240, 960)), Share(1, 1, 1))
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp.folders import cache_folder
-from drywarp.pipeline.deal import deal
-from drywarp.stored_code import FOLDER, Stored
+from drywarp.pipeline.blocks import deal
+from drywarp.support.folders import cache_folder
+from drywarp.support.stored_code import FOLDER, Stored
 
 HERE = Path(__file__).parent
 RUN = """
@@ -97,7 +97,7 @@ def test_an_edit_of_what_a_function_calls_is_compiled_anew(tmp_path: Path) -> No
     package = tmp_path / "edited"
     package.mkdir()
     (package / "outer.py").write_text(
-        f"from inner import amount\nfrom drywarp.stored_code import cached\n"
+        f"from inner import amount\nfrom drywarp.support.stored_code import cached\n"
         f"@cached({str(package)!r})\ndef twice(x):\n    return 2 * amount(x)\n"
     )
     code = f"import sys; sys.path.insert(0, {str(package)!r}); from outer import twice; print(twice(10), {READ})"
@@ -113,19 +113,19 @@ def test_an_edit_of_what_a_function_calls_is_compiled_anew(tmp_path: Path) -> No
 
 def test_what_is_compiled_is_made_of_the_sources_that_its_name_stands_for() -> None:
     """Compiled functions and their constants come from the folders that the digest covers."""
-    from drywarp.emulator.compiled import jit
+    from drywarp.execution.emulator.compiled import pointers as jit
     from drywarp.memory import run_loops
-    from drywarp.pipeline import compiled
+    from drywarp.pipeline import columns as compiled
 
-    root = Path(jit.__file__).parents[2]
+    root = Path(jit.__file__).parents[3]
     for sources in (jit.SOURCES, run_loops.SOURCES, compiled.SOURCES):
         assert all((root / source).exists() for source in sources)
     compiled_here = re.compile(r"^@(inner|outer|step|part|loop|_loop)\b", re.MULTILINE)
-    for folder, sources in (("emulator/compiled", jit.SOURCES), ("pipeline", compiled.SOURCES)):
+    for folder, sources in (("execution/emulator/compiled", jit.SOURCES), ("pipeline", compiled.SOURCES)):
         for path in (root / folder).glob("*.py"):
             text = path.read_text()
             if compiled_here.search(text):
-                for dots, name in re.findall(r"^from (\.+)(\w*)", text, re.MULTILINE):
-                    place = path.parents[len(dots) - 1] / name
+                for dots, name in re.findall(r"^from (\.+)([\w.]*)", text, re.MULTILINE):
+                    place = path.parents[len(dots) - 1] / name.replace(".", "/")
                     inside = place.relative_to(root).as_posix()
                     assert any(inside.startswith(source.removesuffix(".py")) for source in sources), (path, inside)

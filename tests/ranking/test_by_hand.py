@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from drywarp.ranking import Ranking
-from drywarp.ranking.order import by_figure
-from drywarp.ranking.result import ORDERS, RankedGpu
+from drywarp.analysis.rank import ORDERS, RankedGpu, Ranking, by_figure
 from drywarp.report.ranking import render_ranking
 
 MILLISECOND = 1e-3
@@ -98,7 +96,7 @@ def test_notes_name_their_gpus_where_not_all_have_them() -> None:
     assert "not on c: too small" in text
     # Followed without data on some GPUs alone: those are named.
     mixed = rows(ranking("time", a, replace(b, mode="static")))
-    assert any(line.endswith("which assumes more: b") for line in mixed)
+    assert any(line.endswith("with more assumptions: b") for line in mixed)
     for modes in (("static", "static"), ("emulated", "emulated")):
         alike = rows(ranking("time", replace(a, mode=modes[0]), replace(b, mode=modes[1])))
-        assert not any("which assumes more" in line for line in alike)
+        assert not any("with more assumptions" in line for line in alike)

@@ -85,7 +85,7 @@ def test_the_json_follows_its_schema(ranking: drywarp.Ranking) -> None:
 
 
 def test_wrong_usage_is_said() -> None:
-    with pytest.raises(UsageError, match="needs prices"):
+    with pytest.raises(UsageError, match="needs hourly prices"):
         drywarp.rank(SAXPY, gpus="a100", by="cost")
     with pytest.raises(UsageError, match="price of h100: not among"):
         drywarp.rank(SAXPY, gpus="a100", prices={"h100": 1})

@@ -76,7 +76,12 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
         others = {Path(name).parts[0] for name in names} - {"drywarp"}
         assert others == {f"drywarp-{drywarp.__version__}.dist-info"}
     # One for every kind of data: a check of the list above, which could be empty.
-    for name in ("py.typed", "hardware/data/a100.toml", "workloads/papers/example.toml", "serve/page.html"):
+    for name in (
+        "py.typed",
+        "hardware/data/a100.toml",
+        "workload/abstract/papers/example.toml",
+        "report/serve/page.html",
+    ):
         assert name in held
     assert {Path(name).suffix for name in held} >= {".toml", ".cu", ".h", ".json", ".html", ".css", ".js"}
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import drywarp
-from drywarp.detail import CodeLine, SourceText
+from drywarp.analysis.result.detail import CodeLine, SourceText
 
 ROOT = Path(__file__).parents[2]
 NASTY = "</script><img src=x onerror=alert(1)><!--<script>\u2028\u2029&amp;'\"{{ 7*7 }}"

@@ -12,6 +12,7 @@ UNITS = {
 }  # fmt: skip
 NUMBER = r"[-+]?[\d,]*\d(?:\.\d+)?(?:e[-+]\d+)?"
 TIME = rf"{NUMBER} (?:ns|µs|ms|s)\b"
+RANGE = rf"{NUMBER}(?: (?:ns|µs|ms|s) )?–\s?{TIME}"
 
 
 def read(text: str) -> tuple[float, float]:
@@ -28,6 +29,12 @@ def says(text: str, value: float) -> bool:
     """Whether the text is that value, rounded to the digits that it shows."""
     shown, half = read(text)
     return abs(shown - value) <= half * (1 + 1e-6) + 1e-12 * abs(value)
+
+
+def ends(text: str) -> tuple[str, str]:
+    """Both ends of a range, each with its unit."""
+    low, high = (part.strip() for part in text.split("–"))
+    return (low if " " in low else f"{low} {high.rpartition(' ')[2]}"), high
 
 
 def found(pattern: str, text: str) -> re.Match[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from drywarp.report.cycles import render_trace
+from drywarp.report.advice import render_trace
 
 
 def drawn(cycles: list[float], active: list[float], peak: int) -> list[str]:

@@ -16,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import drywarp
-from drywarp.comparison.result import Comparison, GpuComparison, LineChange
-from drywarp.comparison.side import Line, Side
+from drywarp.analysis.compare.result import Comparison, GpuComparison, LineChange
+from drywarp.analysis.compare.side import Line, Side
 from drywarp.report import terminal
 from drywarp.report.comparison import change_text, render_comparison
 from drywarp.report.comparison_markdown import comparison_markdown
-from drywarp.report.json_text import json_text
-from drywarp.report.untrusted import markdown_code, plain
+from drywarp.report.text import json_text, markdown_code, plain
 
 from .test_golden import ROOT, compare
 

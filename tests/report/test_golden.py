@@ -17,10 +17,10 @@ import pytest
 from rich.console import Console
 
 import drywarp
+from drywarp.analysis.result import Timing
 from drywarp.report import terminal
 from drywarp.report.gpus import gpu_dict, render_gpu
-from drywarp.report.json_text import json_text
-from drywarp.result import Timing
+from drywarp.report.text import json_text
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"

@@ -258,9 +258,9 @@ def test_the_profile_is_zoomed_and_panned(open_page: Open) -> None:
     assert page.evaluate(begin) == pytest.approx(at + 100 / page.evaluate("drywarp.profile.view.scale"))
     page.click("#by-lane")
     page.evaluate("drywarp.profile.select(5000)")
-    page.locator("#profile-about button", has_text="Next of the warp").click()
+    page.locator("#profile-about button", has_text="Next in warp").click()
     assert page.evaluate("drywarp.profile.data.before[drywarp.profile.view.selected]") == 5000
-    page.locator("#profile-about button", has_text="Show in the source").click()
+    page.locator("#profile-about button", has_text="Show in source").click()
     assert page.locator("#machine-about").is_visible()
 
 

@@ -17,15 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import drywarp
+from drywarp.analysis.result import Band, BandPart
+from drywarp.analysis.result.detail import SourceText
+from drywarp.analysis.result.finding import Advice, BenefitChart, Finding, Place, WhatIfAnswer
 from drywarp.cli.main import run
-from drywarp.detail import SourceText
 from drywarp.errors import UsageError
-from drywarp.finding import Advice, BenefitChart, Finding, Place, WhatIfAnswer
 from drywarp.report.html import html_page
-from drywarp.report.html.pack import packed
-from drywarp.report.html.payload import json_for_script
-from drywarp.result import Band, BandPart
-from drywarp.units import time_text
+from drywarp.report.html.payload import json_for_script, packed
+from drywarp.support.text import time_text
 
 from .html_answers import NASTY, ROOT, answer, large, nasty
 
@@ -172,7 +171,7 @@ def test_findings_what_ifs_and_a_band_are_shown_where_the_answer_has_them() -> N
     band = Band(0.9, 400e-6, 900e-6, 410e-6, 450e-6, (765e6, 1410e6), (BandPart("clock", 0.9, 2.0, "it changes"),))
     page = Page(html_page(replace(given_, findings=(finding,), advice=advice, band=band)))
     text = " ".join(" ".join(page.text).split())
-    assert "in 90% of cases 410 µs to 450 µs at 1410 MHz, 400 µs to 900 µs at any clock from 765 to 1410 MHz" in text
+    assert "90% interval 410–450 µs at 1410 MHz, 400–900 µs at any clock from 765 to 1410 MHz" in text
     for part in ("1.25×", "bank conflicts", "Seen <here>.", "Pad it.", "no conflicts", "DRAM bandwidth", "line 21"):
         assert part in text
     for part in ("more cache", "1.50×", "not possible", "clock", "it changes", "12,345"):

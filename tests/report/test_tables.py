@@ -10,23 +10,21 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from drywarp.calibration.result import Curve
-from drywarp.corpus.result import CorpusReport, KernelRow
-from drywarp.corpus.result import Row as Module
+from drywarp.analysis.series import LaunchAnswer, LaunchSeries
 from drywarp.errors import UsageError
-from drywarp.launch_series import LaunchAnswer, LaunchSeries
-from drywarp.report.corpus import corpus_lines
-from drywarp.report.html.calibration import drawing
-from drywarp.report.series import render_series
-from drywarp.report.static import loops_dict, render_loops, render_static
-from drywarp.report.sweep import render_sweep
-from drywarp.report.validation import render_ratios, render_validation
-from drywarp.static.report import AccessReport, Assumption, LoopReport, StaticReport
-from drywarp.sweeps import SweepRow
-from drywarp.sweeps.result import SweepResult
-from drywarp.validation.accuracy import Group, ModelAccuracy, ValidationReport
-from drywarp.validation.compare import RatioAccuracy, RatioReport
-from drywarp.validation.coverage import Coverage
+from drywarp.execution.symbolic.report import AccessReport, Assumption, LoopReport, StaticReport
+from drywarp.experiments.calibrate.result import Curve
+from drywarp.experiments.corpus.result import CorpusReport, KernelRow
+from drywarp.experiments.corpus.result import Row as Module
+from drywarp.experiments.sweep import SweepRow
+from drywarp.experiments.sweep.result import SweepResult
+from drywarp.experiments.validate.accuracy import Group, ModelAccuracy, ValidationReport
+from drywarp.experiments.validate.compare import RatioAccuracy, RatioReport
+from drywarp.experiments.validate.groups import Coverage
+from drywarp.report.advice import loops_dict, render_loops, render_static
+from drywarp.report.html.page import drawing
+from drywarp.report.ranking import render_series, render_sweep
+from drywarp.report.validation import corpus_lines, render_ratios, render_validation
 
 from .reading import TIME, found, says
 from .test_comparison import found as comparison
@@ -50,7 +48,7 @@ def swept() -> SweepResult:
 def test_a_sweep() -> None:
     result = swept()
     text = render_sweep(result, best=2, prune=0.5).plain
-    assert found(r"^space.toml: 4 of 6 configurations predicted, 2 of them from before$", text)
+    assert found(r"^space.toml: 4 of 6 configurations predicted, 2 of them in earlier runs$", text)
     # Four rows are new, in eight seconds.
     assert found(r"^8.0 s, 0.50 configurations per second, model pipeline$", text)
     of_a100 = text[found("^a100 n=4096$", text).end() : found("^t4 n=4096$", text).start()]
@@ -66,7 +64,7 @@ def test_a_sweep() -> None:
     pruned = result.prune(0.5)
     assert found(r"^best 50.00%, to try on hardware$", text)
     for group in pruned.groups:
-        line = found(rf"^{group.gpu} n=4096: (\d+) of (\d+) .* among them at (\d+%), expected regret (\S+%)$", text)
+        line = found(rf"^{group.gpu} n=4096: (\d+) of (\d+) .*; (\d+%) chance .*, expected regret (\S+%)$", text)
         assert (int(line[1]), int(line[2])) == (len(group.rows), group.of)
         assert says(line[3], group.chance)
         assert says(line[4], group.regret)
@@ -88,12 +86,12 @@ def test_a_folder_of_modules() -> None:
     report = CorpusReport("folder", "a100", "0", rows, 12.4)
     text = "\n".join(corpus_lines(report))
     assert found(
-        r"^3 modules for a100: 1 analysed, 2 failed, of which 1 did not compile; 1 of 2 that compile analysed$", text
+        r"^3 modules for a100: 1 analysed, 2 failed, of which 1 did not compile; analysed 1 of 2 that compile$", text
     )
     assert found(r"^2 kernels, 150 instructions, 1 unclassified opcodes, 12 s$", text)
-    assert found(r"^no modules: 1 files without kernels, 1 parts of other files$", text)
+    assert found(r"^not modules: 1 files without kernels, 1 parts of other files$", text)
     assert found(r"^unclassified: FOO$", text)
-    assert found(r"^compiled and not analysed: 1 at stage emulate$", text)
+    assert found(r"^compiled but not analysed: 1 at stage emulate$", text)
     assert found(r"^a.cu +analysed +done +2 +1\.2 +300$", text)
     line = found(r"^b.cu +failed +emulate +0 +2\.5 +0 +(.*)$", text)
     assert line[1].startswith("the end xxx")
@@ -101,7 +99,7 @@ def test_a_folder_of_modules() -> None:
     assert line[1].endswith("…")
     assert not report.all_analysed
     assert replace(report, rows=rows[:1] + rows[2:]).all_analysed
-    assert "no modules" not in "\n".join(corpus_lines(replace(report, rows=rows[:1])))
+    assert "not modules" not in "\n".join(corpus_lines(replace(report, rows=rows[:1])))
 
 
 def test_launches_of_a_series() -> None:
@@ -137,7 +135,7 @@ def printed(*parts: object) -> str:
 
 def test_loops() -> None:
     text = printed(render_loops("kernel", LOOPS))
-    assert found(r"^Loops of kernel, as --trip names them$", text)
+    assert found(r"^Loops of kernel, by the names that --trip takes$", text)
     assert found(r"^L1 +a\.cu:10-14$", text)
     assert found(r"^L2 +L1 +a\.cu:12 +4$", text)
     assert found(r"^L3 +\?$", text)
@@ -162,13 +160,13 @@ def test_what_a_static_analysis_assumed() -> None:
     assert found(r"^L2 +L1 +a\.cu:12 +4 +64 +given$", text)
     assert found(r"^L3 +\? +not reached$", text)
     assert found(r"^7 +LDG global x3 +4·tid\.x 128·L1  \(assumed\)$", text)
-    assert found(r"^\? +STG global +not affine$", text)
-    assert found(r"^8 +LDS shared +the same everywhere$", text)
+    assert found(r"^\? +STG global +non-affine$", text)
+    assert found(r"^8 +LDS shared +constant$", text)
     assert found(r"^value 0: 1$", text), "without a line there is no place"
     assert found(r"^a\.cu:39 value 39: 1$", text)
     assert "value 40" not in text
-    assert found(r"^and 2 more \(--json has all\)$", text)
-    assert "nothing: all that matters here is known" in printed(*render_static(StaticReport((), ())))
+    assert found(r"^and 2 more \(--json lists all\)$", text)
+    assert "nothing: the launch determines everything" in printed(*render_static(StaticReport((), ())))
     assert "more (--json" not in printed(*render_static(StaticReport((), assumptions[:40])))
     assert render_static(None) == []
 
@@ -188,23 +186,23 @@ def test_a_validation() -> None:
         "t.csv", "k", "a100", "median_us", (), (BELIEVED, silent), failed, {"no time": 3}, "odd", 1.0
     )
     text = render_validation(report).plain
-    assert found(r"^t\.csv on a100: 0 of 0 rows predicted, outside the odd half$", text)
+    assert found(r"^t\.csv on a100: 0 of 0 rows predicted, excluding the odd half$", text)
     assert found(r"^measured: column median_us$", text)
-    assert found(r"^left out: 3 rows with no time$", text)
+    assert found(r"^excluded: 3 rows with no time$", text)
     assert found(r"^failed: 1 row: y{139}…$", text)
     assert found(r"^failed: 2 rows: reason 1$", text)
-    assert found(r"^failed: 2 further reasons$", text)
+    assert found(r"^failed: 2 other reasons$", text)
     row = found(r"^pipeline +4 +(.*)$", text)[1].split()
     figures = (0.123, 0.1, 0.25, -0.05, 0.95, 0.08, 0.07, 0.91, 0.82, 0.0, 0.031)
     assert [says(cell, value) for cell, value in zip(row, figures, strict=True)] == [True] * len(figures)
     assert found(r"^model +rows .* top 1 +top 5$", text)
-    assert found(r"^says nothing of these rows: boat_hull \(no equations, and similar\)$", text)
+    assert found(r"^no predictions from: boat_hull \(no equations, and similar\)$", text)
     assert found(
-        r"^pipeline: bands of 90% hold 75\.0% of 4 measured times \(1 below, 0 above\), median width 1\.800; "
+        r"^pipeline: 90% intervals contain 75\.0% of 4 measured times \(1 below, 0 above\), median width 1\.800; "
         r"at the assumed clock 50\.0%, width 1\.400$", text,
     )  # fmt: skip
     assert found(r"^pipeline: limited by dram 3, alu 1$", text)
-    assert found(r"^share of the error's variance by column: bx 40%$", text)
+    assert found(r"^share of the error variance explained by column: bx 40%$", text)
     tables = [line.split()[0] for line in text.splitlines() if re.search(r"  rows  MAPE +median +ratio$", line)]
     assert tables == ["bx", "limiter", "warps_per_sm"], "columns that explain something, and always these two"
     assert len(re.findall(r"^64 +3 +10\.0% +20\.0% +1\.500$", text, re.MULTILINE)) == 3

@@ -17,13 +17,13 @@ import pytest
 from rich.console import Console
 
 import drywarp
+from drywarp.analysis.result import Timing
 from drywarp.report import terminal
 from drywarp.report.html import html_page
-from drywarp.report.json_text import json_text
-from drywarp.result import Timing
+from drywarp.report.text import json_text
 
 from .html_answers import answer as detailed
-from .reading import NUMBER, TIME, found, read, says
+from .reading import NUMBER, RANGE, TIME, ends, found, read, says
 from .test_golden import CASES, answer
 
 WIDE = 400
@@ -54,17 +54,20 @@ def test_headline_band_and_assumptions(example: str, gpu: str) -> None:
     assert says(found(rf"\A({TIME})  predicted on", text)[1], told["prediction"]["time_s"])
     assert told["prediction"]["verdict"] in text
     band, clock = told["band"], told["assumptions"]["clock_hz"]
-    line = found(rf"^between ({TIME}) and ({TIME}) in (\d+%) of cases", text)
-    assert says(line[1], band["at_clock"]["low_s"])
-    assert says(line[2], band["at_clock"]["high_s"])
-    assert says(line[3], band["level"])
-    over = found(rf"({TIME}) and ({TIME}) at any clock from (\d+) to (\d+) MHz; widest: (.*)", text)
-    assert says(over[1], band["low_s"])
-    assert says(over[2], band["high_s"])
-    assert [float(over[3]) * 1e6, float(over[4]) * 1e6] == band["clock_hz"]
-    assert over[5] == band["parts"][0]["name"]
-    assumed = r"of it the start, at (\d+ MHz), (\w+) L2, ([\w ]+) scheduling; (\d+) blocks emulated"
-    at = found(rf"Duration as a profiler states it, ({TIME}) {assumed}", text)
+    line = found(rf"^(\d+%) interval ({RANGE})", text)
+    low, high = ends(line[2])
+    assert says(low, band["at_clock"]["low_s"])
+    assert says(high, band["at_clock"]["high_s"])
+    assert says(line[1], band["level"])
+    # Where both ranges read the same, one is said.
+    over = found(rf"({RANGE}) at any clock from (\d+) to (\d+) MHz; largest contributor: (.*)", text)
+    low, high = ends(over[1])
+    assert says(low, band["low_s"])
+    assert says(high, band["high_s"])
+    assert [float(over[2]) * 1e6, float(over[3]) * 1e6] == band["clock_hz"]
+    assert over[4] == band["parts"][0]["name"]
+    assumed = r"for the kernel start, at (\d+ MHz), (\w+) L2, ([\w ]+) scheduling; (\d+) blocks emulated"
+    at = found(rf"Duration as a profiler reports it, including ({TIME}) {assumed}", text)
     assert says(at[1], told["prediction"]["start_s"])
     assert says(at[2], clock)
     assert at[3] == told["assumptions"]["l2"]
@@ -91,9 +94,9 @@ def test_occupancy_resources_instructions_and_memory(example: str, gpu: str) -> 
     assert (int(line[1]), int(line[3])) == (occupancy["warps_per_sm"], occupancy["blocks_per_sm"])
     assert says(line[2], occupancy["fraction"])
     assert line[4].replace(" ", "_") == occupancy["limited_by"]
-    each_limit = found(r"each would allow: (.*)$", text)[1].split(", ")
+    each_limit = found(r"allowed by each: (.*)$", text)[1].split(", ")
     said = {part.rpartition(" ")[0].replace(" ", "_"): part.rpartition(" ")[2] for part in each_limit}
-    assert said == {name: "any" if most is None else str(most) for name, most in occupancy["limits"].items()}
+    assert said == {name: "unlimited" if most is None else str(most) for name, most in occupancy["limits"].items()}
     resources = found(r"^Resources +(\d+) registers per thread, (\S+ \S*B) shared, (\d+ B) spilled", text)
     assert int(resources[1]) == told["resources"]["registers"]
     assert says(resources[2], told["resources"]["shared_bytes"])
@@ -145,7 +148,7 @@ def test_the_curve_is_that_of_every_model(example: str, gpu: str) -> None:
 def test_use_of_each_part(example: str, gpu: str) -> None:
     text, told = text_of(answer(example, gpu)), json_of(answer(example, gpu))
     use, alone = told["prediction"]["utilization"], told["prediction"]["cycles_if_only_limit"]
-    rows = table(text, "Use of each part of the machine")[1:]
+    rows = table(text, "Utilization of each part of the GPU")[1:]
     shown = {}
     for row in rows:
         line = re.fullmatch(rf"(\S+(?: slots)?)\s+(\d+\.\d%)\s+([█▏▎▍▌▋▊▉]*)\s*({TIME})?", row)
@@ -285,10 +288,10 @@ def test_a_notebook_shows_the_same_figures(example: str, gpu: str) -> None:
     page = result._repr_html_()
     cells = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
     text = "\n".join(html.unescape(line) for line in re.sub(r"<[^>]+>", "\n", page).splitlines() if line.strip())
-    head = found(rf"^({TIME})\n \(({TIME}) to ({TIME}) in (\d+%) of cases\)$", text)
+    head = found(rf"^({TIME})\n \((\d+%) interval ({RANGE})\)$", text)
     band, prediction = told["band"], told["prediction"]
-    wanted = (prediction["time_s"], band["at_clock"]["low_s"], band["at_clock"]["high_s"], band["level"])
-    assert all(says(shown, value) for shown, value in zip(head.groups(), wanted, strict=True))
+    wanted = (prediction["time_s"], band["level"], band["at_clock"]["low_s"], band["at_clock"]["high_s"])
+    assert all(says(shown, value) for shown, value in zip((head[1], head[2], *ends(head[3])), wanted, strict=True))
     assert prediction["verdict"] in text
     extents = [" × ".join(map(str, told["launch"][name])) for name in ("grid", "block")]
     assert f"grid {extents[0]}, block {extents[1]}" in text

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import drywarp
-from drywarp.api import bind_kernel
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.errors import UsageError
 from drywarp.pipeline import execution
 from drywarp.report.trace import FIRST_THREAD, SM_PROCESS, trace_dict, write_trace
@@ -78,7 +78,7 @@ def test_the_format_is_kept(example: str) -> None:
 
 def test_every_instruction_of_a_wave_is_there_exactly_once() -> None:
     """Warp by warp, in the order of the program that the workload states."""
-    bound = bind_kernel(ROOT / "examples" / "saxpy.cu", **SMALL)
+    bound = prepare_kernel(ROOT / "examples" / "saxpy.cu", **SMALL)
     expected = {}
     for number, path in enumerate(bound.bound.paths):
         texts = [bound.kernel.instructions[path.nodes[place].instruction].text for place in path.expand()]
@@ -166,7 +166,7 @@ def test_of_a_long_share_whole_waves_are_simulated(monkeypatch: pytest.MonkeyPat
 def test_a_wave_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "MOST_SIMULATED", 30)
     monkeypatch.setattr(execution, "LARGEST_WAVE", 60)
-    with pytest.raises(UsageError, match="of one wave on one SM, is too large"):
+    with pytest.raises(UsageError, match=r"\(one wave on one SM\) is too large"):
         drywarp.analyze(ROOT / "examples" / "reduction.cu", trace=EVERYTHING)
 
 

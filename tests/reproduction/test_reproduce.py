@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from drywarp.cli.main import run
-from drywarp.reproduction import rows_analysis, rows_cornelis
-from drywarp.reproduction.reproduce import reproduce, totals
-from drywarp.reproduction.row import Row
+from drywarp.experiments.reproduce import rows_analysis, rows_cornelis
+from drywarp.experiments.reproduce.row import Row, reproduce, totals
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +40,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_failed_number_is_exit_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = Row("paper", "§1", "x", 1.0, 2.0, 0.5, "failed", "why | how")
-    monkeypatch.setattr("drywarp.reproduction.reproduce.reproduce", lambda: [wrong])
+    monkeypatch.setattr("drywarp.experiments.reproduce.row.reproduce", lambda: [wrong])
     assert run(["reproduce"]) == 1
     text = capsys.readouterr().out
     assert "1 failed" in text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.experiments.reproduce import rows_volkov_3, rows_volkov_4, rows_volkov_6, rows_volkov_7
+from drywarp.experiments.reproduce.row import Row
+from drywarp.experiments.reproduce.volkov_kernels import issue_cycles, vector_add, without_limits
 from drywarp.models.volkov import latency_bound
-from drywarp.reproduction import rows_volkov_3, rows_volkov_4, rows_volkov_6, rows_volkov_7
-from drywarp.reproduction.row import Row
-from drywarp.reproduction.volkov_kernels import issue_cycles, vector_add, without_limits
 
 CHAPTERS = (rows_volkov_3, rows_volkov_4, rows_volkov_6, rows_volkov_7)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drywarp.experiments.rows.identity import changed, content_of, fingerprint, identity
+from drywarp.experiments.rows.predict import Settings
+from drywarp.experiments.rows.recipe import Recipe
 from drywarp.hardware import load_gpu
-from drywarp.rows.identity import changed, content_of, fingerprint, identity
-from drywarp.rows.predict import Settings
-from drywarp.rows.recipe import Recipe
 
 
 @pytest.mark.parametrize("text", ["@{}", "f32[5000]:@{}"])

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from drywarp.experiments.rows import kept_answers, predict
+from drywarp.experiments.rows.kept_answers import SPENT, Answer
+from drywarp.experiments.rows.predict import Settings, predict_row
 from drywarp.frontends import cache as disk
 from drywarp.hardware import load_gpu
-from drywarp.rows import kept_answers, predict
-from drywarp.rows.answer import Answer
-from drywarp.rows.facts import SPENT
-from drywarp.rows.predict import Settings, predict_row
 
 KERNEL = """__global__ void scale(float* a, float f) { a[blockIdx.x * blockDim.x + threadIdx.x] *= f + N; }
 """
@@ -106,7 +105,7 @@ def test_a_damaged_answer_is_made_anew(damage: bytes, asked: list[str], folder: 
 
 
 def test_what_a_limit_cut_short_is_not_kept(asked: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drywarp.emulations.LASTING", ())
+    monkeypatch.setattr("drywarp.analysis.emulation_cache.LASTING", ())
     for _ in range(2):
         predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
     assert len(asked) == 2

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from drywarp.errors import DrywarpError, InputFileError
-from drywarp.rows.parquet import parquet_rows, write_parquet
-from drywarp.rows.row_file import Form, RowFile, journal_of
+from drywarp.experiments.rows.row_file import Form, RowFile, journal_of, parquet_rows, write_parquet
 
 Pair = tuple[str, float]
 

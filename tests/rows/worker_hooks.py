@@ -7,7 +7,7 @@ from pathlib import Path
 
 _HOOK = """
 import os, sys
-if 'drywarp.rows.worker' in ' '.join(sys.orig_argv):
+if 'drywarp.experiments.rows.worker' in ' '.join(sys.orig_argv):
     import pathlib, signal, time
     from multiprocessing.connection import Connection
     receive, got = Connection.recv, [0]

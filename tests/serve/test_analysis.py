@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import drywarp
-from drywarp.serve import ServeLimits
-from drywarp.serve.server import Server
+from drywarp.report.serve import ServeLimits
+from drywarp.report.serve.server import Server
 from tests.counting import no_hang
 
 from .local import SAXPY, post, running
@@ -86,11 +86,11 @@ def test_a_move_of_another_kernel_is_refused(server: Server, analysed: dict[str,
 @pytest.mark.parametrize(
     ("source", "gpu", "launch", "says"),
     [
-        (SAXPY, "nosuch", "", "gpu 'nosuch': not known; expected"),
-        (SAXPY, "/etc/passwd", "", "not known"),
-        (SAXPY, "mi210", "", "not known"),
+        (SAXPY, "nosuch", "", "gpu 'nosuch': unknown; expected"),
+        (SAXPY, "/etc/passwd", "", "unknown"),
+        (SAXPY, "mi210", "", "unknown"),
         (SAXPY.replace("y[i]", "z[i]"), "a100", "", 'identifier "z" is undefined'),
-        ('#include "/etc/passwd"\n' + SAXPY, "a100", "", "files of this machine are not read"),
+        ('#include "/etc/passwd"\n' + SAXPY, "a100", "", "local files are not read"),
         ("no kernel here", "a100", "", "no __global__ function"),
         ("/etc/passwd", "a100", "", "no __global__ function"),
         (SAXPY, "a100", "--arg x=@/etc/passwd", "files are not read"),
@@ -165,7 +165,7 @@ def test_the_time_of_an_analysis_is_bounded() -> None:
     """A compiler that does not come to an end is ended; afterwards all goes on."""
     with running(ServeLimits(analysis_seconds=2.0)) as server:
         status, told = post(server, "analyze", {"source": COMPILER_BOMB, "gpu": "a100"})
-        assert (status, "ended after 2 s" in told["error"]) == (504, True)
+        assert (status, "stopped after 2 s" in told["error"]) == (504, True)
         assert not server.worker.running
         status, told = post(server, "resimulate", {"number": 1})
         assert status == 422, "a fresh process has no kernel"

@@ -8,18 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drywarp.advice.resimulate import resimulate
-from drywarp.advice.setting import Setting
-from drywarp.api import BoundKernel, bind_kernel
+from drywarp.analysis.advice.case import Setting
+from drywarp.analysis.advice.resimulate import resimulate
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
-from drywarp.serve.change import group_of, lambdas, latencies, scaled
+from drywarp.report.serve.change import group_of, lambdas, latencies, scaled
 
 from .local import SAXPY
 
 
 @cache
-def kernel() -> BoundKernel:
-    return bind_kernel(SAXPY, gpu="a100")
+def kernel() -> Prepared:
+    return prepare_kernel(SAXPY, gpu="a100")
 
 
 def time_of(factors: dict[str, float], later: dict[str, float]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drywarp.serve.server import Server
+from drywarp.report.serve.server import Server
 
 from .local import SAXPY, running
 
@@ -73,7 +73,7 @@ def test_a_slider_moves_time_curve_and_profile(page: Any) -> None:
     slider.press("End")
     later = settled(page)
     assert later != before
-    assert "× the time as it is" in page.locator("#ratio").inner_text()
+    assert "× the original time" in page.locator("#ratio").inner_text()
     assert page.evaluate("drywarp.profile.data.last") > 1.2 * events
     drawn = page.locator("#curve-chart path").first.get_attribute("d"), page.locator("#curve-chart path").last
     assert drawn[0] != drawn[1].get_attribute("d"), "the curve as it is stays beside the new one"
@@ -85,7 +85,7 @@ def test_a_slider_moves_time_curve_and_profile(page: Any) -> None:
     assert page.locator("#occupancy-out").inner_text() == "4 warps"
     page.click("#by-warp")
     page.evaluate("drywarp.profile.select(3)")
-    page.locator("#profile-about button", has_text="Show in the source").click()
+    page.locator("#profile-about button", has_text="Show in source").click()
     assert page.evaluate("document.activeElement.id") == "source"
 
 

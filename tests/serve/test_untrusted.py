@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from drywarp.errors import DrywarpError, UsageError
-from drywarp.serve.limits import MOST_SOURCE
-from drywarp.serve.untrusted import check_source, read_launch
+from drywarp.report.serve.asked import MOST_SOURCE
+from drywarp.report.serve.untrusted import check_source, read_launch
 from tests.counting import no_hang
 
 KERNEL = "__global__ void k(int* a) { a[0] = 1; }\n"
@@ -85,7 +85,7 @@ def test_a_text_made_to_take_long_does_not(piece: str) -> None:
 
 def test_a_directive_behind_many_comments_is_found() -> None:
     """Were comments to end at any later `*/` too, a thousand of them would be read in 2^999 ways."""
-    with pytest.raises(UsageError, match=r"#include </x>: files of this machine"), no_hang(60):
+    with pytest.raises(UsageError, match=r"#include </x>: local files"), no_hang(60):
         check_source("#" + "/**/" * 1000 + "include </x>\n")
     with no_hang(60):
         check_source("#" + "/**/" * 1000 + "define X\n")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from drywarp.frontends.comment import LaunchComment, launch_comment
-from drywarp.frontends.cuda import CudaOptions, compile_cuda
+from drywarp.execution.symbolic import StaticProfile, Steering, assume_launch, static_profile
+from drywarp.execution.symbolic.walk import Effort
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.loaded import LaunchComment, launch_comment
 from drywarp.kernel.kernel import Kernel
-from drywarp.kernel.launch import Dim3, Launch
+from drywarp.kernel.launch.launch import Dim3, Launch
 from drywarp.kernel.profile import Profile
-from drywarp.static import StaticProfile, Steering, assume_launch, static_profile
-from drywarp.static.walk import Effort
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.cu"))
@@ -42,7 +42,7 @@ def follow(
     **scalars: int,
 ) -> StaticProfile:
     """The static mode on source text; scalar arguments by name, all else assumed."""
-    from drywarp.arguments import bind_arguments
+    from drywarp.kernel.launch.arguments import bind_arguments
 
     kernel = compiled(source, arch)
     launch = assume_launch(kernel, grid=grid, block=block, arguments=bind_arguments(kernel, scalars))

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drywarp.api import Options, bind_kernel
-from drywarp.arguments import make_launch, parse_dim3
-from drywarp.emulator import emulate
-from drywarp.kernel.launch import Launch
-from drywarp.static import Steering, assume_launch, static_profile
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.request import Options
+from drywarp.execution.emulator import emulate
+from drywarp.execution.symbolic import Steering, assume_launch, static_profile
+from drywarp.kernel.launch.arguments import make_launch, parse_dim3
+from drywarp.kernel.launch.launch import Launch
 from tests.effort import in_turn, some
 from tests.static.kernels import EXAMPLES, example
 
@@ -55,8 +56,8 @@ def test_instruction_counts_are_those_of_the_emulator(path: Path, arch: str) -> 
 def test_memory_figures_are_those_of_the_emulator(path: Path) -> None:
     if path.stem == "texture_filter":
         pytest.skip("the static mode does not follow texels, and says so")
-    static = bind_kernel(path, options=Options(static=True)).behaviour
-    emulated = bind_kernel(path).behaviour
+    static = prepare_kernel(path, options=Options(static=True)).behaviour
+    emulated = prepare_kernel(path).behaviour
     loose = DATA_DEPENDENT.get(path.stem, {})
     for name, figure in (
         ("loads", "global_load_sectors"),

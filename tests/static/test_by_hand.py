@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.kernel.launch import Buffer, Scalar
+from drywarp.execution.symbolic import AccessReport, LoopReport, StaticProfile, Steering, assume_launch
+from drywarp.execution.symbolic.amd.architecture import wide_loads as amd_loads
+from drywarp.execution.symbolic.amd.operands import place_of
+from drywarp.execution.symbolic.flags import DATA
+from drywarp.execution.symbolic.nvidia.needed import wide_loads as nvidia_loads
+from drywarp.execution.symbolic.nvidia.reads import StaticBanks
+from drywarp.execution.symbolic.parameters import INTEGER, POINTER
+from drywarp.kernel.launch.launch import Buffer, Scalar
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
-from drywarp.static import AccessReport, LoopReport, StaticProfile, Steering, assume_launch
-from drywarp.static.amd.operands import place_of
-from drywarp.static.amd.wide_loads import wide_loads as amd_loads
-from drywarp.static.contents import INTEGER, POINTER
-from drywarp.static.nvidia.banks import StaticBanks
-from drywarp.static.nvidia.wide_loads import wide_loads as nvidia_loads
-from drywarp.static.words import DATA
 from tests.amd.kernels import kernel_of
 from tests.listing import code
 from tests.memory.profiles import geometry

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drywarp.arguments import bind_arguments
-from drywarp.static import Steering, assume_launch, static_profile
-from drywarp.static.forward import FAR, Compared, periods_alike
+from drywarp.execution.symbolic import Steering, assume_launch, static_profile
+from drywarp.execution.symbolic.flags import Compared
+from drywarp.execution.symbolic.forward import FAR, periods_alike
+from drywarp.kernel.launch.arguments import bind_arguments
 from tests.static.kernels import EXAMPLES, assert_same_profile, compiled, example, turn_by_turn
 
 NESTED = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drywarp.errors import UsageError
-from drywarp.static import Assumption, LoopReport, Steering, assume_launch, list_loops, static_profile
+from drywarp.execution.symbolic import Assumption, LoopReport, Steering, assume_launch, list_loops, static_profile
 from tests.static.kernels import compiled, executions_by_line, follow
 
 WHILE = """
@@ -60,7 +60,7 @@ def test_a_loop_that_data_end_runs_sixteen_times_unless_told() -> None:
     found = follow(WHILE)
     (only,) = found.report.loops
     assert (only.trips, only.known, only.line) == (16, "assumed", 4)
-    assert "loop L1: 16 turns" in texts(found.report.assumptions)
+    assert "loop L1: 16 iterations" in texts(found.report.assumptions)
     for key in ("L1", "4", "<source>:4"):
         told = follow(WHILE, steering=Steering({key: 5}))
         assert (told.report.loops[0].trips, told.report.loops[0].known) == (5, "given")
@@ -107,7 +107,7 @@ y[0] = s; }
 def test_guards_let_every_thread_pass_unless_they_are_known_not_to() -> None:
     found = follow(GUARDS)
     assert executions_by_line(found, "STG") == {6: 8}
-    assert "guard that leaves" in texts(found.report.assumptions)
+    assert "guard that exits the kernel" in texts(found.report.assumptions)
     # A bound that is given is followed: of 256 threads the first 40 pass.
     known = follow(GUARDS, n=40)
     assert executions_by_line(known, "STG") == {6: 2}

@@ -18,8 +18,8 @@ import pytest
 
 import drywarp
 from drywarp.errors import DrywarpError
-from drywarp.sweeps import SweepRow
-from drywarp.sweeps.dask_engine import predict_there, with_absolute_paths
+from drywarp.experiments.sweep import SweepRow
+from drywarp.experiments.sweep.dask_engine import predict_there, with_absolute_paths
 from tests.counting import no_hang
 from tests.rows.worker_hooks import hang_at
 
@@ -48,11 +48,11 @@ def test_two_workers_of_which_one_is_killed(tmp_path: Path) -> None:
     assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     with out.open(newline="") as file:
         assert [int(row["row"]) for row in csv.DictReader(file)] == list(range(1, 41))
-    assert any("is gone; its rows go to others" in note for note in notes)
+    assert any("was lost; its rows are reassigned" in note for note in notes)
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drywarp.sweeps.dask_engine.CONNECT_S", 1)
+    monkeypatch.setattr("drywarp.experiments.sweep.dask_engine.CONNECT_S", 1)
     # A port that is taken, so that nobody else gets it, and at which nobody listens.
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -77,7 +77,7 @@ def test_a_scheduler_that_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[s
         address = json.loads(place.read_text())["address"]
         with distributed.Client(address, set_as_default=False, timeout=600) as client:
             client.wait_for_workers(1, timeout=600)
-        with pytest.raises(DrywarpError, match=r"--scheduler .*: lost.* rows that are done are kept"):
+        with pytest.raises(DrywarpError, match=r"--scheduler .*: connection lost.* finished rows are saved"):
             drywarp.sweep(
                 wanted, scheduler=address, out=out, on_row=lambda row, done, of: done == 3 and scheduler.kill()
             )
@@ -118,7 +118,7 @@ def test_a_row_whose_process_dies_is_given_to_three(
         tried.append(time_limit_s)
         return ("crashed with SIGKILL" if len(tried) <= deaths else "ok"), 0.1
 
-    monkeypatch.setattr("drywarp.sweeps.dask_engine.alone", alone)
+    monkeypatch.setattr("drywarp.experiments.sweep.dask_engine.alone", alone)
     assert predict_there(b"", {}, 5.0) == (answered, 0.1)
     assert len(tried) == min(deaths + 1, 3)
 

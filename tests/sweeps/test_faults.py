@@ -117,7 +117,11 @@ def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: si
     command = [sys.executable, "-m", "drywarp", "sweep", str(many_file(tmp_path)), "--out", str(out), "--jobs", "1"]
     # The run stands still at its fourth row.
     hanging = {**os.environ, **hang_at(tmp_path, 4)}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=hanging)
+    # A shell that runs the tests in the background has interrupts ignored, and programs inherit that.
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=hanging,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     with no_hang():
         while not out.exists() or out.read_bytes().count(b"\n") < 4:
             time.sleep(0.01)
@@ -128,7 +132,7 @@ def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: si
     assert process.returncode == status
     if ended_by != signal.SIGKILL:
         assert len(said.splitlines()) == 1
-        assert f"interrupted after {done} of 40 rows; {out} keeps them, and the same command goes on" in said
+        assert f"interrupted after {done} of 40 rows; they are saved in {out}; rerun the same command to resume" in said
     assert run(command[3:]) == 0
     assert out.read_bytes() == whole
 
@@ -156,7 +160,7 @@ def limited(out: Path, limit: int) -> str:
 def test_no_room_left(tmp_path: Path, whole: bytes, suffix: str) -> None:
     out = tmp_path / f"rows.{suffix}"
     said = limited(out, 3000)
-    assert said == f"{out}: cannot be written (File too large); its rows are kept: the same command goes on"
+    assert said == f"{out}: cannot be written (File too large); its rows are saved; rerun the same command to resume"
     held = out.read_bytes()
     assert held.endswith(b"\n")
     assert 3 <= held.count(b"\n") < 40
@@ -193,7 +197,7 @@ def test_a_cache_that_cannot_be_written(own_cache: Path, tmp_path: Path) -> None
     found = drywarp.sweep(space(**SMALL), jobs=0, on_note=notes.append)
     assert found.rows == expected.rows
     assert found.notes == tuple(notes)
-    assert "cache folder cannot be written" in notes[0]
+    assert "cache folder is not writable" in notes[0]
 
 
 @pytest.mark.parametrize("damage", first(["bits", "cut", "empty"]))
@@ -210,7 +214,7 @@ def test_a_damaged_cache(own_cache: Path, damage: str) -> None:
     found = drywarp.sweep(space(**SMALL), jobs=0)
     assert found.rows == expected.rows
     assert found.notes
-    assert all(note.startswith(str(own_cache)) and note.endswith("damaged, made anew") for note in found.notes)
+    assert all(note.startswith(str(own_cache)) and note.endswith("damaged, regenerated") for note in found.notes)
     assert not drywarp.sweep(space(**SMALL), jobs=0).notes
 
 
@@ -222,7 +226,7 @@ def test_a_worker_that_dies_once_costs_nothing(tmp_path: Path, whole: bytes, mon
     out = tmp_path / "rows.csv"
     drywarp.sweep(space(parameters=MANY), jobs=1, out=out, on_note=notes.append)
     assert out.read_bytes() == whole
-    assert notes == ["a process of a row crashed with SIGKILL; the row is tried again"]
+    assert notes == ["a row's process failed (crashed with SIGKILL); retrying the row"]
     assert (tmp_path / "mark1").exists()
 
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
-from drywarp.frontends.abstract_expression import evaluate
+from drywarp.experiments.sweep import Space, count_of, read_space
+from drywarp.experiments.sweep.row import configurations
+from drywarp.experiments.sweep.space import checked
 from drywarp.hardware import load_gpu
-from drywarp.sweeps import Space, count_of, read_space
-from drywarp.sweeps.configurations import configurations
-from drywarp.sweeps.space import checked
+from drywarp.support.expressions import evaluate
 
 from .spaces import EXAMPLES, FILE, space
 
@@ -80,18 +80,18 @@ def test_parameters_named_as_arguments_are_no_macros() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"parameters": {}}, "expected either parameters, .* or configurations"),
+        ({"parameters": {}}, "expected either parameters .* or configurations"),
         ({"configurations": [{"bx": 1}]}, "expected either parameters"),
         ({"parameters": {"b x": [1]}}, "parameters.b x: expected an identifier"),
         ({"parameters": {"gpu": [1]}}, "parameters.gpu: expected an identifier other than 'gpu'"),
-        ({"parameters": {"bx": []}}, "parameters.bx: expected values, each once"),
-        ({"parameters": {"bx": [1, 1]}}, "parameters.bx: expected values, each once"),
+        ({"parameters": {"bx": []}}, "parameters.bx: expected distinct values"),
+        ({"parameters": {"bx": [1, 1]}}, "parameters.bx: expected distinct values"),
         ({"parameters": {"bx": [[1]]}}, r"Expected `int \| float \| str \| bool`|Expected `bool"),
-        ({"parameters": {"bx": ["a\nb"], "n": [1]}}, "expected a text of one line"),
+        ({"parameters": {"bx": ["a\nb"], "n": [1]}}, "expected a non-empty text of one line"),
         ({"parameters": {}, "configurations": [{"bx": 1, "n": 2}, {"bx": 1}]}, "number 2 has no 'n'"),
         (
             {"parameters": {}, "configurations": [{"bx": 1, "n": 2}, {"bx": 2, "n": 2}, {"n": 2, "bx": 1}]},
-            "configurations: number 3 is number 1 again, expected each once",
+            "configurations: number 3 repeats number 1, expected distinct ones",
         ),
         ({"models": []}, "models"),
         ({"macros": ["tile"]}, "macros: no parameter 'tile'; there are: bx, n"),

@@ -17,9 +17,9 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
-from drywarp.rows.row_file import RowFile, read_file
-from drywarp.sweeps import SweepResult, SweepRow, read_space, write_rows
-from drywarp.sweeps.row import form_of
+from drywarp.experiments.rows.row_file import RowFile, read_file
+from drywarp.experiments.sweep import SweepResult, SweepRow, read_space, write_rows
+from drywarp.experiments.sweep.row import form_of
 
 from .spaces import EXAMPLES, FILE, SAXPY, N, space
 
@@ -129,7 +129,7 @@ def test_a_space_that_grows_and_shrinks(found: SweepResult, tmp_path: Path) -> N
     notes: list[str] = []
     told: list[SweepRow] = []
     other = drywarp.sweep(space(), jobs=0, out=out, on_note=notes.append, on_row=lambda row, done, of: told.append(row))
-    assert notes == [f"{out}: 2 rows are of configurations that the space no longer has, and are left out"]
+    assert notes == [f"{out}: dropped 2 rows of configurations that are no longer in the space"]
     assert other.notes == tuple(notes)
     assert len(told) == 10
     assert other.cells() == found.cells()
@@ -159,7 +159,7 @@ def test_what_changed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     smaller = replace(machine, sections={**machine.sections, "device": device})
     refused("another GPU file", gpus=[smaller])
     with monkeypatch.context() as patch:
-        patch.setattr("drywarp.rows.identity.__version__", "9.9")
+        patch.setattr("drywarp.experiments.rows.identity.__version__", "9.9")
         refused(r"drywarp 0\.\d+\.\d+ \(this is 9\.9\)")
     changed = drywarp.sweep(space(**small, warm_l2=True), jobs=0, out=out, restart=True)
     assert len(changed.rows) == 1
@@ -300,7 +300,7 @@ def test_where_all_rows_fail_the_reasons_are_said(
     ("flags", "expected"),
     [
         ("--prune 5", "--prune 5: expected a share above 0"),
-        ("--kept rows.csv", "--kept needs --prune"),
+        ("--kept rows.csv", "--kept requires --prune"),
         ("--prune 0.5 --kept rows.txt", "expected a name that ends in .csv"),
         ("--prune 0.5 --kept none/rows.csv", "none/rows.csv: cannot be written (no folder none)"),
         ("--prune 0.5 --kept a.csv --out ./a.csv", "a.csv: is --out, which holds all rows"),
@@ -314,7 +314,7 @@ def test_where_all_rows_fail_the_reasons_are_said(
 def test_bad_command_lines(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flags: str, expected: str
 ) -> None:
-    monkeypatch.setattr("drywarp.sweeps.run.run_rows", lambda *_: pytest.fail("something was predicted"))
+    monkeypatch.setattr("drywarp.experiments.sweep.run.run_rows", lambda *_: pytest.fail("something was predicted"))
     assert run(["sweep", str(file), *flags.split()]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.rows.facts import BAND
-from drywarp.validation import RowResult, report_again
-from drywarp.validation.accuracy import accuracy_of
-from drywarp.validation.coverage import Coverage, coverage_of
-from drywarp.validation.row import FAILED
+from drywarp.experiments.rows.kept_answers import BAND
+from drywarp.experiments.validate import RowResult, report_again
+from drywarp.experiments.validate.accuracy import accuracy_of
+from drywarp.experiments.validate.groups import Coverage, coverage_of
+from drywarp.experiments.validate.row import FAILED
 
 from .tables import LAUNCH, SAXPY, saxpy_table
 

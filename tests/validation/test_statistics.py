@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.validation import statistics as figures
-from drywarp.validation.groups import BINS, MOST_VALUES, OTHERS, groups_of, labels_of
+from drywarp.experiments.validate import statistics as figures
+from drywarp.experiments.validate.groups import BINS, MOST_VALUES, OTHERS, groups_of, labels_of
 
 TIMES = st.floats(1e-2, 1e3)
 # Few values, so that there are ties.
@@ -156,7 +156,7 @@ def test_explained_share() -> None:
 
 @pytest.mark.parametrize("bad", [([], []), ([1.0], [1.0, 2.0]), ([[1.0]], [[1.0]])])
 def test_lists_that_do_not_match(bad: tuple[list[float], list[float]]) -> None:
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal length"):
         figures.mape(*bad)
     with pytest.raises(ValueError, match="1 or more"):
         figures.top_k_regret([1.0], [1.0], 0)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from drywarp.errors import DrywarpError
-from drywarp.rows.recipe import Recipe, launch_of
-from drywarp.rows.spread import spread
-from drywarp.validation.choose_rows import HALVES, half_of, keep, sample
-from drywarp.validation.macros import check
-from drywarp.validation.read import read_table
-from drywarp.validation.table import MeasuredRow, Table, is_parameter
+from drywarp.experiments.rows.recipe import Recipe, launch_of
+from drywarp.experiments.rows.worker import spread
+from drywarp.experiments.validate.compare import check
+from drywarp.experiments.validate.read import read_table
+from drywarp.experiments.validate.read_csv import MeasuredRow, Table, is_parameter
+from drywarp.experiments.validate.run import HALVES, half_of, keep, sample
 
 from ..frontends.profiler_reports import LONG_2019, ROCPROF, WIDE
 from .tables import ROWS, saxpy_table
@@ -154,7 +154,7 @@ def test_launches_that_are_alike_are_one_row(tmp_path: Path) -> None:
         ("bx,time_ms\n32,-1\n", "t.csv", "line 2: time_ms is '-1'"),
         ("bx,time_ms\n32,nan\n", "t.csv", "line 2: time_ms is 'nan'"),
         ("bx,time_ms\n32\n", "t.csv", "line 2: 1 cells, expected 2"),
-        ("bx,bx,time_ms\n1,2,3\n", "t.csv", "'bx' stands there twice"),
+        ("bx,bx,time_ms\n1,2,3\n", "t.csv", "'bx' occurs twice"),
         ("nothing here\n", "t.csv", "line 1: expected the names of several columns"),
         ("bx,time_ms\n", "t.csv", "no row with a time.*none at all"),
         ("bx,time_ms\n32,\n64,\n", "t.csv", "no row with a time.*2 with no time_ms"),
@@ -256,7 +256,7 @@ def test_extents_of_a_column(cell: str) -> None:
         (Recipe(grid="1", args={"a": "f32[M]"}), "line 8: --arg a 'M': unknown name 'M'"),
         (Recipe(), "line 8: column grid is '1,2,3,4', expected extents as in 64x32x1"),
         (Recipe(grid="__import__('os')"), "line 8: --grid .*expected numbers, names"),
-        (Recipe(grid="1", macros=["empty"]), "line 8: nothing in column empty, which is a macro"),
+        (Recipe(grid="1", macros=["empty"]), "line 8: column empty, which is a macro, is empty"),
     ],
 )
 def test_expressions_that_fail_name_row_and_place(recipe: Recipe, expected: str) -> None:
@@ -284,7 +284,7 @@ def test_conditions(tmp_path: Path) -> None:
     assert kept("not (bx < 512)") == [4, 9]
     assert kept("100 < bx <= 256 or n > 70000 and bx == 64") == [2, 3, 6, 7, 8]
     assert kept("status == 'Ok' and median_us < 3.1") == [3]
-    with pytest.raises(DrywarpError, match="no row is left of 8"):
+    with pytest.raises(DrywarpError, match="matches none of 8 rows"):
         kept("bx > 4096")
     with pytest.raises(DrywarpError, match=r"line 2: --where .*unknown name 'tile'"):
         kept("tile == 1")

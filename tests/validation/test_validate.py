@@ -22,8 +22,8 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
-from drywarp.validation import RowResult, Settings, ValidationReport, compare_rows, report_again
-from drywarp.validation.store import RowStore, read_rows
+from drywarp.experiments.validate import RowResult, Settings, ValidationReport, compare_rows, report_again
+from drywarp.experiments.validate.compare import RowStore, read_rows
 from tests.counting import no_hang
 from tests.rows.worker_hooks import hang_at
 
@@ -242,7 +242,7 @@ def test_a_worker_that_dies_costs_its_row(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import os, pathlib, sys\n"
-        "if 'drywarp.rows.worker' in ' '.join(sys.orig_argv):\n"
+        "if 'drywarp.experiments.rows.worker' in ' '.join(sys.orig_argv):\n"
         "    mark = pathlib.Path(os.environ['MARK'])\n"
         "    if not mark.exists():\n"
         "        mark.touch()\n"
@@ -354,7 +354,7 @@ def test_the_command_line(
     assert run([*command, "--out", str(out), "--plot", str(plot)]) == 0
     text = capsys.readouterr().out
     assert "8 of 8 rows predicted" in text
-    assert "left out: 1 rows with status Failed" in text
+    assert "excluded: 1 rows with status Failed" in text
     assert f"{report.best.mape:.1%}" in text
     counts = [f"{limiter} ({count})" for limiter, count in report.best.limiters.items()]
     texts = {"".join(text.itertext()) for text in ElementTree.parse(plot).iterfind(".//{*}text")}
@@ -377,14 +377,14 @@ def test_the_command_line(
         ("--kernel {saxpy} --grid m --block 32", "line 2: --grid 'm': unknown name 'm'; known: bx, n, median_us"),
         ("--kernel {saxpy} --grid 1 --block 32 --macros tile", "no column 'tile'"),
         ("--kernel {saxpy} --time speed:ms", "no column 'speed'"),
-        ("--kernel {saxpy} --where bx>5000", "no row is left"),
+        ("--kernel {saxpy} --where bx>5000", "matches none of"),
         ("--kernel {saxpy} --where bx>", "expected a sum"),
         ("--kernel {saxpy} --models pipelined", "unknown model 'pipelined'"),
         ("--kernel {saxpy} --split middle", "--split middle: expected one of even, odd"),
         ("--kernel {saxpy} --gpu a1000", "a1000"),
         ("--kernel {saxpy} --out rows.txt", "expected a name that ends in .csv"),
         ("--kernel {saxpy} --plot rows.pdf", "expected a file name that ends in .svg or .png"),
-        ("--kernel {saxpy} --report", "it takes no --kernel"),
+        ("--kernel {saxpy} --report", "cannot be combined with --kernel"),
         ("--kernel {saxpy} --time-limit 0", "--time-limit 0: expected a positive number"),
         ("--kernel {saxpy} --rows 0", "--rows"),
         ("--compare", "expected two outputs"),

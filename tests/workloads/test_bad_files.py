@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.frontends.abstract_expression import ExpressionError, evaluate
 from drywarp.hardware import load_gpu
-from drywarp.workloads import load_workload, read_workload
+from drywarp.support.expressions import ExpressionError, evaluate
+from drywarp.workload.abstract import load_workload, read_workload
 
 GOOD = """format = 1
 title = "t"
@@ -45,8 +45,8 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('class = "c"', 'class = "c"\nneeds = ["b"]', "program[0].needs: a cycle"),
-        ('id = "a"', 'id = "a"\nneeds = ["a"]', "program[0].needs: a cycle: a needs a"),
+        ('class = "c"', 'class = "c"\nneeds = ["b"]', "program[0].needs: dependence cycle"),
+        ('id = "a"', 'id = "a"\nneeds = ["a"]', "program[0].needs: dependence cycle: a needs a"),
         ('needs = ["a"]', 'needs = ["z"]', "program[1].body[0].needs: unknown instruction 'z'; known: a, b"),
         ('class = "c"', 'class = "d"', "program[0].class: unknown class 'd'"),
         ('from = "comp"', 'from = "com"', "classes.c.from: GPU papers/example has no class com; expected one of comp"),
@@ -63,7 +63,7 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
         ("warps_per_block = 2", "warps_per_block = 1.5", "launch.warps_per_block: expected a whole number"),
         ("warps_per_block", "warps_per_blok", "unknown key 'warps_per_blok'; did you mean warps_per_block?"),
         ('from = "comp"', 'form = "comp"', "unknown key 'form'; did you mean from?"),
-        ('id = "a"', 'id = "b"', "program[1].body[0].id: 'b' stands twice"),
+        ('id = "a"', 'id = "b"', "program[1].body[0].id: 'b' is used twice"),
         ('loop = "n"', 'loop = "n / 4"', "program[1].loop: expected a whole number of at least 0, got 'n / 4' = 0.5"),
         ('loop = "n"', "loop = true", "program[1].loop: expected"),
         ("format = 1", "format = 2", "format: expected 1, got 2"),
@@ -73,7 +73,7 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
         (
             "lambda = 2",
             "lambda = { occupancy = [1, 1], cycles = [1, 2] }",
-            "classes.m.lambda.occupancy: expected rising",
+            "classes.m.lambda.occupancy: expected increasing",
         ),
         ("lambda = 2", "lambda = { occupancy = [1], cycles = [1, 2] }", "classes.m.lambda: expected as many cycles"),
         ("format = 1", "format = ", "not TOML"),

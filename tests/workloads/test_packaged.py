@@ -9,7 +9,7 @@ import pytest
 from drywarp.hardware import load_gpu
 from drywarp.models import get_model
 from drywarp.models.inputs import ModelInputs, inputs_of
-from drywarp.workloads import load_workload, occupancy_matters, read_workload, workload_names
+from drywarp.workload.abstract import load_workload, occupancy_matters, read_workload, workload_names
 
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),

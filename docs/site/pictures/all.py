@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drywarp.models_api import compare_models
+from drywarp.analysis.every_model import compare_models
 
 from ..links import ROOT
 from .curves import bounds

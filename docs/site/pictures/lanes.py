@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from drywarp.bound import TICKS_PER_CYCLE, BoundWorkload
 from drywarp.hardware import load_gpu
 from drywarp.pipeline.execution import Execution, execution
-from drywarp.workloads import load_workload
+from drywarp.workload.abstract import load_workload
+from drywarp.workload.cost import TICKS_PER_CYCLE, BoundWorkload
 
 from .svg import Drawing
 

@@ -11,24 +11,16 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .figures import FigureFiles, Figures, FigureTheme
-from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .output_files import OutputFiles
-from .progress import stages
-from .spread import spread
-from .values import parse_occupancies, read_stdin
+from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions, stages
+from .options import parse_occupancies, read_stdin
+from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
 
 if TYPE_CHECKING:
-    from ..api import Options
-    from ..launch_series import LaunchSeries
+    from ..analysis.request import Options
+    from ..analysis.series import LaunchSeries
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="analyze")(spread(command))
-
-
-def command(
+def analyze_command(
     kernel: take.KernelFile,
     *,
     launch: LaunchOptions,
@@ -41,25 +33,27 @@ def command(
     occupancy_trace: Annotated[
         bool, typer.Option("--occupancy-trace", help="Show the number of active warps over time.")
     ] = False,
-    list_loops: Annotated[bool, typer.Option("--list-loops", help="--static: list the loops and leave.")] = False,
+    list_loops: Annotated[bool, typer.Option("--list-loops", help="With --static: list the loops and exit.")] = False,
     trace: Annotated[
         str | None,
-        typer.Option(help="Write what every warp of an SM issues when, for Perfetto; .gz compresses.", metavar="FILE"),
+        typer.Option(
+            help="Write a Perfetto trace of what each warp of one SM issues; .gz compresses it.", metavar="FILE"
+        ),
     ] = None,
     advice: Annotated[
         bool,
-        typer.Option("--advice", help="Every what-if, and what compiling again gives: registers, blocks, unrolling."),
+        typer.Option("--advice", help="Show every what-if, including recompilation: registers, block size, unrolling."),
     ] = False,
     other_gpu: Annotated[
-        list[str] | None, typer.Option("--other-gpu", help="--advice: predict on this GPU as well.", metavar="NAME")
+        list[str] | None, typer.Option("--other-gpu", help="With --advice: also predict on this GPU.", metavar="NAME")
     ] = None,
     html: Annotated[
-        str | None, typer.Option(help="Write a report to look into: one file that opens offline.", metavar="FILE")
+        str | None, typer.Option(help="Write an interactive report: one file that opens offline.", metavar="FILE")
     ] = None,
     events: Annotated[
         int | None,
         typer.Option(
-            help="At most so many events in --trace (500,000), instructions in --html and --figure (100,000).", min=0
+            help="Maximum events in --trace (500,000), or instructions in --html and --figure (100,000).", min=0
         ),
     ] = None,
     figure: FigureFiles = None,
@@ -67,18 +61,18 @@ def command(
     json: take.Json = False,
 ) -> None:
     """Predict a kernel's time, occupancy curve and limiter."""
-    # Imported here: --help and usage errors should not wait for NumPy.
-    from ..advice import analyze
-    from ..api import Options
-    from ..static_api import always_static
+    # Imported here so that --help and usage errors do not wait for NumPy.
+    from ..analysis.request import Options
+    from ..analysis.stages import analyze
+    from ..analysis.without_data import always_static
 
     if not run.static and (assumed or list_loops) and not always_static(gpu):
-        raise UsageError("--trip, --taken, --access and --list-loops are for --static")
+        raise UsageError("--trip, --taken, --access and --list-loops require --static")
     if other_gpu and not advice:
-        raise UsageError("--other-gpu is for --advice")
+        raise UsageError("--other-gpu requires --advice")
     files = OutputFiles(trace, html, events, Figures.parse(figure, figure_theme))
     if files and (launches or list_loops):
-        raise UsageError(f"{files} shows one launch: it goes with neither --launches nor --list-loops")
+        raise UsageError(f"{files} shows one launch: it cannot be combined with --launches or --list-loops")
     chosen = Options(
         occupancies=parse_occupancies(occupancy),
         occupancy_trace=occupancy_trace,
@@ -101,7 +95,7 @@ def command(
         result = analyze(source, gpu=gpu, **launch.given(), options=replace(chosen, on_stage=on_stage))
     said = files.write(result)
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(result.to_dict()))
         return
@@ -116,25 +110,25 @@ def command(
 
 
 def _series(source: str | Path, launches: str, gpu: str, launch: LaunchOptions, chosen: Options) -> LaunchSeries:
-    from ..launch_series import analyze_launches
+    from ..analysis.series import analyze_launches
 
     compiled = ("entry", "defines", "includes", "std", "max_registers")
     if any(name not in compiled for name in launch.stated):
-        raise UsageError("--launches takes the place of --grid, --block, --arg, --const, --shared and --config")
+        raise UsageError("--launches replaces --grid, --block, --arg, --const, --shared and --config")
     given = {name: value for name, value in launch.given().items() if name in compiled}
     with stages() as on_stage:
         return analyze_launches(source, launches, gpu=gpu, **given, options=replace(chosen, on_stage=on_stage))
 
 
 def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool) -> None:
-    from ..report.static import loops_dict, render_loops
-    from ..static_api import loops_of
+    from ..analysis.without_data import loops_of
+    from ..report.advice import loops_dict, render_loops
 
     kernel, loops = loops_of(
         source, gpu=gpu, entry=launch.entry, defines=launch.macros, includes=launch.include or (), std=launch.std
     )
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(loops_dict(kernel, loops)))
         return
@@ -145,12 +139,12 @@ def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool
 
 def _print_series(series: LaunchSeries, json: bool) -> None:
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(series.to_dict()))
         return
     from rich.console import Console
 
-    from ..report.series import render_series
+    from ..report.ranking import render_series
 
     Console(highlight=False).print(render_series(series), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`drywarp calibrate`: a GPU file from measurements on a card, or on drywarp's own simulation of one."""
+"""`drywarp calibrate`: a GPU file from measurements on a GPU, or on drywarp's own simulation of one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .progress import counter
+from .groups import counter
 
 if TYPE_CHECKING:
-    from ..calibration import Calibration
-    from ..calibration.device import Device
+    from ..experiments.calibrate import Calibration
+    from ..experiments.calibrate.device import Device
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="calibrate")(command)
-
-
-def command(
+def calibrate_command(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="The GPU file to write.", metavar="FILE.toml")
     ] = None,
@@ -31,20 +26,20 @@ def command(
         typer.Option(help="Measure drywarp's own simulation of this GPU, with 1 % noise.", metavar="NAME_OR_FILE"),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Experiments to run; --list names them.", metavar="NAME[,NAME…]")
+        str | None, typer.Option(help="Experiments to run (default: all); see --list.", metavar="NAME[,NAME…]")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the noise of --simulated.")] = 0,
-    repeats: Annotated[int, typer.Option(help="Launches of each configuration.", min=3, max=1000)] = 15,
-    device: Annotated[int, typer.Option(help="Number of the card, as the driver counts.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for the noise of --simulated.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Launches per configuration.", min=3, max=1000)] = 15,
+    device: Annotated[int, typer.Option(help="Device index of the GPU, as numbered by the driver.", min=0)] = 0,
     journal: Annotated[
         str | None,
-        typer.Option(help="Raw timings, from which a run that was stopped goes on; FILE.journal.jsonl unless said."),
+        typer.Option(help="Raw timings; interrupted runs resume from them (default: FILE.journal.jsonl)."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the experiments and leave.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     json: take.Json = False,
 ) -> None:
-    """Measure a GPU's λ, Λ, bandwidths and latencies by micro-benchmarks, and write a GPU file of them."""
-    from ..calibration import calibrate, experiment_names
+    """Measure a GPU's λ, Λ, bandwidths and latencies with micro-benchmarks, and write them to a GPU file."""
+    from ..experiments.calibrate import calibrate, experiment_names
 
     if list_:
         typer.echo("\n".join(experiment_names()))
@@ -73,17 +68,17 @@ def command(
 
 def _device(simulated: str | None, seed: int, number: int) -> Device:
     if simulated is not None:
-        from ..calibration.simulated_card import SimulatedCard
+        from ..experiments.calibrate.card import SimulatedCard
 
         return SimulatedCard(simulated, seed)
-    from ..calibration.card import Card
+    from ..experiments.calibrate.card import Card
 
     return Card(number)
 
 
 def _write(found: Calibration, target: Path) -> None:
-    from ..report.html.calibration import calibration_page
-    from ..report.json_text import json_text
+    from ..report.html.page import calibration_page
+    from ..report.text import json_text
 
     texts = {
         target.with_suffix(".html"): calibration_page(found),
@@ -104,21 +99,21 @@ def _write(found: Calibration, target: Path) -> None:
 
 def _show(found: Calibration, target: Path, json: bool) -> None:
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(found.to_dict()))
         return
     from rich.console import Console
 
-    from ..report.calibration import notes, render_calibration
+    from ..report.html.page import notes, render_calibration
 
     console = Console(highlight=False)
     console.print(render_calibration(found))
     for line in notes(found):
         console.print(line, markup=False, soft_wrap=True)
     if found.gpu_file:
-        told = f"wrote {target}, and beside it the report (.html) and the curves (.calibration.json)"
+        told = f"wrote {target}, along with the report (.html) and the curves (.calibration.json)"
         console.print(told, markup=False, soft_wrap=True)
     else:
         lacking = ", ".join(key.partition(":")[0] for key in found.inherited)
-        console.print(f"no GPU file: {lacking} not measured (run the experiment dram too)", soft_wrap=True)
+        console.print(f"no GPU file written: {lacking} not measured (also run the dram experiment)", soft_wrap=True)

@@ -1,48 +1,43 @@
-"""`drywarp compare`: what a change of a kernel does, and a gate for CI."""
+"""Kernels and GPUs side by side: `drywarp compare` with its performance gate for CI, and `drywarp rank`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from ..errors import UsageError
 from . import options as take
-from .figures import FigureTheme, Plot, check_plot, write_plot
-from .groups import LaunchOptions, RunOptions
-from .progress import stages
-from .spread import spread
-from .values import check_positive, launch_values, parse_percent, read_stdin
+from .groups import LaunchOptions, RunOptions, stages
+from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
+from .output_files import FigureTheme, Plot, check_plot, write_plot
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="compare")(spread(command))
-
-
-def command(
+def compare_command(
     old: Annotated[
-        str, typer.Argument(help="The kernel as it was, or what `analyze --json` said of it (.json).", metavar="OLD")
+        str, typer.Argument(help="The old kernel, or its output of `analyze --json` (.json).", metavar="OLD")
     ],
     new: Annotated[
         str | None,
-        typer.Argument(help="The kernel as it is, or its .json; left out with --old or --new: OLD.", metavar="[NEW]"),
+        typer.Argument(
+            help="The new kernel, or its .json. Defaults to OLD if --old or --new is given.", metavar="[NEW]"
+        ),
     ] = None,
     *,
     gpu: Annotated[
-        str | None, typer.Option(help="GPUs: a100,h100 or all; a100 unless said.", metavar="NAME[,NAME…]")
+        str | None, typer.Option(help="GPUs: a100,h100 or all (default: a100).", metavar="NAME[,NAME…]")
     ] = None,
     fail_above: Annotated[
-        str | None, typer.Option(help="End with status 1 where it is slower by more on any GPU.", metavar="PERCENT%")
+        str | None, typer.Option(help="Exit with status 1 if the slowdown on any GPU exceeds this.", metavar="PERCENT%")
     ] = None,
     old_launch: Annotated[
         str | None,
-        typer.Option("--old", help="Launch of the old one alone: '--grid 64 -D TILE=16'.", metavar="LAUNCH"),
+        typer.Option("--old", help="Launch of the old kernel only: '--grid 64 -D TILE=16'.", metavar="LAUNCH"),
     ] = None,
     new_launch: Annotated[
-        str | None, typer.Option("--new", help="Launch of the new one alone, likewise.", metavar="LAUNCH")
+        str | None, typer.Option("--new", help="Launch of the new kernel only, in the same form.", metavar="LAUNCH")
     ] = None,
     launch: LaunchOptions,
     clock: take.Clock = None,
@@ -50,13 +45,13 @@ def command(
     memory: take.Mapper = None,
     run: RunOptions,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Markdown instead of text, for a comment on a pull request.")
+        bool, typer.Option("--markdown", help="Print Markdown instead of text, for a pull request comment.")
     ] = False,
     plot: Plot = None,
     figure_theme: FigureTheme = None,
     json: take.Json = False,
 ) -> int:
-    """Compare an old and a new kernel: time, limiter, occupancy, counts and lines on each GPU."""
+    """Compare an old and a new kernel: time, limiter, occupancy, counts and source lines on each GPU."""
     check_plot(plot, figure_theme)
     check_positive(clock, "--clock")
     limit = parse_percent(fail_above, "--fail-above")
@@ -65,7 +60,7 @@ def command(
     if old == "-" and new == "-":
         raise UsageError("standard input holds one kernel: expected - once")
     own = [launch_values(text, option) for text, option in ((old_launch, "--old"), (new_launch, "--new"))]
-    from ..comparison import compare
+    from ..analysis.compare import compare
 
     with stages() as on_stage:
         found = compare(
@@ -85,7 +80,7 @@ def command(
         )
     write_plot(found, plot, figure_theme)
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(found.to_dict()))
     elif markdown:
@@ -103,3 +98,52 @@ def command(
 
 def _source(name: str) -> str | Path:
     return read_stdin() if name == "-" else Path(name)
+
+
+# `drywarp rank`: one kernel on every GPU.
+
+
+def rank_command(
+    kernel: take.KernelFile,
+    *,
+    gpu: Annotated[str, typer.Option(help="GPUs: a100,h100 or all.", metavar="NAME[,NAME…]")] = "all",
+    by: Annotated[str, typer.Option(help="Sort by time, energy (at TDP) or cost (with --price).")] = "time",
+    price: Annotated[
+        list[str] | None,
+        typer.Option(help="Price per hour: a100=1.2. drywarp has no built-in prices.", metavar="GPU=NUMBER"),
+    ] = None,
+    launch: LaunchOptions,
+    run: RunOptions,
+    plot: Plot = None,
+    figure_theme: FigureTheme = None,
+    json: take.Json = False,
+) -> None:
+    """Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture."""
+    check_plot(plot, figure_theme)
+    if by not in ("time", "energy", "cost"):
+        raise UsageError(f"--by {by!r}: expected time, energy or cost")
+    prices = numbers_by_name(price, "--price")
+    from ..analysis.rank import Order, rank
+
+    with stages() as on_stage:
+        found = rank(
+            read_stdin() if kernel == "-" else Path(kernel),
+            gpus=gpu,
+            by=cast(Order, by),
+            prices=prices,
+            limits=run.limits(),
+            on_gpu=lambda name, done, of: on_stage(f"{done + 1} of {of}: {name}"),
+            **launch.stated,
+            **run.settings(),
+        )
+    write_plot(found, plot, figure_theme)
+    if json:
+        from ..report.text import json_text
+
+        sys.stdout.write(json_text(found.to_dict()))
+        return
+    from rich.console import Console
+
+    from ..report.ranking import render_ranking
+
+    Console(highlight=False).print(render_ranking(found), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`drywarp corpus`: every kernel of a folder."""
+"""`drywarp corpus`: every kernel in a folder."""
 
 from __future__ import annotations
 
@@ -8,43 +8,40 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .progress import counter
-from .values import check_positive, pairs
+from .groups import counter
+from .options import check_positive, pairs
 
 if TYPE_CHECKING:
-    from ..corpus.result import Row
+    from ..experiments.corpus.result import Row
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="corpus")(command)
-
-
-def command(
-    folder: Annotated[str, typer.Argument(help="Folder of .cu, .ptx, .cubin and other machine code.", metavar="DIR")],
+def corpus_command(
+    folder: Annotated[str, typer.Argument(help="Folder with .cu, .ptx, .cubin and other machine code.", metavar="DIR")],
     gpu: Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")] = "a100",
-    jobs: Annotated[int | None, typer.Option(help="Modules side by side; all cores unless said.", min=1)] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds that one module may take.", metavar="S")] = 60.0,
-    static_limit: Annotated[float, typer.Option(help="Seconds of it for static predictions.", metavar="S")] = 15.0,
-    memory_limit: Annotated[float, typer.Option(help="Memory that one module may take.", metavar="GIB")] = 4.0,
+    jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
+    time_limit: Annotated[float, typer.Option(help="Time limit per module, in seconds.", metavar="S")] = 60.0,
+    static_limit: Annotated[
+        float, typer.Option(help="Part of --time-limit for static predictions, in seconds.", metavar="S")
+    ] = 15.0,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit per module, in GiB.", metavar="GIB")] = 4.0,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
     rows: Annotated[
         str | None,
-        typer.Option(help="File that keeps each row; a run that was stopped goes on from it.", metavar="FILE"),
+        typer.Option(help="Save each row to this file; interrupted runs resume from it.", metavar="FILE"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> int:
-    """Analyse every module of a folder, each in a process of its own.
+    """Analyse every module in a folder, each in its own process.
 
-    Exit status 1 where something that compiles could not be analysed.
+    Exit status 1 if a module compiled but could not be analysed.
     """
     import os
 
-    from ..corpus import Settings, run_corpus
-    from ..report.corpus import print_corpus
-    from ..report.json_text import json_text
+    from ..experiments.corpus import Settings, run_corpus
+    from ..report.text import json_text
+    from ..report.validation import print_corpus
 
     check_positive(time_limit, "--time-limit")
     check_positive(static_limit, "--static-limit")

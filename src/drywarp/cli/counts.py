@@ -1,4 +1,4 @@
-"""`drywarp counts`: what a profiler would count."""
+"""A profiler's counters: `drywarp counts` predicts them, `drywarp import-ncu` reads measured ones."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from typing import Annotated
 import typer
 
 from . import options as take
-from .groups import LaunchOptions
-from .progress import stages
-from .spread import spread
-from .values import parse_blocks, read_stdin
+from .groups import LaunchOptions, stages
+from .options import parse_blocks, read_stdin
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="counts")(spread(command))
-
-
-def command(
+def counts_command(
     kernel: take.KernelFile,
     *,
     gpu: take.GpuName = "a100",
@@ -29,13 +22,13 @@ def command(
     blocks: take.Blocks = None,
     seconds: take.Seconds = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what each metric means instead of its value.")
+        bool, typer.Option("--explain", help="Explain each metric instead of showing its value.")
     ] = False,
     json: take.Json = False,
 ) -> None:
-    """Nsight Compute's metrics of a kernel, for the whole grid, by emulation."""
-    from ..api import Options
-    from ..counts_api import count
+    """Compute Nsight Compute's metrics for the whole grid by emulation."""
+    from ..analysis.counters.launch import count
+    from ..analysis.request import Options
 
     with stages() as on_stage:
         result = count(
@@ -45,13 +38,45 @@ def command(
             options=Options(warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage),
         )
     if json:
-        from ..report.json_text import json_text
+        from ..report.text import json_text
 
         sys.stdout.write(json_text(result.to_dict()))
         return
     from rich.console import Console
 
-    from ..report.counts import render_counts, render_meanings
+    from ..report.text import render_counts, render_meanings
 
     text = render_meanings(result) if explain else render_counts(result)
     Console(highlight=False).print(text, soft_wrap=True, markup=False)
+
+
+# `drywarp import-ncu`: convert a profiler's export to drywarp's profile format.
+
+
+def import_ncu_command(
+    report: Annotated[str, typer.Argument(help="Nsight Compute's CSV (--csv), or rocprof's.", metavar="REPORT.csv")],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Write the profile to this file, for use with --profile.", metavar="FILE.json"
+        ),
+    ] = None,
+    json: take.Json = False,
+) -> None:
+    """Read a profiler's export: launches, times and metrics in base units."""
+    from ..frontends.profiles.measured_file import read_measured, write_measured
+
+    imported = read_measured(Path(report))
+    if output is not None:
+        write_measured(imported, Path(output))
+    if json:
+        from ..report.advice import imported_dict
+        from ..report.text import json_text
+
+        sys.stdout.write(json_text(imported_dict(imported)))
+        return
+    from rich.console import Console
+
+    from ..report.advice import render_imported
+
+    Console(highlight=False).print(render_imported(imported), soft_wrap=True, markup=False)

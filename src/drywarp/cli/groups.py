@@ -1,21 +1,28 @@
-"""Groups of options: what is launched, and how it is emulated and simulated (see `spread`)."""
+"""Groups of options that many verbs share, how they become single options, and progress on standard error."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from . import options as take
-from .values import check_positive, pairs, parse_blocks, parse_shares, parse_trips
+from .options import check_positive, pairs, parse_blocks, parse_shares, parse_trips
 
 if TYPE_CHECKING:
-    from ..emulator import Limits
+    from ..execution.emulator import Limits
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Which kernel of a file, compiled how, is launched with what."""
+    """The kernel within its file, how to compile it, and how to launch it."""
 
     PANEL: ClassVar = "Kernel and launch"
 
@@ -32,7 +39,7 @@ class LaunchOptions:
     config: take.Config = None
 
     def given(self) -> dict[str, Any]:
-        """As the keywords of `drywarp.analyze` and its like. Raises UsageError for malformed values."""
+        """The keyword arguments for `drywarp.analyze` and similar functions. Raises UsageError for malformed values."""
         return {
             "entry": self.entry,
             "grid": self.grid,
@@ -49,18 +56,18 @@ class LaunchOptions:
 
     @property
     def macros(self) -> dict[str, str]:
-        """What -D says."""
+        """The macros defined with -D."""
         return pairs(self.define, "-D", value_needed=False)
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Only those of `given` that were given."""
+        """The entries of `given` that the user set."""
         return {name: value for name, value in self.given().items() if value not in (None, (), {})}
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How blocks are chosen and emulated, and how the simulation goes about them."""
+    """How blocks are chosen and emulated, and how they are simulated."""
 
     PANEL: ClassVar = "Emulation and simulation"
 
@@ -74,7 +81,7 @@ class RunOptions:
     lane_steps: take.LaneSteps = 2e9
 
     def settings(self) -> dict[str, Any]:
-        """As fields of `drywarp.Options`, but for the limits. Raises UsageError for malformed values."""
+        """The fields of `drywarp.Options`, except the limits. Raises UsageError for malformed values."""
         return {
             "warm_l2": self.warm_l2,
             "blocks": parse_blocks(self.blocks),
@@ -85,16 +92,16 @@ class RunOptions:
         }
 
     def limits(self) -> Limits:
-        """How far the emulation may go. Raises UsageError for numbers that are not positive."""
+        """The limits of the emulation. Raises UsageError for numbers that are not positive."""
         check_positive(self.lane_steps, "--lane-steps")
-        from ..emulator import Limits
+        from ..execution.emulator import Limits
 
         return Limits(int(self.lane_steps))
 
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """At which clock, under which scheduler, and how accesses are judged."""
+    """The clock, the scheduler policy, and how memory accesses are modelled."""
 
     PANEL: ClassVar = "Assumptions about the GPU"
 
@@ -104,7 +111,7 @@ class ClockOptions:
     memory: take.Mapper = None
 
     def settings(self) -> dict[str, Any]:
-        """As fields of `drywarp.Options`. Raises UsageError for a clock that is not positive."""
+        """The fields of `drywarp.Options`. Raises UsageError for a clock that is not positive."""
         check_positive(self.clock, "--clock")
         return {
             "clock_mhz": self.clock,
@@ -116,7 +123,7 @@ class ClockOptions:
 
 @dataclass(frozen=True)
 class StaticOptions:
-    """What the static mode is told about loops, branches and accesses."""
+    """What the user specifies about loops, branches and accesses in static mode."""
 
     PANEL: ClassVar = "Static mode"
 
@@ -128,9 +135,144 @@ class StaticOptions:
         return bool(self.trip or self.taken or self.access)
 
     def settings(self) -> dict[str, Any]:
-        """As fields of `drywarp.Options`. Raises UsageError for malformed values."""
+        """The fields of `drywarp.Options`. Raises UsageError for malformed values."""
         return {
             "trips": parse_trips(self.trip),
             "taken": parse_shares(self.taken),
             "access": pairs(self.access, "--access"),
         }
+
+
+# Progress on standard error, for commands that take long; the transient display appears only on a terminal.
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """A callback that reports each stage on a transient status line; it shows nothing without a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda stage: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda stage: status.update(stage)
+
+
+@contextmanager
+def counter() -> Iterator[Callable[[str, int, int], None]]:
+    """A callback that reports each finished item, the number done and the total.
+
+    On a terminal, a transient status line shows the latest item; otherwise a line is printed every few seconds.
+    """
+    if not sys.stderr.isatty():
+        told = monotonic()
+
+        def tell(what: str, done: int, of: int) -> None:
+            nonlocal told
+            if monotonic() - told >= _SECONDS_BETWEEN_LINES or done == of:
+                told = monotonic()
+                print(f"[{done}/{of}] {what}", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda what, done, of: status.update(f"[{done}/{of}] {what}".replace("[", r"\["))
+
+
+@contextmanager
+def rated() -> Iterator[Callable[[str, int, int], None]]:
+    """Like `counter`, but also shows rows per second and the time left; the rate is that of this run only.
+
+    On a terminal, a progress bar shows the latest item; otherwise a line is printed every few seconds.
+    """
+    began, first = monotonic(), -1
+
+    def pace(done: int, of: int) -> tuple[float, float]:
+        nonlocal first
+        # Items from earlier runs count as done, but not towards this run's rate.
+        first = done - 1 if first < 0 else first
+        rate = (done - first) / max(monotonic() - began, 1e-9)
+        return rate, (of - done) / rate
+
+    if not sys.stderr.isatty():
+        with counter() as tell:
+
+            def line(what: str, done: int, of: int) -> None:
+                rate, left = pace(done, of)
+                tell(f"{rate:.2f} rows/s, {_clock(left)} left; {what}", done, of)
+
+            yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"), TextColumn("{task.fields[what]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, pace="", what="starting", start=True)
+
+        def update(what: str, done: int, of: int) -> None:
+            rate, left = pace(done, of)
+            said = f"{rate:.2f} rows/s, {_clock(left)} left"
+            bar.update(task, total=of, completed=done, pace=said, what=what.replace("[", r"\["))
+
+        yield update
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, or hours and minutes: 3:07, 2 h 05."""
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02d}"
+
+
+# Options that many verbs share, declared once as a dataclass and expanded on each verb's command line.
+
+R = TypeVar("R")
+
+
+def spread(command: Callable[..., R]) -> Callable[..., R]:
+    """Expand each parameter whose type is a dataclass into one option per field.
+
+    The fields are typer parameters (see `options`); `PANEL` is their heading in --help. The command receives
+    the dataclass instance built from them.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hints[name] for name in inspect.signature(command).parameters if is_dataclass(hints[name])}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        parameters += _of_fields(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+
+    @wraps(command)
+    def run(**given: Any) -> R:
+        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        return command(**given, **made)
+
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters], return_annotation=hints.get("return")
+    )
+    run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": hints.get("return")}
+    return run
+
+
+def _of_fields(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(
+            f.name,
+            kind,
+            default=None if f.default is MISSING else f.default,
+            annotation=_in_panel(hints[f.name], group.PANEL),
+        )
+        for f in fields(group)
+    ]
+
+
+def _in_panel(hint: Any, panel: str) -> Any:
+    """The same option, placed in the named panel of --help."""
+    option = copy(hint.__metadata__[0])
+    option.rich_help_panel = panel
+    return Annotated[hint.__origin__, option]

@@ -1,6 +1,6 @@
 """The command line: the verbs, and the one place where errors become exit statuses.
 
-Exit status 0: done; 1: a comparison or check failed; 2: wrong usage or bad input, with one line on
+Exit status 0: success; 1: a comparison or check failed; 2: incorrect usage or bad input, with one line on
 standard error.
 """
 
@@ -13,56 +13,40 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from .. import __version__
+from .._version import __version__
 from ..errors import DrywarpError
-from ..time_box import OutOfTimeError, stop
-from . import (
-    analyze,
-    cache,
-    calibrate,
-    compare,
-    corpus,
-    counts,
-    cusp,
-    doctor,
-    explain,
-    gpus,
-    import_ncu,
-    measure,
-    models,
-    rank,
-    reproduce,
-    serve,
-    sweep,
-    validate,
-    workloads,
-)
+from ..support.folders import OutOfTimeError, stop
+from . import analyze, calibrate, compare, corpus, counts, lists, measure, papers, serve, sweep, upkeep, validate
+from .groups import spread
 
 app = typer.Typer(
     name="drywarp",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Dry-run a GPU kernel: its time, occupancy and limiter on a named GPU, with no GPU in hand.",
+    help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
 )
-analyze.add_to(app)
-gpus.add_to(app)
-doctor.add_to(app)
-cache.add_to(app)
-models.add_to(app)
-counts.add_to(app)
-import_ncu.add_to(app)
-workloads.add_to(app)
-cusp.add_to(app)
-reproduce.add_to(app)
-explain.add_to(app)
-corpus.add_to(app)
-validate.add_to(app)
-measure.add_to(app)
-compare.add_to(app)
-rank.add_to(app)
-serve.add_to(app)
-calibrate.add_to(app)
-sweep.add_to(app)
+for verb in (
+    analyze.analyze_command,
+    lists.gpus_command,
+    upkeep.doctor_command,
+    upkeep.cache_command,
+    papers.models_command,
+    counts.counts_command,
+    counts.import_ncu_command,
+    lists.workloads_command,
+    papers.cusp_command,
+    papers.reproduce_command,
+    lists.explain_command,
+    corpus.corpus_command,
+    validate.validate_command,
+    measure.measure_command,
+    compare.compare_command,
+    compare.rank_command,
+    serve.serve_command,
+    calibrate.calibrate_command,
+    sweep.sweep_command,
+):
+    app.command(name=verb.__name__.removesuffix("_command").replace("_", "-"))(spread(verb))
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,7 +58,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -87,15 +71,15 @@ def run(arguments: list[str]) -> int:
     except DrywarpError as error:
         return _complain(str(error), error.exit_status)
     except TyperException as error:
-        # Usage errors name the option in format_message alone.
+        # Usage errors name the option only in format_message.
         text = error.format_message() if hasattr(error, "format_message") else str(error)
         return _complain(text, 2)
     except OutOfTimeError as over:
-        return _complain(f"no answer after {over} (--seconds)", 2)
+        return _complain(f"no result after {over} (--seconds)", 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
-        # The reader of a pipe went away: not our error, and nothing more can be written.
+        # The reader closed the pipe: not our error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     finally:

@@ -1,4 +1,4 @@
-"""`drywarp measure`: a suite of kernels on a GPU, over block sizes and occupancies."""
+"""`drywarp measure`: time a suite of kernels on a GPU, over block sizes and occupancies."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
-from .progress import rated
+from .groups import rated
 
 if TYPE_CHECKING:
-    from ..measuring import Measured, MeasuredLaunch, Runner
+    from ..experiments.measure import Measured, MeasuredLaunch, Runner
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="measure")(command)
-
-
-def command(
-    suite: Annotated[str, typer.Argument(help="Folder with TOML files that name kernels, or one such file.")],
+def measure_command(
+    suite: Annotated[str, typer.Argument(help="Folder with TOML files that describe kernels, or one such file.")],
     out: Annotated[
-        str, typer.Option("--out", "-o", help="Append rows as they are done (.csv); skip those there.", metavar="FILE")
+        str,
+        typer.Option("--out", "-o", help="Append each row when it is done (.csv); skip existing rows.", metavar="FILE"),
     ],
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Kernels, or TOML files without .toml; * is anything. Repeatable.", metavar="NAME"),
+        typer.Option(
+            help="Measure only these kernels, or TOML files without .toml; * matches anything. Repeatable.",
+            metavar="NAME",
+        ),
     ] = None,
-    device: Annotated[int, typer.Option(help="The GPU's number, as the driver counts.", min=0)] = 0,
+    device: Annotated[int, typer.Option(help="Device index of the GPU, as numbered by the driver.", min=0)] = 0,
     simulated: Annotated[
         str | None,
-        typer.Option(help="In place of a card: drywarp's prediction for this GPU, with noise.", metavar="NAME|FILE"),
+        typer.Option(help="Instead of a real GPU: drywarp's prediction for this GPU, with noise.", metavar="NAME|FILE"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="With --simulated: the seed of the noise.")] = 0,
-    small: Annotated[bool, typer.Option("--small", help="The suite's small sizes, to try things.")] = False,
-    occupancies: Annotated[int, typer.Option(help="Occupancies of each block size, at most.", min=1)] = 8,
-    samples: Annotated[int, typer.Option(help="Samples of each launch; their median counts.", min=1)] = 15,
+    seed: Annotated[int, typer.Option(help="With --simulated: random seed for the noise.")] = 0,
+    small: Annotated[
+        bool, typer.Option("--small", help="Use the suite's small problem sizes, for a quick try.")
+    ] = False,
+    occupancies: Annotated[int, typer.Option(help="Maximum number of occupancies per block size.", min=1)] = 8,
+    samples: Annotated[int, typer.Option(help="Samples per launch; the median is reported.", min=1)] = 15,
     counters: Annotated[
-        bool, typer.Option("--counters/--no-counters", help="Hardware counters too, where ncu is installed.")
+        bool, typer.Option("--counters/--no-counters", help="Also collect hardware counters if ncu is installed.")
     ] = True,
 ) -> int:
-    """Measure a suite of kernels on a GPU. `drywarp validate` reads the table. No setting of the card is changed.
+    """Measure a suite of kernels on a GPU, as a table for `drywarp validate`. No GPU setting is changed.
 
-    Exit status 1 where a kernel computed something else than NumPy.
+    Exit status 1 if a kernel's output differs from NumPy's.
     """
-    from ..measuring import Counters, find_ncu, measure
+    from ..experiments.measure import Counters, find_ncu, measure
 
     with _runner(device, simulated, seed, samples, small) as runner, rated() as tell:
         ncu = find_ncu() if counters and simulated is None else None
@@ -56,21 +57,21 @@ def command(
         found = measure(
             suite, out, runner, only=only or (), small=small, points=occupancies, profile=profile, on_row=on_row
         )
-    return _show(found, out, runner, profile.note if profile else "" if simulated else "no counters: ncu is not there")
+    return _show(found, out, runner, profile.note if profile else "" if simulated else "no counters: ncu not found")
 
 
 def _runner(device: int, simulated: str | None, seed: int, samples: int, small: bool) -> _Held:
     if simulated is None and seed:
-        raise UsageError("--seed is for --simulated")
+        raise UsageError("--seed requires --simulated")
     return _Held(device, simulated, seed, samples, small)
 
 
 class _Held:
-    """The runner, and the card that it holds, as a context."""
+    """A context manager for the runner and the GPU that it has open."""
 
     def __init__(self, device: int, simulated: str | None, seed: int, samples: int, small: bool) -> None:
-        from ..device import open_card
-        from ..measuring import CardRunner, SimulatedRunner
+        from ..experiments.device import open_card
+        from ..experiments.measure import CardRunner, SimulatedRunner
 
         self._card = open_card(device) if simulated is None else None
         self._runner: Runner = (
@@ -95,7 +96,7 @@ def _line(row: MeasuredLaunch) -> str:
 
 
 def _show(found: Measured, out: str, runner: Runner, note: str) -> int:
-    from ..measuring import FAILED, WRONG
+    from ..experiments.measure import FAILED, WRONG
 
     new = len(found.rows) - found.before
     print(f"{out}: {len(found.rows)} rows of {runner.device}, {runner.driver}; {new} new")

@@ -1,17 +1,143 @@
-"""Options that several verbs take, declared once."""
+"""Options shared by several verbs, declared once."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import typer
 
-from .. import time_box
-from .values import check_positive
+from ..errors import UsageError
+from ..support import folders as time_box
+
+# Parsers from option values as typed to the API's types.
+
+
+def read_stdin() -> str:
+    """CUDA C++ or PTX from standard input. Raises UsageError if it is not text."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8") + "\n"
+    except UnicodeDecodeError:
+        raise UsageError("standard input: not text (expected CUDA C++ source or PTX)") from None
+
+
+def check_positive(value: float | None, option: str) -> None:
+    """Raise UsageError if a number is given that is not positive and finite."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{option} {value:g}: expected a positive number")
+
+
+def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:
+    """The values of a repeated `NAME=VALUE` option, by name."""
+    pairs = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or (value_needed and not equals):
+            raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
+        if name in pairs:
+            raise UsageError(f"{option} {text!r}: {name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def parse_percent(text: str | None, option: str) -> float | None:
+    """`5%` as the fraction 0.05; the percent sign is required, so that 0.05 and 5 cannot be confused."""
+    if text is None:
+        return None
+    try:
+        value = float(text.removesuffix("%")) if text.endswith("%") else math.nan
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(f"{option} {text!r}: expected a percentage such as 5%")
+    return value / 100
+
+
+def numbers_by_name(texts: list[str] | None, option: str) -> dict[str, float]:
+    """The values of a repeated option such as `a100=1.2`, by name."""
+    found = {}
+    for name, value in pairs(texts, option).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"{option} {name}={value}: expected a number, as in a100=1.2") from None
+    return found
+
+
+def launch_values(text: str | None, option: str) -> dict[str, Any]:
+    """Parse launch options, as in a launch comment (`--grid 64 -D TILE=16`), into the API's launch arguments."""
+    if text is None:
+        return {}
+    from ..frontends.loaded import launch_options
+
+    said = launch_options(text, option)
+    values: dict[str, Any] = {
+        "entry": said.entry,
+        "grid": said.grid,
+        "block": said.block,
+        "shared": None if said.shared is None else int(said.shared),
+        "std": said.std,
+        "config": said.config,
+        "args": said.arguments,
+        "constants": said.constants,
+        "defines": said.defines,
+    }
+    return {key: value for key, value in values.items() if value not in (None, {})}
+
+
+def parse_trips(texts: list[str] | None) -> dict[str, int]:
+    """Trip counts by loop, from `L1=64` or `file.cu:21=64`."""
+    found = {}
+    for name, value in pairs(texts, "--trip").items():
+        if not value.isdecimal():
+            raise UsageError(f"--trip {name}={value}: expected a whole number, as in L1=64 or file.cu:21=64")
+        found[name] = int(value)
+    return found
+
+
+def parse_shares(texts: list[str] | None) -> dict[str, float]:
+    """Taken fractions by line, from `21=0.25` or `file.cu:21=0.25`."""
+    found = {}
+    for name, value in pairs(texts, "--taken").items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"--taken {name}={value}: expected a share between 0 and 1, as in 21=0.25") from None
+    return found
+
+
+def parse_blocks(text: str | None) -> int | list[int] | Literal["all"] | None:
+    """A number of blocks to sample, `all`, or several indices."""
+    if text is None:
+        return None
+    if text == "all":
+        return "all"
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (len(numbers) == 1 and numbers[0] < 1):
+        raise UsageError(f"--blocks {text!r}: expected a number of blocks, all, or indices such as 0,5,9")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_occupancies(text: str | None) -> Sequence[int] | None:
+    """`8,16` as listed; `8-64` as every number in the range, of which multiples of the block size are used."""
+    if text is None:
+        return None
+    try:
+        if "-" in text:
+            first, last = (int(part) for part in text.split("-"))
+            return range(first, last + 1)
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--occupancy {text!r}: expected numbers of warps, as in 8,16,32 or 8-64") from None
 
 
 def _stop_after(seconds: float | None) -> float | None:
-    """Set the clock that ends the whole command; `main` takes it down."""
+    """Start the timer that ends the whole command; `main` stops it."""
     if seconds is not None:
         check_positive(seconds, "--seconds")
         time_box.start(seconds)
@@ -20,71 +146,79 @@ def _stop_after(seconds: float | None) -> float | None:
 
 KernelFile = Annotated[
     str,
-    typer.Argument(help="CUDA C++, PTX, Python or machine code with a kernel; - reads standard input.", metavar="FILE"),
+    typer.Argument(
+        help="File with a kernel: CUDA C++, PTX, Python or machine code; - reads standard input.", metavar="FILE"
+    ),
 ]
-GpuName = Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")]
-Entry = Annotated[str | None, typer.Option(help="Kernel in the file; a template with its arguments: 'sgemm<128,8>'.")]
+GpuName = Annotated[str, typer.Option(help="A GPU listed by `drywarp gpus`, or a GPU file (.toml).")]
+Entry = Annotated[str | None, typer.Option(help="Name of the kernel; templates with their arguments: 'sgemm<128,8>'.")]
 Grid = Annotated[
-    str | None, typer.Option(help="Blocks in x,y,z; also sums over arguments: cdiv(n,256).", metavar="X[,Y[,Z]]")
+    str | None,
+    typer.Option(help="Grid size in blocks; may be an expression over arguments: cdiv(n,256).", metavar="X[,Y[,Z]]"),
 ]
-Block = Annotated[str | None, typer.Option(help="Threads of a block in x,y,z.", metavar="X[,Y[,Z]]")]
+Block = Annotated[str | None, typer.Option(help="Block size in threads.", metavar="X[,Y[,Z]]")]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option(help="An argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
+    typer.Option(help="A kernel argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
 ]
-Constants = Annotated[list[str] | None, typer.Option(help="Content of a __constant__ variable.", metavar="NAME=VALUE")]
+Constants = Annotated[list[str] | None, typer.Option(help="Contents of a __constant__ variable.", metavar="NAME=VALUE")]
 Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
-Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")]
-Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")]
+Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Define a macro.", metavar="NAME[=VALUE]")]
+Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Add a folder to the header search path.")]
 Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")]
 MaxRegisters = Annotated[
-    int | None, typer.Option(help="Registers per thread at most, as nvcc's -maxrregcount.", min=16, max=255)
+    int | None, typer.Option(help="Maximum registers per thread, like nvcc's -maxrregcount.", min=16, max=255)
 ]
 Config = Annotated[
-    str | None, typer.Option(help="Of a tuned Triton kernel: the number of a configuration, or best.", metavar="N|best")
+    str | None,
+    typer.Option(help="For an autotuned Triton kernel: the number of a configuration, or best.", metavar="N|best"),
 ]
-Clock = Annotated[float | None, typer.Option(help="SM clock in MHz instead of the boost clock.")]
-Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy instead of the GPU's own.")]
-WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="As in a timing loop: the L2 holds data already.")]
+Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).")]
+Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy (default: the GPU's own).")]
+WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="Start with a warm L2, as in a timing loop.")]
 ProfileFile = Annotated[
     str | None,
     typer.Option(
-        help="A profiler's export (or what import-ncu wrote) whose figures go before emulated ones.", metavar="FILE"
+        help="A profiler's export, or output of import-ncu; measured values override emulated ones.", metavar="FILE"
     ),
 ]
 Mapper = Annotated[
     str | None,
-    typer.Option(help="How accesses are judged: emulated (each its own) or averaged (the mean one of its space)."),
+    typer.Option(
+        help="How memory accesses are modelled: emulated (each individually) or averaged (mean of its memory space)."
+    ),
 ]
-Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices 0,5,9.")]
+Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices such as 0,5,9.")]
 Confidence = Annotated[
     float | None,
-    typer.Option(help="Sample blocks that differ until the 95 % interval is ± this fraction; 0 for all blocks."),
+    typer.Option(
+        help="Where blocks differ, sample them until the 95 % interval is within ± this fraction; 0 emulates all."
+    ),
 ]
 Static = Annotated[
-    bool, typer.Option("--static", help="Follow the code without running it; what is not given is assumed.")
+    bool, typer.Option("--static", help="Analyse the code without running it; unspecified inputs are assumed.")
 ]
 FullSimulation = Annotated[
-    bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
+    bool, typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation.")
 ]
-FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Run long loops to their ends, turn by turn.")]
-LaneSteps = Annotated[float, typer.Option(help="Limit of lane steps of the emulation.")]
+FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
+LaneSteps = Annotated[float, typer.Option(help="Maximum lane steps of the emulation.")]
 Seconds = Annotated[
     float | None,
     typer.Option(
-        help="Stop after this long, with exit status 2 and no answer (default: never).",
+        help="Time limit: exit with status 2 and no result (default: none).",
         metavar="SECONDS",
         callback=_stop_after,
     ),
 ]
-Occupancies = Annotated[str | None, typer.Option(help="Warps per SM on the curve: 8,16 or 8-64.")]
-Trips = Annotated[list[str] | None, typer.Option(help="--static: turns of a loop.", metavar="L1=N or LINE=N")]
+Occupancies = Annotated[str | None, typer.Option(help="Points of the occupancy curve, in warps per SM: 8,16 or 8-64.")]
+Trips = Annotated[list[str] | None, typer.Option(help="With --static: trip count of a loop.", metavar="L1=N or LINE=N")]
 Taken = Annotated[
     list[str] | None,
-    typer.Option(help="--static: share of threads that take a branch.", metavar="LINE=SHARE"),
+    typer.Option(help="With --static: fraction of threads that take a branch.", metavar="LINE=SHARE"),
 ]
 Access = Annotated[
     list[str] | None,
-    typer.Option(help="--static: pattern of accesses: coalesced, random, uniform.", metavar="LINE=PATTERN"),
+    typer.Option(help="With --static: access pattern: coalesced, random or uniform.", metavar="LINE=PATTERN"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -1,26 +1,114 @@
-"""Files that `drywarp analyze` writes beside what it prints."""
+"""Files that `drywarp analyze` writes in addition to its terminal output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ..errors import UsageError
-from .figures import Figures
 
 if TYPE_CHECKING:
-    from ..result import Analysis
+    from ..analysis.result import Analysis
+
+
+# Figures requested on the command line: checked before any expensive work, written once the result is available.
+
+FigureFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Write a figure (occupancy, roofline, benefits, stalls, utilization, overlap, profile).",
+        metavar="NAME=FILE.svg|FILE.png",
+    ),
+]
+FigureTheme = Annotated[str | None, typer.Option(help="Theme for --figure and --plot.", metavar="light|dark")]
+Plot = Annotated[str | None, typer.Option(help="Plot the result.", metavar="FILE.svg|FILE.png")]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures requested by `--figure`: names and files, in the colours of `--figure-theme`."""
+
+    wanted: tuple[tuple[str, Path], ...] = ()
+    theme: str | None = None
+
+    @classmethod
+    def parse(cls, texts: Sequence[str] | None, theme: str | None) -> Figures:
+        """Raises UsageError for an unknown name, suffix, folder or theme, and if Matplotlib is missing."""
+        from ..report.figures import check_name, check_place
+
+        check_theme(theme, bool(texts), "--figure NAME=FILE")
+        wanted: dict[Path, str] = {}
+        for text in texts or ():
+            name, equals, file = text.partition("=")
+            if not (name and equals and file):
+                raise UsageError(f"--figure {text!r}: expected NAME=FILE, as in occupancy=curve.svg")
+            check_name(name)
+            if Path(file) in wanted:
+                raise UsageError(f"--figure {text}: {file} is given twice")
+            check_place(Path(file), "--figure")
+            wanted[Path(file)] = name
+        return cls(tuple((name, path) for path, name in wanted.items()), theme)
+
+    def __bool__(self) -> bool:
+        return bool(self.wanted)
+
+    def detail(self, events: int) -> int | None:
+        """The number of issue events that the result must hold for them; None if they need no detail."""
+        from ..report.figures import NEEDS_DETAIL, NEEDS_EVENTS
+
+        names = {name for name, _ in self.wanted}
+        if names & set(NEEDS_EVENTS):
+            return events
+        return 0 if names & set(NEEDS_DETAIL) else None
+
+    def write(self, answer: Any) -> None:
+        """Draw and write them. Raises UsageError if the result lacks the data that a figure needs."""
+        from ..report.figures import write
+
+        for name, path in self.wanted:
+            write(answer.figure(name, theme=self.theme or "light"), path, "--figure")
+
+
+def check_plot(plot: str | None, theme: str | None) -> None:
+    """Raise UsageError if `--plot` cannot be written, before any expensive work."""
+    from ..report.figures import check_place
+
+    check_theme(theme, plot is not None, "--plot FILE")
+    if plot is not None:
+        check_place(Path(plot), "--plot")
+
+
+def write_plot(result: Any, plot: str | None, theme: str | None) -> None:
+    """Draw a result's figure and write it."""
+    from ..report.figures import write
+
+    if plot is not None:
+        write(result.figure(theme=theme or "light"), Path(plot), "--plot")
+
+
+def check_theme(theme: str | None, used: bool, option: str) -> None:
+    """Raise UsageError for an unknown theme, or for a theme without a figure."""
+    from ..report.figures.theme import theme_named
+
+    if theme is not None:
+        theme_named(theme)
+        if not used:
+            raise UsageError(f"--figure-theme requires {option}")
+
 
 PROFILE_EVENTS = 100_000
-"""Instructions of the execution profile of an HTML report and of figures, unless told."""
+"""Default number of instructions in the execution profile of HTML reports and figures."""
 
 FEWEST_TRACE_EVENTS = 1000
 
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """`--trace`, `--html`, `--figure`, and `--events` of them. Places that cannot be are refused first."""
+    """The options `--trace`, `--html`, `--figure` and `--events`. Unusable paths are rejected first."""
 
     trace: str | None
     html: str | None
@@ -29,7 +117,7 @@ class OutputFiles:
 
     def __post_init__(self) -> None:
         if self.events is not None and not self:
-            raise UsageError("--events is for --trace FILE, --html FILE and --figure NAME=FILE")
+            raise UsageError("--events requires --trace FILE, --html FILE or --figure NAME=FILE")
         if self.trace and self.events is not None and self.events < FEWEST_TRACE_EVENTS:
             raise UsageError(f"--events {self.events}: expected {FEWEST_TRACE_EVENTS} or more with --trace")
         for option, name in (("--trace", self.trace), ("--html", self.html)):
@@ -43,8 +131,8 @@ class OutputFiles:
         return "--trace" if self.trace is not None else "--html" if self.html is not None else "--figure"
 
     def settings(self) -> dict[str, Any]:
-        """As fields of `drywarp.Options`."""
-        from ..execution_trace import DEFAULT_EVENTS
+        """The fields of `drywarp.Options`."""
+        from ..analysis.result.detail import DEFAULT_EVENTS
 
         events = self.events
         profile = PROFILE_EVENTS if events is None else events
@@ -54,7 +142,7 @@ class OutputFiles:
         }
 
     def write(self, result: Analysis) -> list[str]:
-        """Write them, and say so: lines for the terminal."""
+        """Write the files; returns lines that report them on the terminal."""
         said = []
         if self.trace is not None:
             from ..report.trace import write_trace

@@ -1,4 +1,4 @@
-"""`drywarp validate`: predictions against a table of measurements."""
+"""`drywarp validate`: compare predictions with a table of measurements."""
 
 from __future__ import annotations
 
@@ -10,94 +10,100 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .figures import FigureTheme, Plot, check_plot, write_plot
-from .progress import rated
-from .values import check_positive, pairs, parse_blocks
+from .groups import rated
+from .options import check_positive, pairs, parse_blocks
+from .output_files import FigureTheme, Plot, check_plot, write_plot
 
 if TYPE_CHECKING:
-    from ..validation import RatioReport, RowResult, ValidationReport
+    from ..experiments.validate import RatioReport, RowResult, ValidationReport
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command(name="validate")(command)
-
-
-def command(
+def validate_command(
     tables: Annotated[
         list[str],
         typer.Argument(
-            help="Measurements: CSV, Kernel Tuner's cache or T4 file, or a profiler's export; with --report and "
-            "--compare outputs of this verb.",
+            help="Measurements: CSV, Kernel Tuner's cache or T4 file, or a profiler's export; with --report or "
+            "--compare, outputs of this verb.",
             metavar="TABLE",
         ),
     ],
     kernel: Annotated[str | None, typer.Option(help="The kernel's file.", metavar="FILE")] = None,
     gpu: take.GpuName = "a100",
     entry: Annotated[
-        str | None, typer.Option(help="Kernel in the file; may hold columns in braces: 'gemm<{bm},{bn}>'.")
+        str | None, typer.Option(help="Name of the kernel; may contain columns in braces: 'gemm<{bm},{bn}>'.")
     ] = None,
     grid: Annotated[
-        str | None, typer.Option(help="Blocks, sums over columns: 'cdiv(4096,bx*tile),64'.", metavar="X[,Y[,Z]]")
+        str | None,
+        typer.Option(help="Grid size; expressions over columns: 'cdiv(4096,bx*tile),64'.", metavar="X[,Y[,Z]]"),
     ] = None,
-    block: Annotated[str | None, typer.Option(help="Threads of a block, likewise.", metavar="X[,Y[,Z]]")] = None,
+    block: Annotated[str | None, typer.Option(help="Block size; likewise expressions.", metavar="X[,Y[,Z]]")] = None,
     arg: Annotated[
         list[str] | None,
-        typer.Option(help="An argument; extents and numbers may be sums: a=f32[n*n].", metavar="NAME=VALUE"),
+        typer.Option(
+            help="A kernel argument; extents and numbers may be expressions: a=f32[n*n].", metavar="NAME=VALUE"
+        ),
     ] = None,
     const: take.Constants = None,
-    shared: Annotated[str | None, typer.Option(help="Dynamic shared memory, a sum.", metavar="BYTES")] = None,
+    shared: Annotated[
+        str | None, typer.Option(help="Dynamic shared memory; an expression over columns.", metavar="BYTES")
+    ] = None,
     macros: Annotated[
-        str | None, typer.Option(help="Columns that become macros; all parameters unless said.", metavar="A,B")
+        str | None, typer.Option(help="Columns to define as macros (default: all parameters).", metavar="A,B")
     ] = None,
     define: take.Defines = None,
     include: take.Includes = None,
     std: take.Std = None,
     max_registers: Annotated[
-        str | None, typer.Option(help="Registers per thread at most: a number, or a sum over columns.")
+        str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="The column of the times; found by usual names.", metavar="COLUMN[:UNIT]")
+        str | None,
+        typer.Option(help="Column with the times (default: found by its usual names).", metavar="COLUMN[:UNIT]"),
     ] = None,
     where: Annotated[
-        str | None, typer.Option(help="Keep rows that fulfil this: 'bx>=32 and use_shmem==1'.", metavar="CONDITION")
+        str | None,
+        typer.Option(help="Keep only rows that satisfy this: 'bx>=32 and use_shmem==1'.", metavar="CONDITION"),
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Take so many rows, evenly spread.", min=1)] = None,
+    rows: Annotated[int | None, typer.Option(help="Use this many rows, evenly spaced.", min=1)] = None,
     split: Annotated[
-        str | None, typer.Option(help="Set this half of the table aside, take the other.", metavar="even|odd")
+        str | None, typer.Option(help="Set this half of the table aside and use the other.", metavar="even|odd")
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(help="Take the configurations of another output, to compare two GPUs.", metavar="FILE"),
+        typer.Option(help="Use the configurations of another output, to compare two GPUs.", metavar="FILE"),
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="Models to ask, the believed one first; all unless said.", metavar="A,B")
+        str | None, typer.Option(help="Models to evaluate, the primary one first (default: all).", metavar="A,B")
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(help="Append rows as they are done (.csv, .jsonl, .parquet); skip those there.", metavar="FILE"),
+        typer.Option(
+            help="Append each row when it is done (.csv, .jsonl, .parquet); skip existing rows.", metavar="FILE"
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Rows side by side; all cores unless said.", min=1)] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds that one row may take.", metavar="S")] = 300.0,
+    jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
+    time_limit: Annotated[float, typer.Option(help="Time limit per row, in seconds.", metavar="S")] = 300.0,
     seconds: take.Seconds = None,
     clock: Annotated[
-        str | None, typer.Option(help="SM clock in MHz instead of the boost clock: a number, or a sum over columns.")
+        str | None,
+        typer.Option(help="SM clock in MHz (default: the boost clock): a number, or an expression over columns."),
     ] = None,
     scheduler: take.Scheduler = None,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
     full_simulation: Annotated[
-        bool, typer.Option("--full-simulation", help="Simulate every instruction: no jumps, no extrapolation.")
+        bool,
+        typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation."),
     ] = False,
-    report: Annotated[bool, typer.Option("--report", help="Only report what an output holds already.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Report on an existing output without predicting.")] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Two outputs: the ratio of times by configuration.")
+        bool, typer.Option("--compare", help="Compare two outputs: the ratio of times per configuration.")
     ] = False,
     plot: Plot = None,
     figure_theme: FigureTheme = None,
     json: take.Json = False,
 ) -> None:
-    """Predict every row of a table of measurements, and say how far off the predictions are."""
+    """Predict every row of a table of measurements, and report the prediction errors."""
     wanted = _names(models)
     check_plot(plot, figure_theme)
     if compare:
@@ -105,12 +111,12 @@ def command(
         return
     if len(tables) != 1:
         raise UsageError(f"{len(tables)} tables, expected one (two with --compare)")
-    from ..validation import Settings, report_again, validate
+    from ..experiments.validate import Settings, report_again, validate
 
     check_positive(time_limit, "--time-limit")
     if report:
         if kernel is not None:
-            raise UsageError("--report reads an output of this verb: it takes no --kernel")
+            raise UsageError("--report reads an output of this verb: it cannot be combined with --kernel")
         found = report_again(tables[0], split=split, models=wanted)
         write_plot(found, plot, figure_theme)
         _show(found, json)
@@ -162,12 +168,12 @@ def _names(models: str | None) -> list[str] | None:
 
 
 def _line(row: RowResult) -> str:
-    from ..report.units import time_text
+    from ..report.text import time_text
 
     if not row.ok:
         return f"row {row.row} failed: {row.reason}"
-    believed = next(iter(row.times.values()), None)
-    said = "no prediction" if believed is None else time_text(believed)
+    primary = next(iter(row.times.values()), None)
+    said = "no prediction" if primary is None else time_text(primary)
     return f"row {row.row}: {said} predicted, {time_text(row.measured_s)} measured"
 
 
@@ -186,8 +192,8 @@ def _compare(tables: list[str], json: bool, plot: str | None) -> None:
     if len(tables) != 2:
         raise UsageError(f"--compare: {len(tables)} files, expected two outputs of this verb")
     if plot is not None:
-        raise UsageError("--plot is not for --compare")
-    from ..validation import compare_rows
+        raise UsageError("--plot cannot be combined with --compare")
+    from ..experiments.validate import compare_rows
 
     report: RatioReport = compare_rows(tables[0], tables[1])
     if json:
@@ -201,6 +207,6 @@ def _compare(tables: list[str], json: bool, plot: str | None) -> None:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    from ..report.json_text import json_text
+    from ..report.text import json_text
 
     sys.stdout.write(json_text(value))

@@ -1,27 +1,117 @@
-"""Compiled and disassembled kernels on disk, keyed by their content.
-
-An entry is written to a temporary file and renamed, so that several processes and a kill in the
-middle never leave half an entry. Each ends with a checksum: a damaged or unreadable entry counts as absent and is
-made anew; a cache that cannot be written is done without.
-"""
+"""Locate NVIDIA's compiler library and disassembler as installed by pip, and cache compiled kernels on disk."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
+import importlib.metadata
+import importlib.util
 import os
 import shutil
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from ..folders import cache_folder, replace_file
+from ..errors import ToolError
+from ..support.folders import cache_folder, replace_file
+
+
+@cache
+def toolkit_folder() -> Path:
+    """The folder `nvidia/cu13` of the installed packages. Raises ToolError if it is missing."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in spec.submodule_search_locations or () if spec else ():
+        folder = Path(place) / "cu13"
+        if folder.is_dir():
+            return folder
+    raise ToolError("NVRTC is not installed (expected: pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm)")
+
+
+COMPILER_VARIABLE = "DRYWARP_NVRTC"
+"""Environment variable with the path of another libnvrtc, such as the one in the user's own toolkit."""
+
+
+@cache
+def compiler_library() -> Path:
+    """The NVRTC library to compile with. Raises ToolError if there is none."""
+    chosen = os.environ.get(COMPILER_VARIABLE)
+    if chosen:
+        path = Path(chosen)
+        if not path.is_file():
+            raise ToolError(f"{COMPILER_VARIABLE}={chosen}: no such file (expected the path of a libnvrtc.so)")
+        return path.resolve()
+    return packaged_library()
+
+
+@cache
+def toolkit_headers() -> Path | None:
+    """The headers of the toolkit that `COMPILER_VARIABLE` points into; None if it is unset or there are no headers."""
+    if not os.environ.get(COMPILER_VARIABLE):
+        return None
+    # lib64/libnvrtc.so of a toolkit, or nvidia/cuda_nvrtc/lib of a wheel with nvidia/cuda_runtime beside it.
+    folder = compiler_library().parent.parent
+    places = (folder / "include", folder.parent / "include", folder.parent / "cuda_runtime" / "include")
+    return next((place for place in places if (place / "cuda_fp16.h").is_file()), None)
+
+
+@cache
+def packaged_library() -> Path:
+    """The NVRTC library that was installed with drywarp. Raises ToolError if there is none."""
+    folder = toolkit_folder() / "lib"
+    found = sorted(folder.glob("libnvrtc.so.*")) or sorted(folder.glob("libnvrtc*.so*"))
+    if not found:
+        raise ToolError(f"NVRTC cannot be loaded from {folder}: it holds no libnvrtc")
+    return found[0]
+
+
+def _version_of(library: Path) -> str:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    try:
+        ctypes.CDLL(str(library)).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    except (OSError, AttributeError):
+        return "unusable"
+    return f"{major.value}.{minor.value} ({library})"
+
+
+@cache
+def tool_versions() -> dict[str, str]:
+    """Versions of the packages that turn source into machine code, as recorded by pip.
+
+    A compiler set with `COMPILER_VARIABLE` is listed with its path.
+    """
+    versions = {}
+    for tool, package in (("nvrtc", "nvidia-cuda-nvrtc"), ("nvdisasm", "nvidia-cuda-nvdisasm")):
+        try:
+            versions[tool] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[tool] = "missing"
+    if os.environ.get(COMPILER_VARIABLE):
+        versions["nvrtc"] = _version_of(compiler_library())
+    return versions
+
+
+@cache
+def library_folders() -> tuple[Path, ...]:
+    """Include folders of NVIDIA's device libraries, installed by pip (`nvidia-curand`) or by a toolkit."""
+    toolkits = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [toolkit_folder(), *(Path(toolkit) for toolkit in toolkits if toolkit), Path("/usr/local/cuda")]
+    found = [place / "include" for place in places if (place / "include" / "curand_kernel.h").is_file()]
+    return tuple(found[:1])
+
+
+# Compiled and disassembled kernels on disk, keyed by their content.
+#
+# An entry is written to a temporary file and renamed, so that neither concurrent processes nor a kill can leave
+# a partial entry. Each entry ends with a checksum. A damaged or unreadable entry counts as absent and is rebuilt.
+# If the cache cannot be written, drywarp works without it.
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What the frontend keeps of one compilation; `notes` are for whoever reads the answer."""
+    """One cached compilation; `notes` are shown with the prediction."""
 
     cubin: bytes
     listing: str
@@ -32,11 +122,11 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 _FORMAT = b"7"
-"""Changes whenever an entry holds something else than before for the same parts."""
+"""Changes whenever the content of an entry changes for the same key parts."""
 
 
 def key_of(*parts: str | bytes) -> str:
-    """SHA-256 over the parts, each with its length so that no two lists collide."""
+    """SHA-256 over the parts, each prefixed with its length so that no two lists collide."""
     digest = hashlib.sha256(_FORMAT)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -50,12 +140,12 @@ def _path(key: str) -> Path:
 
 _CHECKSUM = 16
 LOOK_EVERY = 32
-"""Entries that a process writes to a folder between two looks at how full it is."""
+"""Entries that a process writes to a folder between two checks of its size."""
 ROOM = 0.9
-"""What is left of the most that a folder may hold, where it held more."""
+"""Fraction of the size limit that a folder is trimmed to once it exceeds the limit."""
 written: Counter[str] = Counter()
 damaged: list[Path] = []
-"""Entries that this process found damaged, for whoever wants to say so."""
+"""Damaged entries that this process found, for reporting."""
 
 
 def _sealed(data: bytes) -> bytes:
@@ -63,7 +153,7 @@ def _sealed(data: bytes) -> bytes:
 
 
 def _opened(path: Path) -> bytes | None:
-    """What a file was sealed with; None where there is none, or not what was written."""
+    """The data of a file without its checksum; None if the file is missing or the checksum does not match."""
     try:
         held = path.read_bytes()
     except OSError:
@@ -76,17 +166,17 @@ def _opened(path: Path) -> bytes | None:
 
 
 def read(part: str, key: str) -> bytes | None:
-    """What is kept under a key in one of the cache's folders, or None."""
+    """The data cached under a key in one of the cache's folders, or None."""
     return _opened(_place(part, key))
 
 
 def exists(part: str, key: str) -> bool:
-    """Whether something is kept under a key."""
+    """Whether there is a cached entry for a key."""
     return _place(part, key).is_file()
 
 
 def write(part: str, key: str, data: bytes, most: int) -> None:
-    """Keep something; of a folder with more than `most` bytes the oldest goes. Does nothing where it cannot."""
+    """Cache data; the oldest entries of a folder larger than `most` bytes are deleted. Does nothing if not writable."""
     path = _place(part, key)
     replace_file(path, _sealed(data))
     written[part] += 1
@@ -96,11 +186,11 @@ def write(part: str, key: str, data: bytes, most: int) -> None:
 
 
 def _trim(folder: Path, most: int) -> None:
-    """Where a folder holds more than `most` bytes, let the oldest go until there is some room again."""
+    """If a folder is larger than `most` bytes, delete its oldest files until there is room again."""
     files = []
     with contextlib.suppress(OSError):
         for file in folder.iterdir():
-            # Another process may take one away meanwhile.
+            # Another process may delete it at the same time.
             with contextlib.suppress(OSError):
                 stat = file.stat()
                 files.append((stat.st_mtime_ns, stat.st_size, file))
@@ -129,13 +219,13 @@ def load(key: str) -> Entry | None:
 
 
 def store(key: str, entry: Entry) -> None:
-    """Keep an entry; does nothing where the folder cannot be written."""
+    """Cache an entry; does nothing if the folder cannot be written."""
     replace_file(_path(key), _sealed(msgspec.msgpack.encode(entry)))
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the cache holds: kernels, and bytes of all files of ours, the compiler's headers included."""
+    """Cache usage: number of kernels, and bytes of all drywarp files, compiler headers included."""
 
     folder: Path
     entries: int
@@ -144,20 +234,20 @@ class Usage:
 
 
 def usage() -> Usage:
-    """Count the cache. Does not create it."""
+    """Measure the cache. Does not create it."""
     folder = cache_folder()
     entries = sum(1 for _ in (folder / "kernels").glob("*/*.msgpack"))
     size = 0
     for part in _PARTS:
         for path in (folder / part).rglob("*"):
-            # A file may vanish meanwhile: another process clears, or renames its temporary file.
+            # A file may vanish: another process may clear the cache or rename its temporary file.
             with contextlib.suppress(OSError):
                 size += path.stat().st_size if path.is_file() else 0
     return Usage(folder, entries, size, writable())
 
 
 def writable() -> bool:
-    """Whether something can be kept. Creates nothing."""
+    """Whether the cache can be written. Creates nothing."""
     existing = cache_folder()
     while not existing.exists():
         existing = existing.parent
@@ -165,7 +255,7 @@ def writable() -> bool:
 
 
 def clear() -> Usage:
-    """Empty the cache, and only what is ours in its folder; returns what it held."""
+    """Empty the cache, deleting only drywarp's own files; returns the usage before."""
     held = usage()
     for part in _PARTS:
         shutil.rmtree(held.folder / part, ignore_errors=True)
@@ -173,4 +263,4 @@ def clear() -> Usage:
 
 
 _PARTS = ("kernels", "drywarp-headers", "loops", "emulations", "answers")
-"""The folders of ours; what else lies beside them is left alone."""
+"""The folders that drywarp owns; anything else beside them is left alone."""

@@ -1,24 +1,175 @@
-"""What the frontends hand over: a kernel, or one that can only be compiled once its arguments are known."""
+"""What the frontends deliver: a kernel, or one that can only be compiled once its arguments are known."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
+import msgspec
+
+from ..errors import InputFileError, UsageError
 from ..kernel.kernel import Kernel
-from ..kernel.launch import Dim3
-from .comment import LaunchComment
+from ..kernel.launch.launch import Dim3
+from . import cache
+from .binary.cubin import kernels_of, plain_name
+from .binary.sass import disassemble
+from .cache import tool_versions
+
+# The launch that a kernel file may carry in a comment, written as on the command line.
+#
+# // drywarp: --grid 64,64 --block 16,16
+# // drywarp: --arg A=f32[1024,1024]:random --arg n=1024
+#
+# In Python, the comment starts with `#`.
+
+_LINE = re.compile(r"^\s*+(?://|\*|/\*|#)\s*+drywarp:(.*)$")
+_REPEATED = {"--arg": "arguments", "--const": "constants", "-D": "defines"}
+_SINGLE = {
+    "--grid": "grid",
+    "--block": "block",
+    "--shared": "shared",
+    "--entry": "entry",
+    "--std": "std",
+    "--config": "config",
+}
+
+
+@dataclass
+class LaunchComment:
+    """The options in a launch comment, as text; None or empty where the comment does not set them."""
+
+    grid: str | None = None
+    block: str | None = None
+    shared: str | None = None
+    entry: str | None = None
+    std: str | None = None
+    config: str | None = None
+    arguments: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    defines: dict[str, str] = field(default_factory=dict)
+
+
+def launch_comment(text: str, origin: str) -> LaunchComment:
+    """Read the launch comment of a source text. Raises InputFileError naming the line."""
+    comment = LaunchComment()
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _LINE.match(line):
+            _take(comment, match[1].strip().removesuffix("*/"), f"{origin}:{number}: launch comment")
+    return comment
+
+
+def launch_options(text: str, origin: str) -> LaunchComment:
+    """Parse the text of a launch comment on its own. Raises InputFileError naming `origin`."""
+    comment = LaunchComment()
+    _take(comment, text, origin)
+    return comment
+
+
+def _take(comment: LaunchComment, text: str, place: str) -> None:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputFileError(f"{place}: {error}") from None
+    known = ", ".join([*_SINGLE, *_REPEATED])
+    at = 0
+    while at < len(words):
+        option, _, value = words[at].partition("=") if words[at].startswith("--") else (words[at], "", "")
+        if option.startswith("-D") and len(option) > 2:
+            option, value = "-D", words[at][2:]
+        if option not in _SINGLE and option not in _REPEATED:
+            raise InputFileError(f"{place}: unknown option {option!r}; expected {known}")
+        if not value and not words[at].endswith("="):
+            at += 1
+            if at >= len(words):
+                raise InputFileError(f"{place}: {option} needs a value")
+            value = words[at]
+        if not value:
+            raise InputFileError(f"{place}: {option} needs a value")
+        if option == "--shared" and not value.isdecimal():
+            raise InputFileError(f"{place}: --shared {value!r}: expected a number of bytes")
+        if option in _SINGLE:
+            setattr(comment, _SINGLE[option], value)
+        else:
+            name, equals, text = value.partition("=")
+            if not equals and option != "-D":
+                raise InputFileError(f"{place}: {option} {value!r}: expected name=value")
+            getattr(comment, _REPEATED[option])[name] = text
+        at += 1
+
+
+# A launches file: several kernels of one source, or several launches of one, in a single run.
+#
+#     [[launch]]
+#     kernel = "saxpy"                     # as --entry; optional if the source has only one kernel
+#     grid = [65536]
+#     block = 256
+#     args = { n = 16777216, a = 2.0, x = "f32[16777216]:random", y = "f32[16777216]" }
+#     times = 10                           # number of launches; default 1
+#
+# Further keys: `name` (for the report), `shared` (bytes), `constants` and `defines` (tables), and `config`
+# (a number or "best") for an autotuned kernel. A Triton kernel takes no `block`.
+
+Extents = int | Annotated[list[int], msgspec.Meta(min_length=1, max_length=3)]
+
+
+class LaunchEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[launch]]` table; a grid may be a string with expressions over the arguments."""
+
+    grid: Extents | str
+    block: Extents | None = None
+    kernel: str | None = None
+    name: str | None = None
+    args: dict[str, str | int | float | bool] = {}
+    constants: dict[str, str | int | float | bool] = {}
+    defines: dict[str, str | int] = {}
+    shared: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    times: Annotated[int, msgspec.Meta(ge=1)] = 1
+    config: Annotated[int, msgspec.Meta(ge=0)] | Literal["best"] | None = None
+
+
+Entry = TypeVar("Entry", bound=LaunchEntry)
+
+
+class _File(msgspec.Struct, Generic[Entry], frozen=True, forbid_unknown_fields=True):
+    launch: Annotated[list[Entry], msgspec.Meta(min_length=1)]
+
+
+def read_launches(path: Path) -> list[LaunchEntry]:
+    """Read the launches in a file. Raises InputFileError naming the file, the key and what was expected."""
+    return read_entries(path, LaunchEntry)
+
+
+def read_entries(path: Path, form: type[Entry]) -> list[Entry]:
+    """Read the launches in a file, each as a `form`. Raises InputFileError naming file, key and what was expected."""
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file (expected a launches file)") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{path}: not TOML: {error}") from None
+    try:
+        return msgspec.convert(content, _File[form]).launch  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise InputFileError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True)
 class Specialised:
-    """A kernel compiled for certain arguments.
+    """A kernel compiled for specific arguments.
 
-    `arguments` are what the kernel's own parameters get, by name: its compiler may have left some of the
-    user's out and added others. `names` are all values that an expression for the grid may use; `block`
-    and `shared` (bytes) what the compiler fixed, None where it leaves them to the launch. `scratch` are
-    buffers that the launch has to bring besides: bytes per block by parameter.
+    `arguments` are the values of the kernel's own parameters, by name; the compiler may have dropped some of the
+    user's arguments and added others. `names` are all values that a grid expression may use. `block` and `shared`
+    (bytes) are the values that the compiler fixed; None leaves them to the launch. `scratch` lists additional
+    buffers that the launch must allocate: bytes per block by parameter.
     """
 
     kernel: Kernel
@@ -30,7 +181,7 @@ class Specialised:
 
 
 class Deferred(Protocol):
-    """A kernel of a language that compiles it for the arguments of a call."""
+    """A kernel in a language that compiles it for the arguments of a call."""
 
     @property
     def name(self) -> str:
@@ -38,30 +189,76 @@ class Deferred(Protocol):
 
     @property
     def origin(self) -> str:
-        """The file that messages name."""
+        """The file name that messages use."""
 
     def tools(self) -> dict[str, str]:
-        """Versions of what compiles it, by name."""
+        """Versions of the compilers involved, by name."""
 
     def takes(self, arch: str) -> set[str]:
-        """Names that an argument may have."""
+        """Valid argument names."""
 
     def specialise(self, arguments: Mapping[str, Any], arch: str, config: int | None) -> Specialised:
-        """Compile for these arguments: buffers, and values as Python has them or as a user types them."""
+        """Compile for these arguments: buffers, and Python values or the text that a user typed."""
 
     def configs(self, arch: str) -> tuple[str, ...]:
-        """The settings that its author lists to choose from, as texts; empty where there are none."""
+        """The author's autotune configurations, as text; empty if there are none."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A source that was read: its kernel, and the launch comment of its file.
+    """A loaded source: its kernel, and the launch comment of its file.
 
-    `text` is the kernel's source where it lies in no file, or not with the lines that the file has;
-    `tools` are versions of what compiles it besides drywarp's own compiler and disassembler.
+    `text` is the kernel's source if it is not in a file, or if its line numbers differ from the file's. `tools` are
+    the versions of compilers other than drywarp's own compiler and disassembler. `compiled` is true if drywarp's
+    compiler generated the machine code; the user's own build may use a different one.
     """
 
     kernel: Kernel | Deferred
     comment: LaunchComment
     text: str = ""
     tools: Mapping[str, str] = field(default_factory=dict)
+    compiled: bool = False
+
+
+# Select one of several kernels in machine code and PTX, where only symbols distinguish them.
+
+
+def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kernel:
+    """The kernel that `entry` names: by symbol, or by plain name if that is unique.
+
+    `found` maps symbols to kernels. Raises UsageError listing them.
+    """
+    names = {symbol: plain_name(symbol) for symbol in found}
+    plain = list(names.values())
+    # Instances of one template share a name; their symbols tell them apart.
+    listed = ", ".join(sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()))
+    if entry is None:
+        if len(found) == 1:
+            return next(iter(found.values()))
+        raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
+    matches = [symbol for symbol, name in names.items() if entry in (symbol, name, name.split("::")[-1])]
+    if len(matches) == 1:
+        return replace(found[matches[0]], name=entry)
+    if matches:
+        raise UsageError(f"{origin}: {entry} is ambiguous; name a symbol with --entry: {', '.join(sorted(matches))}")
+    raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
+
+
+# Kernels from an existing CUBIN, disassembled once and cached.
+
+
+def cubin_kernels(cubin: bytes, arch: str, origin: str, source: str = "") -> dict[str, Kernel]:
+    """All kernels of a CUBIN for `arch` by symbol; `origin` is the file name that messages use.
+
+    `source` is the source file as the user named it. Compilers write its absolute path into the line table; this
+    function restores the user's spelling.
+    """
+    key = cache.key_of(cubin, origin, tool_versions()["nvdisasm"])
+    entry = cache.load(key)
+    if entry is None:
+        entry = cache.Entry(cubin, disassemble(cubin, origin), "", {})
+        cache.store(key, entry)
+    listing = entry.listing
+    if source:
+        listing = listing.replace(f'"{os.path.abspath(source)}"', f'"{source}"')
+    return kernels_of(cubin, listing, arch, origin)

@@ -1,6 +1,9 @@
-"""GPU files: what the machine is, every number with its source, and how many blocks fit on an SM."""
+"""What does a GPU have, and who says so?
 
-from .fact import Fact
+GPU files describe the machine, with a source for every number; this package also computes occupancy.
+"""
+
+from .fact import Fact, Parameters
 from .gpu import (
     ClassCost,
     Device,
@@ -26,7 +29,6 @@ from .occupancy import (
     check_extents,
     occupancy,
 )
-from .parameters import Parameters
 
 __all__ = [
     "ClassCost",

@@ -1,9 +1,8 @@
-"""A GPU as the models see it: typed sections with plain values, and the fact behind every one of them.
+"""A GPU as the models see it: typed sections with plain values, and the fact behind each value.
 
-The sections mirror those of a GPU file (see ``data/README.md``). Units stand in the annotations: the
-loader checks ranges by them and `Gpu.facts` shows them. Times of the SM are in cycles, and λ is per
-warp instruction at the scope of its subsystem; L2 and DRAM latencies are in nanoseconds, because they
-do not follow the SM clock.
+The sections mirror those of a GPU file (see ``data/README.md``). Annotations give the units and the ranges that the
+loader checks; `Gpu.facts` shows the units. SM times are in cycles, and λ is per warp instruction at the scope of its
+subsystem. L2 and DRAM latencies are in nanoseconds, because they do not scale with the SM clock.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from ..errors import UsageError
-from .fact import Fact
+from .fact import Fact, Parameters, Policy, Scope
 from .occupancy import Count, OccupancyLimits
-from .parameters import Parameters
-from .vocabulary import Policy, Scope
 
 Cycles = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "cycles"})]
 Nanoseconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "ns"})]
@@ -38,11 +35,11 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Device(_Section, frozen=True):
-    """`[device]`: what the product has. `block_launch_latency` is Λ_launch: from a block's end to its successor.
+    """`[device]`: properties of the product. `block_launch_latency` is Λ_launch: from a block's end to its successor.
 
-    `kernel_start_ns` is what a profiler's duration of a kernel holds beyond its blocks; None where no source is known.
-    `tdp_w` is the board's thermal design power, None where no source is known.
-    `max_clock_mhz` is the highest clock that it reaches by itself; None: the boost clock.
+    `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks; None if unknown.
+    `tdp_w` is the board's thermal design power; None if unknown.
+    `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock.
     """
 
     sm_count: Count
@@ -53,14 +50,19 @@ class Device(_Section, frozen=True):
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
 
+    @property
+    def highest_clock_mhz(self) -> float:
+        """The highest clock that the GPU reaches on its own, in MHz."""
+        return max(self.boost_clock_mhz, self.max_clock_mhz or 0.0)
+
 
 class Scheduler(_Section, frozen=True):
-    """`[scheduler]`: `issue_per_cycle` is the issue limit of one partition; None means that there is no valve.
+    """`[scheduler]`: `issue_per_cycle` is the issue limit of one partition; None means no limit.
 
-    `slot_cycles` is how long a warp waits at least between two of its instructions: 1, or 4 where the
-    partitions take turns to issue. Stall counts are in these slots. `read_cycles` is the time within which an
-    instruction of fixed latency reads its registers, of each of two banks one a cycle; None: as many as it likes.
-    `taken_cycles` is how long a warp waits at least behind a branch that it takes.
+    `slot_cycles` is the minimum time between two instructions of a warp: 1, or 4 if the partitions take turns to
+    issue. Stall counts are in these slots. `read_cycles` is the time in which an instruction of fixed latency reads its
+    registers, one per cycle from each of two banks; None means no limit. `taken_cycles` is the minimum time that a warp
+    waits after a taken branch.
     """
 
     partitions: Count
@@ -73,9 +75,9 @@ class Scheduler(_Section, frozen=True):
 
 
 class Subsystem(_Section, frozen=True):
-    """`[subsystems]`: a pipeline, one in each partition or one for the SM.
+    """`[subsystems]`: a pipeline, one per partition or one per SM.
 
-    One that is not `upstream` (L2, DRAM) is visited after the instruction has issued.
+    If not `upstream` (L2, DRAM), it is visited after the instruction has issued.
     """
 
     scope: Scope
@@ -85,9 +87,9 @@ class Subsystem(_Section, frozen=True):
 class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
     """`[classes.NAME]`: λ, Λ and subsystem of an instruction class, in cycles.
 
-    A memory class gives λ per wavefront and no Λ: that depends on where the data is found. `bulk_copy` alone
-    gives one, which is what the copy engine adds to that.
-    `read_latency` is Λ_read, after which the source registers are free again, where it is known.
+    A memory class has λ per wavefront and no Λ, which depends on the memory level that serves the access. The
+    exception is `bulk_copy`, whose Λ is what the copy engine adds.
+    `read_latency` is Λ_read, after which the source registers are free again, if known.
     """
 
     subsystem: str
@@ -97,10 +99,10 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
 
 
 class L1Level(_Section, frozen=True):
-    """`[memory.l1]`, per SM: the data path, Λ of a hit, and the distinct lines looked up a cycle.
+    """`[memory.l1]`, per SM: the data path, Λ of a hit, and the distinct lines looked up per cycle.
 
-    `bytes` is its size where it is a memory of its own; where shared memory is carved out of it, it has what
-    the carve-out leaves.
+    `bytes` is its size if it is a separate memory. If shared memory is carved out of it, its size is what the
+    carve-out leaves.
     """
 
     bytes_per_cycle: BytesPerCycle
@@ -110,7 +112,7 @@ class L1Level(_Section, frozen=True):
 
 
 class SharedLevel(_Section, frozen=True):
-    """`[memory.shared]`, per SM: Λ of a load without conflicts, and the banks."""
+    """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks."""
 
     bytes_per_cycle: BytesPerCycle
     latency: Cycles
@@ -119,11 +121,12 @@ class SharedLevel(_Section, frozen=True):
 
 
 class L2Level(_Section, frozen=True):
-    """`[memory.l2]`: size and bandwidth of the whole GPU, Λ of a hit in the near and in the far half.
+    """`[memory.l2]`: size and bandwidth of the whole GPU, and Λ of a hit in the near and the far half.
 
-    `atomics_per_cycle` is how many lanes' atomics on one and the same address it does; None where no source is known.
-    `bytes_per_cycle_per_sm`, the most that one SM can take in, is None where no source is known. `dirty_share` is the
-    part of it that may hold what DRAM does not have yet; None: all of it.
+    `atomics_per_cycle` is the rate of lane atomics on a single address, `float_atomics_per_cycle` the same for
+    floating-point numbers, and `double_atomic_lanes_per_cycle` the rate of lane atomics on doubles at any address;
+    None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None if unknown. `dirty_share` is
+    the fraction that may hold data not yet written to DRAM; None means all of it.
     """
 
     bytes: Size
@@ -133,15 +136,17 @@ class L2Level(_Section, frozen=True):
     bytes_per_cycle_per_sm: BytesPerCycle | None = None
     dirty_share: Fraction | None = None
     atomics_per_cycle: LaneRate | None = None
+    float_atomics_per_cycle: LaneRate | None = None
+    double_atomic_lanes_per_cycle: LaneRate | None = None
 
     @property
     def latency_ns(self) -> float:
-        """Λ of a hit over data that lies evenly in both halves, in nanoseconds."""
+        """Mean Λ of a hit for data spread evenly over both halves, in nanoseconds."""
         return (self.near_latency_ns + self.far_latency_ns) / 2
 
 
 class L3Level(_Section, frozen=True):
-    """`[memory.l3]`: a cache of the whole GPU between L2 and DRAM, where there is one; Λ of a hit that missed L2."""
+    """`[memory.l3]`: a GPU-wide cache between L2 and DRAM, if present; Λ of a hit that missed L2."""
 
     bytes: Size
     bytes_per_cycle: BytesPerCycle
@@ -149,10 +154,10 @@ class L3Level(_Section, frozen=True):
 
 
 class InstructionCache(_Section, frozen=True):
-    """`[memory.instructions]`: the last cache of instructions before the L2.
+    """`[memory.instructions]`: the last instruction cache before the L2.
 
-    `l2_share` is the part of the code beyond it, per pass of a thread block, that is fetched from the L2: SMs that
-    share the cache fetch once what they want at about the same time.
+    `l2_share` is the fraction of the code beyond its size that each pass of a thread block fetches from the L2: SMs
+    that share the cache fetch code only once if they need it at about the same time.
     """
 
     bytes: Size
@@ -160,9 +165,9 @@ class InstructionCache(_Section, frozen=True):
 
 
 class DramLevel(_Section, frozen=True):
-    """`[memory.dram]`: theoretical bandwidth, what reading, writing and copying reach, and Λ of a miss in L2.
+    """`[memory.dram]`: theoretical bandwidth, achieved read, write and copy bandwidth, and Λ of an L2 miss.
 
-    `bytes` is how much there is; None where no source is known.
+    `bytes` is the capacity; None if unknown.
     """
 
     peak_gbs: GigabytesPerSecond
@@ -174,7 +179,7 @@ class DramLevel(_Section, frozen=True):
 
 
 class Memory(_Section, frozen=True):
-    """`[memory]`: the levels, and the units of a transfer."""
+    """`[memory]`: the memory levels, and the transfer units."""
 
     sector_bytes: Size
     line_bytes: Size
@@ -187,11 +192,11 @@ class Memory(_Section, frozen=True):
 
 
 class MachineCode(_Section, frozen=True, kw_only=True):
-    """`[machine_code]`, of a GPU of the papers that takes real kernels too, by its table of λ and Λ alone.
+    """`[machine_code]`: lets a GPU from a paper run real kernels, using only its table of λ and Λ.
 
-    `arch` is what kernels are compiled for; `classes` maps instruction classes to those of the table (empty: not
-    counted). `transaction_bytes` and `line_bytes` are those of memory, and `l1_bytes`, `l2_bytes` the caches that
-    decide what goes there.
+    Kernels are compiled for `arch`. `classes` maps instruction classes to those of the table (empty: not counted).
+    `transaction_bytes` and `line_bytes` describe memory transfers; `l1_bytes` and `l2_bytes` are the cache sizes that
+    determine which accesses reach memory.
     """
 
     arch: str
@@ -205,12 +210,11 @@ class MachineCode(_Section, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU, ready for use.
+    """A loaded GPU.
 
-    `compute_capability` and `arch` (what kernels are compiled for) are empty for a GPU that takes
-    abstract workloads only; such a one may lack `device`, `occupancy` and `memory`, and asking for
-    them raises `UsageError`. `tensor` is FMA a cycle of one tensor core per input type. `file_hash`
-    is the SHA-256 of the content with everything inherited.
+    `compute_capability` and `arch` (the compilation target) are empty for a GPU that runs abstract workloads only.
+    Such a GPU may lack `device`, `occupancy` and `memory`; accessing them raises `UsageError`. `tensor` is the FMA per
+    cycle of one tensor core by input type. `file_hash` is the SHA-256 of the content, including everything inherited.
     """
 
     name: str
@@ -231,28 +235,28 @@ class Gpu:
 
     @property
     def abstract_only(self) -> bool:
-        """Whether it takes abstract workloads only, as `papers/*` do."""
+        """Whether it runs abstract workloads only, as `papers/*` do."""
         return not self.arch
 
     @property
     def machine_code(self) -> MachineCode | None:
-        """How real kernels run on a GPU of the papers; None where none can, and for a product."""
+        """How a GPU from a paper runs real kernels; None if it cannot, and for a product."""
         found: MachineCode | None = self.sections.get("machine_code")
         return found
 
     @property
     def code_arch(self) -> str:
-        """What kernels are compiled for; empty where none can be."""
+        """The architecture that kernels are compiled for; empty if there is none."""
         return self.arch or (self.machine_code.arch if self.machine_code else "")
 
     @property
     def is_amd(self) -> bool:
-        """Whether it takes AMD machine code."""
+        """Whether it runs AMD machine code."""
         return self.code_arch.startswith("gfx")
 
     @property
     def compiled_for_another(self) -> bool:
-        """Whether kernels are compiled for another architecture than this GPU's, as for Volta: `arch` says which."""
+        """Whether kernels are compiled for a different architecture, `arch`, than this GPU's own, as for Volta."""
         if self.is_amd:
             return False
         digits = self.arch.removeprefix("sm_").rstrip("af")
@@ -266,7 +270,7 @@ class Gpu:
 
     @property
     def occupancy(self) -> OccupancyLimits:
-        """What an SM has room for."""
+        """The occupancy limits of an SM."""
         limits: OccupancyLimits = self._section("occupancy")
         return limits
 
@@ -278,15 +282,15 @@ class Gpu:
 
     @property
     def parameters(self) -> Parameters:
-        """What single models ask for; all None where the file has no such section."""
+        """The inputs of individual models; all None if the file has no such section."""
         parameters: Parameters = self.sections.get("parameters", Parameters())
         return parameters
 
     def parameter(self, name: str) -> float:
-        """A value of `[parameters]` that a model cannot do without; `UsageError` where it is absent."""
+        """A value of `[parameters]` that a model requires. Raises `UsageError` if it is missing."""
         value: float | None = getattr(self.parameters, name)
         if value is None:
-            raise UsageError(f"GPU {self.name} does not give parameters.{name}")
+            raise UsageError(f"GPU {self.name} has no value for parameters.{name}")
         return value
 
     def _section(self, name: str) -> Any:
@@ -304,14 +308,14 @@ class Gpu:
         try:
             return self.known[key]
         except KeyError:
-            raise UsageError(f"GPU {self.name} states nothing for {key}") from None
+            raise UsageError(f"GPU {self.name} has no value for {key}") from None
 
     def cycles(self, nanoseconds: float, clock_mhz: float | None = None) -> float:
-        """A time in SM cycles, at the boost clock unless told."""
+        """Convert a time to SM cycles, at `clock_mhz` (default: the boost clock)."""
         return nanoseconds * (clock_mhz or self.device.boost_clock_mhz) / 1000
 
     def bytes_per_cycle(self, gbs: float, clock_mhz: float | None = None) -> float:
-        """A bandwidth of the whole GPU (10⁹ bytes a second) in bytes per SM cycle, at the boost clock unless told."""
+        """Convert a bandwidth of the whole GPU (10⁹ bytes/s) to bytes per SM cycle, at `clock_mhz` (default: boost)."""
         return gbs * 1000 / (clock_mhz or self.device.boost_clock_mhz)
 
     def tensor_lambda(self, input_type: str, m: int, n: int, k: int) -> float:
@@ -320,7 +324,7 @@ class Gpu:
             return m * n * k / self.tensor[input_type]
         except KeyError:
             known = ", ".join(self.tensor) or "none"
-            raise UsageError(f"GPU {self.name} has no tensor rate for {input_type}: it knows {known}") from None
+            raise UsageError(f"GPU {self.name} has no tensor rate for {input_type}; it has: {known}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; facts keyed by their dotted keys."""

@@ -1,14 +1,24 @@
-"""From a GPU's name, or a file of the user's, to a checked `Gpu`."""
+"""Load a checked `Gpu` from a GPU's name or a user's file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
-from .check import (
+from ..errors import InputFileError, UsageError
+from .fact import AMD_CLASS_NAMES, CLASS_NAMES, Entry, Fact
+from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
+from .occupancy import OccupancyLimits
+from .schema import (
+    FORMAT,
+    HEADER,
+    SECTIONS,
+    TABLES,
     check_classes,
     check_compilation,
     check_device,
@@ -16,25 +26,157 @@ from .check import (
     check_machine_code,
     check_memory,
     check_tensor,
+    convert,
+    unit_of,
 )
-from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
-from .occupancy import OccupancyLimits
-from .resolve import Resolved, resolve
-from .schema import SECTIONS, convert
-from .toml_file import DATA, capabilities, did_you_mean, find, gpu_names
-from .vocabulary import AMD_CLASS_NAMES, CLASS_NAMES
+from .toml_file import DATA, TomlFile, capabilities, did_you_mean, find, find_parent, gpu_names, read
 
-__all__ = ["capabilities", "gpu_names", "limits_of", "load_gpu"]
+# A file with everything that it inherits: a tree of plain values, and the fact behind each value.
+
+_ENTRY_KEYS = frozenset(Entry.__struct_fields__)
+_PLAIN = 'expected {{ value = {}, source = "…", kind = "…" }}, because every number needs a source'
+
+
+@dataclass
+class Resolved:
+    """The content of a GPU file with inheritance resolved.
+
+    `values` is the tree of sections with plain values; `owners` maps each dotted key to the last file that set it;
+    `header` has the final header texts except the title.
+    """
+
+    file: TomlFile
+    header: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, TomlFile] = field(default_factory=dict)
+
+    def error(self, key: str, problem: str) -> InputFileError:
+        """An error at a dotted key, in the file that set it, or else in the requested file."""
+        return self.owners.get(key, self.file).error(key, problem)
+
+
+def resolve(name: str, path: Path) -> Resolved:
+    """Read a file and its ancestors, and merge them; nearer files override farther ones."""
+    requested = read(name, path)
+    resolved = Resolved(requested)
+    for file in ancestry(requested, ()):
+        _merge(resolved, file)
+    for key, fact in resolved.facts.items():
+        owner = resolved.owners[key]
+        if owner.is_gpu and owner is not resolved.file:  # an architecture's values are this GPU's own
+            resolved.facts[key] = fact.inherited()
+    return resolved
+
+
+def ancestry(file: TomlFile, heirs: tuple[TomlFile, ...]) -> list[TomlFile]:
+    """All files that a file inherits from, the farthest first, then the file itself; each file once."""
+    files: list[TomlFile] = []
+    for name in _parents(file):
+        parent, path = find_parent(file, name)
+        if any(path.samefile(heir.path) for heir in (*heirs, file)):
+            circle = " -> ".join([*(heir.name for heir in (*heirs, file)), parent])
+            raise file.error("inherits", f"circular inheritance: {circle}")
+        known = {other.path for other in files}
+        files += [f for f in ancestry(read(parent, path), (*heirs, file)) if f.path not in known]
+    return [*files, file]
+
+
+def _parents(file: TomlFile) -> list[str]:
+    given = file.content.get("inherits", [])
+    names = given if isinstance(given, list) else [given]
+    for name in names:
+        if not isinstance(name, str):
+            raise file.error("inherits", f"expected the name of a GPU or architecture, got {name!r}")
+    return names
+
+
+def _merge(resolved: Resolved, file: TomlFile) -> None:
+    _merge_header(resolved, file)
+    for key, value, entry in leaves(file, {k: v for k, v in file.content.items() if k not in HEADER}, ""):
+        for stale in [k for k in resolved.owners if f"{k}.".startswith(f"{key}.") or key.startswith(f"{k}.")]:
+            del resolved.owners[stale]
+            resolved.facts.pop(stale, None)
+        _place(resolved.values, key.split("."), value)
+        resolved.owners[key] = file
+        if entry is not None:
+            shown = tuple(value) if isinstance(value, list) else value
+            resolved.facts[key] = Fact(shown, unit_of(key), entry.source, entry.kind, entry.note, file.name)
+            _check_source(resolved, file, key, entry)
+
+
+def _merge_header(resolved: Resolved, file: TomlFile) -> None:
+    known = (*HEADER, *SECTIONS, *TABLES)
+    for key, value in file.content.items():
+        if key not in known:
+            raise file.error(key, "unknown key" + did_you_mean(key, known))
+        if key == "sources":
+            _merge_sources(resolved, file, value)
+        elif key in HEADER and key not in ("format", "inherits"):
+            if not isinstance(value, str):
+                raise file.error(key, f"expected text, got {value!r}")
+            resolved.header[key] = value
+        elif key not in HEADER and not isinstance(value, dict):
+            raise file.error(key, f"expected a table, got {value!r}")
+    if file.content.get("format") != FORMAT:
+        raise file.error("format", f"expected format = {FORMAT}")
+    if "title" not in file.content:
+        raise file.error("title", "missing; expected the GPU's full name")
+
+
+def _merge_sources(resolved: Resolved, file: TomlFile, table: Any) -> None:
+    if not isinstance(table, dict):
+        raise file.error("sources", f"expected a table, got {table!r}")
+    for key, text in table.items():
+        if not isinstance(text, str) or not text:
+            raise file.error(f"sources.{key}", f"expected text that names the source, got {text!r}")
+        if resolved.sources.setdefault(key, text) != text:
+            raise file.error(f"sources.{key}", "an inherited file uses this key for another source")
+
+
+def leaves(file: TomlFile, table: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any, Entry | None]]:
+    """Dotted key, plain value and fact of every value in a file; names and switches need no fact."""
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and not _ENTRY_KEYS & value.keys():
+            yield from leaves(file, value, f"{key}.")
+        elif isinstance(value, dict):
+            entry = convert(value, Entry, key, file.error)
+            if isinstance(entry.value, float) and not math.isfinite(entry.value):
+                raise file.error(key, f"expected a finite number, got {entry.value}")
+            if entry.kind in ("proxy", "assumed", "inherited") and not entry.note:
+                raise file.error(f"{key}.note", f"missing; expected a reason, because kind is {entry.kind!r}")
+            yield key, entry.value, entry
+        elif isinstance(value, str | bool):
+            yield key, value, None
+        else:
+            raise file.error(key, _PLAIN.format(value))
+
+
+def _place(tree: dict[str, Any], names: list[str], value: Any) -> None:
+    for name in names[:-1]:
+        if not isinstance(tree.get(name), dict):
+            tree[name] = {}
+        tree = tree[name]
+    tree[names[-1]] = value
+
+
+def _check_source(resolved: Resolved, file: TomlFile, key: str, entry: Entry) -> None:
+    if entry.source not in resolved.sources:
+        hint = did_you_mean(entry.source, resolved.sources)
+        raise file.error(f"{key}.source", f"{entry.source!r} is not in [sources]{hint}")
+
 
 _ORDER = ("device", "memory", "occupancy", "scheduler", "parameters", "machine_code", "classes", "tensor", "subsystems")
-"""The sections as they are shown: the product first, the classes' long list late."""
+"""Display order of the sections: the product first, the long list of classes late."""
 
 
 def load_gpu(name_or_path: str) -> Gpu:
-    """The GPU of a packaged name (`gpu_names` lists them) or of a path that ends in ``.toml``.
+    """Load a GPU by its packaged name (`gpu_names` lists them) or by a path that ends in ``.toml``.
 
-    Raises `UsageError` for a name or path that does not exist, naming the nearest, and
-    `InputFileError` for a file that cannot be used: one line with file, line, key and what was expected.
+    Raises `UsageError` for a name or path that does not exist, naming the nearest matches, and
+    `InputFileError` for an invalid file: one line with file, line, key and what was expected.
     """
     name, path = find(name_or_path)
     resolved = resolve(name, path)
@@ -70,7 +212,7 @@ def load_gpu(name_or_path: str) -> Gpu:
 
 
 def limits_of(compute_capability: str) -> OccupancyLimits:
-    """What an SM of a compute capability, such as ``"8.6"``, has room for; `capabilities` lists them."""
+    """The occupancy limits of a compute capability, such as ``"8.6"``; `capabilities` lists them."""
     known = capabilities()
     if compute_capability not in known:
         hint = did_you_mean(compute_capability, known)
@@ -99,7 +241,7 @@ def _check_sections(sections: dict[str, Any], resolved: Resolved) -> None:
 
 
 def _hash(resolved: Resolved) -> str:
-    """SHA-256 over everything that was said, whichever file said it."""
+    """SHA-256 over the complete content, regardless of which file it comes from."""
     content = {
         "header": {key: text for key, text in resolved.header.items() if key not in ("inherits", "title")},
         "title": resolved.file.content["title"],
@@ -109,3 +251,6 @@ def _hash(resolved: Resolved) -> str:
     }
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+__all__ = ["capabilities", "gpu_names", "limits_of", "load_gpu"]

@@ -1,6 +1,6 @@
-"""The facts of a GPU that analytical models ask for, under the names of `[parameters]`.
+"""The GPU parameters that analytical models need, under the names of `[parameters]`.
 
-A GPU of the papers prints them; of a product they follow from its sections.
+For a GPU from a paper, its file gives them; for a product, they follow from its other sections.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .gpu import Gpu
 
 
 def model_parameters(gpu: Gpu, clock_mhz: float | None = None) -> dict[str, float]:
-    """What `[parameters]` gives, and for a product what its other sections tell; cycles at `clock_mhz`."""
+    """The values of `[parameters]`, completed for a product from its other sections; cycles at `clock_mhz`."""
     found: dict[str, float] = {}
     if not gpu.abstract_only:
         found = _of_product(gpu, clock_mhz or gpu.device.boost_clock_mhz)
@@ -37,7 +37,7 @@ def _of_product(gpu: Gpu, clock_mhz: float) -> dict[str, float]:
         "l2_latency": gpu.cycles(levels.l2.latency_ns, clock_mhz),
         "l2_bytes": levels.l2.bytes,
         "shared_bytes": limits.shared_bytes_per_sm,
-        # What the papers call a transaction: a line, as many of them as an access touches.
+        # A transaction in the papers is a line; an access takes as many as it touches.
         "transaction_bytes": levels.line_bytes,
         "block_launch_latency": device.block_launch_latency,
         "fp_latency": gpu.classes["fp32"].latency or 0.0,
@@ -46,7 +46,7 @@ def _of_product(gpu: Gpu, clock_mhz: float) -> dict[str, float]:
 
 
 def _lanes(gpu: Gpu, class_: str) -> float:
-    """Lanes of one SM: those that λ of the class stands for."""
+    """Lanes of one SM, from λ of the class."""
     cost = gpu.classes[class_]
     inside = gpu.subsystems[cost.subsystem].scope == "partition"
     return gpu.occupancy.warp_size / cost.lambda_ * (gpu.scheduler.partitions if inside else 1)

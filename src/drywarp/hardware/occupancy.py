@@ -1,11 +1,10 @@
-"""How many thread blocks fit on one SM, and what stops the next one.
+"""How many thread blocks fit on one SM, and which resource limits them.
 
-The rules are those of NVIDIA's cuda_occupancy.h, in our own words: from compute capability 2.0 on
-registers are allocated warp by warp, each warp in its partition's share of the register file; shared
-memory in units, the driver's reserve per block included. Compute capability 1.x, which that header has
-forgotten, allocates registers for a block at once; its rule is that of NVIDIA's occupancy calculator.
-Not modelled: the limit by named barriers, thread-block clusters, and the partitioned L1 caching that
-compute capability 5.2, 5.3, 6.1 and 6.2 offer.
+The rules follow NVIDIA's cuda_occupancy.h. From compute capability 2.0 on, registers are allocated per warp, from the
+register file of the warp's partition. Shared memory is allocated in units, including the driver's reserve per block.
+Compute capability 1.x, which that header no longer covers, allocates registers per block; its rule is that of NVIDIA's
+occupancy calculator. Not modelled: the limit by named barriers, thread-block clusters, and the partitioned L1 caching
+of compute capability 5.2, 5.3, 6.1 and 6.2.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ Registers = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "registers"})]
 Extents = Annotated[tuple[Count, ...], msgspec.Meta(min_length=3, max_length=3)]
 
 RESOURCES = ("warps", "registers", "shared_memory", "blocks")
-"""What can limit the blocks per SM; ties are reported in this order, which is cuda_occupancy.h's."""
+"""The resources that can limit the blocks per SM; ties are reported in this order, as in cuda_occupancy.h."""
 
 
 class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section `[occupancy]` of a GPU file: what an SM has, and in which units it is dealt out.
+    """Section `[occupancy]` of a GPU file: the resources of an SM, and their allocation units.
 
-    `carveout_bytes` are the sizes that shared memory can take out of `unified_bytes_per_sm`, ascending;
-    L1 has the rest. Where shared memory is a memory of its own, that key is absent. A unit of registers
-    is allocated to each `warp`, or for the whole `block`. Whether a block may start at all is decided as if
-    its warps came in multiples of `warp_check_granularity`, where that is not the allocation's own.
-    `max_block_extent` and `max_grid_extent` bound x, y and z of a launch. AMD's GPUs take fewer blocks of several
-    warps than of one, `max_multiwarp_blocks_per_sm`, and have registers that a warp has once, dealt out in
-    `scalar_register_unit`.
+    `carveout_bytes` are the shared memory sizes that can be carved out of `unified_bytes_per_sm`, ascending; L1 gets
+    the rest. `unified_bytes_per_sm` is absent if shared memory is a separate memory. Registers are allocated per `warp`
+    or per `block`. The launch check rounds the warps of a block up to multiples of `warp_check_granularity`, if that
+    differs from the allocation granularity. `max_block_extent` and `max_grid_extent` bound x, y and z of a launch. AMD
+    GPUs hold fewer multi-warp blocks than single-warp ones (`max_multiwarp_blocks_per_sm`), and have scalar registers
+    per warp, allocated in units of `scalar_register_unit`.
     """
 
     warp_size: Count
@@ -67,7 +65,7 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     scalar_register_unit: Registers = 1
 
     def inconsistency(self) -> tuple[str, str] | None:
-        """The first key whose value cannot be true beside the others, and what was expected of it."""
+        """The first key whose value contradicts the others, and what was expected of it."""
         if self.max_threads_per_sm != self.max_warps_per_sm * self.warp_size:
             return "max_threads_per_sm", f"max_warps_per_sm · warp_size = {self.max_warps_per_sm * self.warp_size}"
         if any(a >= b for a, b in pairwise(self.carveout_bytes)):
@@ -88,11 +86,10 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class Occupancy:
     """The concurrent blocks and warps of a launch on one SM.
 
-    `fraction` is warps over warp slots, 0..1. `limits` holds, per resource of `RESOURCES`, the blocks
-    that it alone would allow (None: it does not limit); `limiting` all resources that allow the
-    fewest, in that order, and `limited_by` the first of them. `carveout_bytes` is the shared memory
-    that the driver sets aside for the resident blocks, `l1_bytes` what that leaves to L1: nothing where
-    the two are not one memory.
+    `fraction` is warps over warp slots, 0..1. `limits` gives, for each resource of `RESOURCES`, the number of blocks
+    that it alone would allow (None: no limit). `limiting` lists the resources that allow the fewest, in that order, and
+    `limited_by` is the first of them. `carveout_bytes` is the shared memory that the driver sets aside for the resident
+    blocks; `l1_bytes` is what remains for L1, or 0 if the two are separate memories.
     """
 
     blocks_per_sm: int
@@ -114,11 +111,11 @@ def occupancy(
     threads_per_block: int,
     scalar_registers: int = 0,
 ) -> Occupancy:
-    """Blocks and warps that run at once on one SM.
+    """Concurrent blocks and warps on one SM.
 
-    `shared_bytes` is static plus dynamic shared memory of a block, without the driver's reserve; a
-    kernel that asks for more than the default is taken to have opted in. `scalar_registers` are one
-    warp's. Raises `UsageError` for a launch that the GPU refuses.
+    `shared_bytes` is static plus dynamic shared memory of a block, without the driver's reserve; a kernel that needs
+    more than the default limit is assumed to opt in. `scalar_registers` are per warp. Raises `UsageError` for a launch
+    that exceeds the GPU's limits.
     """
     warps = _warps(limits, threads_per_block)
     by_block = limits.register_allocation == "block"
@@ -151,35 +148,35 @@ def occupancy(
 
 
 def check_extents(limits: OccupancyLimits, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
-    """Raise `UsageError` where a grid or block is longer in one dimension than the GPU takes."""
+    """Raise `UsageError` if a grid or block exceeds the GPU's limit in any dimension."""
     for what, extents, most in (("grid", grid, limits.max_grid_extent), ("block", block, limits.max_block_extent)):
         for axis, extent, limit in zip("xyz", extents, most, strict=True):
             if extent > limit:
-                raise UsageError(f"{what} extent {extent} in {axis} is beyond the limit of {limit}")
+                raise UsageError(f"{what} extent {extent} in {axis} exceeds the limit of {limit}")
 
 
 def blocks_by_shared(limits: OccupancyLimits, shared_bytes: int) -> int | None:
-    """Blocks per SM that shared memory alone allows; None where a block allocates none of it."""
+    """Blocks per SM that shared memory alone allows; None if a block allocates none."""
     allocated = _allocated_shared(limits, shared_bytes)
     return limits.shared_bytes_per_sm // allocated if allocated else None
 
 
 def carveout(limits: OccupancyLimits, needed_bytes: int) -> int:
-    """The smallest shared memory configuration, in bytes, that holds what the resident blocks need."""
+    """The smallest shared memory configuration, in bytes, that fits the resident blocks."""
     return next(size for size in limits.carveout_bytes if size >= needed_bytes)
 
 
 def _warps(limits: OccupancyLimits, threads: int) -> int:
     if not 1 <= threads <= limits.max_threads_per_block:
-        raise UsageError(f"{threads} threads per block: this GPU takes 1 to {limits.max_threads_per_block}")
+        raise UsageError(f"{threads} threads per block: this GPU allows 1 to {limits.max_threads_per_block}")
     return -(-threads // limits.warp_size)
 
 
 def _warp_registers(limits: OccupancyLimits, registers: int, warps: int) -> tuple[int, int]:
-    """Registers that a block takes, and the blocks that they allow, where each warp is served by itself."""
+    """Registers of a block, and the blocks that they allow, with allocation per warp."""
     _check_registers(limits, registers)
     partitions = limits.warp_allocation_granularity
-    # The launch check counts as if every partition got as many warps as the fullest one.
+    # The launch check assumes that every partition gets as many warps as the fullest one.
     counted = _round_up(warps, limits.warp_check_granularity or partitions)
 
     def allocated(registers: int) -> int:
@@ -192,7 +189,7 @@ def _warp_registers(limits: OccupancyLimits, registers: int, warps: int) -> tupl
 
 
 def _block_registers(limits: OccupancyLimits, registers: int, warps: int) -> tuple[int, int]:
-    """The same where the block is served at once, its warps rounded up."""
+    """Registers of a block, and the blocks that they allow, with allocation per block and warps rounded up."""
     _check_registers(limits, registers)
     counted = _round_up(warps, limits.warp_allocation_granularity) * limits.warp_size
 
@@ -204,7 +201,7 @@ def _block_registers(limits: OccupancyLimits, registers: int, warps: int) -> tup
 
 
 def _blocks_by_scalar_registers(limits: OccupancyLimits, registers: int, warps: int) -> int | None:
-    """Blocks that the registers of whole warps allow; None where there are none."""
+    """Blocks that the scalar registers allow; None if there are none."""
     if not limits.scalar_registers_per_partition or not registers:
         return None
     per_warp = _round_up(registers, limits.scalar_register_unit)
@@ -214,11 +211,11 @@ def _blocks_by_scalar_registers(limits: OccupancyLimits, registers: int, warps: 
 
 def _check_registers(limits: OccupancyLimits, registers: int) -> None:
     if not 1 <= registers <= limits.max_registers_per_thread:
-        raise UsageError(f"{registers} registers per thread: this GPU takes 1 to {limits.max_registers_per_thread}")
+        raise UsageError(f"{registers} registers per thread: this GPU allows 1 to {limits.max_registers_per_thread}")
 
 
 class TooManyRegisters(UsageError):  # noqa: N818 - it reads as what it says in `raise`
-    """A block whose threads take more registers than it can have; `most` per thread would be enough."""
+    """A block needs more registers than it can have; it would fit with `most` registers per thread."""
 
     def __init__(self, message: str, most: int) -> None:
         super().__init__(message)
@@ -226,12 +223,12 @@ class TooManyRegisters(UsageError):  # noqa: N818 - it reads as what it says in 
 
 
 def _check_block_registers(limits: OccupancyLimits, registers: int, warps: int, count: Callable[[int], int]) -> None:
-    """`count` says how many registers a block is counted with that takes so many per thread."""
+    """Check the registers of a block; `count` gives the registers per block for a number per thread."""
     taken = count(registers)
     if taken > limits.max_registers_per_block:
         most = next((r for r in range(registers - 1, 0, -1) if count(r) <= limits.max_registers_per_block), 0)
         raise TooManyRegisters(
-            f"{registers} registers per thread and {warps} warps take {taken} registers per block: "
+            f"{registers} registers per thread and {warps} warps need {taken} registers per block: "
             f"this GPU has {limits.max_registers_per_block}",
             most,
         )
@@ -241,7 +238,7 @@ def _allocated_shared(limits: OccupancyLimits, shared_bytes: int) -> int:
     if not 0 <= shared_bytes <= limits.shared_bytes_per_block_optin:
         raise UsageError(
             f"{shared_bytes} bytes of shared memory per block: "
-            f"this GPU takes 0 to {limits.shared_bytes_per_block_optin}"
+            f"this GPU allows 0 to {limits.shared_bytes_per_block_optin}"
         )
     return _round_up(shared_bytes + limits.shared_reserved_per_block, limits.shared_allocation_unit)
 

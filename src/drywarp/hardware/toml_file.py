@@ -1,4 +1,4 @@
-"""One GPU file as text: where it lies, its keys with the lines they stand on, and its errors."""
+"""One GPU file as text: its location, its keys with their line numbers, and its errors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputFileError, UsageError
+from ..support.plugins import plugins_of
 
 DATA = Path(__file__).parent / "data"
+GROUP = "drywarp.gpus"
+"""Entry-point group: paths of folders with GPU files, which may inherit from the packaged ones."""
 _SHARED = ("arch/", "cc/")
-"""Folders of what several GPUs have in common: nothing there can be run on."""
+"""Folders of files shared by several GPUs; these are not GPUs themselves."""
 _TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
 
 @dataclass(frozen=True)
 class TomlFile:
-    """A parsed file. `name` is what other files inherit it by: ``a100``, ``arch/ga100``, a user's path."""
+    """A parsed file. Other files inherit it by its `name`: ``a100``, ``arch/ga100``, a user's path."""
 
     name: str
     path: Path
@@ -30,11 +33,11 @@ class TomlFile:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it describes a product, not an architecture that products share."""
+        """Whether it describes a product, not an architecture shared by several products."""
         return not self.name.startswith(_SHARED)
 
     def error(self, key: str, problem: str) -> InputFileError:
-        """An error at a dotted key, on the line of the key or else of the nearest table round it."""
+        """An error at a dotted key, on the line of the key or of the nearest enclosing table."""
         at = key
         while at and at not in self.lines:
             at = at.rpartition(".")[0]
@@ -43,8 +46,9 @@ class TomlFile:
 
 
 def gpu_names() -> list[str]:
-    """Names of the packaged GPUs in alphabetical order, those of the papers last."""
-    return sorted((n for n in _names(DATA) if not n.startswith(_SHARED)), key=lambda name: ("/" in name, name))
+    """Names of the packaged GPUs and those of other packages, in alphabetical order; those of the papers come last."""
+    names = {name for folder in _folders() for name in _names(folder) if not name.startswith(_SHARED)}
+    return sorted(names, key=lambda name: ("/" in name, name))
 
 
 def capabilities() -> list[str]:
@@ -54,25 +58,34 @@ def capabilities() -> list[str]:
 
 
 def _names(folder: Path) -> list[str]:
-    return [path.relative_to(DATA).as_posix().removesuffix(".toml") for path in folder.rglob("*.toml")]
+    root = DATA if folder.is_relative_to(DATA) else folder
+    return [path.relative_to(root).as_posix().removesuffix(".toml") for path in folder.rglob("*.toml")]
+
+
+def _folders() -> list[Path]:
+    """The packaged folder of GPU files, and those of other packages."""
+    return [DATA, *plugins_of(GROUP, Path)]
 
 
 def find(name_or_path: str) -> tuple[str, Path]:
-    """Name and path of a GPU: a packaged one, or a file of the user's whose path ends in ``.toml``."""
+    """Name and path of a GPU: a packaged one, or a user's file whose path ends in ``.toml``."""
     if name_or_path.endswith(".toml"):
         path = Path(name_or_path)
         if not path.is_file():
             raise UsageError(f"GPU file {name_or_path} does not exist")
         return path.stem, path
-    names = gpu_names()
-    if name_or_path in names:
+    if name_or_path in _names(DATA) and not name_or_path.startswith(_SHARED):
         return name_or_path, DATA / f"{name_or_path}.toml"
+    for folder in _folders():
+        if name_or_path in _names(folder) and not name_or_path.startswith(_SHARED):
+            return name_or_path, folder / f"{name_or_path}.toml"
+    names = gpu_names()
     nearest = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
     raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {', '.join(nearest)}; or a path ending in .toml")
 
 
 def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:
-    """Name and path of what a file inherits: a packaged GPU or architecture, or a .toml file beside it."""
+    """Name and path of a file's parent: a packaged GPU or architecture, or a .toml file beside it."""
     if name.endswith(".toml"):
         path = child.path.parent / name
         if path.is_file():
@@ -85,7 +98,7 @@ def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:
 
 
 def read(name: str, path: Path) -> TomlFile:
-    """Parse a file; what is not TOML is an `InputFileError` with its line."""
+    """Parse a file. Raises InputFileError, with the line, if it is not TOML."""
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
@@ -102,13 +115,13 @@ def read(name: str, path: Path) -> TomlFile:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` where something known is near, else nothing."""
+    """`; did you mean X?` if a known word is similar, else an empty text."""
     nearest = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Line of each dotted key; written for the plain style of GPU files, not for all of TOML."""
+    """Line number of each dotted key; handles the plain style of GPU files, not all of TOML."""
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), 1):

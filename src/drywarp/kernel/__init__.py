@@ -1,0 +1,1 @@
+"""What is an instruction, a kernel, a launch, a profile?"""

@@ -1,8 +1,7 @@
 """Control-flow graph of a kernel: basic blocks, dominators, natural loops.
 
-A basic block here ends after every instruction at which a warp may branch, be split, be merged or
-wait for others, so that the emulator can run a block in one go and the path of a warp is a list of
-blocks.
+A basic block here ends after every instruction at which a warp may branch, diverge, reconverge or wait for others.
+The emulator can thus run a block without interruption, and the path of a warp is a list of blocks.
 """
 
 from __future__ import annotations
@@ -10,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .amd import flow, is_amd
-from .instruction import Instruction
-from .operand import Label, Register
+from .instruction import Instruction, Label, Register
+from .isa.amd import classes as flow
+from .isa.amd import is_amd
+from .isa.nvidia.opcodes import having
 
-_JUMPS = {"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "EXIT", "KILL"}
-_ENDS = _JUMPS | {"BSYNC", "WARPSYNC", "BAR", "UCGABAR_WAIT", "BREAK", "YIELD", "ENDCOLLECTIVE", "NANOSLEEP"}
+_JUMPS = having("jump")
+_ENDS = _JUMPS | having("ends")
 
 
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
-    """Instructions `start` to `end` (exclusive, indices), and the blocks that may follow."""
+    """Instruction indices `start` to `end` (exclusive), and the possible successor blocks."""
 
     index: int
     start: int
@@ -30,7 +30,7 @@ class BasicBlock:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop: header block, all its blocks, and the index of the loop round it (or None)."""
+    """A natural loop: header block, all its blocks, and the index of the enclosing loop (or None)."""
 
     header: int
     blocks: frozenset[int]
@@ -39,7 +39,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class ControlFlowGraph:
-    """Blocks in address order, block of each instruction, immediate dominators, loops inner first."""
+    """Blocks in address order, the block of each instruction, immediate dominators, and loops, inner loops first."""
 
     blocks: tuple[BasicBlock, ...]
     block_of: tuple[int, ...]
@@ -47,25 +47,25 @@ class ControlFlowGraph:
     loops: tuple[Loop, ...]
 
     def innermost_loop(self, block: int) -> Loop | None:
-        """The smallest loop that holds a block."""
+        """The innermost loop that contains a block."""
         return next((loop for loop in self.loops if block in loop.blocks), None)
 
 
 def jump_target(instruction: Instruction) -> int | None:
-    """Byte offset that a direct branch or call goes to; None for indirect ones and other opcodes."""
+    """Byte offset of the target of a direct branch or call; None for indirect ones and other opcodes."""
     if is_amd(instruction.opcode):
         if not flow.is_jump(instruction.opcode):
             return None
     elif instruction.opcode not in ("BRA", "JMP", "CALL"):
         return None
     elif instruction.opcode != "BRA" and any(isinstance(o, Register) for o in instruction.operands):
-        return None  # `CALL.REL R8 (kernel)`: the register says where to, the label what it is relative to
+        return None  # `CALL.REL R8 (kernel)`: the register holds the target, relative to the label
     labels = [o for o in instruction.operands if isinstance(o, Label)]
     return labels[-1].target if labels and labels[-1].target >= 0 else None
 
 
 def ends_block(instruction: Instruction) -> bool:
-    """Whether a warp may branch, split, merge or wait at this instruction."""
+    """Whether a warp may branch, diverge, reconverge or wait at this instruction."""
     if instruction.opcode in _ENDS or (is_amd(instruction.opcode) and flow.ends_block(instruction.opcode)):
         return True
     return instruction.opcode == "SYNCS" and "TRYWAIT" in instruction.modifiers
@@ -76,7 +76,7 @@ def _successors(
 ) -> list[int]:
     """Instruction indices that may run after instruction `last`, the end of a block.
 
-    `returns` is where a return may go, `targets` where a computed branch or call without labels may.
+    `returns` are the possible targets of a return, `targets` those of a computed branch or call without labels.
     """
     instruction = instructions[last]
     opcode = instruction.opcode
@@ -104,7 +104,7 @@ def _successors(
 def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[int] = ()) -> ControlFlowGraph:
     """Build the graph; `indirect_targets` are byte offsets that computed branches and calls may reach.
 
-    The kernel's own entry among them counts for nothing: no kernel calls itself.
+    The kernel's own entry among them is ignored, because no kernel calls itself.
 
     Unreachable blocks (code after the last EXIT) stay, without predecessors.
     """
@@ -124,7 +124,7 @@ def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[in
     bounds = list(zip(order, [*order[1:], count], strict=True))
     for number, (start, end) in enumerate(bounds):
         block_of[start:end] = [number] * (end - start)
-    # A return may go to the instruction after any call; a computed branch to any stated target.
+    # A return may go to the instruction after any call; a computed branch may go to any indirect target.
     returns = [i + 1 for i, ins in enumerate(instructions[:-1]) if ins.opcode == "CALL"]
     targets = sorted({t // 16 for t in indirect_targets if 0 < t // 16 < count})
     blocks = tuple(
@@ -144,7 +144,7 @@ def _predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
 
 
 def dominators_of(blocks: Sequence[BasicBlock]) -> tuple[int, ...]:
-    """Immediate dominators by Cooper, Harvey and Kennedy's iteration; -1 where unreachable from block 0."""
+    """Immediate dominators (Cooper, Harvey and Kennedy's algorithm); -1 for blocks unreachable from block 0."""
     order: list[int] = []
     seen: set[int] = set()
     stack: list[tuple[int, int]] = [(0, 0)]
@@ -189,7 +189,7 @@ def _dominates(idom: Sequence[int], above: int, below: int) -> bool:
 
 
 def loops_of(blocks: Sequence[BasicBlock], idom: Sequence[int]) -> tuple[Loop, ...]:
-    """Natural loops of the back edges, those with one header joined, smallest first."""
+    """Natural loops of the back edges; loops with the same header are merged. Smallest first."""
     bodies: dict[int, set[int]] = {}
     before = _predecessors(blocks)
     for block in blocks:

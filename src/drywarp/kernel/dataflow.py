@@ -1,4 +1,4 @@
-"""Dependences between instructions: by registers (def-use), and by the scoreboards of the control bits."""
+"""Dependences between instructions: through registers (def-use), and through the scoreboards in the control bits."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from heapq import heappop, heappush
 
 from .cfg import ControlFlowGraph
 from .instruction import Instruction
-from .registers import Accessed, Place, accessed, written
+from .isa.nvidia.registers import Accessed, Place, accessed, written
 
 SCOREBOARDS = 6
 
 
 @dataclass(frozen=True)
 class Dataflow:
-    """Which instructions another may depend on, over all paths; indices into `instructions`."""
+    """The possible dependences of each instruction over all paths, as indices into `instructions`."""
 
     instructions: Sequence[Instruction]
     cfg: ControlFlowGraph
@@ -30,7 +30,7 @@ class Dataflow:
     def producers(self) -> tuple[tuple[int, ...], ...]:
         """For each instruction, those whose results it may read: def-use by reaching definitions.
 
-        A guarded write does not end the life of an earlier one.
+        A guarded write does not kill an earlier definition.
         """
         return self._reaching(
             reads=lambda i: self.accesses[i].reads,
@@ -39,9 +39,9 @@ class Dataflow:
         )
 
     def producers_of(self, index: int, places: Iterable[Place] | None = None) -> tuple[int, ...]:
-        """As `producers` of one instruction, found backwards from it: quicker where only a few are asked for.
+        """Like `producers` for one instruction, found by searching backwards: faster if only a few are needed.
 
-        `places` are those of the places it reads that matter; all unless said.
+        `places` restricts the places that the instruction reads (default: all).
         """
         block = self.cfg.block_of[index]
         found: set[int] = set()
@@ -62,8 +62,31 @@ class Dataflow:
                             pending.append(earlier)
         return tuple(sorted(found))
 
+    def slice_of(self, ends: Iterable[tuple[int, Iterable[Place] | None]]) -> set[int]:
+        """Backward slice: instructions whose results reach the ends, including through shared and local memory.
+
+        An end is an instruction and the relevant places that it reads, as in `producers_of`.
+        """
+        pending = [producer for index, places in ends for producer in self.producers_of(index, places)]
+        found: set[int] = set()
+        spaces: set[str] = set()
+        while pending:
+            index = pending.pop()
+            if index in found:
+                continue
+            found.add(index)
+            pending += self.producers_of(index)
+            memory = self.instructions[index].memory
+            if memory is not None and memory.kind in ("load", "atomic"):
+                own = {"shared", "local"} if memory.space == "generic" else {memory.space} & {"shared", "local"}
+                reached = own - spaces | {"generic"} if own - spaces else set()
+                spaces |= own
+                pending += [k for k, other in enumerate(self.instructions) if other.memory is not None
+                            and other.memory.space in reached and other.memory.kind != "load"]  # fmt: skip
+        return found
+
     def _latest(self, writers: Sequence[int], found: set[int]) -> bool:
-        """Add the last of the writers of a block to `found`, down to one that ends earlier ones; whether none does."""
+        """Add a block's reaching writers to `found`, latest first; returns whether those of earlier blocks do too."""
         for i in reversed(writers):
             found.add(i)
             if self.instructions[i].guard is None:
@@ -72,7 +95,7 @@ class Dataflow:
 
     @cached_property
     def _writers(self) -> dict[Place, dict[int, list[int]]]:
-        """By place and block: instructions that write there, in order."""
+        """The instructions that write a place, by place and block, in order."""
         found: dict[Place, dict[int, list[int]]] = {}
         for i, instruction in enumerate(self.instructions):
             for place in written(instruction):
@@ -81,7 +104,7 @@ class Dataflow:
 
     @cached_property
     def _predecessors(self) -> dict[int, list[int]]:
-        """By block that can be reached from the first: those, of the same, that may come before it."""
+        """The reachable predecessors of each block that is reachable from the first."""
         found: dict[int, list[int]] = {0: []}
         pending = [0]
         while pending:
@@ -95,9 +118,9 @@ class Dataflow:
 
     @cached_property
     def scoreboard_producers(self) -> tuple[tuple[int, ...], ...]:
-        """For each instruction, those that set a scoreboard which its wait mask names.
+        """For each instruction, those that set a scoreboard in its wait mask.
 
-        A wait ends what was outstanding; two producers without a wait between them are both waited for.
+        A wait clears everything outstanding; the wait covers all producers since the previous wait.
         """
         control = [instruction.control for instruction in self.instructions]
 
@@ -115,10 +138,10 @@ class Dataflow:
         writes: Callable[[int], Iterable[Hashable]],
         ends: Callable[[int], Iterable[Hashable]],
     ) -> tuple[tuple[int, ...], ...]:
-        """Reaching definitions: per instruction the earlier ones whose write of a place may still stand.
+        """Reaching definitions: for each instruction, the earlier ones whose write of a place may still be visible.
 
-        The writers of a place are numbered, a set of them is a bit mask, and what is new at a block's start
-        is handed on to its successors once: kernels of ten thousand instructions take seconds.
+        The writers of a place are numbered, and a set of them is a bit mask. New definitions at a block's start are
+        propagated to its successors only once; otherwise, kernels of ten thousand instructions would take too long.
         """
         blocks = self.cfg.blocks
         writers: dict[Hashable, list[int]] = {}
@@ -139,7 +162,7 @@ class Dataflow:
         fresh: list[dict[Hashable, int]] = [{} for _ in blocks]
         made: dict[int, dict[Hashable, int]] = {}
         ended = [{place for i in range(b.start, b.end) for place in ends(i)} for b in blocks]
-        # Address order is nearly the order of flow, so that most blocks wait until all before them are done.
+        # Address order is close to control-flow order, so that most blocks run after all of their predecessors.
         pending, waiting = [0], {0}
         while pending:
             index = heappop(pending)

@@ -1,23 +1,139 @@
-"""One machine instruction: what it is, what it reads and writes, and the compiler's schedule for it."""
+"""One machine instruction: its opcode, its operands, and the compiler's schedule for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .operand import Operand, Predicate
+# Operands of a machine instruction, as plain data.
+#
+# An operand does not carry its width, which follows from the opcode (a 64-bit source printed as `R4` is the pair
+# R4, R5).
+
+RZ = 255
+"""Index of the register that reads as zero and discards writes."""
+URZ = 255
+"""drywarp's index of the uniform zero register, whatever number the architecture uses."""
+PT = 7
+"""Index of the predicate that is always true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """`R7`, `-R7`, `|R7|`, `~R7`, `R7.H1_H1`, `UR4`; index 255 is the zero register."""
+
+    index: int
+    uniform: bool = False
+    negate: bool = False
+    absolute: bool = False
+    invert: bool = False
+    select: str = ""
+    """Part selector or other suffix except `.reuse`: `H0_H0`, `B1`, `SIGN`, `F32`, or ``""``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """`P0`, `!P0`, `UP3`, `PT`; index 7 is the true predicate. `PR`, all of them, has index -1."""
+
+    index: int
+    uniform: bool = False
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A number in the instruction. `value` is an int for hexadecimal text, else a float.
+
+    The two numbers printed for a packed half immediate become two operands. `text` keeps the spelling (`+INF`,
+    `-QNAN`), which gives float opcodes the exact bits.
+    """
+
+    value: int | float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`c[bank][offset]`, `c[bank][R4+offset]`, `c[bank][UR4+offset]`, `cx[UR4][offset]`.
+
+    `bank_register` is the uniform register of a bindless bank, else None.
+    """
+
+    bank: int
+    offset: int
+    register: Register | None = None
+    bank_register: Register | None = None
+    negate: bool = False
+    absolute: bool = False
+    invert: bool = False
+    select: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand: `[R2.64+UR4+0x10]`, `[R0.X4+0x100]`, `desc[UR4][R2.64]`, `gdesc[UR8].tnspB`.
+
+    The address is base·scale + uniform + offset. `base_wide` and `uniform_wide` are set if the text marks a 64-bit
+    pair, `base_unsigned32` if a 32-bit base is zero-extended. `symbol` names a relocation whose value is added to the
+    offset. `marks` are the suffixes of a matrix descriptor.
+    """
+
+    base: Register | None = None
+    base_wide: bool = False
+    base_unsigned32: bool = False
+    scale: int = 1
+    uniform: Register | None = None
+    uniform_wide: bool = False
+    offset: int = 0
+    descriptor: Register | None = None
+    symbol: str = ""
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A code label: `target` is the byte offset in the kernel's section, -1 if unknown."""
+
+    name: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """Any other name: `SR_TID.X`, `B0` (convergence barrier), `SB0` (scoreboard), `{4,3}`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRange:
+    """Registers of an AMD GPU: `v7`, `s[4:5]`, `a[0:15]`, `vcc`, `exec_lo`, `-v3`, `|v3|`.
+
+    `file` is ``v``, ``s``, ``a`` or a special register's name without ``_lo`` and ``_hi`` (``vcc``, ``exec``,
+    ``m0``, ``scc``, ``flat_scratch`` …); `count` registers from `index` on.
+    """
+
+    file: str
+    index: int
+    count: int = 1
+    negate: bool = False
+    absolute: bool = False
+
+
+Operand = Register | Predicate | Immediate | Constant | Address | Label | Special | RegisterRange
+
 
 CONTROL_SHIFT = 105
-"""Where the control bits begin in a 128-bit encoding; above them only reserved bits stand."""
+"""Position of the control bits in a 128-bit encoding; above them are only reserved bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlBits:
-    """The scheduling word that the compiler put into a 128-bit instruction (sm_70 and later).
+    """The compiler's scheduling bits in a 128-bit instruction (sm_70 and later).
 
-    `stall` cycles pass before the warp's next instruction may issue. `write_barrier` (0..5, or None)
-    is the scoreboard that is released when the result is there, `read_barrier` the one released when
-    the operands have been read. `wait_mask` has bit b set where the instruction waits for scoreboard
-    b. `yield_hint` is the bit as it stands; `reuse` the operand-cache bits.
+    The warp's next instruction may issue after `stall` cycles. `write_barrier` (0..5, or None) is the scoreboard that
+    is released when the result is available, `read_barrier` the one released when the operands have been read.
+    `wait_mask` has bit b set if the instruction waits for scoreboard b. `yield_hint` is the raw bit; `reuse` are the
+    operand-cache bits.
     """
 
     stall: int
@@ -29,7 +145,7 @@ class ControlBits:
 
     @classmethod
     def decode(cls, encoding: int) -> ControlBits:
-        """Take the control bits out of a 128-bit encoding (bits 105 to 125)."""
+        """Extract the control bits from a 128-bit encoding (bits 105 to 125)."""
         write, read = (encoding >> 110) & 7, (encoding >> 113) & 7
         return cls(
             stall=(encoding >> 105) & 15,
@@ -43,10 +159,10 @@ class ControlBits:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What an instruction of an AMD GPU does to its warp's counters of outstanding accesses.
+    """The effect of an AMD instruction on its warp's waitcnt counters of outstanding accesses.
 
-    `raises` names those (``vmcnt``, ``lgkmcnt``, …) that count the instruction until its result is there;
-    `waits` are pairs (counter, n): the warp goes on once at most n are outstanding.
+    `raises` names the counters (``vmcnt``, ``lgkmcnt``, …) that include the instruction until its result is available;
+    `waits` are pairs (counter, n): the warp continues once at most n accesses are outstanding.
     """
 
     raises: tuple[str, ...] = ()
@@ -55,7 +171,7 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A place in the user's source; `line` counts from 1."""
+    """A source location; `line` counts from 1."""
 
     file: str
     line: int
@@ -66,12 +182,12 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """How an instruction touches memory.
+    """How an instruction accesses memory.
 
-    `space` is one of ``global``, ``shared``, ``local``, ``generic``, ``constant``, ``texture``; `kind` one of
-    ``load``, ``store``, ``atomic``, ``reduction`` (an atomic without a result) or ``copy`` (global to
-    shared), and ``bulk_load``, ``bulk_store`` or ``bulk_reduction`` where the copy engine does it for a whole
-    box of data, between shared and global memory. `width` is bytes per lane; of a bulk copy's record, per column.
+    `space` is one of ``global``, ``shared``, ``local``, ``generic``, ``constant``, ``texture``. `kind` is one of
+    ``load``, ``store``, ``atomic``, ``reduction`` (an atomic without a result) or ``copy`` (global to shared), or
+    ``bulk_load``, ``bulk_store`` or ``bulk_reduction`` if the copy engine moves a whole box of data between shared and
+    global memory. `width` is bytes per lane; in a bulk copy's record, per column.
     """
 
     space: str
@@ -83,13 +199,13 @@ class MemoryAccess:
 class Instruction:
     """One instruction of a kernel's section.
 
-    `pc` is its byte offset, `opcode` the base name, `modifiers` the dotted suffixes in order (so
-    `LDG.E.64` is opcode ``LDG`` with modifiers ``("E", "64")``), `guard` the predicate that it runs
-    under. `class_` is its instruction class (see `drywarp.kernel.classes`).
+    `pc` is its byte offset, `opcode` the base name, `modifiers` the dotted suffixes in order (`LDG.E.64` is opcode
+    ``LDG`` with modifiers ``("E", "64")``), and `guard` its predicate. `class_` is its instruction class (see
+    `drywarp.kernel.isa.nvidia.classes`).
 
-    An AMD GPU's instruction has no control bits of its own: `control` then holds the issue slots that the ISA
-    keeps between it and the warp's next one, and `counting` what it does to the counters. Its opcode is the
-    mnemonic without the suffix of the encoding, its modifiers that suffix and what follows the operands.
+    AMD instructions have no control bits: `control` then holds the issue slots that the ISA requires before the warp's
+    next instruction, and `counting` its effect on the waitcnt counters. The opcode is the mnemonic without the encoding
+    suffix; the modifiers are that suffix and everything after the operands.
     """
 
     pc: int

@@ -1,4 +1,4 @@
-"""A kernel as machine code: the one form that every frontend delivers and every later room reads."""
+"""A kernel as machine code: the common form that every frontend delivers and all later packages read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .instruction import Instruction
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One kernel parameter. `offset` counts from the start of the parameters, `size` in bytes.
+    """One kernel parameter. `offset` (from the start of the parameters) and `size` are in bytes.
 
-    `name` and `type` come from the source and are empty where there is none (a bare cubin); `type` is
-    the C++ spelling without qualifiers, `pointer` says whether it is an address, and `space` of which memory:
-    ``shared`` for OpenCL's pointers to local memory, whose buffers lie in each block's shared memory.
+    `name` and `type` come from the source and are empty if there is none (a bare CUBIN). `type` is the C++ type without
+    qualifiers; `pointer` tells whether the parameter is an address, and `space` into which memory: ``shared`` for
+    OpenCL's pointers to local memory, whose buffers are in each block's shared memory.
     """
 
     ordinal: int
@@ -28,14 +28,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one thread or thread block of the kernel takes, as the compiler allotted it.
+    """Resources of one thread or thread block of the kernel, as allocated by the compiler.
 
-    `registers` per thread; `shared_bytes` static shared memory per block without the driver's
-    reserve (`shared_reserved` holds that where the machine code addresses around it); `local_bytes`
-    stack frame per thread; `spill_bytes` spill stores plus loads per thread, as the compiler reports
-    them, None where no compiler log exists; `max_threads` of `__launch_bounds__`, 0 if none; `cluster` the
-    blocks of a cluster in x, y and z, of `__cluster_dims__`. `scalar_registers` per warp, 0 where the
-    architecture has none.
+    `registers` per thread; `shared_bytes`: static shared memory per block without the driver's reserve
+    (`shared_reserved` is the reserve if the machine code addresses around it); `local_bytes`: stack frame per thread;
+    `spill_bytes`: spill stores plus loads per thread as reported by the compiler, None without a compiler log;
+    `max_threads` from `__launch_bounds__`, 0 if none; `cluster`: blocks per cluster in x, y and z, from
+    `__cluster_dims__`; `scalar_registers` per warp, 0 if the architecture has none.
     """
 
     registers: int
@@ -63,7 +62,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """A 64-bit word in a constant bank that holds the address of a function which the driver brings."""
+    """A 64-bit word in a constant bank that holds the address of a function provided by the driver."""
 
     bank: int
     offset: int
@@ -72,10 +71,10 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A named place: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``.
+    """A named location: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``.
 
-    `type` is the C++ type of a `__constant__` variable where the source declares it, with ``[]`` behind
-    that of an array's elements; empty where it is not known.
+    `type` is the C++ type of a `__constant__` variable declared in the source; for an array, the element type followed
+    by ``[]``. Empty if unknown.
     """
 
     space: str
@@ -86,14 +85,13 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Machine code of one kernel with everything that running it needs.
+    """Machine code of one kernel with everything needed to run it.
 
-    `arch` as in ``sm_80`` or ``gfx90a``; `name` as a user writes it, `symbol` as the file spells it. `instructions`
-    are in address order, 16 bytes apart, padding after the last reachable one left out.
-    `constant_banks` maps bank number to initial bytes; bank 0 is made at launch, with the parameters
-    at `parameter_base`. `global_image` holds the module's `__device__` variables. `externals` are
-    functions that the code calls without holding them, as `vprintf`. An assembly listing without
-    addresses is numbered as if its instructions were 16 bytes long.
+    `arch` as in ``sm_80`` or ``gfx90a``; `name` as a user writes it, `symbol` as the file spells it. `instructions` are
+    in address order, 16 bytes apart, without padding after the last reachable one. `constant_banks` maps bank numbers
+    to initial bytes; bank 0 is created at launch, with the parameters at `parameter_base`. `global_image` holds the
+    module's `__device__` variables. `externals` are functions that the code calls but does not contain, such as
+    `vprintf`. An assembly listing without addresses is numbered as if its instructions were 16 bytes long.
     """
 
     name: str
@@ -111,9 +109,9 @@ class Kernel:
     source_file: str = ""
     warp_size: int = 32
     abi: Mapping[str, int] = field(default_factory=dict)
-    """What an AMD kernel finds in its registers at the start, and where: see `frontends.amdgcn_metadata`."""
+    """Initial register contents of an AMD kernel, and their positions: see `frontends.amd.metadata`."""
     notes: tuple[str, ...] = ()
-    """What an answer about the kernel has to say with it."""
+    """Notes to show with any result for the kernel."""
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -123,7 +121,7 @@ class Kernel:
 
     @property
     def code_entries(self) -> list[int]:
-        """Offsets of functions in the kernel's section, which computed calls may reach."""
+        """Offsets of the functions in the kernel's section that computed calls may reach."""
         return [symbol.offset for symbol in self.symbols.values() if symbol.space == "code"]
 
     def index_of(self, pc: int) -> int:

@@ -1,4 +1,4 @@
-"""What a run of the kernel did: the hardware-independent record that the emulator leaves behind."""
+"""The record of a kernel run: the hardware-independent profile that the emulator produces, and measured profiles."""
 
 from __future__ import annotations
 
@@ -11,17 +11,78 @@ import numpy.typing as npt
 
 from .cfg import ControlFlowGraph
 from .kernel import Kernel
-from .launch import Dim3, Launch
-from .sampling import Sampling
+from .launch.launch import Dim3, Launch
+
+# Profiler measurements of one kernel launch: the common form that all readers of profiler exports deliver.
+
+TIME = "gpu__time_duration.sum"
+SM_CLOCK = "smsp__cycles_elapsed.avg.per_second"
+
+
+@dataclass(frozen=True)
+class MeasuredKernel:
+    """One profiled launch.
+
+    `name` as the profiler prints it; `grid` and `block` are None if the export does not give them. `metrics` maps
+    Nsight Compute's names to values in base units: seconds, bytes, hertz, percent, plain counts. `place` is the file
+    and line that it was read from.
+    """
+
+    name: str
+    grid: Dim3 | None
+    block: Dim3 | None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
+    place: str = ""
+
+    @property
+    def time_s(self) -> float | None:
+        """The measured time of the launch in seconds."""
+        return self.metrics.get(TIME)
+
+    @property
+    def clock_hz(self) -> float | None:
+        """The SM clock during the measurement, in hertz."""
+        return self.metrics.get(SM_CLOCK)
+
+
+# How well a sample of thread blocks represents a grid.
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How well the emulated blocks represent the grid: `blocks` out of `of` were emulated.
+
+    `estimate` is the number of warp instructions of the whole grid; `low` and `high` bound it with probability
+    `confidence` (None if unknown). `basis` gives the reason:
+
+    - ``all``: every block was emulated; ``proven``: no branch depends on the block index or on loaded data.
+      Both are exact.
+    - ``uniform``: no variation was seen within any stratum; exact if none was missed.
+    - ``estimated``: neighbouring blocks differ, and were sampled at random.
+    - ``limited``: the emulation limits left too few blocks for a confidence interval.
+    - ``chosen``: the caller chose the blocks, or their number.
+
+    `extrapolated_loops` is the number of loops that were not run to completion, but extrapolated from their repetition.
+    """
+
+    blocks: int
+    of: int
+    estimate: float
+    low: float | None
+    high: float | None
+    basis: str
+    confidence: float = 0.95
+    extrapolated_loops: int = 0
 
 
 @dataclass(frozen=True)
 class WarpPath:
     """A distinct path of a warp: the basic blocks that it issued, in order.
 
-    `blocks` holds indices into `ControlFlowGraph.blocks`, shape (steps,). A divergent warp issues
-    both sides one after the other, and each side is a step of its own. `lanes` is the mean number of
-    active lanes at each step over the warps that took this path, shape (steps,).
+    `blocks` holds indices into `ControlFlowGraph.blocks`, shape (steps,). A divergent warp issues both sides one after
+    the other; each side is a separate step. `lanes` is the mean number of active lanes at each step over the warps that
+    took this path, shape (steps,).
     """
 
     blocks: npt.NDArray[np.int32]
@@ -32,8 +93,8 @@ class WarpPath:
 class SampledBlock:
     """One emulated thread block.
 
-    `linear` is its index in launch order; `weight` how many blocks of the grid it stands for (the
-    weights of all samples add up to the grid); `paths` the path index of each of its warps.
+    `linear` is its index in launch order; `weight` the number of grid blocks that it represents (the weights of all
+    samples add up to the grid); `paths` the path index of each of its warps.
     """
 
     linear: int
@@ -44,13 +105,13 @@ class SampledBlock:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """Every executed memory access of the sampled warps, one row each, warp after warp and in issue order of each.
+    """Every executed memory access of the sampled warps: one row each, grouped by warp, in issue order within a warp.
 
-    `instruction` index in the kernel; `warp` is block_sample·warps_per_block + warp of the block;
-    `order` counts the accesses of the warp; `base` is the byte address of the first active lane and
-    `pattern` the row in `offsets` (bytes from `base`, shape (patterns, 32)) and `masks` (bit per
-    active lane, shape (patterns,)). Shared and local addresses count from the start of their window.
-    A generic access that hits shared or local memory is logged with `space` 1 or 2 (0 is global).
+    `instruction` is the index in the kernel; `warp` is block_sample·warps_per_block + warp in the block; `order` counts
+    the accesses of the warp; `base` is the byte address of the first active lane; `pattern` is the row in `offsets`
+    (bytes from `base`, shape (patterns, 32)) and `masks` (one bit per active lane, shape (patterns,)). Shared and local
+    addresses count from the start of their window. A generic access to shared or local memory is logged with `space` 1
+    or 2 (0 is global).
     """
 
     instruction: npt.NDArray[np.int32]
@@ -67,6 +128,8 @@ class AccessLog:
 
 
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
+GRID_BARRIER_AREA = "the grid barrier's area"
+"""Allocation that holds the counter of a grid-wide barrier; the blocks of such a launch were run together."""
 SYNC_SIGNAL, SYNC_WAIT = 1, 2
 SYNC_WARP, SYNC_STEP, SYNC_INSTRUCTION, SYNC_KIND, SYNC_BARRIER, SYNC_PHASE = range(6)
 SYNC_COLUMNS = 6
@@ -80,18 +143,16 @@ def _no_syncs() -> npt.NDArray[np.int64]:
 class Profile:
     """The record of one emulated launch.
 
-    `thread_instructions` counts lanes that executed each instruction with its guard true, shape
-    (sampled blocks, instructions). `allocations` maps a parameter name (or ``argN``) to (address,
-    bytes) of its buffer. `steps` is the number of warp instructions of the sampled blocks.
-    `logged` is the share of each instruction's accesses that the log holds, shape (instructions,), where
-    that is not all of them; the rest did likewise.
-    `exact` is false where counts depend on timing (spin locks, clocks) or on blocks not sampled.
+    `thread_instructions` counts the lanes that executed each instruction with a true guard, shape (sampled blocks,
+    instructions). `allocations` maps a parameter name (or ``argN``) to (address, bytes) of its buffer. `steps` is the
+    number of warp instructions of the sampled blocks. `logged` is the fraction of each instruction's accesses in the
+    log, shape (instructions,), if the log is incomplete; the missing accesses behave like the logged ones.
 
-    `syncs` says who waited for whom within a block, one row each, in execution order: the warp (as in
-    `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for what a phase of a barrier waits
-    for (an arrival, a copy of the copy engine) or SYNC_WAIT for a wait for it; the barrier, an address in
-    shared memory or ~n for barrier n of BAR; and the phase, counted from 0 (a wait for one that was over
-    from the start has -1). Barriers of the whole block leave no rows.
+    `syncs` records the barrier synchronisation within a block, one row each, in execution order: the warp (as in
+    `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for an event that a barrier phase waits for (an
+    arrival, a copy by the copy engine) or SYNC_WAIT for a wait on the phase; the barrier (an address in shared memory,
+    or ~n for barrier n of BAR); and the phase, counted from 0 (-1 for a wait on a phase that was already complete at
+    the start). Barriers of the whole block have no rows.
     """
 
     kernel: Kernel
@@ -118,6 +179,6 @@ class Profile:
         counts = np.zeros(len(self.kernel.instructions))
         for index, block in enumerate(self.cfg.blocks):
             counts[block.start : block.end] = total[index]
-        # Weights are fractions where a sample stands for many blocks; whole counts should read so.
+        # Weights are fractional if a sample represents many blocks; round counts that should be whole numbers.
         whole = np.rint(counts)
         return np.where(np.isclose(counts, whole, rtol=1e-9, atol=0), whole, counts)

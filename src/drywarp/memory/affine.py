@@ -13,23 +13,23 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.launch import Dim3
+from ..kernel.launch.launch import Dim3
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
 
 MOST_DEPARTURE = 0.25
-"""How far the grid's requests may depart, as a fraction, from what the reference block would make of them.
+"""The largest departure, as a fraction, of the grid's requests from those the reference block implies.
 
-Blocks at a border do a little less; where work itself differs between blocks, one of them stands for none.
+Blocks at an edge do slightly less. If the work itself differs between blocks, no block is a reference for the others.
 """
 
 
 class Alike(Protocol):
-    """Blocks that do what a reference block does, each request some bytes further on."""
+    """Blocks that do what a reference block does, with each request shifted by some bytes."""
 
     @property
     def reference(self) -> int:
-        """The sample that the others are like."""
+        """The sample that the other blocks match."""
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
@@ -37,7 +37,7 @@ class Alike(Protocol):
 
     @property
     def mover(self) -> Ints:
-        """Of each row the number of what it moves with, shape (rows,)."""
+        """For each row, the number of the group that it moves with, shape (rows,)."""
 
     def moves(self, linear: Ints) -> Ints:
         """Bytes from the reference's requests to those of some blocks, shape (blocks, movers)."""
@@ -47,10 +47,10 @@ class Alike(Protocol):
 class AffineBlocks:
     """Requests of a reference block and how they move with the block index.
 
-    `rows` are the log rows of the reference block's global accesses, in issue order; `coefficients`
-    bytes per step of the block index in x, y, z, shape (rows, 3); `checked` on how many further
-    sampled blocks the fit was found exact; `share` the fraction of the grid that the agreeing
-    samples stand for, and `departure` how far all requests are from what the reference block would make of them.
+    `rows` are the log rows of the reference block's global accesses, in issue order; `coefficients` are bytes per step
+    of the block index in x, y, z, shape (rows, 3). `checked` is the number of further sampled blocks on which the fit
+    was exact, `share` the fraction of the grid that the agreeing samples represent, and `departure` how far all
+    requests depart from those the reference block implies.
     """
 
     reference: int
@@ -69,7 +69,7 @@ class AffineBlocks:
 
     @property
     def mover(self) -> Ints:
-        """Rows of equal coefficients move together: see `Alike`."""
+        """Rows with equal coefficients move together: see `Alike`."""
         return self._unique[1]
 
     def moves(self, linear: Ints) -> Ints:
@@ -96,12 +96,11 @@ def global_rows(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
 
 
 def fit_affine(profile: Profile) -> AffineBlocks | None:
-    """Fit the largest group of sampled blocks that make the same requests; None where no fit is shown.
+    """Fit the largest group of sampled blocks that make the same requests; None if no fit can be shown.
 
-    The fit must be exact to the byte on every block of the group, and the group must determine the
-    step in every dimension in which the grid extends and hold one block more than that takes, unless
-    every block of the grid was sampled; and all blocks together must make about as many requests as if
-    each were of the group.
+    The fit must be exact to the byte on every block of the group. The group must determine the step in every dimension
+    in which the grid extends, and hold one block more than that requires, unless every block of the grid was sampled.
+    All blocks together must make about as many requests as if each belonged to the group.
     """
     log, launch = profile.accesses, profile.launch
     warps = launch.warps_per_block

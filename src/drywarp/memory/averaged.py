@@ -1,9 +1,9 @@
-"""The mapper of the analysis paper's experiments: every access to a space behaves as the mean one does.
+"""The mapper of the analysis paper's experiments: every access to a space behaves like the mean one.
 
-Lemeire, Cornelis, Konstantinidis, "Analysis of the analytical performance models for GPUs", §6.3: R, bytes moved
-to and from DRAM over bytes that global accesses ask for, splits them between L2 and DRAM; D, the bank conflict degree,
-multiplies shared accesses. They come from a profiler, or from the emulated behaviour. Where a profiler tells the
-L1's hit rate too, that share of the loads stays in the L1, which the GPUs of the paper did not have.
+Lemeire, Cornelis, Konstantinidis, "Analysis of the analytical performance models for GPUs", §6.3: R, bytes moved to and
+from DRAM over bytes that global accesses ask for, splits them between L2 and DRAM; D, the bank conflict degree,
+multiplies shared accesses. Both come from a profiler or from the emulated behaviour. If a profiler also reports the L1
+hit rate, that share of the loads stays in the L1, which the paper's GPUs lacked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .behaviour import AccessBehaviour, MemoryBehaviour
 
 METHOD = "averaged"
-"""How memory is judged where it is by means, which are those of a profile where there is one."""
+"""How memory is modelled when averages are used: those of a profile if there is one."""
 
 
 _GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
@@ -28,7 +28,7 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True)
 class MemoryAverages:
-    """What a profile says of memory; None where it is silent.
+    """What a profile reports about memory; None where it gives nothing.
 
     `units` maps (space, ``load`` or ``store``) to sectors or wavefronts of the whole grid; `l1_hit` and `l2_hit` are
     fractions; `dram_read` and `dram_write` sectors of the whole grid.
@@ -42,7 +42,7 @@ class MemoryAverages:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What the profile tells, in words."""
+        """The reported values, in words."""
         spaces = {SPACE_GLOBAL: "global", SPACE_LOCAL: "local", SPACE_SHARED: "shared"}
         words = [f"{spaces[space]} {kind}s" for space, kind in self.units]
         figures = (("L1 hit rate", self.l1_hit), ("L2 hit rate", self.l2_hit), ("DRAM reads", self.dram_read))
@@ -79,14 +79,14 @@ def _sectors(metrics: Mapping[str, float], way: str, sector_bytes: int) -> float
 
 
 def averaged(profile: Profile, behaviour: MemoryBehaviour, sector_bytes: int, said: MemoryAverages) -> MemoryBehaviour:
-    """`behaviour` with every access as the mean one of its space and kind; what `said` holds goes before it."""
+    """`behaviour` with every access like the mean one of its space and kind; values in `said` take precedence."""
     kinds = {i: _kind(profile, i) for i in behaviour.accesses}
     groups: dict[Key, list[int]] = {}
     for index, access in behaviour.accesses.items():
         groups.setdefault((access.space, kinds[index]), []).append(index)
     reads = _total(said.dram_read, behaviour.dram_read_bytes / sector_bytes)
     writes = _total(said.dram_write, behaviour.dram_write_bytes / sector_bytes)
-    # Atomics read and write, at the L2; the papers' R knows loads and stores only.
+    # Atomics read and write at the L2; the paper's R covers loads and stores only.
     far = {key for key in groups if key[0] != SPACE_SHARED and key[1] in ("load", "copy", "store")}
     atomics = [i for key, indices in groups.items() if key[0] != SPACE_SHARED and key not in far for i in indices]
     left = {
@@ -141,7 +141,7 @@ def averaged(profile: Profile, behaviour: MemoryBehaviour, sector_bytes: int, sa
 
 
 NOTHING_SAID = MemoryAverages({}, None, None, None, None)
-"""Averages of the emulated behaviour alone."""
+"""Averages of the emulated behaviour only."""
 
 
 def _kind(profile: Profile, index: int) -> str:

@@ -1,49 +1,36 @@
 """How each memory instruction of a kernel behaves on one GPU: the mapper g of the analysis paper (§3.1.3).
 
-`analyse_memory` is the one entry; another mapper with the same result may take its place.
+`analyse_memory` is the only entry point; another mapper with the same result may replace it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
-from .affine import AffineBlocks, fit_affine
-from .contention import busiest_address, contended_loop
-from .dependent import reads_of_others
-from .followed import EmulateBlocks, FollowedBlocks, Look
-from .footprint import Footprint, sampled_footprint
-from .geometry import MemoryGeometry
-from .intervals import EMPTY, count, union
-from .local import LocalShares, local_sectors, local_shares
-from .moved_footprint import MovedFootprints
+from .affine import fit_affine
+from .contention import ATOMIC, busiest_address, contended_loop, reads_of_others
+from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares
+from .followed import EmulateBlocks, Look
 from .stream import l1_hit_fractions
-from .table import RequestTable, request_table
-from .waves import WINDOWS, WaveTotals, follow_waves, plan_waves, traffic_of
-from .write_back import dirty_at_the_end
-
-_WRITING = ("store", "atomic", "reduction", "bulk_store", "bulk_reduction")
-
-SETTLED_DEPARTURE = 0.01
-"""How far requests may depart from those of affine blocks, as a fraction, before every block of a wave is looked at."""
+from .table import MemoryGeometry, RequestTable, request_table
+from .waves import WaveTotals
 
 
 @dataclass(frozen=True, slots=True)
 class AccessBehaviour:
     """Means over all executions of one memory instruction, those without an active lane included.
 
-    `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache
-    lines. `l1_hit` is the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones
-    which the L2 serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes`
-    is how often the banks of the data stage are gone through, `same_address` the lanes of an atomic that want the
-    address which most of the grid's want, `l3_hit` the fraction that an L3 serves of what
-    misses the L2, `requests` the fraction of executions that have
-    an active lane.
+    `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache lines. `l1_hit` is
+    the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones that the L2 serves; `dram_read` and
+    `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
+    `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
+    address. `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an
+    active lane.
     """
 
     executions: float
@@ -58,19 +45,19 @@ class AccessBehaviour:
     requests: float = 1.0
     l3_hit: float = 0.0
     same_address: float = 0.0
+    lanes: float = 0.0
 
 
 @dataclass(frozen=True)
 class MemoryBehaviour:
     """Behaviour by instruction index, and totals over the whole grid.
 
-    Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates
-    fractions 0..1 (None where nothing was accessed). `method` says where the L2 and DRAM figures
-    come from: ``affine``, ``followed``, ``emulated`` or ``bounded``. Where what blocks share in the L2 could not be
-    followed to the end, `dram_read_range` are the least and the most bytes that may be read. `contended` is a
-    compare-and-swap that a loop repeats and that several blocks aim at one address, `dependent` a read of what other
-    blocks of the launch write, by which a block steers. Of what is written,
-    `dirty_bytes` still lie in the L2 when the kernel ends; none where an earlier run left as much.
+    Sectors and wavefronts are counts, `dram_read_bytes` and `dram_write_bytes` bytes, rates fractions 0..1 (None where
+    nothing was accessed). `method` says where the L2 and DRAM figures come from: ``affine``, ``followed``, ``emulated``
+    or ``bounded``. If sharing between blocks in the L2 could not be followed to the end, `dram_read_range` holds the
+    least and the most bytes that may be read. `contended` is a compare-and-swap in a retry loop that several blocks aim
+    at one address. `dependent` is a read of data that other blocks of the launch write and that decides what the block
+    does. `dirty_bytes` are written bytes still in the L2 when the kernel ends; 0 if an earlier run left as many.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -91,7 +78,7 @@ class MemoryBehaviour:
 
     @property
     def dram_bytes(self) -> float:
-        """Bytes between L2 and DRAM, both ways."""
+        """Bytes between L2 and DRAM, in both directions."""
         return self.dram_read_bytes + self.dram_write_bytes
 
 
@@ -103,21 +90,21 @@ def analyse_memory(
     emulate_blocks: EmulateBlocks | None = None,
     looks: Iterable[Look] = (),
 ) -> MemoryBehaviour:
-    """Judge every access of a profile on a GPU with this geometry.
+    """Model every access of a profile on a GPU with this geometry.
 
-    Only where addresses are not affine in the block index, further blocks are run: briefly by `looks`, ways to do so
-    of which the cheapest comes first, and whole by `emulate_blocks`.
+    Further blocks are run only if addresses are not affine in the block index: briefly by `looks`, a list of ways with
+    the cheapest first, and whole by `emulate_blocks`.
     """
     table = request_table(profile, geometry)
     weights = np.array([sample.weight for sample in profile.blocks])
     executions = profile.executions()
     count = len(profile.kernel.instructions)
     weight = weights[table.sample] if len(table.sample) else np.zeros(0)
-    # An asynchronous copy is logged twice, where it reads and where it writes; its cost is the reading.
+    # An asynchronous copy is logged twice, where it reads and where it writes; the read determines its cost.
     copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in profile.kernel.instructions])
     counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
     if profile.logged is not None:
-        # Each access of the log stands for those that it does not hold.
+        # Each logged access also represents those that the log leaves out.
         weight = weight / profile.logged[table.instruction]
         counted = counted / profile.logged[table.instruction]
     units = np.bincount(table.instruction, table.units * counted, minlength=count)
@@ -128,24 +115,25 @@ def analyse_memory(
     followed = None
     if affine is None or affine.departure > SETTLED_DEPARTURE:
         if len(profile.blocks) == profile.launch.blocks:
-            affine = None  # every block is there: nothing has to stand for another
+            affine = None  # every block is present: none represents another
         else:
-            followed = _follow(profile, looks, emulate_blocks, geometry)
+            followed = follow(profile, looks, emulate_blocks, geometry)
     l1_hit = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
-    # The L1 writes through: no store is served by it.
+    # The L1 is write-through: it serves no store.
     stores = _stores(profile)
     l1_hit = np.where(stores, 0.0, l1_hit)
-    totals, method = _dram(profile, followed or affine, geometry, warm_l2, emulate_blocks)
+    to_l2 = units * (1 - l1_hit)
+    asked = float(to_l2[_spaces(table, counted, count) == SPACE_GLOBAL].sum()) / profile.launch.blocks
+    totals, method = dram_traffic(profile, followed or affine, geometry, warm_l2, emulate_blocks, asked)
     beyond, larger = totals, geometry
     if geometry.l3_bytes > geometry.l2_bytes:
-        # What the L3 lets through is what an L2 of its size would.
+        # An L3 passes on what an L2 of its size would.
         larger = replace(geometry, l2_bytes=geometry.l3_bytes)
-        beyond, _ = _dram(profile, followed or affine, larger, warm_l2, emulate_blocks)
+        beyond, _ = dram_traffic(profile, followed or affine, larger, warm_l2, emulate_blocks, asked)
     if profile.logged is not None:
         parts = [totals] if beyond is totals else [totals, beyond]
         for found in (counts for part in parts for counts in (part.fetched, part.written)):
             found.update({index: sectors / profile.logged[index] for index, sectors in found.items()})
-    to_l2 = units * (1 - l1_hit)
     own_units = (table.units * counted * (table.space == SPACE_LOCAL)).astype(np.float64)
     local = np.bincount(table.instruction, own_units, minlength=count).astype(np.float64)
     own = local_sectors(profile, geometry)
@@ -153,7 +141,9 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, sizes, part.written)
         _add_local(part, local, local * (1 - l1_hit), stores, shares)
     accesses: dict[int, AccessBehaviour] = {}
-    busiest = busiest_address(profile)
+    atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
+    lanes = np.where(atomics, weights @ profile.thread_instructions, 0)
+    busiest = busiest_address(profile, followed or affine)
     space = _spaces(table, counted, count)
     for index in np.unique(table.instruction).tolist():
         runs = float(executions[index])
@@ -172,9 +162,10 @@ def analyse_memory(
             requests=float(requests[index]) / runs,
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
             same_address=float(busiest.lanes[index]) / runs,
+            lanes=float(lanes[index]) / runs,
         )
     judged = _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
-    # Whoever repeats a compare-and-swap goes by what others wrote, and that is all there is to it.
+    # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
     dependent = reads_of_others(profile) if contended is None else None
     judged = replace(judged, contended=contended, dependent=dependent)
@@ -182,7 +173,7 @@ def analyse_memory(
 
 
 def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBehaviour:
-    """As if so much were read from DRAM: more or less of what the L2 is asked for is found there."""
+    """The same with this many bytes read from DRAM: more or fewer of the L2's requests hit there."""
     if not behaviour.dram_read_bytes:
         return behaviour
     factor = read_bytes / behaviour.dram_read_bytes
@@ -199,7 +190,7 @@ def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBeha
 
 
 def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
-    """The memory space that most of each instruction's counted accesses reach; of all where none is counted."""
+    """The memory space that most of each instruction's counted accesses reach; of all accesses if none is counted."""
     kinds = 3
     cell = table.instruction.astype(np.int64) * kinds + table.space
     every = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
@@ -219,7 +210,7 @@ def _add_local(
     stores: npt.NDArray[np.bool_],
     shares: LocalShares,
 ) -> None:
-    """Add local memory: of `stored` sectors by store instructions, and of those `to_l2` by all others."""
+    """Add local memory: `stored` sectors by store instructions, `to_l2` of all others."""
     for index in np.flatnonzero(stored).tolist():
         if stores[index]:
             totals.written[index] = totals.written.get(index, 0.0) + float(stored[index]) * shares.written
@@ -236,84 +227,6 @@ def _dirty_bytes(blocks: int, local: float, geometry: MemoryGeometry, totals: Wa
     return min(dirty, sum(totals.written.values())) * geometry.sector_bytes
 
 
-def _follow(
-    profile: Profile, looks: Iterable[Look], emulate_blocks: EmulateBlocks | None, geometry: MemoryGeometry
-) -> FollowedBlocks | None:
-    """The blocks of the first waves, looked at one by one; None where that does not tell what they do."""
-    parts = plan_waves(profile.launch.blocks, geometry.wave_blocks, WINDOWS)
-    first = sorted({block for part in parts for block in part.blocks})
-    for look in looks:
-        found = FollowedBlocks(profile, look, emulate_blocks, geometry)
-        if found.look(first):
-            return found
-    return None
-
-
-def _dram(
-    profile: Profile,
-    blocks_alike: FollowedBlocks | AffineBlocks | None,
-    geometry: MemoryGeometry,
-    warm: bool,
-    emulate_blocks: EmulateBlocks | None,
-) -> tuple[WaveTotals, str]:
-    kinds = {i: ins.memory.kind for i, ins in enumerate(profile.kernel.instructions) if ins.memory}
-    reads = frozenset(i for i, kind in kinds.items() if kind not in ("store", "bulk_store"))
-    writes = frozenset(i for i, kind in kinds.items() if kind in _WRITING)
-    blocks = profile.launch.blocks
-    sampled = {sample.linear: number for number, sample in enumerate(profile.blocks)}
-
-    def from_samples(part: range) -> Footprint | None:
-        if all(block in sampled for block in part):
-            return sampled_footprint(profile, [sampled[block] for block in part], geometry)
-        run = emulate_blocks(part) if emulate_blocks else None
-        if run is None:
-            return None
-        place = {sample.linear: number for number, sample in enumerate(run.blocks)}
-        return sampled_footprint(run, [place[block] for block in part], geometry)
-
-    if blocks_alike is not None:
-        footprint_of: Callable[[range], Footprint | None]
-        if isinstance(blocks_alike, AffineBlocks):
-            footprint_of, method, windows = MovedFootprints(profile, blocks_alike, geometry), "affine", 0
-        else:
-            footprint_of, method, windows = blocks_alike, "followed", WINDOWS
-        totals = follow_waves(footprint_of, blocks, geometry, reads, writes, warm, windows)
-        if totals is not None:
-            if isinstance(blocks_alike, AffineBlocks) and blocks_alike.departure > SETTLED_DEPARTURE:
-                fetched, factor = sum(totals.fetched.values()), 1 + blocks_alike.departure
-                totals.fetches = fetched / factor, fetched * factor
-            return totals, method
-    totals = follow_waves(from_samples, blocks, geometry, reads, writes, warm, WINDOWS)
-    if totals is not None:
-        return totals, "emulated"
-    return _bounded(profile, geometry, reads, writes, warm), "bounded"
-
-
-def _bounded(
-    profile: Profile, geometry: MemoryGeometry, reads: frozenset[int], writes: frozenset[int], warm: bool
-) -> WaveTotals:
-    """What is fetched if blocks share nothing, and at least: what the sampled blocks together touch, once."""
-    totals = WaveTotals()
-    for number, sample in enumerate(profile.blocks):
-        footprint = sampled_footprint(profile, [number], geometry)
-        counts = traffic_of(footprint, EMPTY, reads, writes)
-        for kept, found in zip((totals.fetched, totals.written), counts, strict=True):
-            for index, sectors in found.items():
-                kept[index] = kept.get(index, 0.0) + sample.weight * sectors
-    together = sampled_footprint(profile, range(len(profile.blocks)), geometry).sectors
-    least = float(count(union(EMPTY, *(runs for index, runs in together.items() if index in reads))))
-    if warm:
-        least = max(0.0, least - geometry.l2_bytes // geometry.sector_bytes)
-    most = sum(totals.fetched.values())
-    if least < most:
-        totals.fetches = least, most
-        # On a scale of factors the middle is as far from one end as from the other.
-        share = math.sqrt(least / most) if least else 0.5
-        totals.fetched = {index: sectors * share for index, sectors in totals.fetched.items()}
-    totals.last = (profile.launch.blocks, sum(totals.fetched.values()), sum(totals.written.values()))
-    return totals
-
-
 def _summary(
     profile: Profile,
     geometry: MemoryGeometry,
@@ -323,7 +236,7 @@ def _summary(
     waves: tuple[WaveTotals, WaveTotals],
     method: str,
 ) -> MemoryBehaviour:
-    """Totals over the grid; `waves` is what goes beyond the L2, and what goes to and from DRAM."""
+    """Totals over the grid; `waves` is the traffic beyond the L2, to and from DRAM."""
     totals, beyond = waves
     kinds = [i.memory.kind if i.memory else "" for i in profile.kernel.instructions]
 
@@ -335,7 +248,7 @@ def _summary(
     shared = table.space == SPACE_SHARED
     wavefronts = float((table.units * weight)[shared].sum())
     ideal = float((table.ideal * weight)[shared].sum())
-    # The copy engine goes to the L2 past the L1.
+    # The copy engine bypasses the L1 and goes to the L2.
     cached = sectors("load", "copy")
     hits = sum(
         a.units * a.executions * a.l1_hit
@@ -364,5 +277,5 @@ def _summary(
 
 
 def _rate(part: float, whole: float) -> float | None:
-    """A quotient without the dust that fractional sample weights leave; None of nothing."""
-    return round(part / whole, 12) if whole else None
+    """A quotient without the rounding noise of fractional sample weights; None if the divisor is 0."""
+    return round(float(part) / float(whole), 12) if whole else None

@@ -1,9 +1,9 @@
-"""Blocks whose addresses follow no straight line in the block index: every block of a wave is looked at, but briefly.
+"""Blocks whose addresses are not affine in the block index: every block of a wave is examined, but briefly.
 
-Tiles in groups, swizzled orders and blocks that pick their work by division and remainder lie where they like, yet from
-there on most do the same. A brief run of a block (`emulator.skim`) shows where each of its loops begins; the blocks
-that were run in full show that the rest of a loop moves as its beginning does. Blocks that differ in more than
-their addresses form classes, each with a block of its own that was run in full.
+Grouped tiles, swizzled orders and blocks that select their work by division and remainder start anywhere, yet from
+there on most do the same. A brief run of a block (`emulator.skim`) shows where each of its loops begins. The blocks
+that were run in full show that the rest of a loop moves as its beginning does. Blocks that differ in more than their
+addresses form classes, each with a block that was run in full.
 """
 
 from __future__ import annotations
@@ -18,36 +18,35 @@ import numpy.typing as npt
 
 from ..kernel.cfg import Loop
 from ..kernel.profile import SPACE_GLOBAL, Profile
-from .footprint import Footprint
-from .geometry import MemoryGeometry
-from .intervals import EMPTY, Moved, union
+from .footprint import EMPTY, Footprint, Moved, Stage, union
 from .moved_footprint import MovedFootprints
 from .requests import Ints
+from .table import MemoryGeometry
 
 EmulateBlocks = Callable[[Sequence[int]], "Profile | None"]
-"""Runs whole blocks for their addresses; None where that would pass a limit."""
+"""Runs whole blocks for their addresses; None if that would exceed a limit."""
 MOST_CLASSES = 24
-"""Kinds of blocks up to which each gets a reference of its own."""
+"""Most kinds of blocks for which each gets its own reference."""
 
 
 class Look(Protocol):
-    """Runs blocks briefly: `once` are the loops of which it runs one iteration."""
+    """Runs blocks briefly: loops in `once` run a single iteration."""
 
     @property
     def once(self) -> Sequence[Loop]:
-        """The loops that it runs once."""
+        """The loops that run a single iteration."""
 
     def __call__(self, blocks: Sequence[int]) -> Profile | None:
         """The brief runs of some blocks, given as linear indices; None past a limit."""
 
 
 class _UnlikeError(Exception):
-    """What was seen of the blocks does not tell the rest of what they do."""
+    """What was observed of the blocks does not determine the rest of what they do."""
 
 
 @dataclass(frozen=True)
 class _Requests:
-    """Global accesses of one block, warp by warp in issue order: rows of a log, and what they have in common."""
+    """Global accesses of one block, warp by warp in issue order: rows of a log, and a key for equal behaviour."""
 
     rows: npt.NDArray[np.intp]
     base: Ints
@@ -55,9 +54,9 @@ class _Requests:
 
 
 def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
-    """The global accesses of every block of a profile; equal keys mean the same ones but for their addresses.
+    """The global accesses of every block of a profile; equal keys mean equal accesses apart from their addresses.
 
-    `known` numbers what lanes do, which profiles may number differently.
+    `known` numbers lane patterns, which profiles may number differently.
     """
     log, per_block = profile.accesses, profile.launch.warps_per_block
     rows = np.flatnonzero(log.space == SPACE_GLOBAL)
@@ -79,7 +78,7 @@ def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
 class BlockClass:
     """Blocks that do what sample `reference` of `profile` does: see `affine.Alike`.
 
-    `mover` are numbers of columns of `bases`, the addresses at which the members' brief runs begin their loops.
+    `mover` holds column numbers of `bases`, the addresses at which the members' brief runs begin their loops.
     """
 
     profile: Profile
@@ -97,7 +96,7 @@ class BlockClass:
 
 
 class FollowedBlocks:
-    """Which class every block belongs to that was looked at, and the footprint of any of them."""
+    """The class of every examined block, and the footprint of any of them."""
 
     def __init__(self, profile: Profile, look: Look, emulate: EmulateBlocks | None, geometry: MemoryGeometry) -> None:
         self._profile, self._look, self._emulate, self._geometry = profile, look, emulate, geometry
@@ -109,7 +108,7 @@ class FollowedBlocks:
         self._keep(profile)
 
     def look(self, blocks: Sequence[int]) -> bool:
-        """Look at these blocks; whether that tells what they do."""
+        """Examine these blocks; whether that determines what they do."""
         if all(block in self._class_of for block in blocks):
             return True
         sampled = (sample.linear for sample in self._profile.blocks)
@@ -122,21 +121,29 @@ class FollowedBlocks:
             return False
         return True
 
-    def __call__(self, blocks: Sequence[int]) -> Footprint | None:
-        """The footprint of some blocks; None where it cannot be told, or would take too much memory."""
+    def __call__(self, blocks: Sequence[int], stage: Stage | None = None) -> Footprint | None:
+        """The footprint of some blocks, in one stage of their runs or in all.
+
+        None if it cannot be determined or would need too much memory.
+        """
         if not self.look(blocks):
             return None
         members: dict[int, list[int]] = {}
         for block in blocks:
             members.setdefault(self._class_of[block], []).append(block)
-        found = [self._footprints[number](some) for number, some in sorted(members.items())]
+        found = [self._footprints[number](some, stage) for number, some in sorted(members.items())]
         parts = [part for part in found if part is not None]
         if len(parts) < len(found):
             return None
         return parts[0] if len(parts) == 1 else _joined(parts)
 
+    @property
+    def classes(self) -> Sequence[BlockClass]:
+        """The kinds of blocks that were examined."""
+        return self._classes
+
     def class_of(self, block: int) -> BlockClass | None:
-        """The class of a block, where the profile holds its reference."""
+        """The class of a block whose reference the profile holds."""
         found = self._classes[self._class_of[block]] if self.look([block]) else None
         return found if found is not None and found.profile is self._profile else None
 
@@ -147,7 +154,7 @@ class FollowedBlocks:
             self._in_full.setdefault(sample.linear, (profile, number, requests))
 
     def _classify(self, seen: Profile) -> None:
-        """Sort the blocks that were looked at into classes, and show on those run in full that each is one."""
+        """Sort the examined blocks into classes, and confirm each class on blocks that were run in full."""
         brief = _requests_of(seen, self._patterns)
         members: dict[bytes, list[int]] = {}
         for number, requests in enumerate(brief):
@@ -161,7 +168,7 @@ class FollowedBlocks:
 
     def _class(self, seen: Profile, brief: Sequence[_Requests], members: Sequence[int]) -> BlockClass:
         linear = [seen.blocks[number].linear for number in members]
-        # Two blocks run in full: one to stand for all, one to show that it does.
+        # Two blocks run in full: one as the reference, one to confirm it.
         have = sum(block in self._in_full for block in linear)
         missing = [block for block in linear if block not in self._in_full][-max(0, 2 - have) :] if have < 2 else []
         if missing:
@@ -197,9 +204,9 @@ def _beginnings(
     brief: Sequence[_Requests],
     once: Sequence[Loop],
 ) -> npt.NDArray[np.intp]:
-    """For each request of a block run in full, the one of its brief run that moves with it.
+    """For each request of a block run in full, the request of its brief run that moves with it.
 
-    That is the same execution where it is in no loop that was run once, else the one of the iteration that was run.
+    That is the same execution if it is in no loop that ran once, else the one in the iteration that ran.
     """
     known: dict[tuple[int, int, int, int], int] = {}
     short = brief[number]
@@ -220,7 +227,7 @@ def _beginnings(
 def _places(
     profile: Profile, sample: int, requests: _Requests, once: Sequence[Loop]
 ) -> list[tuple[int, int, int, int]]:
-    """Of each request: its warp, instruction, which run of that (or of the loop round it), which request of the run."""
+    """For each request: its warp, instruction, execution of it (or of the loop around it), and request within it."""
     log, cfg, per_block = profile.accesses, profile.cfg, profile.launch.warps_per_block
     instruction = log.instruction[requests.rows].astype(np.int64)
     warp = log.warp[requests.rows].astype(np.int64) - sample * per_block
@@ -237,13 +244,13 @@ def _places(
         run = runs[path, block]
         each = len(rows) // len(run) if len(run) and len(rows) % len(run) == 0 else 0
         for n, row in enumerate(rows.tolist()):
-            # Where not every run made a request, nobody knows which did.
+            # If not every execution made a request, it is unknown which one did.
             found[row] = (w, i, int(run[n // each]), n % each) if each else (w, i, -1, 0)
     return found
 
 
 def _runs(path: npt.NDArray[np.int32], block: int, once: Sequence[Loop]) -> Ints:
-    """The number of each execution of a basic block; in a loop that is run once, that of the loop's run."""
+    """The number of each execution of a basic block; in a loop that ran once, the number of the loop's execution."""
     here = path == block
     loop = max((loop for loop in once if block in loop.blocks), key=lambda loop: len(loop.blocks), default=None)
     if loop is None:

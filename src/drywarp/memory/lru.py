@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..stored_code import cached
+from ..support.stored_code import cached
 
 
 @cached("memory/lru.py")
@@ -18,9 +18,9 @@ def sector_hits(
 ) -> npt.NDArray[np.int64]:
     """Sectors of each access that hit, in the order of the accesses.
 
-    `line` are dense line numbers 0..line_count-1, `sector_mask` the sectors of the line that are
-    wanted (bit each), `allocate` whether a miss brings them in (loads) or not (stores, which write
-    through). `capacity` is in lines. Least recently used lines go first.
+    `line` are dense line numbers 0..line_count-1, `sector_mask` the requested sectors of the line (a bit each),
+    `allocate` whether a miss fills them (loads) or not (stores, which are written through). `capacity` is in lines. The
+    least recently used line is evicted first.
     """
     before = np.full(line_count + 1, -1, np.int64)
     after = np.full(line_count + 1, -1, np.int64)

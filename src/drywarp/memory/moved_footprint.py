@@ -1,4 +1,4 @@
-"""The sectors that whole waves touch, derived from one block: the others do as it does, some bytes further on."""
+"""The sectors that whole waves touch, derived from one block: the others do the same, shifted by some bytes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import numpy.typing as npt
 
 from ..kernel.profile import Profile
 from .affine import Alike
-from .footprint import Footprint, distinct_by_group
-from .geometry import MemoryGeometry
-from .intervals import EMPTY, Moved, Runs, intersection, merged, shifted, union
+from .footprint import EMPTY, Footprint, Moved, Runs, Stage, distinct_by_group, intersection, merged, shifted, union
 from .requests import Ints
+from .table import MemoryGeometry
 
 MOST_RUNS = 20_000_000
-"""Runs of sectors that the footprint of one wave may take before it is given up as too large."""
+"""Most runs of sectors in the footprint of one wave before it is rejected as too large."""
 
 _Moves = npt.NDArray[np.int64]
 
 
 class _Shift(NamedTuple):
-    """Bytes that are left over, fewer than a sector, and whole sectors, ascending: `first`, and `steps` behind it.
+    """Remaining bytes, less than a sector, and whole sectors, ascending: `first`, then `steps` from there.
 
     Equal steps have equal `key`.
     """
@@ -35,7 +34,7 @@ class _Shift(NamedTuple):
 
 
 class _Base(NamedTuple):
-    """What a group touches: a `pattern`, which begins at 0, at `start`. Equal patterns have equal `key`."""
+    """What a group touches: a `pattern` that begins at 0, placed at `start`. Equal patterns have equal `key`."""
 
     pattern: Runs
     start: int
@@ -44,21 +43,35 @@ class _Base(NamedTuple):
 
 @dataclass(frozen=True)
 class _Group:
-    """Requests that move alike: `rows` of the log, and for `instruction` alone or (None) for all that do so."""
+    """Requests that move alike: `rows` of the log, for `instruction` alone or (None) for all that move so."""
 
     instruction: int | None
     mover: int
     rows: npt.NDArray[np.intp]
 
 
+class _InStage(NamedTuple):
+    """Blocks that are alike, only some of whose accesses count: see `affine.Alike`."""
+
+    alike: Alike
+    rows: npt.NDArray[np.intp]
+    mover: Ints
+
+    @property
+    def reference(self) -> int:
+        return self.alike.reference
+
+    def moves(self, linear: Ints) -> Ints:
+        return self.alike.moves(linear)
+
+
 class MovedFootprints:
     """The footprint of any blocks that are alike, derived from the reference block.
 
-    Requests that move alike are shifted together, and equal shifts are taken once, so that the cost
-    follows the distinct data and not the number of blocks. Sectors outside every buffer (a border
-    block that does less than the reference) are left out. None where it would take too much memory.
-    What requests touch, and the pattern that it makes when it is repeated, are worked out once: the instructions of
-    an unrolled loop have them in common, and so have most waves.
+    Requests that move alike are shifted together, and equal shifts are taken once, so the cost depends on the distinct
+    data and not on the number of blocks. Sectors outside every buffer (an edge block that does less than the reference)
+    are dropped. None if it would need too much memory. What requests touch, and the pattern that its repetition makes,
+    are computed once: the instructions of an unrolled loop share them, and so do most waves.
     """
 
     def __init__(self, profile: Profile, alike: Alike, geometry: MemoryGeometry) -> None:
@@ -70,9 +83,16 @@ class MovedFootprints:
         self._spans: list[list[int]] = self._allowed.tolist()
         self._bases: dict[tuple[int, int], _Base] = {}
         self._patterns: dict[tuple[bytes, bytes], Runs] = {}
+        self._stages: dict[Stage, MovedFootprints] = {}
 
-    def __call__(self, blocks: Sequence[int]) -> Footprint | None:
-        """The footprint of some blocks, given as linear indices."""
+    def __call__(self, blocks: Sequence[int], stage: Stage | None = None) -> Footprint | None:
+        """The footprint of some blocks, given as linear indices, in one stage of their runs or in all."""
+        if stage is not None:
+            if stage not in self._stages:
+                some = stage.among(self._profile, self._alike.rows)
+                part = _InStage(self._alike, self._alike.rows[some], self._alike.mover[some])
+                self._stages[stage] = MovedFootprints(self._profile, part, self._geometry)
+            return self._stages[stage](blocks)
         moves = self._alike.moves(np.asarray(blocks, np.int64))
         shifts = {group.mover: self._shifts(moves[:, group.mover]) for group in self._together}
         held = sum(len(b.pattern) * len(s.steps) for group in self._groups for b, s in self._moved(group, shifts))
@@ -96,7 +116,7 @@ class MovedFootprints:
         return self._within(Moved(union(EMPTY, *parts))).whole()
 
     def _shifts(self, moved: npt.NDArray[np.int64]) -> list[_Shift]:
-        """Distinct shifts in bytes as whole sectors, by what is left over."""
+        """Distinct shifts in bytes as whole sectors, grouped by the remaining bytes."""
         sector = self._geometry.sector_bytes
         distinct = np.unique(moved)
         rest = distinct % sector
@@ -108,14 +128,14 @@ class MovedFootprints:
         return found
 
     def _moved(self, group: _Group, shifts: Mapping[int, Sequence[_Shift]]) -> Iterator[tuple[_Base, _Shift]]:
-        """What a group touches, and by how many sectors it moves, for each rest of bytes."""
+        """What a group touches, and by how many sectors it moves, for each remainder of bytes."""
         for shift in shifts[group.mover]:
             if (id(group), shift.residue) not in self._bases:
                 self._find_bases(group, shift.residue)
             yield self._bases[id(group), shift.residue], shift
 
     def _find_bases(self, group: _Group, residue: int) -> None:
-        """What this group touches, and with it all those that are asked in the same breath and move alike."""
+        """What this group touches, computed together with all groups in the same query that move alike."""
         kind = self._together if group.instruction is None else self._groups
         alike = [g for g in kind if g.mover == group.mover and (id(g), residue) not in self._bases]
         found = distinct_by_group(self._profile, [g.rows for g in alike], self._geometry, residue)
@@ -125,18 +145,18 @@ class MovedFootprints:
             self._bases[id(one), residue] = _Base(pattern, start, pattern.tobytes())
 
     def _repeated(self, base: _Base, shift: _Shift) -> Moved:
-        """The union of `base` moved by each of the shift's moves."""
+        """The union of `base` moved by each shift."""
         if not len(base.pattern):
             return Moved(EMPTY)
         key = (base.key, shift.key)
         if key not in self._patterns:
             grown = shifted(base.pattern, shift.steps, MOST_RUNS)
-            assert grown is not None, "there are no more than were counted"
+            assert grown is not None, "no more than were counted"
             self._patterns[key] = grown
         return Moved(self._patterns[key], base.start + shift.first)
 
     def _within(self, part: Moved) -> Moved:
-        """The part that lies in buffers; often all of it lies in one."""
+        """The part that lies in buffers; often it lies entirely in one."""
         runs, by = part
         if not len(runs):
             return part
@@ -147,7 +167,7 @@ class MovedFootprints:
 
 
 def _groups(rows: npt.NDArray[np.intp], keys: Ints) -> Iterator[_Group]:
-    """The rows by equal keys, whose last column is the mover; a column before it is the instruction."""
+    """The rows grouped by equal keys. The key's last column is the mover; an earlier column is the instruction."""
     if not len(keys):
         return
     unique, number = np.unique(keys, axis=0, return_inverse=True)

@@ -1,6 +1,6 @@
-"""What one warp's memory request costs: sectors and lines in global memory, wavefronts in shared.
+"""What one memory request costs (sectors, lines, wavefronts), and which requests are in flight together.
 
-Pure functions over lane offsets; nothing here knows a GPU but by the sizes handed in.
+Pure functions over lane offsets; the only hardware knowledge is the sizes passed in.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..kernel.instruction import Instruction
+from ..kernel.profile import Profile
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -21,7 +24,7 @@ def lane_masks(masks: npt.NDArray[np.unsignedinteger[Any]]) -> Bools:
 
 
 def distinct_per_row(values: Ints, active: Bools) -> Ints:
-    """Number of distinct values among the active lanes of each row; 0 for a row without any.
+    """Number of distinct values among the active lanes of each row; 0 for a row with none.
 
     `values` and `active` have shape (n, lanes); the result (n,).
     """
@@ -34,18 +37,18 @@ def distinct_per_row(values: Ints, active: Bools) -> Ints:
 
 
 def sectors_of(addresses: Ints, active: Bools, sector_bytes: int) -> Ints:
-    """Sectors that each request touches. Accesses are aligned, so that no lane spans two."""
+    """Sectors that each request touches. Accesses are aligned, so no lane spans two."""
     return distinct_per_row(addresses // sector_bytes, active)
 
 
 def shared_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, bank_bytes: int) -> tuple[Ints, Ints]:
     """Wavefronts (passes) of each shared-memory request, and those without bank conflicts; (n,) each.
 
-    A wavefront serves each bank once; lanes that want the same word share it. Up to 4 bytes a lane the
-    warp is one group. With 8 bytes the half-warps go apart, with 16 the quarter-warps, unless the
-    lanes of a pair of groups coincide in neighbours (lane i as lane i^1, or as i^2), when the two go
-    together. The last rule is published reverse engineering, not documentation. Without conflicts
-    each group takes one wavefront. A warp of 64 lanes (AMD's) goes in groups whose words fill the banks once.
+    A wavefront serves each bank once; lanes that access the same word share it. With up to 4 bytes per lane the warp is
+    one group. With 8 bytes the half-warps are served separately, with 16 bytes the quarter-warps, unless the lanes of a
+    pair of groups coincide in neighbours (lane i with lane i^1, or with i^2): then the two are served together. This
+    last rule comes from published reverse engineering, not from documentation. Without conflicts each group takes one
+    wavefront. A warp of 64 lanes (AMD) is served in groups whose words fill the banks once.
     """
     if addresses.shape[1] > 32:
         return _in_groups(addresses, active, width, banks, bank_bytes)
@@ -69,7 +72,7 @@ def shared_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
 
 
 def _in_groups(addresses: Ints, active: Bools, width: int, banks: int, bank_bytes: int) -> tuple[Ints, Ints]:
-    """Wavefronts, and those without conflicts, where neighbouring lanes go together as far as the banks reach."""
+    """Wavefronts, total and without conflicts, if neighbouring lanes are served together up to the banks' width."""
     size = banks * bank_bytes // max(bank_bytes, 1 << (width - 1).bit_length())
     total: Ints = np.zeros(len(addresses), np.int64)
     ideal: Ints = np.zeros(len(addresses), np.int64)
@@ -81,7 +84,7 @@ def _in_groups(addresses: Ints, active: Bools, width: int, banks: int, bank_byte
 
 
 def _coincide(addresses: Ints, active: Bools, distance: int) -> Bools:
-    """Rows where every active lane i has the address of lane i ^ distance, where that is active."""
+    """Rows in which every active lane i has the address of lane i ^ distance, if that lane is active."""
     lanes = np.arange(addresses.shape[1])
     other = lanes ^ distance
     same = (addresses == addresses[:, other]) | ~active | ~active[:, other]
@@ -97,7 +100,7 @@ def _group_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
     words = words.reshape(rows, lanes * words_per_lane)
     on = np.repeat(active, words_per_lane, axis=1)
     # Distinct words in order, then the longest run of one bank when sorted by (bank, word).
-    # Offsets may lie below the first lane's: rows of banks count from the lowest.
+    # Offsets may lie below the first lane's: bank rows count from the lowest.
     row = words // banks
     key = np.where(on, (words % banks) * (1 << 40) + row - row.min(initial=0), -1)
     key.sort(axis=1)
@@ -109,3 +112,46 @@ def _group_wavefronts(addresses: Ints, active: Bools, width: int, banks: int, ba
     for number in range(banks):
         np.maximum(worst, (bank == number).sum(1), out=worst)
     return worst
+
+
+# Which of a warp's memory accesses are in flight together: all that it issues before it must wait for one of them.
+#
+# A warp continues past its loads until an instruction needs a result. What it issues up to there is a burst: each
+# access issues within a few cycles, while a result takes hundreds. Between two bursts other warps and blocks issue.
+
+_LOADS = ("load", "atomic", "copy")
+_FAR = ("global", "generic", "local", "texture")
+
+
+def bursts_of(profile: Profile, rows: npt.NDArray[np.intp]) -> Ints:
+    """The number of the burst that each of these log rows belongs to, from 0 in each warp; shape (rows,)."""
+    log = profile.accesses
+    waits = _waits_before(profile.kernel.instructions)
+    order = np.lexsort((log.order[rows], log.warp[rows]))
+    warp, instruction = log.warp[rows][order], log.instruction[rows][order]
+    later = np.zeros(len(rows), bool)
+    # A step backwards in the code is another iteration of a loop, with its waits in between.
+    later[1:] = (instruction[1:] <= instruction[:-1]) | (waits[instruction[1:]] != waits[instruction[:-1]])
+    number = np.cumsum(later)
+    first = np.r_[True, warp[1:] != warp[:-1]][: len(rows)]
+    bursts = np.zeros(len(rows), np.int64)
+    bursts[order] = number - np.maximum.accumulate(np.where(first, number, 0))
+    return bursts
+
+
+def _waits_before(instructions: tuple[Instruction, ...]) -> Ints:
+    """Number of waits for an access in the code up to and including each instruction."""
+    counted = np.zeros(len(instructions), np.int64)
+    outstanding = waits = 0
+    for index, instruction in enumerate(instructions):
+        control = instruction.control
+        if instruction.counting is not None:
+            waits += bool(instruction.counting.waits)
+        elif control.wait_mask & outstanding:
+            waits += 1
+            outstanding &= ~control.wait_mask
+        memory = instruction.memory
+        if memory and memory.kind in _LOADS and memory.space in _FAR and control.write_barrier is not None:
+            outstanding |= 1 << control.write_barrier
+        counted[index] = waits
+    return counted

@@ -1,8 +1,8 @@
-"""Loops over sets of runs (`intervals.py`), compiled: set by set in Python they cost more than all else of a wave.
+"""Loops over sets of runs (`footprint.py`), compiled: in Python they would dominate the cost of a wave.
 
-Each is kept as machine code (`stored_code.py`), so that only the first run on a machine needs Numba. They take
-contiguous int64 arrays, runs of shape (n, 2) that are sets (sorted, disjoint), and write into arrays that the caller
-has made large enough.
+Each is cached as machine code (`stored_code.py`), so only the first run on a machine needs Numba. They take contiguous
+int64 arrays, runs of shape (n, 2) that are sets (sorted, disjoint), and write into arrays that the caller has made
+large enough.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ..folders import sources_digest
-from ..stored_code import Stored
+from ..support.folders import sources_digest
+from ..support.stored_code import Stored
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 SOURCES = ("memory/run_loops.py",)
-"""What the loops are made of."""
+"""The source of the loops."""
 
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -34,12 +34,12 @@ def _loop(function: F) -> F:
 
 @_loop
 def common_or_other(left: Any, right: Any, wanted: int, found: Any) -> int:
-    """The parts of `left` that lie in `right` (`wanted` 1) or outside it (0); returns how many runs they are."""
+    """The parts of `left` that lie in `right` (`wanted` 1) or outside it (0); returns the number of runs."""
     runs, at = 0, 0
     for i in range(len(left)):
         start, end = left[i, 0], left[i, 1]
         if at < len(right) and right[at, 1] <= start:
-            # The first run that ends behind the start, looked for in steps that double.
+            # The first run that ends after the start, found by doubling steps.
             low, step = at, 1
             while low + step < len(right) and right[low + step, 1] <= start:
                 low += step
@@ -74,7 +74,7 @@ def common_or_other(left: Any, right: Any, wanted: int, found: Any) -> int:
 
 @_loop
 def both(left: Any, right: Any, found: Any) -> int:
-    """All members of either of two sets; returns how many runs they are."""
+    """All members of either of two sets; returns the number of runs."""
     runs, i, j = 0, 0, 0
     while i < len(left) or j < len(right):
         if j == len(right) or (i < len(left) and left[i, 0] <= right[j, 0]):
@@ -93,11 +93,11 @@ def both(left: Any, right: Any, found: Any) -> int:
 
 @_loop
 def new_members(runs: Any, begin: Any, end: Any, move: Any, kept: Any, count: int, other: Any, new: Any) -> int:
-    """Of each of several sets, one after the other, the members that none before it nor the set `kept` has.
+    """For each of several sets in turn, the members that neither an earlier set nor the set `kept` has.
 
-    Set n are the rows `begin[n]` to `end[n]` of `runs`, all moved by `move[n]`. `kept` holds `count` runs, and has,
-    as `other`, room for all that is added. The number of new members of each set goes to `new`; returns how many runs
-    there are in the end, which lie in `kept`.
+    Set n consists of the rows `begin[n]` to `end[n]` of `runs`, all moved by `move[n]`. `kept` holds `count` runs; it
+    and `other` have room for all that is added. The number of new members of each set is written to `new`; returns the
+    final number of runs in `kept`.
     """
     size = count
     one, two = kept, other
@@ -108,7 +108,7 @@ def new_members(runs: Any, begin: Any, end: Any, move: Any, kept: Any, count: in
         at = 0
         for i in range(begin[n], end[n]):
             start, stop = runs[i, 0] + by, runs[i, 1] + by
-            # The first run that ends behind the start, looked for in steps that double.
+            # The first run that ends after the start, found by doubling steps.
             if at < size and one[at, 1] <= start:
                 low, step = at, 1
                 while low + step < size and one[low + step, 1] <= start:
@@ -156,7 +156,7 @@ def new_members(runs: Any, begin: Any, end: Any, move: Any, kept: Any, count: in
 def touched(
     base: Any, pattern: Any, offsets: Any, active: Any, first: Any, shift: int, sector: int, found: Any, until: Any
 ) -> int:
-    """The sectors that groups of requests touch, as runs of sector numbers; returns how many runs all have.
+    """The sectors that groups of requests touch, as runs of sector numbers; returns the total number of runs.
 
     A request has a `base` address and the number of a `pattern`, whose lanes' `offsets` and activity (`active`, 0 or 1)
     have shape (patterns, lanes). Group n are the requests `first[n]` to `first[n + 1]`, all moved by `shift` bytes; its
@@ -184,7 +184,7 @@ def touched(
                 total += 1
         if ascends or total - begin < 2:
             continue
-        # Sort the runs by their starts: a heap, which needs no room and has no bad case.
+        # Sort the runs by their starts: a heap sort, which needs no extra memory and has no bad worst case.
         size = total - begin
         heap = size // 2
         left = size

@@ -11,15 +11,13 @@ import numpy.typing as npt
 
 from ..kernel.profile import SPACE_LOCAL, Profile
 from .affine import Alike, global_rows
-from .bursts import bursts_of
-from .geometry import MemoryGeometry
-from .requests import Bools, Ints
-from .table import active_lanes, interleave_local
+from .requests import Bools, Ints, bursts_of
+from .table import MemoryGeometry, active_lanes, interleave_local
 
 _MOST_REQUESTS = 400_000
-"""Requests that one stream holds at most; a longer run is judged by its beginning."""
+"""Most requests in one stream; a longer run is represented by its beginning."""
 _BEYOND_GLOBAL, _LOCAL_BITS = 1 << 56, 36
-"""Where the local memory of the resident warps is put, and the bits of address that each has."""
+"""Base address of the resident warps' local memory, and the address bits that each warp has."""
 
 _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 
@@ -31,9 +29,9 @@ def l1_hit_fractions(
 
     The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
     within a burst one request of each warp in turn. Where `alike` knows a block that does the same as one of them,
-    requests are derived from it, else sampled blocks stand for them; where there are fewer of those they get their
-    share of the L1. Stores write through: those to global memory bring nothing in, those to local memory leave their
-    data. Atomics and bulk copies bypass the L1.
+    requests are derived from it, else sampled blocks represent them; if there are too few of those, they get a
+    proportional share of the L1. Stores are written through: global stores allocate nothing, local stores leave their
+    data in the cache. Atomics and bulk copies bypass the L1.
     """
     instructions = profile.kernel.instructions
     fractions = np.zeros(len(instructions))
@@ -54,9 +52,10 @@ def l1_hit_fractions(
     if not _wanted_twice(line[kept], mask[kept], geometry):
         return fractions
     dense = np.unique(line, return_inverse=True)[1]
-    from .lru import sector_hits  # here, because loading compiled code costs time that many runs can spare
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
+    from .lru import sector_hits  # imported here: loading compiled code takes time that many runs can save
+
     hits = sector_hits(dense.astype(np.int64), mask, kept, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
@@ -66,7 +65,7 @@ def l1_hit_fractions(
 
 
 def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:
-    """Whether any sector is loaded more than once; without, nothing can hit."""
+    """Whether any sector is loaded more than once; otherwise nothing can hit."""
     per_line = geometry.line_bytes // geometry.sector_bytes
     access, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
     sectors = np.sort(line[access] * per_line + bit)
@@ -83,7 +82,7 @@ class _Stream:
     """Requests on their way to one L1, shape (requests,) each.
 
     `rows` are rows of the log; `shift` the bytes that each is moved by; `owner` the resident warp; `turn` and `order`
-    when it goes out.
+    determine when it issues.
     """
 
     rows: npt.NDArray[np.intp]
@@ -99,9 +98,9 @@ class _Stream:
 def _resident(
     profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
 ) -> tuple[_Stream, float]:
-    """The requests of the blocks on one SM, and the share of the SM's blocks that they are.
+    """The requests of the blocks on one SM, and the fraction of the SM's blocks that they are.
 
-    A sampled block never stands for two: the second would find all its data in the L1.
+    A sampled block never represents two: the second would find all its data in the L1.
     """
     launch, log = profile.launch, profile.accesses
     resident = range(0, launch.blocks, geometry.sm_count)[: geometry.blocks_per_sm]
@@ -144,7 +143,7 @@ def _local_rows(profile: Profile, sample: int) -> npt.NDArray[np.intp]:
 def _lines_of(profile: Profile, stream: _Stream, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:
     """Each request as the lines that it touches, in order: (request index, line number, sector bit mask).
 
-    The local memory of each resident warp lies apart from that of the others, and beyond all global memory.
+    The local memory of each resident warp is disjoint from the others' and lies beyond all global memory.
     """
     log = profile.accesses
     widths = np.array([i.memory.width if i.memory else 4 for i in profile.kernel.instructions], np.int64)

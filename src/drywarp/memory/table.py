@@ -1,4 +1,4 @@
-"""The access log with every request's cost beside it, one row per executed request."""
+"""The access log with the cost of each request, and the sizes of the memory hierarchy that it depends on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,36 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, AccessLog, Profile
-from .geometry import MemoryGeometry
 from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
+
+# The sizes of a GPU's memory hierarchy that decide where an access is served.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGeometry:
+    """Bytes unless said otherwise; `l1_bytes` is what the shared-memory carve-out leaves on one SM.
+
+    `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
+    are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty.
+    """
+
+    sector_bytes: int
+    line_bytes: int
+    banks: int
+    bank_bytes: int
+    l1_bytes: int
+    l2_bytes: int
+    sm_count: int
+    blocks_per_sm: int
+    l3_bytes: int = 0
+    shared_banks_serve_l1: bool = True
+    dirty_share: float = 1.0
+
+    @property
+    def wave_blocks(self) -> int:
+        """Blocks that run at once on the whole GPU."""
+        return self.sm_count * self.blocks_per_sm
+
 
 _CHUNK = 1 << 16
 
@@ -18,10 +46,9 @@ _CHUNK = 1 << 16
 class RequestTable:
     """Columns of shape (requests,): where each came from and what it costs.
 
-    `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts
-    (shared), `ideal` the least units for the same bytes, `lines` distinct cache lines,
-    `passes` what the banks take to deliver the data: those of shared memory, or the same ones where they
-    serve as the L1's data stage.
+    `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts (shared), `ideal` the
+    fewest units for the same bytes, `lines` distinct cache lines, `passes` the number of bank passes that deliver the
+    data: those of shared memory, also where its banks serve as the L1's data stage.
     """
 
     instruction: npt.NDArray[np.int32]

@@ -1,28 +1,31 @@
-"""What whole waves of blocks fetch from DRAM: the L2 of the GPU, judged wave by wave in launch order."""
+"""What whole waves of blocks fetch from DRAM: the GPU's L2, modelled wave by wave in launch order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from .footprint import Footprint
-from .geometry import MemoryGeometry
-from .intervals import EMPTY, Runs, count, difference, last, new_in_turn, union
+from .footprint import EMPTY, Footprint, Runs, Stage, count, difference, intersection, last, lines, new_in_turn, union
+from .table import MemoryGeometry
 
 WAVES_FOLLOWED = 6
-"""Waves at the beginning that are worked out one by one."""
+"""Waves at the beginning that are computed one by one."""
+MOST_STAGES = 16
+"""Parts, a power of two, into which a wave's runs are cut if it touches more than the L2 holds."""
+AGAIN = 1.1
+"""Ratio of L2 requests to the sectors that a wave touches above which it is known to reuse some."""
 WINDOWS = 12
-"""Places among later waves at which one of them is worked out, where blocks differ in where they reach."""
+"""Number of places among later waves at which one is computed, if blocks differ in where they access."""
 
 
 @dataclass
 class WaveTotals:
     """Sectors over the whole grid: `fetched` from DRAM and `written` to it, by instruction index.
 
-    `last` is what the last whole wave that was followed moved: its blocks, sectors that it fetched and did not write,
-    and sectors that it wrote. Where not all could be followed, `fetches` are the least and the most sectors that may
-    be fetched in all, and `fetched` is a figure between them.
+    `last` is the traffic of the last whole wave that was followed: its blocks, sectors that it fetched and did not
+    write, and sectors that it wrote. If not all waves could be followed, `fetches` holds the least and the most sectors
+    that may be fetched in total, and `fetched` lies between them.
     """
 
     fetched: dict[int, float] = field(default_factory=dict)
@@ -31,10 +34,17 @@ class WaveTotals:
     fetches: tuple[float, float] | None = None
 
 
-class Part(NamedTuple):
-    """Blocks that are worked out as one wave, which stand for `stands_for` blocks of the grid, themselves included.
+class FootprintOf(Protocol):
+    """Gives the footprint of a range of blocks, in one stage of their runs or in all; None if it cannot."""
 
-    None of them where the wave is there for what it leaves in the L2 alone.
+    def __call__(self, blocks: range, stage: Stage | None = None, /) -> Footprint | None:
+        """See above."""
+
+
+class Part(NamedTuple):
+    """Blocks computed as one wave, which represent `stands_for` blocks of the grid, themselves included.
+
+    `stands_for` is 0 if the wave matters only for what it leaves in the L2.
     """
 
     blocks: range
@@ -42,9 +52,9 @@ class Part(NamedTuple):
 
 
 def plan_waves(blocks: int, size: int, windows: int = 0) -> list[Part]:
-    """Which waves of a grid are worked out: the first ones, then some spread over the rest, each behind another.
+    """Which waves of a grid are computed: the first ones, then some spread over the rest, each preceded by another.
 
-    Without windows the last of the first ones stands for all behind it.
+    Without windows, the last of the first ones represents all after it.
     """
 
     def wave(number: int) -> range:
@@ -68,80 +78,132 @@ def plan_waves(blocks: int, size: int, windows: int = 0) -> list[Part]:
     return parts
 
 
+class _L2:
+    """A cache that keeps the most recently used lines; a sector occupies the space of its whole line."""
+
+    def __init__(self, geometry: MemoryGeometry) -> None:
+        self.capacity = max(1, geometry.l2_bytes // geometry.line_bytes)
+        self._sectors = geometry.line_bytes // geometry.sector_bytes
+
+    def lines(self, sectors: Runs) -> int:
+        """Number of lines that contain some sectors."""
+        return lines(sectors, self._sectors)
+
+    def keep(self, recent: list[Runs]) -> list[Runs]:
+        """The most recent waves whose lines together fit; of the oldest, only the part that still fits."""
+        kept: list[Runs] = []
+        held = EMPTY
+        for sectors in reversed(recent):
+            room = self.capacity - self.lines(held)
+            if room <= 0:
+                break
+            new = difference(sectors, held)
+            needed = self.lines(new)
+            kept.append(sectors if needed <= room else last(new, count(new) * room // needed))
+            held = union(held, kept[-1])
+        return kept[::-1]
+
+
 def follow_waves(
-    footprint_of: Callable[[range], Footprint | None],
+    footprint_of: FootprintOf,
     blocks: int,
     geometry: MemoryGeometry,
     reads: frozenset[int],
     writes: frozenset[int],
     warm: bool,
     windows: int = 0,
+    asked: float = 0.0,
 ) -> WaveTotals | None:
-    """Go through the waves in launch order with an L2 that keeps the most recently used waves' sectors.
+    """Process the waves in launch order with an L2 that keeps the lines of the most recently used waves.
 
-    `footprint_of` gives the footprint of a range of blocks; None says that it cannot, and ends the
-    walk (the result is None where that happens at once).
-    A sector is fetched by the first instruction, in program order, that reads it while it is not in
-    the L2; `reads` and `writes` say which instructions do what. With `warm` the L2 holds what the
-    kernel would have left there from a run before. Every sector that a wave writes goes to DRAM once.
-    `windows` as in `plan_waves`.
+    `footprint_of` gives the footprint of a range of blocks; None means that it cannot, and ends the walk (the result is
+    None if that happens at once). A sector is fetched by the first instruction, in program order, that reads it while
+    it is not in the L2; `reads` and `writes` say which instructions do what. With `warm` the L2 starts with what an
+    earlier run of the kernel would have left there. Every sector that a wave writes goes to DRAM once, unless it is
+    displaced in between. `windows` as in `plan_waves`. `asked` is the mean number of sectors that a block requests from
+    the L2. A wave that touches more than the L2 holds, and requests some of it again, is processed in stages, so
+    displaced sectors are fetched again, and sectors written afterwards are written again.
     """
-    capacity = geometry.l2_bytes // geometry.sector_bytes
-    size = geometry.wave_blocks
+    l2, size = _L2(geometry), geometry.wave_blocks
     recent: list[Runs] = []
     if warm:
-        recent = _left_behind(footprint_of, blocks, size, capacity)
+        recent = _left_behind(footprint_of, blocks, size, l2)
     done: list[_Wave] = []
     for part, stands_for in plan_waves(blocks, size, windows):
         footprint = footprint_of(part)
         if footprint is None:
             break
-        present = union(EMPTY, *recent)
-        fetched, written, stored = _traffic(footprint, present, reads, writes)
-        every = footprint.union()
-        read = count(difference(difference(every, stored), present))
+        wave, stored = _Wave(len(part), stands_for), EMPTY
+        for piece in _pieces(footprint, part, footprint_of, l2, asked):
+            present = union(EMPTY, *recent)
+            dirty = intersection(stored, present) if len(stored) else EMPTY
+            fetched, written, now = _traffic(piece, present, reads, writes, dirty)
+            every = piece.union()
+            wave.add(fetched, written, count(difference(difference(every, now), present)))
+            stored = union(stored, now)
+            recent = l2.keep([*recent, every])
+        wave.stored = count(stored)
         if stands_for:
-            done.append(_Wave(len(part), stands_for, fetched, written, read, count(stored)))
-        recent = _within([*recent, every], capacity)
+            done.append(wave)
     return _totals(done, blocks) if done else None
+
+
+def _pieces(footprint: Footprint, part: range, footprint_of: FootprintOf, l2: _L2, asked: float) -> list[Footprint]:
+    """What a wave touches, stage by stage if it displaces what it needs again."""
+    every, stages = footprint.union(), 1
+    needed = l2.lines(every)
+    if needed > l2.capacity and asked * len(part) > AGAIN * count(every):
+        while stages < min(MOST_STAGES, 2 * needed / l2.capacity):
+            stages *= 2
+    if stages == 1:
+        return [footprint]
+    pieces = (footprint_of(part, Stage(number, stages)) for number in range(stages))
+    return [piece for piece in pieces if piece is not None]
 
 
 def traffic_of(
     footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Sectors that each instruction fetches, where `present` are in the L2 before, and those it writes first."""
+    """Sectors that each instruction fetches if `present` ones are already in the L2, and those it writes first."""
     fetched, written, _ = _traffic(footprint, present, reads, writes)
     return fetched, written
 
 
 def _traffic(
-    footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int]
+    footprint: Footprint, present: Runs, reads: frozenset[int], writes: frozenset[int], dirty: Runs = EMPTY
 ) -> tuple[dict[int, int], dict[int, int], Runs]:
-    """What `traffic_of` gives, and all that is written."""
+    """The result of `traffic_of` if some `dirty` sectors have already been written, and all that is written."""
     new, _ = new_in_turn(list(footprint.parts.values()), present)
     fetched = {index: number for index, number in zip(footprint.parts, new, strict=True) if index in reads}
     storing = {index: part for index, part in footprint.parts.items() if index in writes}
-    fresh, stored = new_in_turn(list(storing.values()), EMPTY)
+    fresh, stored = new_in_turn(list(storing.values()), dirty)
     return fetched, dict(zip(storing, fresh, strict=True)), stored
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Wave:
-    """One wave: its blocks and those it stands for; sectors fetched and written by instruction; new ones only read.
+    """One wave: its blocks and those it represents; sectors fetched and written by instruction; new ones only read.
 
     `stored` are the sectors written.
     """
 
     blocks: int
     stands_for: int
-    fetched: dict[int, int]
-    written: dict[int, int]
-    read_only: int
-    stored: int
+    fetched: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    read_only: int = 0
+    stored: int = 0
+
+    def add(self, fetched: Mapping[int, int], written: Mapping[int, int], read_only: int) -> None:
+        """Count the traffic of one piece of it."""
+        for kept, more in ((self.fetched, fetched), (self.written, written)):
+            for index, sectors in more.items():
+                kept[index] = kept.get(index, 0) + sectors
+        self.read_only += read_only
 
 
 def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
-    """Add up the waves; where not all could be followed, the last that was stands for the blocks of all after it."""
+    """Add up the waves; if not all could be followed, the last followed one represents all blocks after it."""
     whole = [wave for wave in done if wave.blocks == done[0].blocks][-1]
     totals = WaveTotals(last=(whole.blocks, whole.read_only, whole.stored))
     rest = blocks - sum(wave.stands_for for wave in done)
@@ -158,16 +220,14 @@ def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
     return totals
 
 
-def _left_behind(
-    footprint_of: Callable[[range], Footprint | None], blocks: int, size: int, capacity: int
-) -> list[Runs]:
-    """What an earlier run left in the L2: from its last wave back, until the L2 is full.
+def _left_behind(footprint_of: FootprintOf, blocks: int, size: int, l2: _L2) -> list[Runs]:
+    """What an earlier run left in the L2: from its last wave backwards, until the L2 is full.
 
-    After some waves one by one, ever longer parts of the grid are taken as one.
+    After some individual waves, ever longer parts of the grid are taken as one.
     """
     recent: list[Runs] = []
     end, taken = blocks, 0
-    while end > 0 and count(union(EMPTY, *recent)) < capacity:
+    while end > 0 and l2.lines(union(EMPTY, *recent)) < l2.capacity:
         # Waves start at multiples of their size.
         waves = 1 if taken < WAVES_FOLLOWED else taken
         start = max(0, ((end - 1) // size + 1 - waves) * size)
@@ -176,19 +236,4 @@ def _left_behind(
             break
         recent.insert(0, footprint.union())
         end, taken = start, taken + waves
-    return _within(recent, capacity)
-
-
-def _within(recent: list[Runs], capacity: int) -> list[Runs]:
-    """The most recent waves whose sectors together fit the L2; of the oldest only what still fits."""
-    kept: list[Runs] = []
-    held = EMPTY
-    for sectors in reversed(recent):
-        room = capacity - count(held)
-        if room <= 0:
-            break
-        new = difference(sectors, held)
-        fits = count(new) <= room
-        kept.append(sectors if fits else last(new, room))
-        held = union(held, kept[-1])
-    return kept[::-1]
+    return l2.keep(recent)

@@ -1,59 +1,17 @@
-"""All models behind one interface; importing this package registers those that drywarp brings."""
+"""How long, by which theory?
+
+All models behind one interface. A model is a file of this folder, or of another package that names it under the entry
+point group ``drywarp.models`` (docs/extending.md); loading it registers it.
+"""
 
 from __future__ import annotations
 
-from . import (
-    boat_hull,
-    chen_aamodt,
-    cuda_guide,
-    gpumech_models,
-    gpuperf,
-    kothapalli,
-    mdm,
-    mwp_cwp,
-    mwp_cwp_2009_model,
-    mwp_cwp_corrected,
-    pipeline,
-    pipeline_papers,
-    roofline,
-    roofline_mix,
-    transit,
-    volkov,
-    volkov_contention,
-    wfg,
-    wfg_corrected,
-    x_model,
-    zhang_owens,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from .base import CurvePoint, Model, NotApplicable, Prediction, get_model, model_names, register
 
-__all__ = [
-    "CurvePoint",
-    "Model",
-    "NotApplicable",
-    "Prediction",
-    "boat_hull",
-    "chen_aamodt",
-    "cuda_guide",
-    "get_model",
-    "gpumech_models",
-    "gpuperf",
-    "kothapalli",
-    "mdm",
-    "model_names",
-    "mwp_cwp",
-    "mwp_cwp_2009_model",
-    "mwp_cwp_corrected",
-    "pipeline",
-    "pipeline_papers",
-    "register",
-    "roofline",
-    "roofline_mix",
-    "transit",
-    "volkov",
-    "volkov_contention",
-    "wfg",
-    "wfg_corrected",
-    "x_model",
-    "zhang_owens",
-]
+for _file in iter_modules(__path__):
+    import_module(f".{_file.name}", __name__)
+
+__all__ = ["CurvePoint", "Model", "NotApplicable", "Prediction", "get_model", "model_names", "register"]

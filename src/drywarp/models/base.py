@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from ..bound import BoundWorkload
 from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
+from ..support.plugins import plugins
+from ..workload.cost import BoundWorkload
 
 
 class NotApplicable(DrywarpError):  # noqa: N818 - it reads as what it says in `raise`
-    """A model cannot say anything about this workload; the text is the reason, as one clause."""
+    """A model does not apply to this workload; the text is the reason, as one clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
     """A model's answer at one occupancy.
 
-    `warps_per_cycle` (WPC) is warps finished per cycle and SM; `cycles_per_run` (CPR) the time from ω
-    warps starting together until the last has ended, nothing replacing them (None where the model
-    has no such notion); `time_s` the kernel's time at this occupancy; `bound` what limits it: a
-    subsystem's name, ``issue`` or ``latency``.
+    `warps_per_cycle` (WPC) is warps finished per cycle and SM; `cycles_per_run` (CPR) the time from ω warps starting
+    together until the last has ended, with no replacements (None if the model does not define it); `time_s` is the
+    kernel's time at this occupancy; `bound` is its limiter: a subsystem's name, ``issue`` or ``latency``.
     """
 
     occupancy_warps: int
@@ -33,7 +33,7 @@ class CurvePoint:
 
 
 UNKNOWN_LIMIT = "unknown"
-"""The limiter where what is known leaves several."""
+"""The limiter if several remain possible."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Prediction:
     it, `utilization` maps subsystem to the fraction 0..1 of the time that it is busy, `headroom` maps
     subsystem (and ``latency``) to the cycles that the kernel would take if that were the only limit.
 
-    What only a simulation knows; other models leave it out. `stalls` says where the warps' time goes:
+    The following come from a simulation only; other models leave them out. `stalls` divides the warps' time:
     warp-cycles of one SM with its share of the grid, by stall reason (Nsight Compute's names, see
-    `drywarp.pipeline.reasons`). They add up to the active warps summed over the time, so that `stalls` /
-    `cycles` is how many warps are in that state in the mean. `node_stalls` divides the same by the
-    instruction that waits, its index in the kernel. `achieved_occupancy_warps` is the mean number of active
-    warps of that SM, `occupancy_trace` their number over time, on request.
+    `drywarp.pipeline.reasons`). They sum to the active warps integrated over time, so `stalls` / `cycles` is the mean
+    number of warps in that state. `node_stalls` divides the same by the waiting instruction, its index in the kernel.
+    `achieved_occupancy_warps` is the mean number of active warps of that SM, `occupancy_trace` their number over time,
+    on request.
     """
 
     model: str
@@ -79,20 +79,22 @@ class Model(Protocol):
 
 @runtime_checkable
 class Simulating(Protocol):
-    """A model that can be told to simulate every instruction rather than jump or extrapolate."""
+    """A model that can simulate every instruction rather than jump or extrapolate."""
 
     full_simulation: bool
 
 
+GROUP = "drywarp.models"
+"""Entry points: classes of models, or modules that register some."""
 _REGISTRY: dict[str, Callable[[], Model]] = {}
 
 
 def register(name: str) -> Callable[[Callable[[], Model]], Callable[[], Model]]:
-    """Class decorator: makes a model known under `name`; plug-ins use it too."""
+    """Class decorator: registers a model under `name`; plug-ins use it too."""
 
     def add(factory: Callable[[], Model]) -> Callable[[], Model]:
         if name in _REGISTRY:
-            raise ValueError(f"a model named {name} is registered already")
+            raise ValueError(f"a model named {name} is already registered")
         _REGISTRY[name] = factory
         return factory
 
@@ -100,25 +102,31 @@ def register(name: str) -> Callable[[Callable[[], Model]], Callable[[], Model]]:
 
 
 def model_names() -> tuple[str, ...]:
-    """Names of all registered models, in order of registration."""
-    return tuple(_REGISTRY)
+    """Names of all models in alphabetical order, including those of other packages."""
+    return tuple(sorted(_known()))
+
+
+def _known() -> Mapping[str, Callable[[], Model]]:
+    plugins(GROUP)  # loading a model registers it
+    return _REGISTRY
 
 
 @runtime_checkable
 class Brief(Protocol):
-    """A model that can be told to answer with time, limiter, utilisation and occupancy alone, which takes less."""
+    """A model that can answer with time, limiter, utilisation and occupancy only, which is faster."""
 
     brief: bool
 
 
 def get_model(name: str, *, full_simulation: bool = False, brief: bool = False) -> Model:
-    """The model registered under `name`, told to simulate in full where it simulates, and to be `brief` where it can.
+    """The model registered under `name`, simulating in full if it simulates, and `brief` if it can be.
 
-    Raises UsageError naming those that exist.
+    Raises UsageError listing the known models.
     """
-    if name not in _REGISTRY:
-        raise UsageError(f"unknown model {name!r}; known: {', '.join(_REGISTRY)}")
-    model = _REGISTRY[name]()
+    factory = _REGISTRY.get(name) or _known().get(name)
+    if factory is None:
+        raise UsageError(f"unknown model {name!r}; known: {', '.join(model_names())}")
+    model = factory()
     if full_simulation and isinstance(model, Simulating):
         model.full_simulation = True
     if brief and isinstance(model, Brief):

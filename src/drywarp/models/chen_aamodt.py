@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -49,7 +49,7 @@ def _predict(
     slot = schedulers / issue
     chi = given.instructions / given.latency_app * slot
     if chi > 1:
-        raise NotApplicable(f"one warp alone issues {chi:.3g} instructions per slot, the model knows one")
+        raise NotApplicable(f"a lone warp issues {chi:.3g} instructions per slot, the model allows one")
 
     def rate(occupancy: int) -> float:
         if formula is chi_1:  # one thread's throughput on the whole SM, however many there are
@@ -66,7 +66,7 @@ class ChenAamodt1:
     """The throughput of one warp at every occupancy."""
 
     name = "chen_aamodt_1"
-    summary = "one warp's throughput, whatever the occupancy (Chen and Aamodt 2009)"
+    summary = "one warp's throughput at any occupancy (Chen and Aamodt 2009)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
@@ -78,7 +78,7 @@ class ChenAamodt2:
     """Throughput in proportion to occupancy."""
 
     name = "chen_aamodt_2"
-    summary = "n times one warp's throughput, without any limit (Chen and Aamodt 2009)"
+    summary = "n times one warp's throughput, without limit (Chen and Aamodt 2009)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""

@@ -1,22 +1,27 @@
-"""All models on one workload: what a comparison holds, as plain data."""
+"""All models on one workload as plain data, the occupancies they are evaluated at, and times of types run alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..errors import UsageError
+from ..pipeline.extrapolate import CURVE_BUDGET, instructions
+from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
 from .base import Prediction
 from .inputs import ModelInputs
+from .inputs_parts import kind_of, scoped, weighed
+from .throughput import path_weights
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The curves of all models over `occupancies` (warps per SM), and what the models were given.
 
-    `predictions` holds the models that apply; `not_applicable` says of each other one why not. `settings`
-    and `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` says of each input
-    where it came from (see `input_sources`).
+    `predictions` holds the models that apply; `not_applicable` gives the reason for each of the others. `settings` and
+    `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` gives the source of each
+    input (see `input_sources`).
     """
 
     workload: str
@@ -35,7 +40,7 @@ class Comparison:
     input_sources: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The documented JSON object (docs/json.md), less its head."""
+        """The documented JSON object (docs/json.md), without its header."""
         return {
             "workload": self.workload,
             "title": self.title,
@@ -72,6 +77,81 @@ class Comparison:
 
 
 def inputs_dict(inputs: ModelInputs) -> dict[str, Any]:
-    """The inputs under the names of `ModelInputs`, with the figures that follow from them."""
+    """The inputs under the names of `ModelInputs`, with the figures derived from them."""
     derived = {"instructions": inputs.instructions, "intensity": inputs.intensity, "periods": inputs.periods}
     return asdict(inputs) | derived
+
+
+# Times of instruction types, each assumed to run alone on the SM.
+#
+# Volkov, "Understanding latency hiding on GPUs" (2016), §4.11: arithmetic time (n) = max(alu_lat / n, 1 / alu_thru),
+# memory time (n) = max(mem_lat / n, 1 / mem_thru), cycles per instruction of one SM with n warps of nothing else.
+# Shared by `zhang_owens` and `kothapalli`, which merge such times in their own ways.
+
+
+def instruction_time(latency: float, lambda_: float, occupancy: float) -> float:
+    """max(Λ / n, λ): cycles per instruction of one type, executed alone by n warps."""
+    return max(latency / occupancy, lambda_)
+
+
+def component_times(workload: BoundWorkload, occupancy: float) -> dict[str, float]:
+    """Cycles per warp of the ``instructions``, ``shared`` and ``memory`` of a mean warp, each type alone.
+
+    A memory instruction's λ is that of its slowest level; no type issues faster than the issue limit.
+    Barriers count with λ and Λ among the instructions.
+    """
+    times = {"instructions": 0.0, "shared": 0.0, "memory": 0.0}
+    for component, count, latency, lambda_ in workload.once("components", lambda: _components(workload)):
+        times[component] += count * instruction_time(latency, lambda_, occupancy)
+    return {name: time for name, time in times.items() if time}
+
+
+def _components(workload: BoundWorkload) -> list[tuple[str, float, float, float]]:
+    """For every node: its component, how often a mean warp runs it, and Λ and λ in cycles at any occupancy."""
+    issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
+    found = []
+    for node, count in weighed(workload, path_weights(workload)):
+        kind = kind_of(workload, node)
+        component = kind if kind in ("shared", "memory") else "instructions"
+        found.append((component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue, _lambda(workload, node))))
+    return found
+
+
+def _lambda(workload: BoundWorkload, node: BoundNode) -> float:
+    levels = (level.lambda_ticks / TICKS_PER_CYCLE for level in node.levels)
+    return max(scoped(workload, node, node.lambda_ticks), *levels, 0.0)
+
+
+# The occupancies at which a model is evaluated: the points of an answer's curve.
+
+MOST_CURVE_POINTS = 16
+"""Most occupancies on a curve; if more are possible, they are spread evenly."""
+
+FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
+"""Fewest points of a curve if the GPU allows them, and most warp instructions for all points."""
+
+
+def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
+    """Warps per SM in whole blocks; the launch's own occupancy is always among them.
+
+    Of a range, the whole blocks are taken; numbers given individually must be whole blocks. By default, the more a
+    point costs to simulate, the fewer there are.
+    """
+    warps = bound.warps_per_block
+    if isinstance(wanted, range):
+        whole = [w for w in wanted if 0 < w <= bound.max_blocks_per_sm * warps and w % warps == 0]
+        return sorted({*whole, bound.warps_per_sm})
+    if wanted is not None:
+        for occupancy_warps in wanted:
+            if occupancy_warps % warps or not 0 < occupancy_warps <= bound.max_blocks_per_sm * warps:
+                raise UsageError(
+                    f"occupancy {occupancy_warps}: expected a multiple of {warps} warps (one block) "
+                    f"up to {bound.max_blocks_per_sm * warps}"
+                )
+        return sorted({*wanted, bound.warps_per_sm})
+    most = bound.max_blocks_per_sm
+    cost = min(instructions(bound, -(-bound.blocks // bound.sm_count)), CURVE_BUDGET)
+    affordable = max(FEWEST_CURVE_POINTS, CURVE_STEPS // max(1, cost))
+    count = min(most, MOST_CURVE_POINTS, affordable)
+    blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
+    return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]

@@ -6,18 +6,17 @@ instruction:
     warps needed ≈ mem_lat / (instruction time · α)
     refined: mem_lat / (instruction time · (α + 1)) + 1
 
-Units: mem_lat in cycles, instruction time in cycles of one SM per warp instruction, warps per SM. Assumed:
-peak issue is the goal, memory latency is all that is to be hidden. Left out: arithmetic latency (the
-error that Volkov finds), bandwidth, what happens with fewer warps than needed. So the registered models have
-points only from the needed occupancy on, where they claim the peak rate of instructions; they do not apply
-where memory bandwidth limits (§4.8: "not intended").
+Units: mem_lat in cycles, instruction time in cycles of one SM per warp instruction, warps per SM. Assumed: peak issue
+is the goal, and only memory latency must be hidden. Left out: arithmetic latency (the error that Volkov finds),
+bandwidth, occupancies below the needed one. So the registered models have points only from the needed occupancy on,
+where they predict the peak instruction rate; they do not apply if memory bandwidth is the limit (§4.8: "not intended").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import CurvePoint, NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -44,7 +43,7 @@ def _predict(
     given = inputs_of(workload)
     computation, memory = given.computation, given.memory
     if not memory.count or not computation.count:
-        raise NotApplicable("it needs both memory instructions and others")
+        raise NotApplicable("it needs both memory and other instructions")
     if not computation.lambda_:
         raise NotApplicable("no instruction time: computation costs nothing on this GPU")
     busy = computation.lambda_ * computation.count
@@ -54,7 +53,7 @@ def _predict(
     prediction = predict_runs(name, workload, occupancies, lambda warps: Run(warps * busy, "computation"))
     points: tuple[CurvePoint, ...] = tuple(point for point in prediction.curve if point.occupancy_warps >= needed)
     if not points:
-        raise NotApplicable(f"it says only that latency is hidden from {needed:.4g} warps per SM on")
+        raise NotApplicable(f"it states only that {needed:.4g} or more warps per SM hide the latency")
     hidden = workload.warps_per_sm >= needed
     return Prediction(
         model=name,
@@ -62,7 +61,7 @@ def _predict(
         time_s=prediction.time_s if hidden else float("nan"),
         limiter="computation" if hidden else "latency",
         curve=points,
-        notes=(f"needed occupancy {needed:.4g} warps per SM; nothing is said of less",),
+        notes=(f"needed occupancy {needed:.4g} warps per SM; no prediction below it",),
     )
 
 
@@ -71,7 +70,7 @@ class CudaGuide:
     """Peak rate from the needed occupancy on."""
 
     name = "cuda_guide"
-    summary = "needed occupancy mem_lat / (instruction time · α), the peak from there on (CUDA C Programming Guide)"
+    summary = "needed occupancy mem_lat / (instruction time · α), peak rate from there on (CUDA C Programming Guide)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
@@ -80,7 +79,7 @@ class CudaGuide:
 
 @register("cuda_guide_refined")
 class CudaGuideRefined:
-    """The same with the stalled warp and the memory instruction counted."""
+    """The same, counting the stalled warp and the memory instruction."""
 
     name = "cuda_guide_refined"
     summary = "the CUDA guide's needed occupancy with the stalled warp and the memory instruction (Volkov 4.8)"

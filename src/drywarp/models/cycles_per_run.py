@@ -1,4 +1,4 @@
-"""From a model's cycles per run to a `Prediction`: what MWP-CWP and GPUPerf, which think in runs, share.
+"""From a model's cycles per run to a `Prediction`, and the threads that hide latency on coarse-grained processors.
 
 A run is ω warps that start together on an SM (Lemeire, Cornelis, Konstantinidis, Table 2). The grid takes
 as many runs as an SM has rounds of blocks, #Rep of Hong and Kim Eq. 21, not rounded up, and at least
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..bound import BoundWorkload
 from ..pipeline.blocks import share_of
+from ..workload.cost import BoundWorkload
 from .base import CurvePoint, Prediction
 from .inputs import ModelInputs, kind_of
 from .roofline import utilization_at
@@ -33,7 +33,7 @@ def predict_runs(
     run_of: Callable[[int], Run],
     notes: tuple[str, ...] = (),
 ) -> Prediction:
-    """The prediction of a model that says how long a run of ω warps takes."""
+    """The prediction of a model that gives the cycles of a run of ω warps."""
     needs = demand(workload)
     names = _bound_names(workload)
     points = []
@@ -59,7 +59,7 @@ def predict_runs(
 def issue_cycles_of(inputs: ModelInputs) -> float:
     """Cycles that the SM takes to issue a warp instruction: the GPU's Issue_cycles, else its issue limit's λ.
 
-    A GPU that has neither issues a computation every λ_comp.
+    A GPU that has neither issues one computation every λ_comp.
     """
     if "issue_cycles" in inputs.parameters:
         return inputs.parameters["issue_cycles"]
@@ -74,7 +74,7 @@ def repetitions(workload: BoundWorkload, resident: int) -> float:
 
 
 def _running(workload: BoundWorkload, resident: int) -> int:
-    """Warps of an SM that run at once, where it may have fewer blocks than fit."""
+    """Warps of an SM that run at once, if it has fewer blocks than fit."""
     return min(resident, share_of(workload, resident).blocks) * workload.warps_per_block
 
 
@@ -84,7 +84,7 @@ def _grid_cycles(workload: BoundWorkload, resident: int, run_of: Callable[[int],
 
 
 def _bound_names(workload: BoundWorkload) -> dict[str, str]:
-    """The busiest subsystem of memory and of computation, by what the model calls them."""
+    """The busiest subsystem of memory and of computation, in the model's terms."""
     memory: set[int] = set()
     rest: set[int] = set()
     for path in workload.paths:
@@ -104,3 +104,34 @@ def _bound_names(workload: BoundWorkload) -> dict[str, str]:
         "computation": busiest(rest, (ISSUE,), ISSUE),
         "latency": "latency",
     }
+
+
+# Threads that hide memory latency on coarse-grained multithreaded processors, and how far to prefetch.
+#
+# Volkov, "Understanding latency hiding on GPUs" (2016), §4.9, after Agarwal, "Performance tradeoffs in
+# multithreaded processors" (1989), §2, Saavedra-Barrera, Culler and von Eicken, "Analysis of multithreaded
+# architectures for parallel computing" (1990), Eq. 4, and Mowry, Lam and Gupta, "Design and evaluation of a compiler
+# algorithm for prefetching" (1992), in the thesis's notation. Units: cycles, threads, iterations. A thread runs R
+# cycles until it waits L cycles for memory; a switch of threads costs C. Assumed: threads switch only when
+# they wait for memory. Left out: arithmetic latency, bandwidth; throughput with fewer threads, which the
+# thesis does not print. Results are not rounded up.
+
+
+def agarwal(run: float, latency: float, switch: float = 0.0) -> float:
+    """(R + L) / (R + C): a stall overlaps n − 1 threads and n switches, (n − 1) · R + n · C ≥ L."""
+    return (run + latency) / (run + switch)
+
+
+def saavedra_barrera(run: float, latency: float, switch: float = 0.0) -> float:
+    """L / (R + C) + 1: a stall overlaps n − 1 threads and n − 1 switches, (n − 1) · (R + C) ≥ L."""
+    return latency / (run + switch) + 1
+
+
+def run_cycles(alpha: float, instruction_time: float) -> float:
+    """R = (α + 1) · instruction time: on a GPU, with C = 0 and arithmetic latency ignored."""
+    return (alpha + 1) * instruction_time
+
+
+def prefetch_distance(latency: float, iteration: float) -> float:
+    """l / s: iterations to prefetch ahead, with s instructions of one cycle in an iteration (Mowry et al.)."""
+    return latency / iteration

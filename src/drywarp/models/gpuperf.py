@@ -1,19 +1,19 @@
 """`gpuperf`: GPUPerf's model, which adds ILP, MLP, caches and serialisation to MWP-CWP.
 
-Sim, Dasgupta, Kim, Vuduc, "A performance analysis framework for identifying potential benefits in GPGPU
-applications" (PPoPP 2012), Eqs. 1 to 23 and A.1 to A.7; the equations stand in `gpuperf_terms` and
-`gpuperf_benefits`. Units: cycles of one SM. What they take, from the workload and the GPU:
+Sim, Dasgupta, Kim, Vuduc, "A performance analysis framework for identifying potential benefits in GPGPU applications"
+(PPoPP 2012), Eqs. 1 to 23 and A.1 to A.7; the equations are in `gpuperf_terms`. Units: cycles of one SM. Their inputs,
+from the workload and the GPU:
 
 - #insts: all instructions but SFU ones; avg_inst_lat: the mean Λ of its computations; warp_size /
   SIMD_width and warp_size / SFU_width: the GPU's, else λ of those computations and of SFU instructions.
 - avg_DRAM_lat, Δ: the GPU's, else AMAT and λ_mem; AMAT: the mean Λ of memory accesses (Eq. 12, by level).
 - MWP_peak_bw: Eqs. A.6, A.7 with the GPU's bandwidth and transaction size, else avg_DRAM_lat / λ_mem.
-- O_sync with Γ = 64 as printed: at each barrier every warp pays 64 memory latencies, scaled by the share of
-  memory instructions. That can exceed the kernel's time many times over (docs/papers.md).
+- O_sync with Γ = 64 as printed: at each barrier every warp pays 64 memory latencies, scaled by the share of memory
+  instructions. That can be many times the kernel's time (docs/papers.md).
 - O_bank: the cycles lost to bank conflicts. O_CFdiv is 0: the instructions of a diverging warp's further
   paths are in #insts already.
-- size_of_data: the kernel's transfers with DRAM in warp accesses, or, where they are not known, all its
-  accesses: then T_mem_min is too high and B_memlp too low.
+- size_of_data: the kernel's transfers with DRAM in warp accesses, or, if they are not known, all its accesses: then
+  T_mem_min is too high and B_memlp too low.
 
 Assumed: SFU instructions hide behind the others up to the ratio of the units; computation and memory
 overlap between warps but for one (ζ). Left out: what one warp's own instructions overlap beyond ILP and
@@ -26,12 +26,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..bound import BoundWorkload
-from . import gpuperf_benefits as gain
+from ..workload.cost import BoundWorkload
 from . import gpuperf_terms as eq
+from . import gpuperf_terms as gain
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions
-from .gpuperf_benefits import Benefits
+from .gpuperf_terms import Benefits
 from .inputs import ModelInputs, inputs_of
 
 GAMMA = 64.0
@@ -40,7 +40,7 @@ GAMMA = 64.0
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs of a run, in cycles, and the ratios that lead to them."""
+    """The costs of a run, in cycles, and the ratios they are derived from."""
 
     itilp: float
     itmlp: float
@@ -86,17 +86,17 @@ class Kernel:
 
     @property
     def itilp_max(self) -> float:
-        """ITILP_max, Eq. 5; infinite where an instruction takes the SM no time."""
+        """ITILP_max, Eq. 5; infinite if an instruction takes the SM no time."""
         return eq.itilp_max(self.avg_inst_lat, self.warp_over_simd, 1) if self.warp_over_simd else inf
 
 
 def kernel_of(inputs: ModelInputs) -> Kernel:
-    """Table 2's inputs. Raises `NotApplicable` where there is nothing to wait for in memory."""
+    """Table 2's inputs. Raises `NotApplicable` if no memory instruction has anything to wait for."""
     mem, comp, sfu = inputs.memory, inputs.computation, inputs.sfu
     if not mem.count:
-        raise NotApplicable("there are no memory instructions, so that MWP and CWP have no meaning")
+        raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
     if not (inputs.amat > 0 and inputs.dram_latency > 0):
-        raise NotApplicable("no memory instruction has a latency, so that MWP has no meaning")
+        raise NotApplicable("no memory instruction has a latency, so MWP is undefined")
     given, issue = inputs.parameters, issue_cycles_of(inputs)
     others = comp.count - sfu.count
     latency = (comp.count * comp.latency - sfu.count * sfu.latency) / others if others > 0 else issue
@@ -135,7 +135,7 @@ def _peak_bw(inputs: ModelInputs) -> float:
 
 
 def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
-    """The costs with N concurrent warps, of `warps` warps of one SM in all (a run of N where not given)."""
+    """The costs with N concurrent warps, of `warps` warps of one SM in total (default: a run of N)."""
     warps = n if warps is None else warps
     itilp = eq.itilp(k.ilp, n, k.itilp_max)
     comp_cycles = eq.comp_cycles(k.insts, k.avg_inst_lat, itilp) if itilp else 0.0
@@ -216,7 +216,7 @@ class GpuPerf:
 
 
 def _bound(k: Kernel, costs: Costs) -> str:
-    """``latency`` while more warps would still speed up the larger of the two costs."""
+    """``latency`` as long as more warps would reduce the larger of the two costs."""
     if costs.t_comp >= costs.t_mem:
         return "computation" if costs.itilp >= k.itilp_max or costs.w_serial > costs.w_parallel else "latency"
     return "memory" if costs.mwp < costs.cwp or costs.itmlp >= k.mwp_peak_bw else "latency"

@@ -1,4 +1,4 @@
-"""What the analytical models take, derived once from a bound workload.
+"""Inputs of the analytical models, derived once from a workload with its costs.
 
 Sim, Dasgupta, Kim, Vuduc, "A performance analysis framework for identifying potential benefits in GPGPU
 applications" (2012), §5.3, derives these figures from binaries; the symbols are those of Lemeire, Cornelis
@@ -6,41 +6,173 @@ and Konstantinidis, "Analysis of the analytical performance models for GPUs", Ta
 mean warp of the grid. Times are cycles of one SM, which stands for all: λ of a subsystem that each of p
 partitions has counts 1/p.
 
-Memory instructions are those that reach beyond the SM (global, local, texture, asynchronous copies; in an
-abstract kernel the classes that say so). Accesses to shared memory count as computation with their own
-λ and Λ, as in the papers. Barriers are neither.
+Memory instructions are those that access memory beyond the SM (global, local, texture, asynchronous copies; in an
+abstract kernel the classes declared so). Accesses to shared memory count as computation with their own λ and Λ, as in
+the papers. Barriers count as neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..bound import TICKS_PER_CYCLE, BoundNode, BoundWorkload
-from .inputs_graph import WorkNode, work_flow_graph
-from .inputs_intervals import Interval, intervals
+from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from .inputs_graph import WorkNode, mean_ilp, mean_mlp, work_flow_graph
 from .inputs_parts import Part, kind_of, make_parts, scoped, transactions_of
-from .inputs_straight import mean_ilp, mean_mlp
 from .throughput import demand, path_weights
 from .volkov import latency_bound
 
-__all__ = ["Interval", "ModelInputs", "Part", "WorkNode", "inputs_of", "kind_of"]
+# The intervals of a warp as GPUMech defines them: instructions that issue one per cycle, then a stall.
+#
+# Huang, Lee, Kim, Lee, "GPUMech: GPU performance modeling technique based on interval analysis" (2014), as Volkov
+# describes it (§7.6). The warp runs alone and in program order, one instruction per cycle, and stalls if an operand is
+# not ready; the last stall lasts until all results are ready. Loops are not unrolled: once an iteration begins in the
+# same state as the previous one, the rest are only counted.
+
+MOST_TURNS = 1000
+"""Iterations of a loop after which the rest are assumed to equal the last one, even if they still differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """This many instructions at one per cycle, then `stall` cycles in which the warp issues nothing.
+
+    It occurs `times` times. `memory` says whether the stall waits for a memory instruction.
+    """
+
+    instructions: int
+    stall: float
+    times: int = 1
+    memory: bool = False
+
+
+def intervals(path: BoundPath, memory: Sequence[bool], memory_only: bool = False) -> tuple[Interval, ...]:
+    """The intervals of a warp on `path`; `memory` marks its memory instructions.
+
+    With `memory_only`, every other instruction takes only its issue cycle.
+    """
+    return _Walk(path, memory, memory_only).run()
+
+
+class _Walk:
+    """A warp being followed: times are ticks, and those of the slots count from the next issue."""
+
+    def __init__(self, path: BoundPath, memory: Sequence[bool], memory_only: bool) -> None:
+        self.path, self.memory, self.memory_only = path, memory, memory_only
+        self.now = 0
+        self.open = 0
+        self.earliest = 0
+        self.last = 0
+        self.last_memory = False
+        self.ready = [0] * path.slots
+        self.from_memory = [False] * path.slots
+        self.closed: list[Interval] = []
+
+    def run(self) -> tuple[Interval, ...]:
+        self._items(self.path.program)
+        if self.open:
+            stall = max(0, self.last - self.now)
+            self.closed.append(Interval(self.open, stall / TICKS_PER_CYCLE, 1, self.last_memory and stall > 0))
+        return tuple(_joined(self.closed))
+
+    def _items(self, program: Sequence[Item]) -> None:
+        for item in program:
+            if isinstance(item, Repeat):
+                self._loop(item)
+            else:
+                self._issue(item)
+
+    def _loop(self, loop: Repeat) -> None:
+        for turn in range(loop.count):
+            before, open_, now, count = self._state(), self.open, self.now, len(self.closed)
+            outer, outer_memory, self.last = self.last, self.last_memory, 0
+            self._items(loop.body)
+            inner, inner_memory = self.last, self.last_memory
+            self._end(outer, outer_memory, inner, inner_memory)
+            rest = loop.count - turn - 1
+            if rest <= 0 or (self._state() != before and turn < MOST_TURNS):
+                continue
+            if len(self.closed) == count:
+                # No stall: the open interval grows by the same amount in each iteration.
+                grown, passed = self.open - open_, self.now - now
+                self.open += rest * grown
+            elif self.open == open_:
+                passed = self.now - now
+                again = [Interval(i.instructions, i.stall, i.times * rest, i.memory) for i in self.closed[count:]]
+                self.closed += again
+            else:
+                continue
+            ticks = rest * passed
+            self.now += ticks
+            self.earliest += ticks
+            self.ready = [ready + ticks for ready in self.ready]
+            self._end(outer, outer_memory, inner + ticks, inner_memory)
+            return
+
+    def _end(self, outer: int, outer_memory: bool, inner: int, inner_memory: bool) -> None:
+        """When all results so far are ready: those from before an iteration, and its own."""
+        self.last, self.last_memory = (inner, inner_memory) if inner > outer else (outer, outer_memory)
+
+    def _state(self) -> tuple[int, ...]:
+        """The state on which the remaining iterations depend, as seen from now."""
+        return (self.earliest - self.now, *(max(0, ready - self.now) for ready in self.ready), *self.from_memory)
+
+    def _issue(self, index: int) -> None:
+        node = self.path.nodes[index]
+        waited = max(node.waits, key=lambda slot: self.ready[slot], default=-1)
+        ready = self.ready[waited] if waited >= 0 else 0
+        start = max(self.now, self.earliest, ready)
+        if start > self.now:
+            memory = ready > max(self.now, self.earliest) and self.from_memory[waited]
+            self.closed.append(Interval(self.open, (start - self.now) / TICKS_PER_CYCLE, 1, memory))
+            self.open = 0
+        memory = self.memory[index]
+        latency = node.latency_ticks if memory or not self.memory_only else 0
+        self.open += 1
+        self.now = start + TICKS_PER_CYCLE
+        ready = start + latency
+        if node.async_result:
+            ready = self.now
+        if node.sets >= 0:
+            self.ready[node.sets] = max(self.ready[node.sets], ready)
+            self.from_memory[node.sets] = memory
+        if node.stall_ticks > TICKS_PER_CYCLE and not self.memory_only:
+            # The compiler's distance to the next instruction, if it encodes the fixed latencies.
+            self.earliest = start + node.stall_ticks
+        else:
+            self.earliest = self.now
+        if ready > self.last:
+            self.last, self.last_memory = ready, memory
+
+
+def _joined(closed: Sequence[Interval]) -> list[Interval]:
+    """Equal neighbours merged."""
+    joined: list[Interval] = []
+    for interval in closed:
+        if joined and (last := joined[-1]) and _alike(last, interval):
+            joined[-1] = Interval(last.instructions, last.stall, last.times + interval.times, last.memory)
+        else:
+            joined.append(interval)
+    return joined
+
+
+def _alike(one: Interval, other: Interval) -> bool:
+    return (one.instructions, one.stall, one.memory) == (other.instructions, other.stall, other.memory)
 
 
 @dataclass(frozen=True)
 class ModelInputs:
-    """What a workload asks and what its GPU gives, as the papers' models take it.
+    """The demands of a workload and the capacities of its GPU, in the papers' terms.
 
-    Software. `computation` (α_comp, λ_comp, Λ_comp), `memory` (α_mem, λ_mem, Λ_mem) and `barrier` (α_sync)
-    are together all instructions; `sfu`, `shared` and `fp` are parts of `computation`. λ_comp is that of the
-    busiest computing subsystem and no less than the issue limit allows, λ_mem that of the slowest level of
-    memory. `mixed_cycles` is Σ α·λ as if all computing instructions shared one subsystem. `by_class` divides the
-    same by class, with each class's own λ and Λ; `busy` is Σλ of a warp per subsystem and of the issue valve.
+    Software. `computation` (α_comp, λ_comp, Λ_comp), `memory` (α_mem, λ_mem, Λ_mem) and `barrier` (α_sync) are together
+    all instructions; `sfu`, `shared` and `fp` are parts of `computation`. λ_comp is that of the busiest computing
+    subsystem, but at least that of the issue limit; λ_mem that of the slowest level of memory. `mixed_cycles` is Σ α·λ
+    as if all computing instructions shared one subsystem. `by_class` divides the same by class, with each class's own λ
+    and Λ; `busy` is Σλ of a warp per subsystem and of the issue valve.
 
-    Parallelism within a warp, GPUPerf §5.3: `ilp` is instructions over groups that can issue together,
-    `mlp` memory requests between a load and its first use, both as means over straight-line code weighed
-    by how often it runs.
+    Parallelism within a warp, GPUPerf §5.3: `ilp` is instructions over groups that can issue together, `mlp` memory
+    requests between a load and its first use, both as means over straight-line code, weighted by execution count.
 
     Latencies: `latency_app` is Λ_app, a lone warp's time with the replacement of its block; `amat` the mean
     Λ over memory instructions (AMAT); `dram_latency` avg_DRAM_lat of GPUPerf Eq. 13 where the GPU gives
@@ -115,7 +247,7 @@ class ModelInputs:
 
 @lru_cache(maxsize=8)
 def inputs_of(workload: BoundWorkload) -> ModelInputs:
-    """The inputs of all models; derived once for a workload, however many models ask."""
+    """The inputs of all models; derived once per workload, for any number of models."""
     weights = path_weights(workload)
     parts = make_parts(workload, weights)
     needs = demand(workload)
@@ -171,7 +303,7 @@ def inputs_of(workload: BoundWorkload) -> ModelInputs:
 
 
 def _representative(workload: BoundWorkload, weights: list[float]) -> int:
-    """The path that most warps follow, the longest of equals."""
+    """The path that most warps follow; the longest if several."""
     return max(range(len(weights)), key=lambda path: (weights[path], workload.paths[path].length))
 
 
@@ -184,3 +316,6 @@ def _conflicts(workload: BoundWorkload, weights: list[float]) -> float:
         for path, weight in zip(workload.paths, weights, strict=True)
         for node, count in zip(path.nodes, path.counts(), strict=True)
     )
+
+
+__all__ = ["Interval", "ModelInputs", "Part", "WorkNode", "inputs_of", "kind_of"]

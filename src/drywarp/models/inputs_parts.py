@@ -1,11 +1,11 @@
-"""Which kind of instruction a class is, and counts and mean λ and Λ of each kind (see `inputs`)."""
+"""The kinds of instructions with their counts, mean λ and Λ, and where each model input comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..bound import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
+from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
 
 MEMORY = (
     *("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture"),
@@ -14,12 +14,12 @@ MEMORY = (
 SHARED = ("shared_load", "shared_store", "shared_atomic")
 FLOATING = ("fp32", "fp16", "fp64", "tensor", "wgmma")
 KINDS = ("computation", "fp", "sfu", "shared", "memory", "barrier")
-"""What `BoundWorkload.kinds` may say; all but the last two are computation."""
+"""Permitted values of `BoundWorkload.kinds`; all but the last two are computation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Instructions of one kind: α per mean warp, and their mean λ and Λ in cycles (0 where there are none)."""
+    """Instructions of one kind: α per mean warp, and their mean λ and Λ in cycles (0 if there are none)."""
 
     count: float = 0.0
     lambda_: float = 0.0
@@ -43,7 +43,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """How a warp's accesses split: means per access, and accesses with one transaction and with more."""
+    """How a warp's accesses split: means per access, and accesses with one transaction and with several."""
 
     per_access: float
     coalesced: float
@@ -52,7 +52,7 @@ class Transactions:
 
 
 def kind_of(workload: BoundWorkload, node: BoundNode) -> str:
-    """The kind of an instruction, one of `KINDS`: as the workload says, else by the class's name."""
+    """The kind of an instruction, one of `KINDS`: as the workload states, else by the class's name."""
     name = node.class_
     if node.barrier:
         return "barrier"
@@ -74,7 +74,7 @@ def scoped(workload: BoundWorkload, at: BoundNode | Level, ticks: float) -> floa
 
 
 def own_lambda(workload: BoundWorkload, node: BoundNode) -> float:
-    """λ of an instruction on its own subsystem, where it may also queue without holding its warp."""
+    """λ of an instruction on its own subsystem, where it may also queue without blocking its warp."""
     queued = sum(level.lambda_ticks for level in node.levels if level.subsystem == node.subsystem)
     return scoped(workload, node, node.lambda_ticks + queued)
 
@@ -91,8 +91,8 @@ def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[Bou
 def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
     """Counts and means of each kind and class.
 
-    λ of computation is that of the busiest computing subsystem, or of the issue limit: subsystems work side
-    by side, so a warp takes the machine no longer than the busiest of them.
+    λ of computation is that of the busiest computing subsystem, or of the issue limit: subsystems work in parallel, so
+    a warp occupies the machine no longer than the busiest of them.
     """
     kinds = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
     classes: dict[str, list[float]] = {}
@@ -151,3 +151,51 @@ def transactions_of(workload: BoundWorkload, weights: list[float]) -> Transactio
             single += times
     accesses = single + several
     return Transactions(total / accesses if accesses else 0.0, single, several, split / several if several else 0.0)
+
+
+# Source of each model input, as GPUPerf's collector (Sim et al. 2012, §5) gives it in its Table 3.
+#
+# ``static``: the machine code and its control-flow graph; ``emulated``: an emulated run; ``profile``: a profiler's
+# counters; ``user``: the launch, an option or an abstract kernel file; ``gpu``: the GPU file.
+
+STATIC, EMULATED, PROFILE, USER, GPU = "static", "emulated", "profile", "user", "gpu"
+
+_LAUNCH = ("warps_per_block", "total_warps", "repetitions")
+_MACHINE = ("sm_count", "active_sms", "clock_hz", "memory_gbs", "parameters", "issue_rate", "departure_delay")
+_COUNTS = ("computation", "memory", "barrier", "sfu", "shared", "fp", "by_class", "busy", "mixed_cycles", "roof")
+_ACCESSES = (
+    *("transactions", "coalesced", "uncoalesced", "uncoalesced_transactions", "conflict_cycles"),
+    *("amat", "dram_latency", "data_bytes"),
+)
+_STRUCTURE = ("ilp", "mlp", "latency_app", "intervals", "memory_intervals", "graph")
+_FITS = ("warps", "blocks_per_sm")
+
+
+def sources_of_kernel(measured_memory: bool, measured_counts: bool) -> dict[str, str]:
+    """Sources of each input for a real kernel; several sources are joined by a plus."""
+    counts = f"{PROFILE}+{STATIC}" if measured_counts else f"{EMULATED}+{STATIC}"
+    accesses = PROFILE if measured_memory else EMULATED
+    return {
+        **dict.fromkeys(_COUNTS, counts),
+        **dict.fromkeys(_ACCESSES, f"{accesses}+{GPU}"),
+        **dict.fromkeys(_STRUCTURE, f"{STATIC}+{EMULATED}"),
+        **dict.fromkeys(_FITS, f"{STATIC}+{USER}+{GPU}"),
+        **dict.fromkeys(_LAUNCH, USER),
+        **dict.fromkeys(_MACHINE, GPU),
+        "roof_bound": counts,
+        "ilp": STATIC + f"+{EMULATED}",
+    }
+
+
+def sources_of_file() -> dict[str, str]:
+    """The same for an abstract kernel, which defines everything except the machine."""
+    said = (*_COUNTS, *_ACCESSES, *_STRUCTURE, *_LAUNCH, *_FITS, "roof_bound")
+    return {**dict.fromkeys(said, USER), **dict.fromkeys(_MACHINE, GPU)}
+
+
+def in_words(sources: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Each source and the inputs that came from it, for a reader."""
+    groups: dict[str, list[str]] = {}
+    for name, source in sources.items():
+        groups.setdefault(source, []).append(name)
+    return [(source, ", ".join(names)) for source, names in sorted(groups.items())]

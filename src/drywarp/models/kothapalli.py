@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
+from .comparison import component_times
 from .cycles_per_run import Run, predict_runs
-from .isolation import component_times
 
 
 def time_added(alpha: float, arithmetic_time: float, memory_time: float) -> float:
@@ -46,7 +46,7 @@ class KothapalliSum:
     """Arithmetic and memory times added."""
 
     name = "kothapalli_sum"
-    summary = "arithmetic and memory times, each taken alone, add up (Kothapalli et al. 2009, by Volkov 4.12)"
+    summary = "sum of the arithmetic and memory times, each taken alone (Kothapalli et al. 2009, by Volkov 4.12)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""

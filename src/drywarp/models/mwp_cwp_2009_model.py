@@ -1,12 +1,11 @@
 """`mwp_cwp_2009`: Hong and Kim's equations applied to a workload.
 
-The equations stand in `mwp_cwp_2009`. Their inputs, from the workload and the GPU's section `[parameters]`:
+The equations are in `mwp_cwp_2009`. Their inputs, from the workload and the GPU's section `[parameters]`:
 
 - #Issue_cycles is the GPU's, else the λ of its issue limit. M_Factor makes a computation take its own λ
   where that is longer. Memory and synchronisation instructions count with #Issue_cycles, as in Table 2.
-- Mem_LD and the departure delays are the GPU's. Where it gives none, the latencies are Λ of the coalesced
-  and of the uncoalesced accesses (caches counted), and the departure delays are their λ on the subsystem
-  that sends them.
+- Mem_LD and the departure delays are the GPU's. If it gives none, the latencies are Λ of the coalesced and of the
+  uncoalesced accesses (caches counted), and the departure delays are their λ on the subsystem that sends them.
 - MWP_peak_BW follows Eqs. 6 and 7 on a GPU that gives those delays, which has no caches; else it is
   Mem_L / λ_mem (analysis Eq. 15), with λ_mem of the slowest level of memory.
 - #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are under way together, one is dependent.
@@ -21,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
 from . import mwp_cwp_2009 as hk
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs
@@ -41,7 +40,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the three cases take, of one workload on one GPU; MWP and CWP before N bounds them."""
+    """Inputs of the three cases, for one workload on one GPU; MWP and CWP before they are bounded by N."""
 
     mem_l: float
     departure_delay: float
@@ -77,14 +76,14 @@ def accesses_of(workload: BoundWorkload, inputs: ModelInputs) -> tuple[Access, A
 
 
 def terms_of(workload: BoundWorkload, inputs: ModelInputs) -> Terms:
-    """All that does not depend on N. Raises `NotApplicable` where there is nothing to wait for in memory."""
+    """Everything independent of N. Raises `NotApplicable` if no memory instruction has anything to wait for."""
     if not inputs.memory.count:
-        raise NotApplicable("there are no memory instructions, so that MWP and CWP have no meaning")
+        raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
     uncoal, coal = accesses_of(workload, inputs)
     weight = hk.weight_uncoal(uncoal.insts, coal.insts)
     latency = hk.mem_l(uncoal.mem_l, coal.mem_l, weight)
     if latency <= 0:
-        raise NotApplicable("no memory instruction has a latency, so that MWP has no meaning")
+        raise NotApplicable("no memory instruction has a latency, so MWP is undefined")
     delay = hk.mem_l(uncoal.departure_delay, coal.departure_delay, weight)
     issue, comp = issue_cycles_of(inputs), inputs.computation
     others = inputs.memory.count + inputs.barrier.count

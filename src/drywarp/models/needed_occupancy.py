@@ -46,8 +46,8 @@ def memory_gbs(ipc: float, clock_ghz: float, sm_count: float, bytes_per_instruct
 class Mix:
     """Table 4.1: what the model knows of a GPU, for one kind of instruction that adds are mixed with.
 
-    That kind goes by `mem` as in §4.1; it may be SFU or shared memory instructions (§4.7). `mem_lat_alu`
-    is its latency where the dependent instruction is an add, if that is another (None: the same).
+    That kind is called `mem` as in §4.1; it may be SFU or shared memory instructions (§4.7). `mem_lat_alu` is its
+    latency if the dependent instruction is an add and the latency then differs (None: the same).
     """
 
     mem_lat: float
@@ -84,7 +84,7 @@ class Mix:
         return lanes * alpha * self.memory_throughput(occupancy, alpha)
 
     def bound(self, alpha: float) -> str:
-        """Which throughput limits: ``memory``, ``arithmetic`` or ``issue``; the first of equals."""
+        """Which throughput limits: ``memory``, ``arithmetic`` or ``issue``; the first if several."""
         limits = {
             "memory": self.mem_thru,
             "arithmetic": self.alu_thru / alpha if alpha > 0 else inf,

@@ -1,9 +1,9 @@
 """The Pipeline model: the simulation behind the interface of the models.
 
-Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs and
-extracting the underlying Pipeline model", §3, and Cornelis and Lemeire, "The pipeline performance
-model", §III. One SM runs its share of the grid, ceil(blocks / SMs), with so many blocks at once;
-its time is that of the kernel. Units: cycles of one SM.
+Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs and extracting the
+underlying Pipeline model", §3, and Cornelis and Lemeire, "The pipeline performance model", §III. One SM runs its share
+of the grid, ceil(blocks / SMs), with the resident number of blocks at once; its time is that of the kernel. Units:
+cycles of one SM.
 
 The limiter is the subsystem (``issue``: the issue limit) with the highest utilisation where that is
 at least 80 %, else ``latency``. `headroom` holds the roofline's time of each subsystem and, as
@@ -15,19 +15,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from ..pipeline.occupancy import trace_of
 from ..pipeline.result import SimulationResult
 from ..pipeline.simulate import Program
+from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
 from .base import CurvePoint, Prediction, register
 from .throughput import ISSUE, demand, resident_blocks, share_cycles
 from .volkov import latency_bound, latency_cycles
 
 SATURATED = 0.8
-"""Utilisation from which on a subsystem counts as what limits the kernel."""
+"""Utilisation from which a subsystem counts as the kernel's limiter."""
 
 
 def utilization(workload: BoundWorkload, result: SimulationResult) -> dict[str, float]:
@@ -47,10 +48,10 @@ def limiter(busy: dict[str, float]) -> str:
 
 @register("pipeline")
 class Pipeline:
-    """Simulates the launch, and each occupancy of the curve within a smaller budget.
+    """Simulates the launch, and each occupancy of the curve with a smaller budget.
 
-    With `full_simulation` every instruction of each point is simulated, whatever it takes: no jump over a steady
-    state (which changes no number), no extrapolation.
+    With `full_simulation` every instruction of each point is simulated, whatever the cost: no jump over a steady state
+    (which changes no number), no extrapolation.
     """
 
     name = "pipeline"
@@ -64,9 +65,9 @@ class Pipeline:
         full_simulation: bool = False,
         brief: bool = False,
     ) -> None:
-        """`trace_points` is how many intervals the occupancy trace may have; 0 leaves it out.
+        """`trace_points` is the maximum number of intervals of the occupancy trace; 0 omits it.
 
-        A `brief` answer leaves out stalls and headroom, which take a third of the time.
+        A `brief` answer omits stalls and headroom, which take a third of the time.
         """
         self.launch_budget = launch_budget
         self.curve_budget = curve_budget
@@ -79,7 +80,7 @@ class Pipeline:
         share = share_of(workload, workload.blocks_per_sm)
         shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
         program, full, stalls = Program(workload), self.full_simulation, not self.brief
-        # The compiled loop runs without the interpreter's lock, so that threads use all cores.
+        # The compiled loop releases the interpreter lock, so threads use all cores.
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             launch = threads.submit(
                 simulate, workload, share, self.launch_budget, stalls=stalls, full=full, program=program
@@ -117,7 +118,67 @@ class Pipeline:
     def _point(self, workload: BoundWorkload, share: Share, result: SimulationResult, occupancy: int) -> CurvePoint:
         cycles = result.total_ticks / TICKS_PER_CYCLE
         wpc = share.blocks * workload.warps_per_block / cycles if cycles else float("inf")
-        # CPR: a run is ω warps that nothing replaces; other runs do not tell it.
+        # CPR: a run is ω warps without replacement; other runs do not determine it.
         run = cycles / workload.runs if workload.runs else cycles if share.blocks == share.resident else None
         bound = limiter(utilization(workload, result))
         return CurvePoint(occupancy, wpc, workload.duration_s(cycles), bound, run)
+
+
+# The Pipeline model as the papers run it: the SM as one, one issue valve, loose round robin.
+#
+# Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §4.2: the issue limit
+# IL of Table 4 is a common valve, which the GPU files of `papers/*` give. On a GPU with p partitions the valve lets p
+# times one partition's through, and λ of a subsystem that each partition has counts 1/p. Units: cycles of one SM. Left
+# out: that a warp belongs to one partition. Whether a warp issues in program order still depends on the workload.
+
+POLICY = "loose_round_robin"
+
+
+def as_one(workload: BoundWorkload) -> BoundWorkload:
+    """The workload on an unpartitioned SM with the same throughputs."""
+    share = workload.partitions
+    if share == 1:
+        return replace(workload, policy=POLICY)
+    inside = [subsystem.scope == "partition" for subsystem in workload.subsystems]
+
+    def level(one: Level) -> Level:
+        if not inside[one.subsystem]:
+            return one
+        return replace(one, lambda_ticks=_part(one.lambda_ticks, share), tail_ticks=_part(one.tail_ticks, share))
+
+    def node(one: BoundNode) -> BoundNode:
+        own = _part(one.lambda_ticks, share) if inside[one.subsystem] else one.lambda_ticks
+        return replace(one, lambda_ticks=own, levels=tuple(level(item) for item in one.levels))
+
+    return replace(
+        workload,
+        paths=tuple(replace(path, nodes=tuple(node(one) for one in path.nodes)) for path in workload.paths),
+        subsystems=tuple(
+            replace(one, scope="sm", outstanding=one.outstanding * (share if one.scope == "partition" else 1))
+            for one in workload.subsystems
+        ),
+        partitions=1,
+        issue_ticks=_part(workload.issue_ticks, share),
+        policy=POLICY,
+    )
+
+
+def _part(ticks: int, share: int) -> int:
+    """A λ divided, rounded up: never faster than the machine."""
+    return -(-ticks // share)
+
+
+@register("pipeline_papers")
+class PipelinePapers:
+    """Simulates the launch on an unpartitioned SM."""
+
+    name = "pipeline_papers"
+    summary = "the simulation with one partition, one issue valve and loose round robin (Lemeire et al.)"
+
+    def __init__(self, full_simulation: bool = False) -> None:
+        self.full_simulation = full_simulation
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        simulated = Pipeline(full_simulation=self.full_simulation).predict(as_one(workload), occupancies)
+        return replace(simulated, model=self.name)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..bound import BoundWorkload
 from ..pipeline.blocks import share_of
+from ..workload.cost import BoundWorkload
 from .base import CurvePoint, Prediction, register
 from .throughput import Demand, demand, resident_blocks, share_cycles
 
@@ -46,7 +46,7 @@ class Roofline:
     """
 
     name = "roofline"
-    summary = "throughput bound: the busiest subsystem, latencies all hidden (Williams et al. 2009)"
+    summary = "throughput bound: the busiest subsystem, all latencies hidden (Williams et al. 2009)"
 
     def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""

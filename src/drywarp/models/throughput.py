@@ -1,7 +1,7 @@
-"""Sums per subsystem: what one warp, or one SM's share of the grid, asks of each.
+"""Sums per subsystem: the demand of one warp, or of one SM's share of the grid, on each.
 
-Shared by the models that bound a kernel's rate by its busiest subsystem. Units are SM cycles. A
-subsystem that each of p partitions has counts 1/p: the warps are dealt to the partitions evenly.
+Shared by the models that bound a kernel's rate by its busiest subsystem. Units are SM cycles. A subsystem that each of
+p partitions has counts 1/p: the warps are distributed evenly over the partitions.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..bound import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload
 from ..errors import UsageError
 from ..pipeline.blocks import Share
+from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload
 
 ISSUE = "issue"
-"""The name that the issue limit goes by among the subsystems."""
+"""The issue limit's name among the subsystems."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Cycles that one mean warp keeps each subsystem of an SM busy, Σλ; with ``issue`` the valve.
+    """Cycles that one mean warp keeps each subsystem of an SM busy, Σλ; ``issue`` is the valve.
 
     `tail` is the same while only the SMs of the partial last wave are active.
     """
@@ -30,18 +30,18 @@ class Demand:
 
     @property
     def bound(self) -> str:
-        """The subsystem that asks most, the first of equals."""
+        """The subsystem with the highest demand, the first if several."""
         return max(self.cycles, key=lambda name: self.cycles[name], default=ISSUE)
 
     @property
     def warps_per_cycle(self) -> float:
-        """The roof: WPC that the busiest subsystem allows (infinite where nothing costs)."""
+        """The roof: WPC that the busiest subsystem allows (infinite if nothing costs anything)."""
         longest = max(self.cycles.values(), default=0.0)
         return 1.0 / longest if longest > 0 else float("inf")
 
 
 def path_weights(workload: BoundWorkload) -> list[float]:
-    """Mean number of warps that follow each path, per warp of the grid; the sum is 1."""
+    """Mean number of warps that follow each path, per warp of the grid; they sum to 1."""
     total = sum(kind.weight for kind in workload.block_types)
     if total <= 0:
         raise UsageError("the weights of the block types must add up to more than zero")
@@ -86,7 +86,7 @@ def _per_sm(workload: BoundWorkload, busy: Sequence[float], held: Sequence[float
     cycles: dict[str, float] = {}
     for subsystem, ticks, places in zip(workload.subsystems, busy, held, strict=True):
         instances = workload.partitions if subsystem.scope == "partition" else 1
-        if subsystem.outstanding:  # Little's law: each instruction holds one of the places for Λ
+        if subsystem.outstanding:  # Little's law: each instruction occupies a place for Λ
             ticks = max(ticks, places / subsystem.outstanding)
         cycles[subsystem.name] = ticks / instances / TICKS_PER_CYCLE
     if workload.issue_ticks:
@@ -97,7 +97,7 @@ def _per_sm(workload: BoundWorkload, busy: Sequence[float], held: Sequence[float
 def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[str, float]:
     """Cycles that each subsystem is busy with one SM's share of the grid.
 
-    The full part runs while all SMs are active; what is left over belongs to the partial last wave.
+    The full part runs while all SMs are active; the remainder belongs to the partial last wave.
     """
     full = share.full * workload.warps_per_block
     rest = (share.blocks - share.full) * workload.warps_per_block
@@ -105,7 +105,7 @@ def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[s
 
 
 def resident_blocks(workload: BoundWorkload, occupancy_warps: int) -> int:
-    """Blocks per SM at an occupancy in warps. Raises UsageError unless these are whole blocks."""
+    """Blocks per SM at an occupancy in warps. Raises UsageError unless it is a whole number of blocks."""
     blocks, rest = divmod(occupancy_warps, workload.warps_per_block)
     if blocks < 1 or rest:
         raise UsageError(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -79,7 +79,7 @@ class Transit:
         comp, mem = inputs.computation, inputs.memory
         alone = comp.count * comp.latency + mem.count * mem.latency
         if not alone:
-            raise NotApplicable("no instruction has a latency, so that no warp is ever computing or waiting")
+            raise NotApplicable("no instruction has a latency, so no warp is ever computing or waiting")
         busy = {"computation": comp.count * comp.lambda_, "memory": mem.count * mem.lambda_}
         busiest = max(busy, key=lambda name: busy[name])
 

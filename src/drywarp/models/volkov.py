@@ -15,13 +15,13 @@ gradual saturation of §6.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..bound import TICKS_PER_CYCLE, BlockType, BoundNode, BoundWorkload, Level
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
 from ..pipeline.simulate import Program
+from ..workload.cost import TICKS_PER_CYCLE, BlockType, BoundNode, BoundWorkload, Level
 from .base import CurvePoint, Prediction, register
 from .roofline import utilization_at
 from .throughput import demand, resident_blocks, share_cycles
@@ -39,7 +39,7 @@ def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float
 
 def _latency_bound(workload: BoundWorkload, budget: int) -> float:
     total = sum(kind.weight for kind in workload.block_types)
-    # Without barriers a warp does not notice the others of its block: each path is scheduled once.
+    # Without barriers a warp is not affected by the others of its block: each path is scheduled once.
     joined = workload.synchronises or any(node.barrier for path in workload.paths for node in path.nodes)
     known: dict[tuple[int, ...], int] = {}
 
@@ -57,18 +57,18 @@ def _latency_bound(workload: BoundWorkload, budget: int) -> float:
 
 
 def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
-    """Ticks until the last of a block's warps ends, each having a partition and all subsystems to itself.
+    """Ticks until the last of a block's warps ends, each with its own partition and its own copy of all subsystems.
 
-    Warps on the same path then do the same at the same time: one of each path stands for all.
+    Warps on the same path then do the same at the same time: one of each path represents all.
     """
     if workload.in_order and sum(workload.paths[path].length for path in paths) <= budget:
-        # So few are simulated whatever the budget: no need to ask twice.
+        # So few are simulated under any budget: no second attempt is needed.
         return workload.once(("alone", paths), lambda: lone_ticks_whole(workload, paths))
     return lone_ticks_within(workload, paths, budget)
 
 
 def lone_ticks_within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
-    """The ticks of a block's warps that have everything to themselves, simulated within a budget."""
+    """The ticks of a block's warps with everything to themselves, simulated within a budget."""
     bare: dict[int, BoundNode] = {}
 
     def without_queues(node: BoundNode) -> BoundNode:
@@ -77,21 +77,21 @@ def lone_ticks_within(workload: BoundWorkload, paths: tuple[int, ...], budget: i
         return bare[id(node)]
 
     alone = _machines(workload, paths)
-    # Only the paths that run: what is laid out for the simulation grows with all that are there.
+    # Only the paths that run: the simulation's tables grow with the number of paths.
     paths_alone = (replace(path, nodes=tuple(without_queues(node) for node in path.nodes)) for path in alone.paths)
     alone = replace(alone, paths=tuple(paths_alone))
     return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
 
 def lone_ticks_whole(workload: BoundWorkload, paths: tuple[int, ...]) -> int:
-    """The same where all of it is simulated, from tables that the workload has already."""
+    """The same if all of it is simulated, from tables that the workload already has."""
     alone = _machines(workload, paths)
     program = Program(workload).alone(alone, paths)
     return simulate(alone, Share(1, 1, 1), LAUNCH_BUDGET, stalls=False, program=program).total_ticks
 
 
 def _machines(workload: BoundWorkload, paths: tuple[int, ...]) -> BoundWorkload:
-    """One warp for each path, and for each warp a machine; visits of memory levels queue as they did."""
+    """One warp per path, and a machine per warp; visits to memory levels queue as before."""
     return replace(
         workload,
         paths=tuple(workload.paths[number] for number in paths),
@@ -120,8 +120,8 @@ def latency_cycles(workload: BoundWorkload, share: Share, latency_app: float) ->
 class Volkov:
     """Latency bound at low, throughput bound at high occupancy.
 
-    The time of the grid is the longer of two: the throughput bound of the largest share (as in the
-    Roofline), and as many waves of Λ_app as that share needs; never less than one wave.
+    The time of the grid is the longer of two: the throughput bound of the largest share (as in the Roofline), and as
+    many waves of Λ_app as that share needs, at least one.
     """
 
     name = "volkov"
@@ -154,3 +154,35 @@ class Volkov:
             headroom=headroom,
             notes=(f"Λ_app {latency_app:.6g} cycles",),
         )
+
+
+# The cycle counting of Volkov's worksheet: issue events, bytes and exclusive use of a resource.
+#
+# Volkov, "Understanding latency hiding on GPUs" (2016), §3.6 (Tables 3.2 to 3.4), §3.8 and §6.7. Units: cycles of
+# one SM, bytes. The sums over a whole workload are `throughput.demand`; here is what turns hardware limits into
+# cycles per instruction.
+
+
+def issue_events(instructions: float, dual_issues: float = 0, reissues: float = 0) -> float:
+    """Issue events per warp, §3.6: a pair is issued once, a diverging or conflicting instruction once more."""
+    return instructions - dual_issues + reissues
+
+
+def cycles_total(uses: Iterable[tuple[float, float]]) -> float:
+    """Cycles that a warp occupies a resource exclusively: Σ CPI · instructions, Table 3.4."""
+    return sum(cpi * instructions for cpi, instructions in uses)
+
+
+def bytes_per_cycle(gbs: float, clock_ghz: float, sm_count: float) -> float:
+    """A bandwidth of the GPU in bytes per cycle and SM, §3.6."""
+    return gbs / (clock_ghz * sm_count)
+
+
+def transfer_cycles(transferred: float, bytes_per_cycle: float) -> float:
+    """Cycles that a transfer keeps the memory system of one SM, §3.6."""
+    return transferred / bytes_per_cycle
+
+
+def transaction_latency(diverging: float, coalesced: float, transactions: float, base: float) -> float:
+    """Λ that each further transaction adds, §6.7: of an access of `transactions` over one of `base`."""
+    return (diverging - coalesced) / (transactions - base)

@@ -26,7 +26,7 @@ from math import inf
 
 import numpy as np
 
-from ..bound import BoundPath, BoundWorkload, to_ticks
+from ..workload.cost import BoundPath, BoundWorkload, to_ticks
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, inputs_of
@@ -35,7 +35,7 @@ from .needed_occupancy import Mix
 from .volkov import latency_bound
 
 WARP_ACCESS_BYTES = 128
-"""What a fully coalesced access of a warp moves: 32 lanes of 4 bytes (§4.1)."""
+"""Bytes of a fully coalesced access of a warp: 32 lanes of 4 bytes (§4.1)."""
 
 SAMPLES = 9
 BISECTIONS = 80
@@ -58,7 +58,7 @@ class Contention:
 
     @property
     def limit(self) -> float:
-        """The throughput that is never reached: the least c."""
+        """The throughput that is never reached: the smallest c."""
         return min(term.c for term in self.terms)
 
     def latency(self, throughput: float) -> float:
@@ -102,7 +102,7 @@ def memory_throughput(mix: Mix, contention: Contention, occupancy: float, alpha:
 def needed_occupancy(mix: Mix, contention: Contention, alpha: float, share: float = 0.9) -> float:
     """Warps that attain a `share` of the throughput bound, Fig. 4.6: x · Latency (x), at least 1.
 
-    Infinite where the bound lies above what the fit allows.
+    Infinite if the bound lies above what the fit allows.
     """
     x = share * mix.throughput_bound(alpha)
     return max(1.0, x * (contention.latency(x) + alpha * mix.alu_lat))
@@ -139,11 +139,11 @@ def _per_warp(given: ModelInputs) -> Contention:
     parameters = given.parameters
     names = ("contention_latency", "contention_slope", "contention_gbs")
     if not given.memory.count:
-        raise NotApplicable("it has no memory instructions, which are all that contend")
+        raise NotApplicable("it has no memory instructions, the only ones that contend")
     if any(name not in parameters for name in names):
         raise NotApplicable("the GPU file gives no contention_latency, contention_slope and contention_gbs")
     if given.uncoalesced:
-        raise NotApplicable("the latencies under load were measured for coalesced access only")
+        raise NotApplicable("latencies under load were measured for coalesced accesses only")
     a, b, c = (parameters[name] for name in names)
     bytes_per_warp = given.memory.count * WARP_ACCESS_BYTES
     return Contention(a, (Term(b, c * 1e9 / (given.clock_hz * given.sm_count * bytes_per_warp)),))

@@ -20,9 +20,9 @@ ILP_i is Σ Λ over the time of the block in a lone warp, so that one warp takes
 instructions over the longest chain, the example would lie above Volkov's bound for ω = 1, and not only for
 the 3 and 4 that §2.4.4 states.
 
-Assumed: one computing subsystem, one memory subsystem, the representative warp for all. Left out: the
-issue limit, that warps of one block wait for each other. The graph (`inputs_graph`) keeps loops as
-nodes with a number of turns: what an arc adds to a turn is counted for each.
+Assumed: one computing subsystem, one memory subsystem, the representative warp for all. Left out: the issue limit, that
+warps of one block wait for each other. The graph (`inputs_graph`) keeps loops as nodes with a trip count: what an arc
+adds to an iteration is counted for each.
 """
 
 from __future__ import annotations
@@ -30,11 +30,78 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, WorkNode, inputs_of
-from .wfg_reduce import reduced
+from .roof_side import roof_side
+
+# Reducing a work-flow graph whose arcs have weights: the longest way through it.
+#
+# Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §2.4.1:
+# successive nodes are combined and their latencies added up; of the two arcs that leave a memory node
+# the longer counts. Where other nodes lie between a memory node and the one that needs its result, what
+# they take counts against the dependence arc. A dependence arc that nothing waits for ends at the
+# warp's end; a store has none. Units: those of the weights.
+
+
+def reduced(graph: Sequence[WorkNode], transitions: Sequence[float], exposed: Sequence[float]) -> float:
+    """The longest path, loops counted with their trip counts.
+
+    A dependence on the previous iteration (`needs` not below the node) spans the loop's end and beginning. If a loop
+    has several such dependences, the one that adds most counts.
+    """
+    starts: list[float] = []
+    now = total = 0.0
+    needed: set[int] = set()
+    carried: list[tuple[int, int]] = []
+    for index, node in enumerate(graph):
+        for source in node.needs:
+            needed.add(source)
+            if source >= index:
+                carried.append((source, index))
+                continue
+            late = starts[source] + exposed[source] - now
+            if late > 0:
+                now += late
+                total += late * min(node.times, graph[source].times)
+        starts.append(now)
+        now += transitions[index]
+        total += transitions[index] * node.times
+    total += _carried(graph, transitions, exposed, starts, carried)
+    last = [
+        starts[index] + exposed[index] - now
+        for index, node in enumerate(graph)
+        if node.kind == "memory" and node.waited_for and index not in needed
+    ]
+    return total + max([0.0, *last])
+
+
+def _carried(
+    graph: Sequence[WorkNode],
+    transitions: Sequence[float],
+    exposed: Sequence[float],
+    starts: Sequence[float],
+    carried: Sequence[tuple[int, int]],
+) -> float:
+    """What dependences on the previous iteration add, once for each iteration but the first."""
+    most: dict[tuple[int, int], float] = {}
+    for source, index in carried:
+        low, high = _loop(graph, index, source)
+        passed = starts[high] + transitions[high] - starts[source] + starts[index] - starts[low]
+        late = (exposed[source] - passed) * (min(graph[source].times, graph[index].times) - 1)
+        most[low, high] = max(most.get((low, high), 0.0), late)
+    return sum(most.values())
+
+
+def _loop(graph: Sequence[WorkNode], low: int, high: int) -> tuple[int, int]:
+    """The nodes around `low` to `high` with at least the trip count of these two."""
+    turns = min(node.times for node in graph[low : high + 1])
+    while low > 0 and graph[low - 1].times >= turns:
+        low -= 1
+    while high + 1 < len(graph) and graph[high + 1].times >= turns:
+        high += 1
+    return low, high
 
 
 def transition_computation(alpha: float, lambda_: float, latency: float, ilp: float, warps: float) -> float:
@@ -121,12 +188,12 @@ def issue_lambda(inputs: ModelInputs) -> float:
 def graph_of(inputs: ModelInputs) -> tuple[WorkNode, ...]:
     """The work-flow graph. Raises `NotApplicable` where it is empty."""
     if not inputs.graph:
-        raise NotApplicable("the kernel has no instructions, so that its work-flow graph is empty")
+        raise NotApplicable("the kernel has no instructions, so its work-flow graph is empty")
     return inputs.graph
 
 
 def what_bounds(inputs: ModelInputs, graph: Sequence[WorkNode], arcs: Arcs, cycles: float) -> str:
-    """``latency`` where the dependence arcs lengthen the way, else whichever of memory and computation takes longer."""
+    """``latency`` if the dependence arcs lengthen the path, else whichever of memory and computation takes longer."""
     if cycles > sum(t * node.times for t, node in zip(arcs.transitions, graph, strict=True)) * (1 + 1e-9):
         return "latency"
     computing = inputs.computation.count * inputs.computation.lambda_
@@ -148,6 +215,65 @@ class WorkFlowGraph:
         def run_of(warps: int) -> Run:
             arcs = arcs_of(graph, warps, inputs.memory.lambda_, lambda_instr)
             cycles = cycles_per_warp(graph, arcs)
+            return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
+
+        return predict_runs(self.name, workload, occupancies, run_of)
+
+
+# The WFG model without its two errors.
+#
+# Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §§2.4.3,
+# 2.4.4 and 5.1: λ_mem^instr is 0, and in place of Eq. 36
+#
+#     Λ_exposed = Λ_mem/ω − max(0, (ω − 1)/ω · NBC_avg − α_i · Λ_comp / (ω · ILP_i))          (42)
+#
+# whose last term is the computation before the memory transaction (0 where there is none). Units: cycles of one SM. The
+# exposed latency counts once for all warps, and computations that hide each other's latency hide no memory latency as
+# well. Assumed: memory transactions depend on the computations before them. Since the model has one computing subsystem
+# and no issue limit, its rate is capped at the roof (Eq. 1). All else is as in `wfg`.
+
+
+def latency_exposed_once(latency_mem: float, warps: float, nbc: float) -> float:
+    """Λ_exposed with the first error corrected, Eq. 41."""
+    return (latency_mem - (warps - 1) * nbc) / warps
+
+
+def latency_exposed_corrected(latency_mem: float, warps: float, nbc: float, preceding: float) -> float:
+    """Λ_exposed, Eq. 42; `preceding` is α_i · Λ_comp / ILP_i of the computation before."""
+    return latency_mem / warps - max(0.0, (warps - 1) / warps * nbc - preceding / warps)
+
+
+def corrected_arcs(graph: Sequence[WorkNode], warps: float, lambda_mem: float) -> Arcs:
+    """Eqs. 30 to 35 with λ_mem^instr = 0, and Eq. 42."""
+    published = arcs_of(graph, warps, lambda_mem, 0.0)
+    compute = sum(t * node.times for t, node in zip(computing_arcs(graph, warps), graph, strict=True))
+    nbc = nbc_avg(compute, *totals(graph))
+    exposed = [0.0] * len(graph)
+    for index, node in enumerate(graph):
+        if node.kind == "memory":
+            before = graph[index - 1] if index and graph[index - 1].kind == "computation" else None
+            preceding = before.instructions * before.latency / block_ilp(before) if before else 0.0
+            exposed[index] = latency_exposed_corrected(node.latency, warps, nbc, preceding)
+    return Arcs(published.transitions, tuple(exposed))
+
+
+@register("wfg_corrected")
+class WorkFlowGraphCorrected:
+    """Eq. 42 and λ_mem^instr = 0, never above the roof."""
+
+    name = "wfg_corrected"
+    summary = "the work-flow graph model with its two errors corrected (analysis §§2.4.3-2.4.4)"
+
+    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        inputs = inputs_of(workload)
+        graph = graph_of(inputs)
+
+        def run_of(warps: int) -> Run:
+            arcs = corrected_arcs(graph, warps, inputs.memory.lambda_)
+            cycles = cycles_per_warp(graph, arcs)
+            if cycles * inputs.roof < 1:
+                return Run(warps / inputs.roof, roof_side(inputs))
             return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
 
         return predict_runs(self.name, workload, occupancies, run_of)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
+from .comparison import component_times
 from .cycles_per_run import Run, predict_runs
-from .isolation import component_times
 
 
 def time_overlapped(alpha: float, arithmetic_time: float, memory_time: float) -> float:

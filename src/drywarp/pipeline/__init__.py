@@ -1,13 +1,15 @@
-"""The Pipeline simulation: one SM, warp instruction by warp instruction, in exact ticks."""
+"""When does each instruction issue?
+
+The Pipeline simulation: one SM, warp instruction by warp instruction, in exact ticks.
+"""
 
 from __future__ import annotations
 
 from .blocks import Share, share_of
 from .extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from .occupancy import TRACE_POINTS, OccupancyTrace, occupancy_trace, trace_of
-from .policies import POLICIES, Policy, policy_named
 from .reasons import REASONS
-from .result import PROFILE_COLUMNS, ExecutionProfile, SimulationResult
+from .result import POLICIES, PROFILE_COLUMNS, ExecutionProfile, Policy, SimulationResult, policy_named
 
 __all__ = [
     "CURVE_BUDGET",

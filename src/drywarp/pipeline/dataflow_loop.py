@@ -1,15 +1,14 @@
-"""The compiled event loop for warps that may issue any node whose producers are done.
+"""The compiled event loop for warps that may issue any node whose producers have completed.
 
-Like the loop in `inorder.py`, whose notes on the cached next issue of a partition hold here too;
-a warp has a list of candidates instead of one next instruction: the nodes that all producers of
-have issued, so that the tick from which they are ready is known.
+Like the loop in `inorder.py`, whose notes on the cached next issue of a partition apply here too. A warp has a list of
+candidates instead of one next instruction: the nodes whose producers have all issued, so the tick at which they become
+ready is known.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .accounts import busy_before, count_issue, note_spell
 from .columns import (
     ALIVE,
     ARRIVED,
@@ -70,9 +69,11 @@ from .columns import (
     WAIT,
     WAITING,
     WHY,
+    loop,
+    step,
 )
-from .compiled import loop, step
 from .observe_dataflow import observe
+from .reasons import busy_before, count_issue, note_spell
 from .steps import end_block, end_warp, forget_changes, issued_in, occupy, read_registers, start_block, take_room
 
 
@@ -82,7 +83,7 @@ def _resource(nodes: Any, node: int, q: int) -> int:
     return resource + q if nodes[node, PER_PARTITION] != 0 else resource
 
 
-# An entry of a warp's list: the node, and from NODE_BITS on the subsystem that it issues to.
+# An entry of a warp's list: the node, and from NODE_BITS on the subsystem to which it issues.
 NODE_BITS = 32
 NODE_MASK = (1 << NODE_BITS) - 1
 
@@ -91,7 +92,7 @@ NODE_MASK = (1 << NODE_BITS) - 1
 def _offer(
     w: int, d: int, partitions: int, nodes: Any, graph: Any, warps: Any, ready: Any, listed: Any, parts: Any
 ) -> None:
-    """Put a node whose ready tick is known among the warp's candidates."""
+    """Add a node whose ready tick is known to the warp's candidates."""
     own = _resource(nodes, graph[warps[w, FIRST] + d], w % partitions)
     listed[w, warps[w, COUNT]] = d | (own << NODE_BITS)
     if warps[w, COUNT] == 0:
@@ -112,7 +113,7 @@ def _tell(
     w: int, partitions: int, nodes: Any, graph: Any, warps: Any, edge_from: Any, edges: Any, missing: Any, ready: Any,
     reasons: Any, listed: Any, parts: Any,
 ) -> None:  # fmt: skip
-    """Tell the consumers of the warp's node TOLD when they have what they need of it."""
+    """Tell the consumers of the warp's node TOLD when their needs of it are met."""
     at = warps[w, FIRST] + warps[w, TOLD]
     for edge in range(edge_from[at], edge_from[at + 1]):
         tick = warps[w, RESULT_AT + edges[edge, 1]]
@@ -132,10 +133,10 @@ def _look(
     q: int, partitions: int, rotates: bool, now: int, warps: Any, ready: Any, listed: Any, at_rank: Any, free: Any,
     parts: Any,
 ) -> None:  # fmt: skip
-    """Find the partition's next issue, which is not before `now`; PICKED is the place of the node in its warp's list.
+    """Find the partition's next issue, not before `now`; PICKED is the place of the node in its warp's list.
 
-    Warps are asked in the policy's order, so that of equal ticks the first is taken, and nothing is better
-    than the first that can issue at once. Of a warp's nodes the first in its program is taken.
+    Warps are tried in the policy's order, so ties go to the first, and nothing beats the first that can issue at once.
+    Among a warp's nodes, the first in its program is taken.
     """
     best, best_node, place, candidate = NEVER, NEVER, -1, -1
     soonest = max(now, parts[q, VALVE])
@@ -177,7 +178,7 @@ def _look(
 def _write_down(
     own: int, tick: int, warps: Any, ready: Any, listed: Any, written: Any, free: Any, spells: Any, newest: Any
 ) -> None:
-    """Before the notes on a subsystem begin anew: write down what its waiting instructions need of them."""
+    """Before the notes on a subsystem are reset: save what its waiting instructions need of them."""
     for w in range(len(warps)):
         for k in range(warps[w, COUNT]):
             d = listed[w, k] & NODE_MASK
@@ -197,17 +198,17 @@ def run_dataflow(
     warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
     clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Go on from where `clock` says; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+    """Resume at the state in `clock`; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
 
-    `stalls` and `table` without rows are left as they are; a `watch` without rows watches for nothing. A node
-    that has issued is `missing` -1. Returns why it came back: `columns.DONE_ALL` and the others.
+    `stalls` and `table` are left unchanged if they have no rows; a `watch` without rows watches for nothing. A node
+    that has issued has `missing` -1. Returns why it stopped: `columns.DONE_ALL` and the others.
     """
     issued = clock[ISSUED]
     record = len(table) > 0
     accounting = len(stalls) > 0
     watching = len(watch) > 0
     left = 0  # warps in `todo`
-    # A turn of the leader's and a launch in the leading slot are looked at, while they do not stay away for long.
+    # The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
     leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
     look_at = -1
     while True:
@@ -320,7 +321,7 @@ def run_dataflow(
                 row[4], row[5], row[6] = tick, completion, reason
             warps[w, RECORD] = issued
             issued += 1
-            # The node leaves the list, and its consumers learn of it.
+            # The node leaves the list, and its consumers are notified.
             warps[w, COUNT] -= 1
             listed[w, parts[q, PICKED]] = listed[w, warps[w, COUNT]]
             missing[w, d] = -1
@@ -345,7 +346,7 @@ def run_dataflow(
                     leader, turns, look_at = w, 0, mark[warps[w, FIRST] + d]
             todo[0] = w
             left = 1
-        # Warps of block slot b that go on or end; the end of one may open a barrier for others.
+        # Warps of block slot b that resume or end; the end of one may open a barrier for others.
         while True:
             while left > 0:
                 left -= 1

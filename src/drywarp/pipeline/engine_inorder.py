@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bound import BoundWorkload
+from ..workload.cost import BoundWorkload
 from .columns import AFTER, COUNTED, DONE, IN_ORDER_COLUMNS, MEETING_COLUMNS, NEVER, PLACE
-from .policies import Policy
 from .program import Tables
 from .recurrence import ANY
-from .result import Ticks
+from .result import Policy, Ticks
 from .state import State
 
 
 class InOrder:
-    """See `recurrence.Engine`. What is copied of a moment are the loops' counters."""
+    """See `recurrence.Engine`. A copied moment holds the loops' counters."""
 
     settles = True
 
@@ -35,7 +34,7 @@ class InOrder:
         self.words = np.zeros(described, dtype=np.int64)
 
     def run(self) -> int:
-        """Go on; returns why the loop came back."""
+        """Resume; returns why the loop stopped."""
         from .inorder import run_in_order
 
         workload, tables, state = self.workload, self.tables, self.state
@@ -97,10 +96,10 @@ class InOrder:
         return self.counters.copy()
 
     def periods(self, before: Ticks, same: Ticks) -> int:
-        """How many periods until a loop of some warp ends.
+        """Number of periods until a loop of some warp ends.
 
-        The warp is at the same place as then. If it has gone round one loop, and stands at the same turn
-        of all loops inside, it did not leave that loop: a loop outside would have gone on.
+        The warp is at the same place as before. If it completed iterations of one loop and is in the same iteration of
+        all inner loops, it did not exit that loop: otherwise an outer loop would have advanced.
         """
         (moved,) = (self.counters != before).any(axis=1).nonzero()
         if len(moved) == 0:
@@ -115,7 +114,7 @@ class InOrder:
         return int((left // turns.max(axis=1)).min())
 
     def advance(self, before: Ticks, same: Ticks, times: int, ticks: int) -> None:
-        """Be so many periods further, `ticks` later."""
+        """Advance by this many periods, `ticks` later."""
         self.counters += times * (self.counters - before)
         self.warps[:, [DONE, AFTER, COUNTED]] += ticks
         self.ready[self.ready < NEVER] += ticks

@@ -1,6 +1,6 @@
-"""One SM's run as a line of time for every warp slot: which instruction issued when, and what held it back.
+"""One SM's run as a timeline of every warp slot: which instruction issued when, and what delayed it.
 
-Of a long run the first waves are simulated alone, and of those so much is kept as fits into a number of events.
+Of a long run, only the first waves are simulated, and of those as much is retained as fits into a number of events.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bound import BoundNode, BoundWorkload
 from ..errors import UsageError
+from ..workload.cost import BoundNode, BoundWorkload
 from .blocks import Share, share_of
 from .extrapolate import instructions, simulate
 from .result import SimulationResult, Ticks
 
 MOST_SIMULATED = 4_000_000
-"""Warp instructions up to which the whole share is simulated for its events; beyond it whole waves are."""
+"""Most warp instructions for which the whole share is simulated for its events; beyond it, whole waves are."""
 LARGEST_WAVE = 8_000_000
-"""Warp instructions of one wave that can be traced: their table takes half a gigabyte."""
+"""Most warp instructions of one wave that can be traced: their table takes half a gigabyte."""
 FEWEST_EVENTS = 1000
-"""Events that a trace is allowed at least."""
+"""Fewest events that a trace may be limited to."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Events of one SM from launch on, until `end` (ticks); those after it were cut off.
+    """Events of one SM from launch to `end` (ticks); later ones were cut off.
 
     A row each, in the order of issue: `slot` is the warp slot, `block` and `warp` the block in launch order on the SM
     and the warp within it, `node` indexes `nodes`, `issue` and `completion` are ticks, `left` the tick at which the
@@ -59,9 +59,9 @@ class Execution:
 
 
 def execution(workload: BoundWorkload, most_events: int) -> Execution:
-    """Simulate the launch's share and keep its events, no more than `most_events`, counters of use left out.
+    """Simulate the launch's share and retain at most `most_events` of its events, apart from utilisation counters.
 
-    Raises UsageError where a single wave is too long for that.
+    Raises UsageError if a single wave is too long for that.
     """
     if most_events < FEWEST_EVENTS:
         raise UsageError(f"a trace of {most_events} events: expected {FEWEST_EVENTS} or more")
@@ -80,7 +80,7 @@ def _traced(workload: BoundWorkload, share: Share) -> Share:
     wave = instructions(workload, resident)
     if wave > LARGEST_WAVE:
         raise UsageError(
-            f"a trace of {wave:,} warp instructions, those of one wave on one SM, is too large (expected "
+            f"a trace of {wave:,} warp instructions (one wave on one SM) is too large (expected "
             f"{LARGEST_WAVE:,} or fewer: a smaller problem has the same steady state)"
         )
     blocks = min(share.blocks, resident * max(1, MOST_SIMULATED // max(1, wave)))
@@ -96,7 +96,7 @@ def _events(
     per_block = workload.warps_per_block
     warp = slot % per_block
     taken = workload.issue_ticks or np.array([node.lambda_ticks for node in nodes], dtype=np.int64)[column("node")]
-    # Warp by warp, each one's rows in their order: a warp begins where the number of its warp changes.
+    # Warp by warp, each warp's rows in order: a new warp begins where the warp number changes.
     number = block * per_block + warp
     order = np.lexsort((np.arange(len(issue)), number))
     first = np.diff(number[order], prepend=-1) != 0
@@ -143,8 +143,8 @@ def _events(
 
 
 def _cut(issue: Ticks, before: Ticks, result: SimulationResult, most: int) -> tuple[int, int]:
-    """How many rows fit, and the tick at which the trace ends: all that issued before it is there."""
-    # An instruction, its wait; and of each warp its life, its drain, and two changes of two counters.
+    """How many rows fit, and the tick at which the trace ends: everything issued before it is included."""
+    # Events: an instruction and its wait; for each warp its life, its drain, and two changes of two counters.
     warps = np.repeat(np.sort(result.block_starts), len(result.warp_ends) // max(1, len(result.block_starts)))
     events = np.cumsum(1 + (before < issue)) + 6 * np.searchsorted(warps, issue, side="right")
     if not len(events) or events[-1] <= most:

@@ -1,59 +1,198 @@
-"""Large runs within a budget: jump where a steady state recurs, else simulate less of the same and continue the line.
+"""Large runs within a budget: jump where a steady state recurs, else simulate less of the same and extrapolate.
 
-Jumps are exact (`recurrence.py`). Where no state recurs soon enough the answer is an estimate, and says so. Where
-there are many waves of blocks, a few of them show the rate of all (`going_on.py`). Where one wave alone is long, its
-loops are shortened: a long loop goes on at a steady rate, and a shorter one soon does too; so two runs of the
-same blocks with fewer turns of the loops tell that with all. The line is drawn through the number of warp instructions.
+Jumps are exact (`recurrence.py`). If no state recurs soon enough, the answer is an estimate, and says so. With many
+waves of blocks, a few waves show the rate of all. If a single wave is long, its loops are shortened: a long loop runs
+at a steady rate, and a shorter one soon reaches it too, so two runs of the same blocks with fewer iterations predict
+the full one. The extrapolation is linear in the number of warp instructions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from ..bound import BoundWorkload, Item, Repeat
+from ..workload.cost import BoundWorkload, Item, Repeat
 from .blocks import Share, type_order
-from .going_on import along_the_line, waves_and_rate
-from .result import SimulationResult
-from .simulate import Program, instructions_per_block, run_share, try_share
+from .result import Mark, SimulationResult, Ticks
+from .simulate import Program, instructions_per_block, per_instance, run_share, try_share
 from .state import Steady
 
+# Extrapolate a large grid from a few simulated waves, if no state recurs.
+#
+# Warps that drift relative to each other need not return to a state: their issues repeat only on average. So a few
+# waves are simulated, with the grid's beginning and its end. The omitted part in between is assumed to run at the rate
+# measured between two launches a whole number of waves apart.
+
+# Whole numbers in proportion.
+
+
+def apportion(parts: npt.NDArray[np.float64], total: int) -> Ticks:
+    """Whole numbers in proportion to `parts` that sum to `total`; parts below zero count as zero.
+
+    A decreasing line drops below zero if a reason becomes rarer the longer a run is. Rounding uses the largest
+    remainders (ties go to the first).
+    """
+    parts = np.maximum(parts, 0.0)
+    known = parts.sum()
+    if known <= 0 or total <= 0:
+        return np.zeros(parts.shape, dtype=np.int64)
+    shares = (parts * (total / known)).ravel()
+    whole = np.floor(shares).astype(np.int64)
+    # Beyond 2⁵³ ticks the sum of the shares may be off by more than one per part.
+    missing = total - int(whole.sum())
+    each, rest = divmod(missing, len(whole))
+    order = np.argsort(whole - shares, kind="stable")
+    whole += each
+    whole[order[:rest]] += 1
+    result: Ticks = whole.reshape(parts.shape)
+    return result
+
+
+MARKS = 50
+"""Approximate number of moments of a wave that are recorded."""
+
+
+def waves_and_rate(
+    workload: BoundWorkload,
+    share: Share,
+    waves: int,
+    total: int,
+    stalls: bool,
+    program: Program | None = None,
+    exactly: Callable[[], SimulationResult | None] = lambda: None,
+) -> SimulationResult:
+    """An estimate of `share`, of `total` warp instructions, from `waves` waves and a partial last one.
+
+    One more wave if the last is not partial. Exact if that is the whole share; the result of `exactly` if a state
+    recurs in these waves.
+    """
+    resident, rest = share.resident, share.blocks % share.resident
+    blocks = (max(2, waves) + (rest == 0)) * resident + rest
+    if share.blocks <= 1.5 * blocks:
+        return run_share(workload, share, stalls=stalls, steady=Steady(), program=program)
+    each = max(1, total * resident // share.blocks // MARKS)
+    few = run_share(workload, share.shortened(blocks), stalls=stalls, steady=Steady(mark=each), program=program)
+    if few.jumped and (exact := exactly()):
+        return exact
+    between = _window(few, resident)
+    if between is None:
+        longer = share.shortened(blocks + resident * max(1, waves))
+        more = run_share(workload, longer, stalls=stalls, steady=Steady(), program=program)
+        return along_the_line(few, more, total, share.blocks)
+    return _go_on(workload, few, between, total, share.blocks)
+
+
+def _window(run: SimulationResult, resident: int) -> tuple[Mark, Mark] | None:
+    """Two marks with as many waves in between as after the first; None if there are no such marks."""
+    waves = (len(run.block_starts) - 1) // resident
+    first = max(1, waves // 3)
+    if run.recurrences or waves <= first:
+        return None  # a run with jumps has no rows for each block
+    starts = run.block_starts[[first * resident, waves * resident]]
+    ticks = np.array([mark.tick for mark in run.marks])
+    begin, end = np.searchsorted(ticks, starts)
+    if end >= len(ticks) or run.marks[end].issued == run.marks[begin].issued:
+        return None
+    return run.marks[begin], run.marks[end]
+
+
+def _go_on(
+    workload: BoundWorkload, run: SimulationResult, between: tuple[Mark, Mark], total: int, blocks: int
+) -> SimulationResult:
+    """The run extended to `total` instructions, at the rate between two marks."""
+    begin, end = between
+    ahead, span = total - run.issued, end.issued - begin.issued
+
+    def more(amount: int) -> int:
+        return (amount * ahead + span // 2) // span
+
+    active = _active(run, begin.tick, end.tick)
+    warp_ticks = run.warp_ticks + more(active)
+    rate = ahead / span
+    busy = zip(run.busy_ticks, per_instance(workload, end.busy - begin.busy), strict=True)
+    return replace(
+        run,
+        total_ticks=run.total_ticks + more(end.tick - begin.tick),
+        issued=total,
+        blocks=blocks,
+        busy_ticks=tuple(done + further * rate for done, further in busy),
+        issue_busy_ticks=run.issue_busy_ticks * (total / run.issued),
+        warp_ticks=warp_ticks,
+        stall_ticks=apportion(run.stall_ticks + (end.stalls - begin.stalls) * rate, warp_ticks),
+        extrapolated=True,
+    )
+
+
+def _active(run: SimulationResult, begin: int, end: int) -> int:
+    """The time of all warps together between two ticks."""
+    per_block = len(run.warp_ends) // len(run.block_starts)
+    starts: Ticks = np.clip(np.repeat(run.block_starts, per_block), begin, end)
+    return int((np.clip(run.warp_ends, begin, end) - starts).sum())
+
+
+def along_the_line(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:
+    """The line through two runs, at `total` instructions."""
+    span, ahead = more.issued - few.issued, total - more.issued
+
+    def line(first: float, second: float) -> float:
+        return second + (second - first) * ahead / span
+
+    def whole_line(first: int, second: int) -> int:
+        return second + ((second - first) * ahead + span // 2) // span
+
+    warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
+    stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
+    return replace(
+        more,
+        total_ticks=whole_line(few.total_ticks, more.total_ticks),
+        issued=total,
+        blocks=blocks,
+        busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
+        issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
+        warp_ticks=warp_ticks,
+        stall_ticks=apportion(stalls, warp_ticks),
+        extrapolated=True,
+    )
+
+
 LAUNCH_BUDGET = 12_000_000
-"""Warp instructions that a launch's own point may simulate: about a second."""
+"""Most warp instructions simulated for a launch's own point: about a second."""
 
 CURVE_BUDGET = 3_000_000
-"""The same for each further point of a curve."""
+"""The same for each other point of a curve."""
 
 DATAFLOW_BUDGET = 2_000_000
-"""The most of either where warps issue out of order: their graphs are unrolled."""
+"""The limit for either if warps issue out of order: their graphs are unrolled."""
 
 TOO_SHORT = 20_000
-"""Warp instructions up to which looking for a steady state is not worth it."""
+"""Most warp instructions for which looking for a steady state does not pay."""
 
 ESTIMATE = 6
-"""The part of a budget, one in so many, that an estimate from a few waves takes; two waves at least."""
+"""The part of a budget, 1 in this many, for an estimate from a few waves; at least two waves."""
 
 ATTEMPT = 3
-"""The part of a budget, one in so many, that may be spent on finding that no state recurs."""
+"""The part of a budget, 1 in this many, that may be spent on finding that no state recurs."""
 
 ATTEMPT_NODES = 2_000_000
-"""Most nodes of all concurrent warps together for which that is tried where warps issue out of order."""
+"""Most nodes of all concurrent warps in total for which that is tried if warps issue out of order."""
 
 ATTEMPT_BLOCKS = 4_000_000
-"""Most blocks of several types for which that is tried: each one's type is written down."""
+"""Most blocks of several types for which that is tried: the type of each is recorded."""
 
 FEWEST_WAVES = 4
-"""Waves that fit into a budget where it is their rate that tells that of all."""
+"""Waves within a budget from which on their rate represents that of all."""
 
 MOST_KINDS = 8
-"""Most types of blocks that are tried where each SM has a single block."""
+"""Most types of blocks that are tried if each SM has a single block."""
 
 FEWEST_TURNS = 16
-"""Turns that a shortened loop keeps at least: its first ones fill the pipelines."""
+"""Fewest iterations that a shortened loop keeps: its first ones fill the pipelines."""
 
 LEAST_SPAN = 0.3
-"""Two lengths tell a slope if their difference is at least this part of the longer one."""
+"""Two lengths determine a slope if their difference is at least this fraction of the longer one."""
 
 
 def simulate(
@@ -66,12 +205,11 @@ def simulate(
     full: bool = False,
     program: Program | None = None,
 ) -> SimulationResult:
-    """Simulate `share`: exactly where a state recurs or it takes no more than `budget` warp instructions.
+    """Simulate `share`: exactly if a state recurs or if it takes at most `budget` warp instructions.
 
-    With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. With `full`
-    every instruction is simulated, however long that takes. `program` is the workload prepared, where it is at
-    hand. Where every SM has a single block, the time is that of the slowest type of block: of several types the
-    longest programs are tried.
+    With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. With `full` every
+    instruction is simulated, however long that takes. `program` is the prepared workload, if available. If every SM has
+    a single block, the time is that of the slowest type of block: the longest programs of several types are tried.
     """
     if share.blocks == 1 and len(workload.block_types) > 1:
         each = instructions_per_block(workload)
@@ -104,7 +242,7 @@ def simulate(
 def _attempt(
     workload: BoundWorkload, share: Share, limit: int, stalls: bool, program: Program
 ) -> SimulationResult | None:
-    """The exact result where jumps make it affordable."""
+    """The exact result if jumps make it affordable."""
     if workload.synchronises or (len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS):
         return None
     if not workload.in_order and program.nodes(min(share.resident, share.blocks)) > ATTEMPT_NODES:
@@ -113,9 +251,9 @@ def _attempt(
 
 
 def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool = True) -> SimulationResult:
-    """An estimate of `share`, of more warp instructions than `budget`, from simulating no more than about that."""
+    """An estimate of `share`, which exceeds `budget`, from simulating roughly that many warp instructions."""
     total = instructions(workload, share.blocks)
-    if workload.synchronises:  # turns left out of one warp's loop would be missed by another's
+    if workload.synchronises:  # another warp would wait for the iterations left out of this warp's loop
         return _fewer_blocks(workload, share, budget, stalls)
     scale = budget / 3 / total
     short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
@@ -130,7 +268,7 @@ def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool
 
 
 def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bool) -> SimulationResult:
-    """So many waves and twice as many, within the budget but at least one; all of it where that is no more."""
+    """This many waves and twice as many, within the budget but at least one; the whole share if that is no larger."""
     total = instructions(workload, share.blocks)
     if workload.in_order and FEWEST_WAVES * instructions(workload, share.resident) <= budget:
         waves = budget // max(1, 2 * instructions(workload, share.resident))
@@ -158,7 +296,7 @@ def instructions(workload: BoundWorkload, blocks: int) -> int:
 
 
 def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:
-    """The workload with its loops' turns scaled down, outer loops first, to no fewer than `fewest`."""
+    """The workload with its loops' trip counts scaled down, outer loops first, to at least `fewest`."""
     paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
     return replace(workload, paths=paths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
 from .blocks import Share, type_order
 from .columns import ISSUED, LIMIT, NO_ROWS, SPELLS
 from .result import ExecutionProfile
@@ -13,11 +13,11 @@ from .state import State
 
 
 def first_issues(workload: BoundWorkload, share: Share, most: int) -> ExecutionProfile:
-    """The first `most` warp instructions that issue when `share` runs: what a whole profile begins with, to the tick.
+    """The first `most` warp instructions that issue when `share` runs: the start of a full profile, exact to the tick.
 
-    Nothing after them is simulated. The completion of a barrier that has not opened by then is its issue. Where each
-    SM has a single block, it is one of the longest type. Raises UsageError where the graph of warps that issue out of
-    order is too large.
+    Nothing after them is simulated. The completion of a barrier that has not opened by then is its issue. If each SM
+    has a single block, it is one of the longest type. Raises UsageError if the graph of warps that issue out of order
+    is too large.
     """
     program = Program(workload)
     each = instructions_per_block(workload)

@@ -1,17 +1,16 @@
 """The compiled event loop for warps that issue in program order.
 
-Per warp it keeps the tick from which the next instruction is ready as far as its own warp goes;
-what else can hold it back (its subsystem, its partition's valve) is looked up when a partition
-looks for its next issue. Each partition's next issue is cached. Its tick is always a lower bound,
-because everything that happens only delays it, except for warps that come back from a barrier or
-start: these lower it at once. `stale` marks those that must be looked up again before use.
+For each warp it stores the tick at which the next instruction is ready within its warp. Other limits (its subsystem,
+its partition's valve) are checked when a partition looks for its next issue. Each partition's next issue is cached. Its
+tick is always a lower bound, because every event only delays it, except for warps that start or return from a barrier:
+these lower it immediately. `stale` marks entries that must be recomputed before use.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .accounts import busy_before, count_issue, note_spell
+from .blocks import begin_phases, resume, signal
 from .columns import (
     AFTER,
     ALIVE,
@@ -83,10 +82,11 @@ from .columns import (
     WAIT_TO,
     WAITING,
     WRITTEN,
+    loop,
+    step,
 )
-from .compiled import loop, step
 from .observe_inorder import observe
-from .phases import begin_phases, resume, signal
+from .reasons import busy_before, count_issue, note_spell
 from .steps import end_block, end_warp, forget_changes, issued_in, occupy, read_registers, start_block, take_room
 
 PRIORITY = (1 << PRIORITY_BITS) - 1
@@ -127,9 +127,9 @@ def _look(
     q: int, partitions: int, rotates: bool, ready: Any, resource: Any, rank: Any, at_rank: Any,
     free: Any, parts: Any,
 ) -> None:  # fmt: skip
-    """Find the partition's next issue: the earliest tick, and among the warps feasible then the policy's pick.
+    """Find the partition's next issue: the earliest tick, and among the warps ready then, the policy's choice.
 
-    Tick and priority make one number, so that the search is a minimum without branches.
+    Tick and priority form one number, so the search is a minimum without branches.
     """
     floor = parts[q, VALVE]
     last = parts[q, LAST]
@@ -140,7 +140,7 @@ def _look(
         j = favourite // partitions
         favoured = max(ready[q, j], free[resource[q, j]], floor)
         if favoured == floor:
-            # No issue before the valve opens: there is no better.
+            # No issue before the valve opens: nothing is earlier.
             parts[q, NEXT] = floor
             parts[q, CANDIDATE] = favourite
             return
@@ -174,7 +174,7 @@ def _look(
 def _write_down(
     own: int, tick: int, partitions: int, warps: Any, ready: Any, resource: Any, free: Any, spells: Any, newest: Any
 ) -> None:
-    """Before the notes on a subsystem begin anew: write down what its waiting instructions need of them."""
+    """Before the notes on a subsystem are reset: save what its waiting instructions need of them."""
     for w in range(len(warps)):
         q, j = w % partitions, w // partitions
         counted = warps[w, COUNTED]
@@ -193,17 +193,17 @@ def run_in_order(
     pending: Any, pending_from: Any, warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
     clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Go on from where `clock` says; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
+    """Resume at the state in `clock`; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
 
-    `stalls` and `table` without rows are left as they are; a `watch` without rows watches for nothing. Returns
-    why it came back: `columns.DONE_ALL` and the others.
+    `stalls` and `table` are left unchanged if they have no rows; a `watch` without rows watches for nothing. Returns
+    why it stopped: `columns.DONE_ALL` and the others.
     """
     issued = clock[ISSUED]
     record = len(table) > 0
     accounting = len(stalls) > 0
     watching = len(watch) > 0
     left = 0  # warps in `todo`
-    # A turn of the leader's and a launch in the leading slot are looked at, while they do not stay away for long.
+    # The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
     leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
     look_at = -1
     while True:
@@ -284,7 +284,7 @@ def run_in_order(
             completion = occupy(
                 node, own, q, tick, nodes, levels, clock, free, busy, changed, pending, pending_from
             )  # fmt: skip
-            # Other partitions look again where their next issue needs what was taken.
+            # Other partitions recompute if their next issue needs a resource that was taken.
             if nodes[node, PER_PARTITION] == 0 or nodes[node, LEVEL_FROM] != nodes[node, LEVEL_TO]:
                 for other in range(partitions):
                     v = parts[other, CANDIDATE]
@@ -341,7 +341,7 @@ def run_in_order(
                 if nodes[node, SYNC] != 0:
                     opened = signal(w, b, node, tick, completion, nodes, slot_ready, events, meetings, phases)
                     if meetings[w, AT_PHASE] >= 0:
-                        # It goes on with the others that await a phase, or when that is complete.
+                        # It resumes with the others that await a phase, or when that phase is complete.
                         warps[w, WAITING] = node
                         left = 0
                     if opened:
@@ -358,7 +358,7 @@ def run_in_order(
                                 )  # fmt: skip
                                 todo[left] = v
                                 left += 1
-        # Warps of block slot b that go on or end; the end of one may open a barrier for others.
+        # Warps of block slot b that resume or end; the end of one may open a barrier for others.
         while True:
             while left > 0:
                 left -= 1
@@ -380,7 +380,7 @@ def run_in_order(
                 node = warps[w, WAITING]
                 if node < 0 or meetings[w, AT_PHASE] >= 0:
                     continue
-                # Time at the barrier is the next instruction's; where there is none, its own.
+                # Time at the barrier is charged to the next instruction; if there is none, to the barrier itself.
                 resume(
                     w, opens + nodes[node, LATENCY], AT_BARRIER, True, record, nodes, positions, warps, slot_ready,
                     slot_reason, stalls, table,

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .columns import (
-    COUNT,
-    COUNTED,
-    FIRST,
-    GAP,
-    LEFT,
-    LOW,
-    NODES,
-    SEQUENCE,
-    TOLD,
-    WAITING,
-)
-from .compiled import loop, part
+from .columns import COUNT, COUNTED, FIRST, GAP, LEFT, LOW, NODES, SEQUENCE, TOLD, WAITING, loop, part
 from .observe_dataflow import hidden
 from .recurrence import ANY
 
@@ -27,10 +15,10 @@ def periods(
     missing_0: Any, ready_0: Any, reasons_0: Any, parts_0: Any, free_0: Any, slots: Any, warps: Any, missing: Any,
     ready: Any, reasons: Any, parts: Any, free: Any, nodes: Any, graph: Any, edge_from: Any, edges: Any, touched: Any,
 ) -> int:  # fmt: skip
-    """How many periods until a warp sees the end of its loop; the arrays with _0 are of the moment before.
+    """Number of periods until a warp comes within sight of its loop's end; arrays with _0 are of the earlier moment.
 
-    With accounts each warp has to have issued since then: what is accounted for at an issue reaches back to
-    the warp's issue before. Fills `touched` (`_ahead`).
+    With accounts, each warp must have issued since then: the accounting at an issue reaches back to the warp's previous
+    issue. Fills `touched` (`_ahead`).
     """
     times = ANY
     for w in range(len(warps)):
@@ -60,12 +48,11 @@ def _ahead(
     reasons_0: Any, parts_0: Any, free_0: Any, warps: Any, missing: Any, ready: Any, reasons: Any, parts: Any,
     free: Any, nodes: Any, graph: Any, edge_from: Any, edges: Any, touched: Any,
 ) -> int:  # fmt: skip
-    """How often warp `w` may do again what it did since the moment before.
+    """How often warp `w` can repeat what it has done since the earlier moment.
 
-    Let it have got ahead by Δ nodes. Each node is to be as the one Δ before it was then, with the same
-    edges, up to some node M (the loop's end comes into sight); and nothing from a node T on, `touched`,
-    has been told anything or is a candidate. Then what happens next is what happened, Δ further, and again,
-    until T would get beyond M.
+    Suppose it advanced by Δ nodes. Each node must be in the state in which the node Δ before it was then, with the same
+    edges, up to some node M (where the loop's end comes into sight). No node from T, `touched`, onwards has been
+    notified or is a candidate. Then the same events repeat, Δ nodes further each time, until T would pass M.
     """
     first, length, low_0 = warps[w, FIRST], warps[w, NODES], warps_0[w, LOW]
     ahead = warps[w, LOW] - low_0
@@ -115,13 +102,13 @@ def advance(
     times: int, ticks: int, per_block: int, slots: Any, warps_0: Any, warps: Any, missing: Any, ready: Any,
     reasons: Any, listed: Any, written: Any, touched: Any,
 ) -> None:  # fmt: skip
-    """Move what is known of the nodes so many periods on, `ticks` later."""
+    """Move the known state of the nodes this many periods ahead, `ticks` later."""
     for w in range(len(warps)):
         if slots[w // per_block, SEQUENCE] < 0 or (warps[w, LEFT] == 0 and warps[w, WAITING] < 0):
             continue
         low = warps[w, LOW]
         ahead = times * (low - warps_0[w, LOW])
-        # What is beyond the touched nodes knows of nothing that has happened since.
+        # Nodes beyond the touched ones are unaffected by anything since.
         for d in range(touched[w] if ahead > 0 else warps[w, NODES]):
             ready[w, d] += ticks
         if ahead == 0:

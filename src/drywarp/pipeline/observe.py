@@ -1,11 +1,11 @@
-"""Compiled: the state of a run described in words that do not depend on the tick, and whether it was met before.
+"""Compiled: a run's state described in tick-independent words, and whether it was met before.
 
-Two moments with equal words go on equally, each tick later in the second by as much as the second is
-later, as long as no loop of a warp ends and a block that is launched is like the one launched then. So a
-tick in the past is as good as now; one that is hidden behind what surely comes later as good as that. Loops'
-turns are no words: they are looked at apart (`recurrence.py`).
+Two moments with equal words evolve identically, with every tick shifted by the time between them, as long as no loop of
+a warp ends and each launched block is like the one launched before. So a tick in the past is equivalent to now, and a
+tick hidden behind a certain later event is equivalent to that event. Loop counters are not part of the words: they are
+checked separately (`recurrence.py`).
 
-Of the words a hash is noted; a hash that was noted before is reported.
+A hash of the words is stored; a hash that was stored before is reported.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ from .columns import (
     SPARING,
     STOPPED,
     VALVE,
+    part,
+    step,
 )
-from .compiled import part, step
 
 
 @part
@@ -54,7 +55,7 @@ def describe_machine(
     n: int, accounting: bool, rotates: bool, greedy: bool, slots: Any, parts: Any, free: Any, pending: Any,
     pending_from: Any, clock: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Write what is not of single warps from `words[n]` on; returns where the words end."""
+    """Write the state that belongs to no single warp from `words[n]` on; returns where the words end."""
     now = clock[NOW]
     partitions = len(parts)
     for b in range(len(slots)):
@@ -81,7 +82,7 @@ def describe_machine(
         words[n] = max(0, parts[q, VALVE] - now)
         words[n + 1] = parts[q, LAST] if rotates else -1
         words[n + 2] = parts[q, GREEDY] if greedy else -1
-        before = 0  # partitions that a shared subsystem served longer ago: of the ticks only their order matters
+        before = 0  # partitions that a shared subsystem served longer ago: only the order of the ticks matters
         for other in range(partitions):
             before += parts[other, SERVED] < parts[q, SERVED]
         words[n + 3] = before
@@ -92,7 +93,7 @@ def describe_machine(
             words[n] = max(0, parts[q, EVEN_FREE] - opens)
             words[n + 1] = max(0, parts[q, ODD_FREE] - opens)
             n += 2
-    # No subsystem is asked for anything before some valve opens; only the accounts look at it earlier.
+    # No subsystem is used before some valve opens; only the accounting looks at it earlier.
     if accounting:
         soonest = now
     for r in range(len(free)):
@@ -100,7 +101,7 @@ def describe_machine(
         n += 1
     for r in range(len(free)):
         first, end = pending_from[r], pending_from[r + 1]
-        for place in range(first, end):  # which place holds what is all the same: in order
+        for place in range(first, end):  # the order of the places is irrelevant: sort them
             value = max(0, pending[place] - now)
             at = n
             while at > n - (place - first) and words[at - 1] > value:
@@ -113,16 +114,16 @@ def describe_machine(
 
 @step
 def mixed(key: Any, word: int) -> Any:
-    """The hash `key` with one word more."""
+    """The hash `key` extended by one word."""
     key = (key ^ np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15)
     return key ^ (key >> np.uint64(29))
 
 
 @part
 def noticed(level: int, count: int, cost: int, watch: Any, seen: Any, clock: Any, words: Any) -> int:
-    """Note the hash of the first `count` words; whether the loop is to come back, and why.
+    """Store the hash of the first `count` words; whether the loop should return, and why.
 
-    `cost` is how many words there were to write.
+    `cost` is the number of words that were written.
     """
     key = np.uint64(count)
     for place in range(count):

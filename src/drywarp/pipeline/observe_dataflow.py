@@ -1,7 +1,7 @@
-"""Compiled: the state of warps that issue out of program order, in words that do not depend on the tick.
+"""Compiled: the state of warps that issue out of program order, in tick-independent words.
 
-Nor on how far a warp has got: nodes count from its first one that has not issued. The words tell less than
-all, a hash of each warp's first nodes; `jump_dataflow.py` compares the rest.
+The words do not depend on how far a warp has advanced either: nodes count from its first one that has not issued. They
+hold only part of the state, a hash of each warp's first nodes; `jump_dataflow.py` compares the rest.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from .columns import (
     VALVE,
     WAITING,
     WORDS,
+    part,
+    step,
 )
-from .compiled import part, step
 from .observe import describe_machine, mixed, noticed
 
 HASHED = 12
-"""Nodes of a warp from its first one on that has not issued, of which the words hold a hash."""
+"""Number of nodes of a warp, from its first unissued one, whose hash the words contain."""
 
 
 @step
 def hidden(now: int, q: int, node: int, gap: int, nodes: Any, parts: Any, free: Any) -> int:
-    """The tick before which the node does not issue whenever it is ready."""
+    """The tick before which the node does not issue even if it is ready."""
     own = nodes[node, RESOURCE] + (q if nodes[node, PER_PARTITION] != 0 else 0)
     tick: int = max(now, gap, parts[q, VALVE], free[own])
     return tick
@@ -92,7 +93,7 @@ def observe(
     warps: Any, missing: Any, ready: Any, reasons: Any, slots: Any, parts: Any, free: Any, pending: Any,
     pending_from: Any, stalls: Any, clock: Any, watch: Any, seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Describe the state and note it; whether the loop is to come back, and why."""
+    """Describe the state and store it; whether the loop should return, and why."""
     accounting = len(stalls) > 0
     n = describe_warps(
         accounting, partitions, per_block, nodes, graph, warps, missing, ready, reasons, slots, parts, free,

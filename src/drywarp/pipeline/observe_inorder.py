@@ -1,10 +1,9 @@
-"""Compiled: the state of warps that issue in program order, in words that do not depend on the tick."""
+"""Compiled: the state of warps that issue in program order, in tick-independent words."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .accounts import busy_since
 from .columns import (
     AFTER,
     AT_BARRIER,
@@ -24,9 +23,10 @@ from .columns import (
     WAITING,
     WORDS,
     WRITTEN,
+    part,
 )
-from .compiled import part
 from .observe import describe_machine, noticed
+from .reasons import busy_since
 
 
 @part
@@ -34,10 +34,9 @@ def settle(
     now: int, partitions: int, per_block: int, nodes: Any, positions: Any, warps: Any, ready: Any, resource: Any,
     slots: Any, free: Any, stalls: Any, spells: Any, newest: Any,
 ) -> None:  # fmt: skip
-    """Account for all that is known of the time until `now`, and for the rest of a subsystem's busy spell.
+    """Account for all that is known of the time until `now`, and for the rest of a subsystem's busy period.
 
-    It is what the next issue or the barrier would account for later; then it no longer matters when
-    the waiting began.
+    The next issue or the barrier would account for it later; afterwards it no longer matters when the wait began.
     """
     for w in range(len(warps)):
         if slots[w // per_block, SEQUENCE] < 0:
@@ -86,7 +85,7 @@ def describe_warps(
             continue
         words[n] = warps[w, PLACE]
         words[n + 1] = max(0, warps[w, DONE] - now)
-        if armed:  # ready before the subsystem and the valve are is as good as ready then
+        if armed:  # being ready before the subsystem and the valve changes nothing
             words[n + 2] = max(now, ready[q, j], free[resource[q, j]], parts[q, VALVE]) - now
             words[n + 3] = -1
         else:
@@ -114,9 +113,9 @@ def observe(
     free: Any, pending: Any, pending_from: Any, stalls: Any, spells: Any, newest: Any, clock: Any, watch: Any,
     seen: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Describe the state and note it; whether the loop is to come back, and why.
+    """Describe the state and store it; whether the loop should return, and why.
 
-    Turns of loops that are watched at `level` or outside of it are left out of what is noted.
+    Iterations of loops that are watched at `level` or further out are excluded from what is stored.
     """
     accounting = len(stalls) > 0
     if accounting:

@@ -1,8 +1,7 @@
-"""A bound workload as flat integer tables: what the compiled loops read.
+"""A workload with its costs as flat integer tables: the input of the compiled loops.
 
-The nodes of all paths lie in one table, a column per property. Loops stay loops: `positions` lists
-every place of a path's program once, and a place that closes loops points to a chain of loop ends,
-innermost first.
+The nodes of all paths form one table, a column per property. Loops stay loops: `positions` lists every place of a
+path's program once, and a place that closes loops points to a chain of loop ends, innermost first.
 """
 
 from __future__ import annotations
@@ -11,17 +10,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
-from ..bound import SYNC_AWAITS, BoundNode, BoundPath, BoundWorkload, Item, Repeat
 from ..errors import UsageError
-from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
+from ..workload.cost import SYNC_AWAITS, BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from .columns import (
+    BARRIER,
+    LEVEL_COLUMNS,
+    LOOP_COLUMNS,
+    LOOP_COUNT,
+    LOOP_DEPTH,
+    LOOP_LEVEL,
+    LOOP_OUTER,
+    LOOP_START,
+    NODE_COLUMNS,
+    SETS,
+    SETS_READ,
+    WAIT_FROM,
+    WAIT_TO,
+    loop,
+)
 from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
 
 _Nest = tuple[tuple[int, int], ...]
-"""The loops round a place: of each its level and its turns."""
+"""The loops around a place: the level and trip count of each."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +50,16 @@ class Tables:
     """Per place: its node, and the loop end it closes (-1: none)."""
     loops: Ticks
     nest: Ticks
-    """Per place and depth: the level at which that loop's turns are watched for a steady state, 0: not at all."""
+    """Per place and depth: the level at which that loop's iterations are watched for a steady state, 0: not at all."""
     turns: Ticks
-    """Per place and depth: how many turns that loop has, 0 where there is none."""
+    """Per place and depth: the loop's trip count, 0 if there is none."""
     path_from: Ticks
     """First place of each path, and one past the last."""
     block_paths: Ticks
     """Per block type: the path of each warp."""
     depth: int
     loop_levels: int
-    """The highest level of a loop: how many long ones lie in each other."""
+    """The highest level of a loop: how deeply long loops are nested."""
     slots: int
     events: Ticks
     events_from: Ticks
@@ -55,9 +70,9 @@ class Tables:
 
 
 def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
-    """The tables of `workload`; loops of `long_loop` turns are watched for a steady state.
+    """The tables of `workload`; loops with at least `long_loop` iterations are watched for a steady state.
 
-    Raises UsageError where the workload contradicts itself.
+    Raises UsageError if the workload is inconsistent.
     """
     rows: list[list[int]] = []
     waits: list[int] = []
@@ -66,7 +81,7 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
     path_from = [0]
     which: list[int] = []
     names: list[tuple[int, int]] = []
-    # Paths share most of their nodes, and those that are one object need one row.
+    # Paths share most of their nodes; identical objects need only one row.
     by_slots: dict[int, dict[int, int]] = {}
     for number, path in enumerate(workload.paths):
         known = by_slots.setdefault(path.slots, {})
@@ -104,7 +119,7 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
 
 
 def _needed(workload: BoundWorkload) -> Ticks:
-    """Signals of each phase by block type: those of all its warps' paths together."""
+    """Signals of each phase by block type: those of all its warps' paths in total."""
     phases = max((len(path.signals) for path in workload.paths), default=0)
     table = np.zeros((len(workload.block_types), phases), dtype=np.int64)
     for row, kind in zip(table, workload.block_types, strict=True):
@@ -126,7 +141,7 @@ def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
     if not 0 <= node.subsystem < subsystems or any(not 0 <= level.subsystem < subsystems for level in node.levels):
         raise UsageError(f"instruction {node.instruction}: a subsystem outside 0..{subsystems - 1}")
     if (node.barrier or node.sync & SYNC_AWAITS) and (node.levels or node.async_result):
-        raise UsageError(f"instruction {node.instruction}: a barrier visits no memory level and is not asynchronous")
+        raise UsageError(f"instruction {node.instruction}: a barrier cannot visit a memory level or be asynchronous")
 
 
 def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: list[list[int]]) -> list[int]:
@@ -172,13 +187,13 @@ def _reasons(class_: str, levels: bool) -> tuple[int, int, int]:
 
 
 class _Places:
-    """The places of all paths' programs, in order, and the loops round them."""
+    """The places of all paths' programs, in order, and the loops around them."""
 
     def __init__(self, long_loop: int) -> None:
         self.long_loop = long_loop
         self.loops: list[list[int]] = []
         self.nests: dict[_Nest, int] = {}
-        """Each different nest of loops, outer first, with its number."""
+        """Each distinct nest of loops, outer first, with its number."""
         self.count = 0
         self._nodes: list[int] = []
         self._first: list[tuple[int, int]] = []
@@ -196,12 +211,12 @@ class _Places:
         table = np.full((self.count, 2), -1, dtype=np.int64)
         table[:, 0] = np.array(self._nodes, dtype=np.int64)
         table[:, 0] += np.repeat(*np.array(self._first, dtype=np.int64).reshape(-1, 2).T)
-        for place, loop in self._closes.items():
-            table[place, 1] = loop
+        for place, closed in self._closes.items():
+            table[place, 1] = closed
         return table
 
     def nest(self, depth: int, column: int) -> Ticks:
-        """`Tables.nest` or `Tables.turns`: a column of each loop round each place."""
+        """`Tables.nest` or `Tables.turns`: a column for each loop around each place."""
         different = _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in self.nests], depth)
         which: Ticks = np.repeat(*np.array(self._spans, dtype=np.int64).reshape(-1, 2).T)
         return different[which]
@@ -227,8 +242,8 @@ class _Places:
         if loop.count > 0:
             self._place(loop.body, (*nest, (level, loop.count)))
         if self.count == start:
-            return  # no turns, or nothing inside
-        # This loop closes after those inside that end at the same place: it goes to the chain's end.
+            return  # no iterations, or an empty body
+        # This loop closes after inner loops that end at the same place: it goes to the end of the chain.
         loops.append([start, loop.count, len(nest), -1, level])
         inner = self._closes.get(self.count - 1, -1)
         if inner < 0:
@@ -237,3 +252,77 @@ class _Places:
         while loops[inner][LOOP_OUTER] >= 0:
             inner = loops[inner][LOOP_OUTER]
         loops[inner][LOOP_OUTER] = len(loops) - 1
+
+
+# Compiled: the dependence graph of a path, unrolled, for warps that issue out of program order.
+
+# What a consumer needs of its producer: its result, its operands read, or only that it has issued.
+RESULT, READ, ISSUE = range(3)
+
+
+@loop
+def unroll(
+    first: int, end: int, positions: Any, loops: Any, nodes: Any, waits: Any, counters: Any, writer: Any,
+    node: Any, mark: Any, producers: Any, consumers: Any, edges: Any,
+) -> int:  # fmt: skip
+    """Walk the path whose places run from `first` to before `end`; returns the number of edges.
+
+    `counters` are zero, `writer` is -1 for each slot. Fills for each unrolled node its `node`, the level at which it
+    begins another iteration of a watched loop (`mark`, 0: none), the number of incoming edges, and the number of
+    outgoing ones (`consumers`); if there is room, also the `edges`: producer, consumer, need, ordered by consumer.
+    """
+    count = 0
+    barrier = -1
+    position = 0
+    place = first
+    begins = 0
+    while place < end:
+        this = positions[place, 0]
+        node[position] = this
+        mark[position] = begins
+        begins = 0
+        before = count
+        for k in range(nodes[this, WAIT_FROM], nodes[this, WAIT_TO]):
+            producer = writer[waits[k]]
+            if producer < 0:
+                continue
+            if nodes[node[producer], SETS] == waits[k]:
+                if count < len(edges):
+                    edges[count, 0], edges[count, 1], edges[count, 2] = producer, position, RESULT
+                consumers[producer] += 1
+                count += 1
+            if nodes[node[producer], SETS_READ] == waits[k]:
+                if count < len(edges):
+                    edges[count, 0], edges[count, 1], edges[count, 2] = producer, position, READ
+                consumers[producer] += 1
+                count += 1
+        if barrier >= 0:
+            if count < len(edges):
+                edges[count, 0], edges[count, 1], edges[count, 2] = barrier, position, RESULT
+            consumers[barrier] += 1
+            count += 1
+        if nodes[this, BARRIER] != 0:
+            for earlier in range(barrier + 1, position):
+                if count < len(edges):
+                    edges[count, 0], edges[count, 1], edges[count, 2] = earlier, position, ISSUE
+                consumers[earlier] += 1
+                count += 1
+            barrier = position
+        producers[position] = count - before
+        if nodes[this, SETS] >= 0:
+            writer[nodes[this, SETS]] = position
+        if nodes[this, SETS_READ] >= 0:
+            writer[nodes[this, SETS_READ]] = position
+        position += 1
+        closes = positions[place, 1]
+        place += 1
+        while closes >= 0:
+            depth = loops[closes, LOOP_DEPTH]
+            counters[depth] += 1
+            if counters[depth] < loops[closes, LOOP_COUNT]:
+                place = loops[closes, LOOP_START]
+                begins = loops[closes, LOOP_LEVEL]
+                break
+            counters[depth] = 0
+            closes = loops[closes, LOOP_OUTER]
+    return count

@@ -1,4 +1,8 @@
-"""What a simulation answers."""
+"""The results of a simulation, and the scheduler policies: which of the ready warps issues.
+
+Every policy is a priority among the warps of one partition, so it is stored as data that the compiled loops read; a new
+policy of this kind is one entry here and needs no recompilation.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,51 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..bound import TICKS_PER_CYCLE, BoundWorkload
+from ..errors import UsageError
+from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
 from .reasons import REASONS
+
+ROTATION, OLDEST, YOUNGEST = 0, 1, -1
+"""Orders of warps: starting after the warp slot that issued last; by launch, in either direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A priority: the first warp in `order` issues; with `greedy`, the warp that issued last does if it can."""
+
+    name: str
+    summary: str
+    order: int
+    greedy: bool = False
+
+
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy("loose_round_robin", "the next warp slot after the one that issued last", ROTATION),
+        Policy(
+            "greedy_then_round_robin",
+            "the warp that issued last, else the next warp slot after it",
+            ROTATION,
+            greedy=True,
+        ),
+        Policy("greedy_then_oldest", "the warp that issued last, else the one launched first", OLDEST, greedy=True),
+        Policy("oldest_first", "the warp launched first", OLDEST),
+        Policy("greedy_then_youngest", "the warp that issued last, else the one launched last", YOUNGEST, greedy=True),
+    )
+}
+"""All known policies by name."""
+
+
+def policy_named(name: str) -> Policy:
+    """The policy of that name. Raises UsageError listing the known ones."""
+    try:
+        return POLICIES[name]
+    except KeyError:
+        raise UsageError(f"unknown scheduler policy {name!r}; known: {', '.join(POLICIES)}") from None
+
+
+# The results of a simulation.
 
 Ticks = npt.NDArray[np.int64]
 
@@ -17,7 +64,7 @@ PROFILE_COLUMNS = ("warp", "block", "node", "position", "issue", "completion", "
 
 @dataclass(frozen=True)
 class ExecutionProfile:
-    """Who issued what when, in the order of issue: one row per warp instruction.
+    """What issued when, in the order of issue: one row per warp instruction.
 
     `table` has the columns PROFILE_COLUMNS. `warp` is the warp slot on the SM, `block` the block in
     launch order on the SM, `node` indexes `paths_nodes` (path, node within the path), `position` is
@@ -35,11 +82,10 @@ class ExecutionProfile:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A part of a run that was found to recur: after it came the same `times` times again, each `period` ticks later.
+    """A part of a run that recurs: the same events follow it `times` times, each `period` ticks later.
 
-    `tick` is its end. `blocks` and `warps` number what started and what ended in it among the blocks that were
-    written down, `running` the warps that were on the SM at its end; all with higher numbers came after all the
-    repetitions.
+    `tick` is its end. `blocks` and `warps` number what started and what ended in it among the recorded blocks,
+    `running` the warps on the SM at its end; anything with a higher number comes after all repetitions.
     """
 
     times: int
@@ -52,7 +98,7 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a run was at some `tick`: instructions issued, and the sums until then (see `SimulationResult`)."""
+    """Progress of a run at some `tick`: instructions issued, and the sums until then (see `SimulationResult`)."""
 
     issued: int
     tick: int
@@ -64,22 +110,20 @@ class Mark:
 class SimulationResult:
     """One SM's run of its share of the grid.
 
-    `busy_ticks` holds, for each subsystem, the λ summed over what was issued there, per instance (a
-    subsystem that is in each partition counts the mean over them); `issue_busy_ticks` the same for
-    the valve. `extrapolated` says that only a part was simulated; all counts are those of the whole
-    share even so.
+    `busy_ticks` holds, for each subsystem, the sum of λ over what was issued there, per instance (for a subsystem in
+    each partition, the mean over them); `issue_busy_ticks` is the same for the valve. `extrapolated` says that only a
+    part was simulated; even so, all counts are those of the whole share.
 
-    `warp_ticks` is the time of all warps together, each from launch to end: the active warps summed over
-    the time. `stall_ticks` divides it (`reasons.py`): a row per node, in the order of `nodes` (path, node
-    within the path), a column per reason of REASONS; its sum is exactly `warp_ticks`. It has no rows where
-    it was not asked for.
+    `warp_ticks` is the time of all warps together, each from launch to end: the active warps summed over the time.
+    `stall_ticks` divides it (`reasons.py`): a row per node, in the order of `nodes` (path, node within the path), a
+    column per reason of REASONS; its sum is exactly `warp_ticks`. It has no rows if it was not requested.
 
-    What is known of single warps and blocks is that of the simulated part, which took
-    `simulated_ticks`: `warp_ends` are the end ticks of its warps in launch order, `block_starts` the launch
-    ticks of its blocks, `block_slots` where each ran. Warp i of a block in slot b runs in partition
-    (b · warps per block + i) mod `partitions`. Of a part that recurs they hold the first time: what came
-    again, exactly so many times and so much later, is in `recurrences`; `jumped` is how many instructions
-    of the exact result were not simulated one by one. `marks` are moments on the way, where they were asked for.
+    Data on single warps and blocks cover the simulated part, which took `simulated_ticks`: `warp_ends` are the end
+    ticks of its warps in launch order, `block_starts` the launch ticks of its blocks, `block_slots` the slot in which
+    each ran. Warp i of a block in slot b runs in partition (b · warps per block + i) mod `partitions`. For a part that
+    recurs they hold the first occurrence; its exact repetitions are in `recurrences`. `jumped` is the number of
+    instructions of the exact result that were not simulated individually. `marks` are intermediate moments, if
+    requested.
     """
 
     total_ticks: int

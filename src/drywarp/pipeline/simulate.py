@@ -13,20 +13,18 @@ from functools import cached_property
 
 import numpy as np
 
-from ..bound import TICKS_PER_CYCLE, BoundWorkload
 from ..errors import UsageError
-from .alone import alone
+from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
 from .blocks import Share, type_order
 from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, NEVER, NEXT_BLOCK, SPELLS
-from .dataflow import Graph, check_size, unroll_paths
-from .policies import policy_named
+from .engine_dataflow import Graph, check_size, unroll_paths
 from .program import flatten
-from .recurrence import Engine, Runner
-from .result import ExecutionProfile, SimulationResult, Ticks
+from .recurrence import Engine, Runner, alone
+from .result import ExecutionProfile, SimulationResult, Ticks, policy_named
 from .state import State, Steady
 
 LARGEST_PROFILE = 20_000_000
-"""Most warp instructions that an execution profile is kept for."""
+"""Most warp instructions for which an execution profile is recorded."""
 
 
 def instructions_per_block(workload: BoundWorkload) -> list[int]:
@@ -36,10 +34,10 @@ def instructions_per_block(workload: BoundWorkload) -> list[int]:
 
 
 class Program:
-    """A workload in the form that the loops read: the same for all shares and occupancies of it."""
+    """A workload in the form that the loops read: the same for all its shares and occupancies."""
 
     def __init__(self, workload: BoundWorkload, long_loop: int = Steady().long_loop) -> None:
-        """Loops of `long_loop` turns are watched for a steady state."""
+        """Loops with at least `long_loop` iterations are watched for a steady state."""
         self.workload = workload
         self.tables = workload.once(("tables", long_loop), lambda: flatten(workload, long_loop))
         self.longest = max((path.length for path in workload.paths), default=0)
@@ -52,7 +50,7 @@ class Program:
         return only
 
     def alone(self, workload: BoundWorkload, paths: Sequence[int]) -> Program:
-        """`workload` prepared, which has these paths of this one, each as the one warp of a machine of its own."""
+        """`workload` prepared, with these paths of this one, each as the only warp of its own machine."""
         other = copy(self)
         other.workload = workload
         other.tables = alone(self.tables, self.workload, paths)
@@ -70,7 +68,7 @@ class Program:
         return unroll_paths(self.workload, self.tables)
 
     def nodes(self, resident: int) -> int:
-        """Unrolled nodes of the warps of so many blocks together."""
+        """Unrolled nodes of the warps of this many blocks in total."""
         return resident * self.workload.warps_per_block * self.longest
 
 
@@ -85,15 +83,15 @@ def run_share(
     cycle: int = TICKS_PER_CYCLE,
     spells: int = SPELLS,
 ) -> SimulationResult:
-    """Simulate the whole of `share`, instruction by instruction, or with jumps where a `steady` state recurs.
+    """Simulate the whole `share`, instruction by instruction, or with jumps if a `steady` state recurs.
 
-    Both give the same, to the tick. Without `stalls` the warps' time is not divided by reason, which is
-    quicker. `program` is the workload prepared, where it is at hand. `cycle` is for how many ticks an issuing
-    warp counts as ``selected``, `spells` how many notes on a subsystem are kept at once: arguments for tests,
-    which count in few ticks. Raises UsageError where the time leaves the range of ticks.
+    Both give the same result, to the tick. Without `stalls` the warps' time is not divided by reason, which is faster.
+    `program` is the prepared workload, if available. `cycle` is the number of ticks for which an issuing warp counts as
+    ``selected``, `spells` the number of notes kept per subsystem: arguments for tests, which use few ticks. Raises
+    UsageError if the time exceeds the range of ticks.
     """
     result = try_share(workload, share, profile, stalls, steady=steady, program=program, cycle=cycle, spells=spells)
-    assert result is not None, "without a limit the end is reached"
+    assert result is not None, "a run without a limit reaches its end"
     return result
 
 
@@ -108,7 +106,7 @@ def try_share(
     cycle: int = TICKS_PER_CYCLE,
     spells: int = SPELLS,
 ) -> SimulationResult | None:
-    """As `run_share`; None where the limit of `steady` is reached before the end."""
+    """As `run_share`; None if the limit of `steady` is reached before the end."""
     program = program or Program(workload, steady.long_loop if steady else Steady().long_loop)
     tables = program.tables
     each = instructions_per_block(workload)
@@ -120,20 +118,20 @@ def try_share(
         total = sum(blocks * count for blocks, count in zip(per_kind, each, strict=True))
     if profile and total > LARGEST_PROFILE:
         raise UsageError(
-            f"an execution profile of {total} warp instructions is too large; the most is {LARGEST_PROFILE}"
+            f"an execution profile of {total} warp instructions is too large: expected at most {LARGEST_PROFILE}"
         )
     if workload.synchronises and not workload.in_order:
-        raise UsageError("warps that wait for some others of their block cannot issue out of program order")
-    # The description of a state has no phases.
+        raise UsageError("warps that wait for only some warps of their block cannot issue out of program order")
+    # The state description does not include phases.
     steady = None if profile or workload.synchronises else steady
     state = State.fresh(workload, tables, share, total if profile else 0, stalls, cycle, spells, steady)
     if not Runner(engine_of(program, kinds, state), state, kinds, steady).run():
         return None
     issued = int(state.clock[ISSUED]) + state.jumped
     if issued != total and workload.synchronises:
-        raise UsageError("warps wait for a phase of a barrier that never completes: their paths do not fit together")
+        raise UsageError("deadlock: a barrier phase never completes because the paths of the warps do not match")
     if issued != total:
-        raise UsageError(f"the simulated time leaves the range of {NEVER} ticks; check the latencies")
+        raise UsageError(f"the simulated time exceeds the range of {NEVER} ticks; check the latencies")
     ran = int(state.clock[NEXT_BLOCK])
     ends, starts = state.warp_ends[: ran * workload.warps_per_block], state.blocks[:ran, LAUNCHED]
     warp_ticks = _total(ends) - _total(starts) * workload.warps_per_block

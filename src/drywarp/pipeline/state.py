@@ -1,4 +1,4 @@
-"""What both loops change: subsystems, block slots, partitions, and what they write down."""
+"""State that both loops change: subsystems, block slots, partitions, and their records."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..bound import BoundWorkload
 from ..errors import UsageError
+from ..workload.cost import BoundWorkload
 from .blocks import Share
 from .columns import (
     AWAITED,
@@ -47,19 +47,19 @@ from .reasons import REASONS
 from .result import PROFILE_COLUMNS, Mark, Recurrence, Ticks
 
 FIRST_ROWS = 4096
-"""Blocks that there is room to write down at first."""
+"""Number of blocks for which there is room initially."""
 
 HASHES = 4096
-"""Hashes of states that are remembered at each level: a longer period is not found."""
+"""Hashes of states remembered at each level: longer periods are not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
     """How a steady state is looked for.
 
-    `limit` is the most instructions to simulate one by one; `least_gain` how many a jump has to spare; loops
-    of `long_loop` turns are watched; `sparing` is how many words of the state's description may be written
-    for each instruction. After every `mark` instructions about, it is noted where the run is (0: never).
+    `limit` is the maximum number of instructions to simulate individually; `least_gain` is how many a jump must save;
+    loops with at least `long_loop` iterations are watched; `sparing` is how many words of the state description may be
+    written per instruction. The run's progress is recorded about every `mark` instructions (0: never).
     """
 
     limit: int = NEVER
@@ -71,7 +71,7 @@ class Steady:
 
 @dataclass
 class State:
-    """Apart from the warps' own state. `jumped` instructions were not simulated one by one."""
+    """State apart from the warps' own. `jumped` instructions were not simulated individually."""
 
     share: Share
     per_block: int
@@ -110,13 +110,13 @@ class State:
         spells: int,
         steady: Steady | None,
     ) -> State:
-        """The state before the first tick; `rows` is how many issues to write down."""
+        """The state before the first tick; `rows` is the number of issues to record."""
         resources = len(workload.subsystems) * workload.partitions
         limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
         resident = min(share.resident, share.blocks)
         warps = resident * workload.warps_per_block
         if warps > (1 << PRIORITY_BITS):
-            raise UsageError(f"{warps} concurrent warps on one SM; the most is {(1 << PRIORITY_BITS)}")
+            raise UsageError(f"{warps} concurrent warps on one SM: expected at most {(1 << PRIORITY_BITS)}")
         clock = np.zeros(CLOCK_COLUMNS, dtype=np.int64)
         clock[[TOTAL, FULL, FULL_LEFT]] = share.blocks, share.full, share.full
         clock[LIMIT] = min(steady.limit, steady.mark or NEVER) if steady else NEVER
@@ -155,18 +155,18 @@ class State:
 
     @property
     def words(self) -> int:
-        """The most words that describe the state, without the warps' own."""
+        """The maximum number of words that describe the state, without the warps' own."""
         return len(self.slots) * 7 + 1 + len(self.parts) * 6 + len(self.free) + len(self.pending)
 
     def make_rows(self) -> None:
-        """Make room to write down more blocks."""
+        """Make room to record more blocks."""
         more = min(len(self.blocks), int(self.clock[TOTAL]) - len(self.blocks))
         self.blocks = np.concatenate([self.blocks, np.zeros((more, BLOCK_COLUMNS), dtype=np.int64)])
         ends = np.full(more * self.per_block, -1, dtype=np.int64)
         self.warp_ends = np.concatenate([self.warp_ends, ends])
 
     def shift(self, ticks: int) -> None:
-        """Let everything be so much later."""
+        """Shift everything by this much."""
         self.slots[:, [LAST_ARRIVAL, ENDS]] += ticks
         self.parts[:, [VALVE, SERVED]] += ticks
         banks = self.parts[:, EVEN_FREE : ODD_FREE + 1]
@@ -180,5 +180,5 @@ class State:
         self.clock[[FULL_END, NOW]] += ticks
 
     def forget(self) -> None:
-        """Await nothing at any level."""
+        """Stop awaiting a hash at every level."""
         self.watch[:, AWAITED] = 0

@@ -44,13 +44,13 @@ from .columns import (
     SERVED,
     STALE,
     VALVE,
+    step,
 )
-from .compiled import step
 
 
 @step
 def take_room(slots: Any, clock: Any) -> int:
-    """The block slot that has room first, the lowest of equals; it has none any more."""
+    """The block slot that first has room, the lowest if several; it is then marked as occupied."""
     b = 0
     while slots[b, ROOM] != clock[NEXT_ROOM]:
         b += 1
@@ -67,7 +67,7 @@ def start_block(
     b: int, start: int, per_block: int, partitions: int, order: int, slots: Any, blocks: Any, parts: Any, rank: Any,
     at_rank: Any, clock: Any,
 ) -> None:  # fmt: skip
-    """Start the next block in slot `b`: all but its warps' own state."""
+    """Start the next block in slot `b`: everything except its warps' own state."""
     block = clock[NEXT_BLOCK]
     slots[b, SEQUENCE] = block
     blocks[block, LAUNCHED] = start
@@ -107,7 +107,7 @@ def rank_by_launch(slots: Any, per_block: int, partitions: int, youngest: bool, 
 
 @step
 def end_warp(w: int, b: int, warps: Any, age: Any, slots: Any, warp_ends: Any, stalls: Any) -> None:
-    """Warp `w` of slot `b` has issued all: it ends when its results are there."""
+    """Warp `w` of slot `b` has issued everything: it ends when its results are ready."""
     if len(stalls) > 0 and warps[w, BEFORE] >= 0:
         over = warps[w, DONE] - warps[w, COUNTED]
         stalls[warps[w, BEFORE], DRAIN] += max(0, over)
@@ -134,9 +134,9 @@ def occupy(
     node: int, own: int, q: int, tick: int, nodes: Any, levels: Any, clock: Any, free: Any, busy: Any, changed: Any,
     pending: Any, pending_from: Any,
 ) -> int:  # fmt: skip
-    """Take what the instruction takes up of its subsystem and its levels; returns when it completes.
+    """Occupy the instruction's subsystem and levels; returns when it completes.
 
-    `changed` marks what was taken until `forget_changes`.
+    `changed` marks the occupied resources until `forget_changes`.
     """
     tail = clock[FULL_LEFT] == 0 and tick >= clock[FULL_END]
     start = visit_levels(levels, nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO], q, tick, tail, free, busy, changed)
@@ -156,7 +156,7 @@ def occupy(
 
 @step
 def forget_changes(node: int, own: int, q: int, nodes: Any, levels: Any, changed: Any) -> None:
-    """No subsystem has changed."""
+    """Mark all subsystems as unchanged."""
     changed[own] = 0
     for level in range(nodes[node, LEVEL_FROM], nodes[node, LEVEL_TO]):
         changed[levels[level, LEVEL_RESOURCE] + (q if levels[level, LEVEL_PER_PARTITION] != 0 else 0)] = 0
@@ -168,8 +168,8 @@ def visit_levels(
 ) -> int:
     """Send a transaction through its levels; returns when the last one starts on it.
 
-    It reaches the next level when the one before starts on it: constant times between them are part
-    of Λ, so that the return value less `tick` is what queueing adds.
+    It reaches the next level when the previous one starts on it: constant times between them are part of Λ, so the
+    return value minus `tick` is the queueing delay.
     """
     for level in range(first, end):
         resource = levels[level, LEVEL_RESOURCE]
@@ -187,10 +187,10 @@ def visit_levels(
 
 @step
 def admit(resource: int, free_at: int, completion: int, pending: Any, pending_from: Any) -> int:
-    """Note an issue on a subsystem that limits outstanding instructions; returns when it takes the next.
+    """Record an issue on a subsystem that limits outstanding instructions; returns when it accepts the next.
 
-    Of the noted completions the earliest gives its place to this one: the next instruction finds a
-    place free once the then earliest has completed.
+    The earliest of the recorded completions is replaced by this one: the next instruction finds room once the then
+    earliest has completed.
     """
     first, end = pending_from[resource], pending_from[resource + 1]
     earliest = first
@@ -207,9 +207,9 @@ def admit(resource: int, free_at: int, completion: int, pending: Any, pending_fr
 
 @step
 def issued_in(q: int, w: int, tick: int, issue_ticks: int, greedy: bool, shared: bool, parts: Any) -> None:
-    """Warp `w` issued in partition `q`: the valve shuts, and the next issue has to be looked up.
+    """Warp `w` issued in partition `q`: the valve closes, and the next issue must be recomputed.
 
-    `shared` says that the instruction went to a subsystem of all partitions.
+    `shared` says that the instruction used a subsystem shared by all partitions.
     """
     if shared:
         parts[q, SERVED] = tick
@@ -222,9 +222,9 @@ def issued_in(q: int, w: int, tick: int, issue_ticks: int, greedy: bool, shared:
 
 @step
 def read_registers(q: int, node: int, tick: int, nodes: Any, parts: Any) -> int:
-    """Take the register file's banks for the instruction's operands; returns how long it is held before it reads.
+    """Occupy the register file's banks for the instruction's operands; returns how long it is delayed before it reads.
 
-    It waits until both banks have what it wants within its window, and holds up what issues behind it.
+    It waits until both banks have time for it within its window, and delays what issues after it.
     """
     even, odd, window = nodes[node, READS_EVEN], nodes[node, READS_ODD], nodes[node, READ_WINDOW]
     start = tick

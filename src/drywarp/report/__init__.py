@@ -1,0 +1,1 @@
+"""Rendering of finished results: terminal text, JSON, Markdown, HTML, figures and traces."""

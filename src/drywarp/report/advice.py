@@ -1,27 +1,34 @@
-"""Findings, what-ifs and the benefit chart as text."""
+"""Parts of the terminal report: advice, where the cycles go, and the assumptions of a static analysis."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..finding import Advice, BenefitChart, Finding, WhatIfAnswer
-from ..result import Analysis, limit_words
-from .units import time_text
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
+from ..analysis.result.finding import Advice, BenefitChart, Finding, WhatIfAnswer
+from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
+from ..frontends.profiles.measured_file import Imported
+from .gpus import aligned
+from .text import time_text
 
 _SHOWN, _LINES_SHOWN = 6, 4
 
 
 def render_findings(analysis: Analysis) -> list[RenderableType]:
-    """Gain, rule, lines and remedy of each finding; with --advice what was seen, too."""
+    """Gain, rule, lines and remedy of each finding; with --advice also the evidence."""
     if not analysis.findings:
         return []
     shown = analysis.findings[:_SHOWN]
     parts: list[RenderableType] = [
-        Text.assemble(("What would pay", "bold"), ", each simulated alone; drywarp explain RULE says more")
+        Text.assemble(("What would pay", "bold"), ", each simulated alone; details: drywarp explain RULE")
     ]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
@@ -38,7 +45,7 @@ def render_findings(analysis: Analysis) -> list[RenderableType]:
 
 
 def lines_text(finding: Finding, analysis: Analysis) -> str:
-    """The lines, with their file where that is not the kernel's own."""
+    """The line numbers, with the file if it is not the kernel's own."""
     if not finding.places:
         return "the launch as a whole"
     places = [
@@ -76,7 +83,7 @@ def _row(answer: WhatIfAnswer) -> tuple[str, str, Text, str]:
 
 
 def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
-    heading = Text("Potential benefits of GPUPerf's model", style="bold")
+    heading = Text("Potential benefits according to GPUPerf", style="bold")
     if chart.not_applicable:
         return [heading, Text(f"not applicable: {chart.not_applicable}", style="dim"), Text("")]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -84,16 +91,176 @@ def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     rows = (
-        ("B_itilp", chart.b_itilp, "more instructions in parallel, in a warp or by more warps"),
-        ("B_memlp", chart.b_memlp, "more memory accesses in parallel"),
-        ("B_fp", chart.b_fp, "less computation that is not floating point"),
-        ("B_serial", chart.b_serial, "no synchronisation, bank conflicts, special functions, divergence"),
+        ("B_itilp", chart.b_itilp, "more parallel instructions, within a warp or across warps"),
+        ("B_memlp", chart.b_memlp, "more parallel memory accesses"),
+        ("B_fp", chart.b_fp, "less non-floating-point computation"),
+        ("B_serial", chart.b_serial, "no synchronisation, bank conflicts, special functions or divergence"),
     )
     for name, cycles, meaning in rows:
         table.add_row(name, time_text(abs(cycles) / clock_hz) if cycles >= 0 else "none", meaning)
     point = (
-        f"{chart.bound} bound in the X-Y chart: T_mem {time_text(chart.t_mem / clock_hz)} (at least "
+        f"{chart.bound}-bound in the X-Y chart: T_mem {time_text(chart.t_mem / clock_hz)} (at least "
         f"{time_text(chart.t_mem_min / clock_hz)}), T_comp {time_text(chart.t_comp / clock_hz)} (at least "
         f"{time_text(chart.t_fp / clock_hz)}), T_overlap {time_text(chart.t_overlap / clock_hz)}"
     )
     return [heading, table, Text(point, style="dim"), Text("")]
+
+
+# Where the cycles go: stall reasons, the costliest lines, and active warps over time, as text.
+
+_STALL_LINES_SHOWN, _LEAST_SHARE = 6, 0.02
+
+
+def render_cycles(analysis: Analysis) -> list[RenderableType]:
+    """Stall reasons, and the costliest source lines with their text."""
+    stalls = analysis.prediction.stalls
+    total = sum(stalls.values())
+    if not total:
+        return []
+    top = [(r, c) for r, c in sorted(stalls.items(), key=lambda item: -item[1]) if c / total >= _LEAST_SHARE]
+    reasons = ", ".join(f"{reason} {cycles / total:.0%}" for reason, cycles in top)
+    shown = [cost for cost in analysis.lines[:_STALL_LINES_SHOWN] if cost.share >= _LEAST_SHARE]
+    rows = [[f"{cost.share:4.0%}", cost.stall, _place(cost, analysis), cost.text] for cost in shown]
+    lines = Text("\n".join(aligned(rows)) if rows else "", no_wrap=True, overflow="ellipsis")
+    heading = Text.assemble(("Where the cycles go", "bold"), f": {reasons}")
+    return [heading, lines, Text("")]
+
+
+def _place(cost: LineCost, analysis: Analysis) -> str:
+    """The line number, with the file if it is not the kernel's own."""
+    return str(cost.line) if cost.file in ("", analysis.source_file) else f"{Path(cost.file).name}:{cost.line}"
+
+
+_TRACE_ROWS, _TRACE_COLUMNS = 8, 60
+
+
+def render_trace(analysis: Analysis) -> list[RenderableType]:
+    """Active warps over time, one column per time slice."""
+    trace = analysis.prediction.occupancy_trace
+    if trace is None or not len(trace.active):
+        return []
+    cycles, active = trace.cycles, trace.active
+    edges = [cycles[0] + (cycles[-1] - cycles[0]) * (k + 0.5) / _TRACE_COLUMNS for k in range(_TRACE_COLUMNS)]
+    at = [max(0, sum(1 for c in cycles[1:-1] if c <= edge)) for edge in edges]
+    heights = [active[i] / max(1, trace.peak) * _TRACE_ROWS for i in at]
+    rows = []
+    for row in range(_TRACE_ROWS, 0, -1):
+        cells = "".join(
+            "█" if h >= row else " ▁▂▃▄▅▆▇"[int((h - row + 1) * 8)] if h > row - 1 else " " for h in heights
+        )
+        label = f"{trace.peak * row / _TRACE_ROWS:5.0f} "
+        rows.append(label + cells.rstrip())
+    rows.append("    0 └" + "─" * (_TRACE_COLUMNS - 1))
+    rows.append("      0" + f"{cycles[-1]:,.0f} cycles".rjust(_TRACE_COLUMNS - 1))
+    heading = Text.assemble(
+        ("Active warps over time", "bold"),
+        f": {trace.mean:.1f} in the mean, {trace.imbalance:.0%} imbalance over partitions",
+    )
+    return [heading, Text("\n".join(rows)), Text("")]
+
+
+# The assumptions of a static analysis, as text: loops with their trip counts first, then the rest.
+
+_MOST_LINES = 40
+"""Maximum number of assumptions printed; the JSON object has all of them."""
+
+
+def render_static(report: StaticReport | None) -> list[RenderableType]:
+    """Loops, addresses and assumptions; nothing if the kernel was emulated."""
+    if report is None:
+        return []
+    parts: list[RenderableType] = [Text("")]
+    if report.loops:
+        parts += [Text("Loops", style="bold"), _loops(report.loops, counted=True), Text("")]
+    if report.accesses:
+        parts += [Text("Addresses, in bytes per step", style="bold"), _accesses(report.accesses), Text("")]
+    parts.append(Text("Nothing was run. Assumed:", style="bold yellow"))
+    if not report.assumptions:
+        parts.append(Text("nothing: the launch determines everything that matters here", style="yellow"))
+    for item in report.assumptions[:_MOST_LINES]:
+        place = f"{item.file}:{item.line} " if item.line else ""
+        parts.append(Text(f"{place}{item.what}: {item.assumed}", style="yellow"))
+    more = len(report.assumptions) - _MOST_LINES
+    if more > 0:
+        parts.append(Text(f"and {more} more (--json lists all)", style="yellow"))
+    return parts
+
+
+def render_loops(kernel: str, loops: Sequence[LoopReport]) -> Group:
+    """The loops of a kernel, before their trip counts are known."""
+    if not loops:
+        return Group(Text(f"{kernel} has no loops"))
+    return Group(Text(f"Loops of {kernel}, by the names that --trip takes"), _loops(loops, counted=False))
+
+
+def loops_dict(kernel: str, loops: Sequence[LoopReport]) -> dict[str, Any]:
+    """The documented JSON object of --list-loops (docs/json.md)."""
+    kept = ("name", "file", "line", "last_line", "parent", "copies")
+    rows = [{key: value for key, value in loop_dict(loop).items() if key in kept} for loop in loops]
+    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
+    return {**head, "kernel": kernel, "loops": rows}
+
+
+def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("loop", "in", "at", "copies"):
+        table.add_column(name, no_wrap=True)
+    if counted:
+        table.add_column("iterations", justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+    for loop in loops:
+        place = (
+            f"{loop.file}:{loop.line}-{loop.last_line}" if loop.last_line > loop.line else f"{loop.file}:{loop.line}"
+        )
+        row = [loop.name, loop.parent, escape(place if loop.line else "?"), str(loop.copies) if loop.copies > 1 else ""]
+        if counted:
+            turns = "" if loop.trips is None else f"{loop.trips:.4g}"
+            spread = f" ({loop.fewest} to {loop.most})" if loop.fewest != loop.most else ""
+            row += [turns, f"{loop.known}{spread}"]
+        table.add_row(*row, style="yellow" if counted and loop.known == "assumed" else None)
+    return table
+
+
+def _accesses(accesses: Sequence[AccessReport]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("line", "access", "address"):
+        table.add_column(name, no_wrap=True)
+    rows: dict[tuple[str, str, str], int] = {}
+    for access in accesses:
+        steps = " ".join(f"{value}·{name}" for name, value in access.coefficients.items()) or "constant"
+        text = steps if access.affine else "non-affine"
+        known = "" if access.known == "known" else f"  ({access.known})"
+        row = (str(access.line or "?"), f"{access.opcode} {access.space}", f"{text}{known}")
+        rows[row] = rows.get(row, 0) + 1
+    for row, count in rows.items():
+        table.add_row(row[0], row[1] + (f" x{count}" if count > 1 else ""), row[2])
+    return table
+
+
+# Measured launches, and the comparison of measured with predicted times.
+
+
+def imported_dict(imported: Imported) -> dict[str, Any]:
+    """The documented JSON object of `drywarp import-ncu --json`."""
+    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "source": imported.source}
+    return {**head, **imported.to_dict()}
+
+
+def render_imported(imported: Imported) -> str:
+    """One line per launch: name, extents, time, number of metrics."""
+    rows = [["kernel", "grid", "block", "time", "metrics"]]
+    for kernel in imported.kernels:
+        extents = ["–" if e is None else "×".join(map(str, e)) for e in (kernel.grid, kernel.block)]
+        time = "–" if kernel.time_s is None else time_text(kernel.time_s)
+        rows.append([kernel.name, *extents, time, str(len(kernel.metrics))])
+    return "\n".join([f"{imported.source}: {len(imported.kernels)} launches", *aligned(rows)])
+
+
+def render_comparison_with(found: MeasuredComparison) -> str:
+    """Predicted against measured time, and the factors that explain the difference."""
+    head = (
+        f"Measured {time_text(found.time_s)}, predicted {time_text(found.predicted_s)}: "
+        f"{found.ratio:.2f} times the measured time ({found.place})"
+    )
+    rows = [[f"  {term.name}", f"× {term.factor:.3f}", term.reason] for term in found.terms]
+    return "\n".join([head, *aligned(rows)])

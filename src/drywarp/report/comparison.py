@@ -1,4 +1,4 @@
-"""A comparison as text for a terminal: the times of every GPU first, then what changed on the one that fares worst."""
+"""A comparison as terminal text: the times on every GPU first, then the changes on the GPU with the worst ratio."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ..comparison.result import Comparison, CountChange, GpuComparison, LineChange
-from ..comparison.side import Side
-from ..result import limit_words
+from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange
+from ..analysis.compare.side import Side
+from ..analysis.result import limit_words
 from .gpus import aligned
-from .units import time_text
-from .untrusted import plain
+from .text import plain, time_text
 
 MOST_LINES = 10
 SMALLEST_LINE = 1e-3
-"""Lines are shown whose change is at least this fraction of the old time."""
+"""Lines are shown if their change is at least this fraction of the old time."""
 SHOWN_COUNTS = {
     "resources.registers": "registers per thread",
     "resources.shared_bytes": "shared memory per block, bytes",
@@ -33,18 +32,18 @@ SHOWN_COUNTS = {
     "dram__sectors_read.sum": "",
     "dram__sectors_write.sum": "",
 }
-"""Counts that a report shows where they changed, with their words (none: the metric's own name)."""
+"""Counts that a report shows if they changed, with their labels (empty: the metric's own name)."""
 SHOWN_WITHOUT_METRICS = {
-    "memory.global_load_sectors": "sectors of global loads",
-    "memory.global_store_sectors": "sectors of global stores",
-    "memory.shared_wavefronts": "wavefronts of shared memory",
+    "memory.global_load_sectors": "global load sectors",
+    "memory.global_store_sectors": "global store sectors",
+    "memory.shared_wavefronts": "shared memory wavefronts",
     "memory.dram_read_bytes": "bytes read from DRAM",
     "memory.dram_write_bytes": "bytes written to DRAM",
 }
 
 
 def render_comparison(comparison: Comparison) -> Text:
-    """Old and new, a row for each GPU, the verdict of the gate, then lines and counts of the worst GPU."""
+    """Old and new, one row per GPU, the verdict of the gate, then lines and counts on the worst GPU."""
     first, worst = comparison.gpus[0], max(comparison.gpus, key=lambda gpu: gpu.ratio)
     text = Text()
     text.append(headline(comparison), "bold red" if comparison.regressed else "bold")
@@ -58,7 +57,7 @@ def render_comparison(comparison: Comparison) -> Text:
 
 
 def headline(comparison: Comparison) -> str:
-    """The worst GPU's change in one sentence, and whether the gate holds."""
+    """The worst GPU's change in one sentence, and whether the gate passes."""
     worst = max(comparison.gpus, key=lambda gpu: gpu.ratio)
     kernel, gpus = plain(worst.new.kernel), comparison.gpus
     if worst.ratio == 1:
@@ -67,7 +66,7 @@ def headline(comparison: Comparison) -> str:
         )
     else:
         way = "slower" if worst.ratio > 1 else "faster"
-        where = plain(worst.gpu) + (", where it fares worst" if len(gpus) > 1 else "")
+        where = plain(worst.gpu) + (" (the worst GPU)" if len(gpus) > 1 else "")
         said = f"{kernel} is {size_text(worst.change)} {way} on {where}"
     if comparison.fail_above is None:
         return said
@@ -83,7 +82,7 @@ HEADS = ["GPU", "old", "new", "change", "limited by", "warps per SM"]
 
 
 def row(gpu: GpuComparison) -> list[str]:
-    """What the table says of one GPU."""
+    """The table row of one GPU."""
     old, new = gpu.old, gpu.new
     return [
         gpu.gpu,
@@ -96,7 +95,7 @@ def row(gpu: GpuComparison) -> list[str]:
 
 
 def change_text(change: float | None) -> str:
-    """A signed percentage: 0% only where nothing changed; a dash for none."""
+    """A signed percentage: 0% only if nothing changed; a dash for none."""
     if change is None:
         return "–"
     sign = "+" if change > 0 else "-" if change < 0 else ""
@@ -104,7 +103,7 @@ def change_text(change: float | None) -> str:
 
 
 def size_text(change: float) -> str:
-    """A change without its sign."""
+    """The magnitude of a change as a percentage."""
     size = abs(change)
     if size == 0:
         return "0%"
@@ -112,14 +111,14 @@ def size_text(change: float) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """All digits of whole numbers, else two behind the point; a dash for none."""
+    """All digits of whole numbers, otherwise two decimals; a dash for none."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
 def count_change(count: CountChange) -> str:
-    """The change of a count, of a percentage in points."""
+    """The relative change of a count; for percentages, the change in percentage points."""
     if count.name.endswith(".pct") and count.old is not None and count.new is not None:
         return f"{count.new - count.old:+.1f} points"
     return change_text(count.change)
@@ -131,7 +130,7 @@ def signed_time(seconds: float) -> str:
 
 
 def place(line: LineChange) -> str:
-    """The number of the line, old and new where they differ."""
+    """The line number; old and new if they differ."""
     old, new = line.old.line if line.old else None, line.new.line if line.new else None
     if old is None or new is None or old == new:
         return str(new if old is None else old)
@@ -139,13 +138,13 @@ def place(line: LineChange) -> str:
 
 
 def changed_lines(gpu: GpuComparison, most: int) -> tuple[list[LineChange], int]:
-    """The lines to show, and how many further ones changed their cost."""
+    """The lines to show, and how many others changed in cost."""
     shown = [line for line in gpu.lines if abs(line.change_s) >= SMALLEST_LINE * gpu.old.time_s][:most]
     return shown, len(gpu.lines) - len(shown)
 
 
 def changed_counts(gpu: GpuComparison) -> list[tuple[str, CountChange]]:
-    """The counts to show, with their words: those of `SHOWN_COUNTS` that are not the same."""
+    """The counts to show, with their labels: those of `SHOWN_COUNTS` that changed."""
     shown = SHOWN_COUNTS if gpu.old.counts and gpu.new.counts else {**SHOWN_COUNTS, **SHOWN_WITHOUT_METRICS}
     by_name = {count.name: count for count in gpu.counts}
     return [
@@ -156,7 +155,7 @@ def changed_counts(gpu: GpuComparison) -> list[tuple[str, CountChange]]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Every note once: what makes the two less comparable, then what the answers say of themselves."""
+    """Every note once: what limits the comparability, then the notes of both results."""
     found: dict[str, None] = dict.fromkeys(f"not on {gpu}: {reason}" for gpu, reason in comparison.left_out.items())
     for gpu in comparison.gpus:
         found |= dict.fromkeys(gpu.notes)
@@ -188,14 +187,14 @@ def _table(text: Text, rows: Sequence[Sequence[str]]) -> None:
 def _lines(text: Text, gpu: GpuComparison, several: bool) -> None:
     shown, rest = changed_lines(gpu, MOST_LINES)
     if not gpu.lines:
-        text.append("\nThe cost of every line is the same.\n")
+        text.append("\nNo line changed in cost.\n")
         return
-    text.append(f"\nLines whose cost changed on {plain(gpu.gpu)}, by their part of the kernel's time\n", "bold")
+    text.append(f"\nLines whose cost changed on {plain(gpu.gpu)}, by contribution to the kernel's time\n", "bold")
     _table(text, [["change", "", "line", ""], *_line_rows(shown)])
     if rest:
         text.append(f"and {rest} more with smaller changes (--json)\n", "dim")
     if several:
-        text.append("the other GPUs' lines: --json, --markdown\n", "dim")
+        text.append("lines on the other GPUs: --json, --markdown\n", "dim")
 
 
 def _line_rows(lines: Sequence[LineChange]) -> Iterator[list[str]]:

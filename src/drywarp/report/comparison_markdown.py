@@ -1,10 +1,10 @@
-"""A comparison as Markdown, for a comment on a pull request: a row for each GPU, lines and counts folded."""
+"""A comparison as Markdown, for a pull request comment: one row per GPU, with collapsed lines and counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..comparison.result import Comparison, GpuComparison, LineChange
+from ..analysis.compare.result import Comparison, GpuComparison, LineChange
 from .comparison import (
     HEADS,
     changed_counts,
@@ -17,13 +17,13 @@ from .comparison import (
     signed_time,
     size_text,
 )
-from .untrusted import markdown_cell, markdown_code
+from .text import markdown_cell, markdown_code
 
 MOST_LINES = 20
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """The comment. Names and source lines stand as code, in which nothing is markup."""
+    """The comment. Names and source lines are escaped as code, so that nothing in them acts as markup."""
     parts = [f"### {_headline(comparison)}", _sides(comparison.gpus[0])]
     parts.append(_table(HEADS, [[_bold(gpu, cell, at) for at, cell in enumerate(row(gpu))] for gpu in comparison.gpus]))
     for gpu in comparison.gpus:
@@ -62,7 +62,7 @@ def _bold(gpu: GpuComparison, cell: str, column: int) -> str:
         return markdown_code(cell)
     if HEADS[column] == "change":
         return f"**{cell.rstrip(' !')}** 🔴" if gpu.regressed else cell
-    # Times and occupancy are numbers of ours; what limits may come from a saved answer.
+    # Times and occupancy are drywarp's own numbers; the limiter may come from a saved (untrusted) result.
     return markdown_cell(cell) if HEADS[column] == "limited by" else cell
 
 
@@ -70,7 +70,7 @@ def _details(gpu: GpuComparison) -> Iterator[str]:
     shown, rest = changed_lines(gpu, MOST_LINES)
     if shown:
         rows = [_line_row(line) for line in shown]
-        table = _table(["change", "", "line", "was", "is", "waits for"], rows)
+        table = _table(["change", "", "line", "old", "new", "stall reason"], rows)
         more = f"\n\nand {rest} more lines with smaller changes" if rest else ""
         yield _folded(f"Lines whose cost changed on {markdown_code(gpu.gpu)}", table + more)
     counts = changed_counts(gpu)

@@ -1,4 +1,4 @@
-"""Needed occupancy over arithmetic intensity: a table, a chart in characters, and JSON."""
+"""Occupancy curves and needed occupancy as text charts, tables and JSON."""
 
 from __future__ import annotations
 
@@ -8,17 +8,82 @@ from typing import Any
 
 from rich.text import Text
 
-from .. import __version__
-from ..cusp import NeededOccupancy
-from ..result import SCHEMA_VERSION
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION
+from ..models.comparison import Comparison
+from ..models.cusp import NeededOccupancy
 from .gpus import aligned
+
+HEIGHT, WIDTH = 16, 64
+SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+SEVERAL = "*"
+
+
+def sign_of(number: int) -> str:
+    """The letter of the model with this number."""
+    return SIGNS[number % len(SIGNS)]
+
+
+def chart(comparison: Comparison) -> str:
+    """WPC over occupancy; one letter per model (see the table), `*` where several coincide.
+
+    Values above twice the roof are drawn at the upper edge.
+    """
+    occupancies = comparison.occupancies
+    top = highest_shown(comparison)
+    if top <= 0 or not occupancies:
+        return "(nothing to draw)"
+    step = max(2, WIDTH // len(occupancies)) if len(occupancies) < WIDTH // 2 else 2
+    columns = [place * step for place in range(len(occupancies))]
+    cells = [[" "] * (columns[-1] + 1) for _ in range(HEIGHT)]
+    for number, prediction in enumerate(comparison.predictions.values()):
+        sign = sign_of(number)
+        for point in prediction.curve:
+            if point.occupancy_warps not in occupancies or not point.warps_per_cycle >= 0:
+                continue
+            column = columns[occupancies.index(point.occupancy_warps)]
+            row = HEIGHT - 1 - min(HEIGHT - 1, int(point.warps_per_cycle / top * (HEIGHT - 1) + 0.5))
+            cells[row][column] = sign if cells[row][column] in (" ", sign) else SEVERAL
+    lines = []
+    for row, cell in enumerate(cells):
+        label = top * (HEIGHT - 1 - row) / (HEIGHT - 1)
+        margin = f"{label:>9.3g} ┤" if row % 5 == 0 else f"{'':9} │"
+        lines.append((margin + "".join(cell)).rstrip())
+    lines.append(f"{'':9} └{'─' * (columns[-1] + 1)}")
+    lines.append(f"{'':11}{_axis(occupancies, columns)}")
+    return "\n".join(lines)
+
+
+def highest_shown(comparison: Comparison) -> float:
+    """The highest value of the models, at most twice the roof."""
+    values = [
+        point.warps_per_cycle
+        for prediction in comparison.predictions.values()
+        for point in prediction.curve
+        if 0 <= point.warps_per_cycle < float("inf")
+    ]
+    roof = comparison.inputs.roof
+    highest = max(values, default=0.0)
+    return min(highest, 2 * roof) if 0 < roof < float("inf") else highest
+
+
+def _axis(occupancies: tuple[int, ...], columns: list[int]) -> str:
+    """The occupancies below their columns, as many as fit."""
+    text = ""
+    for warps, column in zip(occupancies, columns, strict=True):
+        if column >= len(text) + (1 if text else 0):
+            text = text.ljust(column) + str(warps)
+    return text
+
+
+# Needed occupancy over arithmetic intensity: a table, a text chart, and JSON.
 
 _ROWS, _COLUMNS = 14, 64
 _MARKS = "ox+*#%@&"
 
 
 def cusp_dict(result: NeededOccupancy) -> dict[str, Any]:
-    """Everything in it, for JSON; a null needed occupancy is one that the model does not define."""
+    """The complete result for JSON; a needed occupancy is null if the model does not define it."""
     mix = result.mix
     return {
         "schema_version": SCHEMA_VERSION,
@@ -72,7 +137,7 @@ def _cell(warps: float | None) -> str:
 
 
 def _chart(result: NeededOccupancy) -> list[str]:
-    """Needed occupancy upwards, α to the right in powers of two; a later model's mark stays below an earlier's."""
+    """Needed occupancy over α in powers of two; earlier models' marks are drawn over later ones'."""
     top = _top(result)
     low, high = log2(min(result.alphas)), log2(max(result.alphas))
     grid = [[" "] * (_COLUMNS + 1) for _ in range(_ROWS + 1)]
@@ -90,7 +155,7 @@ def _chart(result: NeededOccupancy) -> list[str]:
 
 
 def _top(result: NeededOccupancy) -> float:
-    """The height of the chart: half as much again as Volkov's cusp, so that steep models do not flatten the rest."""
+    """The height of the chart: at most 1.5 times Volkov's cusp, so that steep models do not flatten the rest."""
     shown: Sequence[float | None] = [warps for needed in result.needed.values() for warps in needed]
     highest = max((warps for warps in shown if warps is not None), default=1.0)
     return max(1.0, min(highest, 1.5 * result.cusp_warps))

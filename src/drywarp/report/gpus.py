@@ -1,15 +1,20 @@
-"""GPUs as text and JSON: the list, and one GPU with every number's source."""
+"""GPUs, advice rules and abstract kernels as text and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import fill, indent
 from typing import Any
 
 from rich.text import Text
 
-from .. import __version__
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result.finding import RuleText
 from ..hardware import Gpu
-from ..result import SCHEMA_VERSION
+from ..workload.abstract.file import AbstractFile
+
+# GPUs as text and JSON: the list, and one GPU with the source of every number.
 
 
 def gpu_list_dict(gpus: Sequence[Gpu]) -> dict[str, Any]:
@@ -28,12 +33,12 @@ def gpu_list_dict(gpus: Sequence[Gpu]) -> dict[str, Any]:
 
 
 def gpu_dict(gpu: Gpu) -> dict[str, Any]:
-    """Everything that the GPU file says, inherited values included."""
+    """Everything in the GPU file, including inherited values."""
     return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, **gpu.to_dict()}
 
 
 def render_gpu_list(gpus: Sequence[Gpu]) -> Text:
-    """One row a GPU."""
+    """One row per GPU."""
     rows = [["name", "GPU", "CC", "SMs", "clock", "DRAM"]]
     for gpu in gpus:
         if gpu.abstract_only:
@@ -47,7 +52,7 @@ def render_gpu_list(gpus: Sequence[Gpu]) -> Text:
 
 
 def render_gpu(gpu: Gpu) -> Text:
-    """Every number of a GPU: value, kind and source, its note below; then the sources in full."""
+    """Every number of a GPU: value, kind and source, with its note below; then the full sources."""
     capability = f", compute capability {gpu.compute_capability}" if gpu.compute_capability else ""
     facts = list(gpu.facts())
     rows = [["key", "value", "kind", "source"]]
@@ -67,6 +72,94 @@ def render_gpu(gpu: Gpu) -> Text:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines with their columns aligned, two spaces apart; the terminal wraps what is too long."""
+    """Rows as lines with aligned columns, two spaces apart; the terminal wraps lines that are too long."""
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+# The documentation of advice rules.
+
+_WIDTH = 100
+
+
+def render_rules(rules: Sequence[RuleText]) -> str:
+    """All rules, one line each."""
+    rows = [[rule.name, rule.title] for rule in rules]
+    return "\n".join([*aligned(rows), "", "drywarp explain RULE shows a rule in full."])
+
+
+def render_rule(rule: RuleText) -> str:
+    """One rule with its full documentation."""
+    parts = [f"{rule.name}: {rule.title}"]
+    for heading, text in _sections(rule).items():
+        is_code = heading in ("Before", "After")
+        parts += ["", heading, indent(text if is_code else fill(text, _WIDTH - 4), "    ")]
+    return "\n".join(parts)
+
+
+def rules_dict(rules: Sequence[RuleText]) -> dict[str, Any]:
+    """The documented JSON object of `drywarp explain --json`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"drywarp": __version__},
+        "rules": [
+            {"name": rule.name, "title": rule.title, **{k.lower(): text for k, text in _sections(rule).items()}}
+            for rule in rules
+        ],
+    }
+
+
+def _sections(rule: RuleText) -> Mapping[str, str]:
+    return {
+        "What": rule.what,
+        "Why": rule.why,
+        "Evidence": rule.evidence,
+        "Change": rule.change,
+        "Before": rule.before,
+        "After": rule.after,
+    }
+
+
+def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:
+    """Name, title, source, GPU and settings of each."""
+    rows = [
+        {
+            "name": file.name,
+            "title": file.kernel.title,
+            "source": file.kernel.source,
+            "about": file.kernel.about,
+            "gpu": file.kernel.gpu,
+            "settings": {
+                name: {"default": s.default, "about": s.about, "least": s.least, "most": s.most}
+                for name, s in file.kernel.settings.items()
+            },
+        }
+        for file in files
+    ]
+    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "workloads": rows}
+
+
+def render_workloads(files: Sequence[AbstractFile]) -> Text:
+    """One row each."""
+    rows = [["name", "settings", "GPU", "description"]]
+    for file in files:
+        settings = ", ".join(f"{name}={s.default:g}" for name, s in file.kernel.settings.items())
+        rows.append([file.name, settings, file.kernel.gpu or "", file.kernel.title])
+    lines = aligned(rows)
+    return Text.assemble((lines[0], "dim"), "\n" + "\n".join(lines[1:]))
+
+
+def render_workload(file: AbstractFile) -> Text:
+    """Title, source, description, and every setting with its range."""
+    kernel = file.kernel
+    text = Text.assemble((f"{file.name}: {kernel.title}", "bold"), "\n")
+    text.append(f"{kernel.source}\n", style="dim")
+    if kernel.about:
+        text.append(f"{kernel.about}\n")
+    text.append(f"Default GPU: {kernel.gpu or 'a100'}\n\n")
+    rows = [["setting", "default", "range", "meaning"]]
+    for name, setting in kernel.settings.items():
+        least, most = (("" if bound is None else f"{bound:g}") for bound in (setting.least, setting.most))
+        rows.append([f"--set {name}=", f"{setting.default:g}", f"{least}..{most}", setting.about])
+    text.append("\n".join(aligned(rows)) if kernel.settings else "It has no settings.")
+    return text

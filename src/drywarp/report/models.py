@@ -1,22 +1,91 @@
-"""All models on one workload, as text and JSON: a chart, a table, and on request what they were given."""
+"""All models on one workload, as text and JSON: a chart, a table, and optionally the models' inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.text import Text
 
-from .. import __version__
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION, limit_words
+from ..experiments.reproduce.row import Row
 from ..models.base import CurvePoint
 from ..models.comparison import Comparison
-from ..result import SCHEMA_VERSION, limit_words
-from .curves_text import chart, sign_of
+from ..models.inputs import ModelInputs, Part
+from ..models.inputs_parts import in_words
+from .cusp import chart, sign_of
 from .gpus import aligned
-from .model_inputs import render_inputs
-from .units import time_text
+from .text import time_text
+
+# The inputs of the models, as text.
+
+MOST_NODES = 24
+"""Maximum number of work-flow graph nodes, and of intervals, shown."""
+
+
+def render_inputs(inputs: ModelInputs, sources: Mapping[str, str]) -> str:
+    """Instructions by kind and class, sources of the inputs, parallelism, latencies, requests, structure, GPU."""
+    parts = {
+        "computation": inputs.computation,
+        "  floating point": inputs.fp,
+        "  special functions": inputs.sfu,
+        "  shared memory": inputs.shared,
+        "memory": inputs.memory,
+        "barriers": inputs.barrier,
+    }
+    rows = [["per warp", "α", "λ", "Λ"]]
+    rows += [_row(name, part) for name, part in parts.items() if part.count or name in ("computation", "memory")]
+    rows += [_row(f"class {name}", part) for name, part in inputs.by_class.items()]
+    origin = "\n".join(["sources of these inputs", *(f"  {source}: {names}" for source, names in in_words(sources))])
+    return "\n\n".join(["\n".join(aligned(rows)), origin, "\n".join(aligned(_figures(inputs))), _structure(inputs)])
+
+
+def _row(name: str, part: Part) -> list[str]:
+    return [name, f"{part.count:.6g}", f"{part.lambda_:.4g}", f"{part.latency:.5g}"]
+
+
+def _figures(inputs: ModelInputs) -> list[list[str]]:
+    rate = "none" if inputs.issue_rate is None else f"{inputs.issue_rate:g} instructions per cycle"
+    gbs = "unknown" if inputs.memory_gbs is None else f"{inputs.memory_gbs:g} GB/s"
+    moved = "unknown" if inputs.data_bytes is None else f"{inputs.data_bytes:g} bytes"
+    return [
+        ["compute intensity CI", f"{inputs.intensity:.5g}"],
+        ["ILP, MLP", f"{inputs.ilp:.4g}, {inputs.mlp:.4g}"],
+        ["Λ_app, a single warp", f"{inputs.latency_app:.6g} cycles"],
+        ["AMAT, DRAM latency", f"{inputs.amat:.5g}, {inputs.dram_latency:.5g} cycles"],
+        ["departure delay", f"{inputs.departure_delay:.5g} cycles"],
+        ["transactions per access", f"{inputs.transactions:.4g}"],
+        ["coalesced, uncoalesced", f"{inputs.coalesced:.6g}, {inputs.uncoalesced:.6g} accesses"],
+        ["computation on one subsystem", f"{inputs.mixed_cycles:.6g} cycles"],
+        ["bank conflicts", f"{inputs.conflict_cycles:.5g} cycles"],
+        ["roof", f"{inputs.roof:.5g} warps per cycle, set by {inputs.roof_bound}"],
+        ["issue limit", rate],
+        ["warps per SM", f"{inputs.warps} in {inputs.blocks_per_sm} blocks of {inputs.warps_per_block}"],
+        ["total warps, repetitions", f"{inputs.total_warps}, {inputs.repetitions:.4g}"],
+        ["SMs, clock", f"{inputs.active_sms} of {inputs.sm_count}, {inputs.clock_hz / 1e6:g} MHz"],
+        ["DRAM bandwidth, data", f"{gbs}, {moved}"],
+    ]
+
+
+def _structure(inputs: ModelInputs) -> str:
+    lines = ["work-flow graph (node: kind, instructions, repetitions, λ, Λ, ILP, dependences)"]
+    for number, node in enumerate(inputs.graph[:MOST_NODES]):
+        needs = ", ".join(map(str, node.needs)) or "–"
+        lines.append(
+            f"  {number}: {node.kind}, {node.instructions}, {node.times}, {node.lambda_:.4g}, {node.latency:.5g}, "
+            f"{node.ilp:.3g}, {needs}"
+        )
+    lines += [f"  and {len(inputs.graph) - MOST_NODES} more"] if len(inputs.graph) > MOST_NODES else []
+    lines.append("intervals (instructions, stall cycles, repetitions)")
+    lines += [f"  {i.instructions}, {i.stall:.5g}, {i.times}" for i in inputs.intervals[:MOST_NODES]]
+    lines += [f"  and {len(inputs.intervals) - MOST_NODES} more"] if len(inputs.intervals) > MOST_NODES else []
+    return "\n".join(lines)
+
 
 MOST_COLUMNS = 10
-"""Occupancies in the table; of more an even choice is shown, with the first and the last."""
+"""Maximum number of occupancies in the table; beyond that, evenly spaced ones including the first and last."""
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
@@ -25,7 +94,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text:
-    """Headline, chart, table, models that do not apply, and the inputs if wanted."""
+    """Headline, chart, table, inapplicable models, and optionally the inputs."""
     text = Text.assemble((f"{comparison.workload}", "bold green"), f"  on {comparison.gpu_title}\n")
     text.append(f"{comparison.title}\n", style="dim")
     if comparison.settings:
@@ -40,7 +109,7 @@ def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text
         rows = [[name, reason] for name, reason in comparison.not_applicable.items()]
         text.append("\n".join(aligned(rows)) + "\n")
     if with_inputs:
-        text.append("\nWhat the models were given\n", style="bold")
+        text.append("\nInputs of the models\n", style="bold")
         text.append(render_inputs(comparison.inputs, comparison.input_sources) + "\n")
     text.append(f"\n{_assumptions(comparison)}", style="dim")
     for note in comparison.notes:
@@ -49,15 +118,15 @@ def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text
 
 
 def _assumptions(comparison: Comparison) -> str:
-    runs = {0: "the grid in its waves", 1: "so many warps at once, none replaced"}.get(
-        comparison.runs, f"each SM runs {comparison.runs} times its warps"
+    runs = {0: "the grid in waves", 1: "this many warps at once, none replaced"}.get(
+        comparison.runs, f"each SM runs {comparison.runs} times its resident warps"
     )
     scheduler = comparison.scheduler.replace("_", " ")
     return f"At {comparison.inputs.clock_hz / 1e6:g} MHz, {scheduler} scheduling; {runs}."
 
 
 def shown_occupancies(occupancies: tuple[int, ...]) -> list[int]:
-    """At most `MOST_COLUMNS` of the occupancies, the first and the last among them."""
+    """At most `MOST_COLUMNS` of the occupancies, including the first and the last."""
     if len(occupancies) <= MOST_COLUMNS:
         return list(occupancies)
     last = len(occupancies) - 1
@@ -65,7 +134,7 @@ def shown_occupancies(occupancies: tuple[int, ...]) -> list[int]:
 
 
 def _table(comparison: Comparison) -> list[list[str]]:
-    """A row a model: its letter, WPC at each occupancy, what bounds it last, its time at the own occupancy."""
+    """One row per model: letter, WPC at each occupancy, limiter, and time at the launch's own occupancy."""
     shown = shown_occupancies(comparison.occupancies)
     rows = [["", "model", *(str(warps) for warps in shown), "bound", f"time at {comparison.inputs.warps}"]]
     for number, (name, prediction) in enumerate(comparison.predictions.items()):
@@ -81,3 +150,71 @@ def _cell(point: CurvePoint | None) -> str:
 
 def _time(seconds: float) -> str:
     return time_text(seconds) if 0 <= seconds < float("inf") else "–"
+
+
+# The reproduced numbers of the papers as a table, as JSON, and as the page docs/reproduction.md.
+
+STYLES = {"reproduced": "", "inconsistent_in_source": "yellow", "failed": "bold red"}
+WORDS = {"reproduced": "reproduced", "inconsistent_in_source": "inconsistent in the source", "failed": "failed"}
+
+
+def reproduction_dict(rows: Sequence[Row], totals: Mapping[str, int]) -> dict[str, Any]:
+    """Every row and the totals, for JSON."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"drywarp": __version__},
+        "totals": dict(totals),
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+def render_reproduction(rows: Sequence[Row], totals: Mapping[str, int]) -> Text:
+    """One line per number; for those not reproduced, the reason below."""
+    table = [["paper", "place", "quantity", "published", "computed", "status"]]
+    table += [
+        [row.paper, row.place, row.quantity, _number(row.published), _number(row.computed), WORDS[row.status]]
+        for row in rows
+    ]
+    lines = aligned(table)
+    text = Text.assemble((lines[0], "dim"), "\n")
+    for line, row in zip(lines[1:], rows, strict=True):
+        text.append(line + "\n", style=STYLES[row.status])
+        if row.note and row.status != "reproduced":
+            text.append(f"    {row.note}\n", style="dim")
+    return text.append("\n" + summary(totals))
+
+
+def summary(totals: Mapping[str, int]) -> str:
+    """The number of rows of each status, in one line."""
+    return ", ".join(f"{count} {WORDS[status]}" for status, count in totals.items())
+
+
+def reproduction_markdown(rows: Sequence[Row], totals: Mapping[str, int]) -> str:
+    """The page docs/reproduction.md, one table per paper."""
+    parts = [
+        "# Reproduction",
+        "Every recomputable number of the papers, next to what drywarp computes from the same inputs."
+        " Generated by `drywarp reproduce --markdown`; `drywarp reproduce` checks it. A number is reproduced if it"
+        ' agrees within half a unit of its last printed digit, or within 2 % where the paper says "about".'
+        " It is inconsistent in the source if it does not follow from the printed inputs; the note shows the"
+        " arithmetic. [papers.md](papers.md) states which interpretation drywarp follows.",
+        f"{summary(totals)}.",
+    ]
+    for paper in dict.fromkeys(row.paper for row in rows):
+        own = [row for row in rows if row.paper == paper]
+        parts.append(f"## {paper}")
+        table = ["| place | quantity | published | computed | status | note |", "|---|---|---|---|---|---|"]
+        for row in own:
+            numbers = f"{_number(row.published)} | {_number(row.computed)}"
+            place, quantity, note = (_markdown(text) for text in (row.place, row.quantity, row.note))
+            table.append(f"| {place} | {quantity} | {numbers} | {WORDS[row.status]} | {note} |")
+        parts.append("\n".join(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _markdown(text: str) -> str:
+    return text.replace("|", "\\|")

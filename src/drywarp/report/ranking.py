@@ -1,30 +1,91 @@
-"""A ranking as text: a row for each GPU, the best one first."""
+"""Sweeps, rankings and launch series as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.text import Text
 
-from ..ranking.result import RankedGpu, Ranking
-from ..result import limit_words
+from ..analysis.rank import RankedGpu, Ranking
+from ..analysis.result import limit_words
+from ..analysis.series import LaunchSeries
+from ..experiments.sweep.prune import competing, ranked
+from ..experiments.sweep.result import SweepResult
+from ..experiments.sweep.row import SweepRow
 from .gpus import aligned
-from .units import energy_text, time_text
-from .untrusted import plain
+from .text import energy_text, percent_text, plain, time_text
+
+_REASONS = 5
+
+
+def render_sweep(found: SweepResult, best: int = 10, prune: float | None = None) -> Text:
+    """Counts, the `best` rows per GPU and problem, the expected loss of pruning to the share `prune`, and failures."""
+    predicted = sum(row.ok for row in found.rows)
+    rate = (len(found.rows) - found.there) / found.seconds if found.seconds else 0.0
+    there = f", {found.there} of them in earlier runs" if found.there else ""
+    text = Text()
+    text.append(f"{plain(found.space)}: {predicted} of {len(found.rows)} configurations predicted{there}", "bold")
+    text.append(f"\n{found.seconds:.1f} s, {rate:.2f} configurations per second, model {found.models[0]}\n", "dim")
+    names = tuple(name for name in found.parameters if name not in found.problem)
+    for group in competing(found.rows, found.problem):
+        order = ranked(group)
+        if not order:
+            continue
+        heads = [*names, "time", "vs best", "limited by", "warps per SM", "registers", "shared bytes"]
+        lines = aligned([heads, *(_cells(row, order[0], names) for row in order[:best])])
+        text.append(f"\n{_where(order[0].gpu, {name: order[0].parameters[name] for name in found.problem})}\n", "bold")
+        text.append(lines[0] + "\n", "dim")
+        text.append("\n".join(lines[1:]) + "\n")
+    if prune is not None and predicted:
+        pruned = found.prune(prune)
+        text.append(f"\nbest {pruned.share:.2%}, to try on hardware\n", "bold")
+        for kept in pruned.groups:
+            text.append(
+                f"{_where(kept.gpu, kept.problem)}: {len(kept.rows)} of {kept.of} configurations; "
+                f"{kept.chance:.0%} chance that the fastest is among them, expected regret {kept.regret:.2%}\n"
+            )
+    for reason, count in list(found.failed.items())[:_REASONS]:
+        text.append(f"\nfailed: {count} × {plain(reason, 300)}", "yellow")
+    if len(found.failed) > _REASONS:
+        text.append(f"\nfailed for {len(found.failed) - _REASONS} other reasons: see the column reason", "yellow")
+    return text
+
+
+def _where(gpu: str, problem: Mapping[str, object]) -> str:
+    return plain(" ".join([gpu, *(f"{name}={value}" for name, value in problem.items())]))
+
+
+def _cells(row: SweepRow, best: SweepRow, parameters: tuple[str, ...]) -> list[str]:
+    facts = row.facts
+    share = float(facts.get("occupancy", 0.0))
+    return [
+        *(plain(str(row.parameters[name])) for name in parameters),
+        time_text(row.time_s or 0.0),
+        f"{(row.time_s or 0.0) / (best.time_s or 1.0):.2f}",
+        limit_words(row.limiter),
+        f"{facts.get('warps_per_sm', '–')} ({share:.0%})",
+        str(facts.get("registers", "–")),
+        str(facts.get("shared_bytes", "–")),
+    ]
+
+
+# A ranking as text: one row per GPU, best first.
 
 _BEST = {"time": "fastest on", "energy": "least energy at TDP on", "cost": "cheapest on"}
 _RUNS = 1e6
-"""A single run costs too little to read: prices are those of so many."""
+"""Prices are for this many runs, since a single run costs too little to be readable."""
 
 
 def render_ranking(ranking: Ranking) -> Text:
-    """The best GPU, all of them with time, limiter, occupancy and energy, then those that the kernel cannot run on."""
+    """The best GPU; all GPUs with time, limiter, occupancy and energy; then those that cannot run the kernel."""
     best = ranking.gpus[0]
     text = Text()
     text.append(
         f"{plain(ranking.kernel)}: {_BEST[ranking.by]} {plain(best.gpu_title)}, {time_text(best.time_s)}", "bold"
     )
-    text.append(f"\n{plain(ranking.source_file)}, {ranking.l2_state} L2, boost clocks unless said\n", "dim")
+    text.append(f"\n{plain(ranking.source_file)}, {ranking.l2_state} L2, boost clocks unless noted\n", "dim")
     priced = any(gpu.price_per_hour is not None for gpu in ranking.gpus)
-    heads = ["GPU", "time", "band", "to best", "limited by", "warps per SM", "TDP", "energy at TDP"]
+    heads = ["GPU", "time", "uncertainty", "vs best", "limited by", "warps per SM", "TDP", "energy at TDP"]
     rows = [[*heads, "a million runs"] if priced else heads]
     rows += [_row(gpu, ranking, priced) for gpu in ranking.gpus]
     lines = aligned(rows)
@@ -32,7 +93,7 @@ def render_ranking(ranking: Ranking) -> Text:
     text.append("\n".join(lines[1:]) + "\n")
     static = [gpu.gpu for gpu in ranking.gpus if gpu.mode == "static"]
     if static and len(static) < len(ranking.gpus):
-        text.append(f"\nnote: followed without data, which assumes more: {', '.join(static)}", "yellow")
+        text.append(f"\nnote: analysed statically, with more assumptions: {', '.join(static)}", "yellow")
     for note, names in _notes(ranking).items():
         where = "" if len(names) == len(ranking.gpus) else f" ({', '.join(names)})"
         text.append(f"\nnote: {plain(note, 400)}{where}", "yellow")
@@ -65,3 +126,35 @@ def _notes(ranking: Ranking) -> dict[str, list[str]]:
         for note in gpu.notes:
             found.setdefault(note, []).append(gpu.gpu)
     return found
+
+
+# Several launches as text: one row each, and the total time.
+
+
+def render_series(series: LaunchSeries) -> Text:
+    """The total first, then one row per launch, then the notes."""
+    first = series.launches[0].analysis
+    rows = [["launch", "times", "time each", "share", "occupancy", "limited by"]]
+    notes = []
+    for launch in series.launches:
+        answer = launch.analysis
+        share = launch.times * answer.time_s / series.time_s if series.time_s else 0.0
+        rows.append(
+            [
+                launch.name,
+                str(launch.times),
+                time_text(answer.time_s),
+                percent_text(share),
+                percent_text(answer.occupancy.fraction),
+                limit_words(answer.limiter),
+            ]
+        )
+        notes += [f"note: {launch.name}: {note}" for note in answer.notes]
+    lines = aligned(rows)
+    return Text.assemble(
+        (time_text(series.time_s), "bold green"),
+        f"  predicted on {first.gpu_title} for all launches\n\n",
+        (lines[0], "dim"),
+        "\n" + "\n".join(lines[1:]),
+        *(("\n" + note, "yellow") for note in notes),
+    )

@@ -1,4 +1,4 @@
-"""The answer as text for a terminal: the time first, then why."""
+"""The result as text for a terminal: the time first, then the reasons."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..kernel.sampling import Sampling
-from ..result import Analysis, Band, MemoryBounds
-from .advice import render_advice, render_findings
-from .cycles import render_cycles, render_trace
-from .measured import render_comparison_with
-from .static import render_static
-from .units import bytes_text, count_text, percent_text, time_text
+from ..analysis.result import Analysis, Band, MemoryBounds
+from ..kernel.profile import Sampling
+from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
+from .text import bytes_text, count_text, percent_text, range_text, time_text
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
-    """Write the whole answer to a console."""
+    """Print the complete result to a console."""
     console.print(render_analysis(analysis))
 
 
 def render_analysis(analysis: Analysis) -> Group:
-    """The answer as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
+    """The result as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
     parts: list[RenderableType] = [
         *(Text(doubt[0].upper() + doubt[1:], style="bold red") for doubt in analysis.doubts),
         Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
@@ -37,7 +34,7 @@ def render_analysis(analysis: Analysis) -> Group:
         Text("Occupancy curve", style="bold"),
         _curve(analysis),
         Text(""),
-        Text.assemble(("Use of each part of the machine", "bold"), ", and the time if it were the only limit"),
+        Text.assemble(("Utilization of each part of the GPU", "bold"), ", and the time if it were the only limit"),
         _utilisation(analysis),
         Text(""),
         *render_cycles(analysis),
@@ -53,23 +50,23 @@ def render_analysis(analysis: Analysis) -> Group:
 
 
 def band_text(band: Band, clock_hz: float) -> str:
-    """Between which times the truth lies, how surely, and what most of that comes from."""
-    inner = f"{time_text(band.low_at_clock_s)} and {time_text(band.high_at_clock_s)}"
-    whole = f"{time_text(band.low_s)} and {time_text(band.high_s)}"
-    text = f"between {inner} in {band.level:.0%} of cases"
+    """The uncertainty of the time: the interval, its level, and the largest contributor."""
+    inner = range_text(time_text(band.low_at_clock_s), time_text(band.high_at_clock_s))
+    whole = range_text(time_text(band.low_s), time_text(band.high_s))
+    text = f"{band.level:.0%} interval {inner}"
     if band.clock_hz is not None:
         low, high = (hertz / 1e6 for hertz in band.clock_hz)
         text += "" if whole == inner else f" at {clock_hz / 1e6:.0f} MHz, {whole}"
         text += f" at any clock from {low:.0f} to {high:.0f} MHz"
-    return f"{text}; widest: {band.parts[0].name}"
+    return f"{text}; largest contributor: {band.parts[0].name}"
 
 
 def bounds_text(bounds: MemoryBounds) -> str:
-    """What is known where the sharing of data between blocks is not."""
+    """The bounds that are known when data sharing between blocks is not."""
     return (
-        "the L2 was not followed to the end: DRAM reads lie between "
-        f"{bytes_text(bounds.least_read_bytes)} and {bytes_text(bounds.most_read_bytes)}, the time between "
-        f"{time_text(bounds.fastest_s)} and {time_text(bounds.slowest_s)}"
+        "the L2 could not be simulated in full: DRAM reads "
+        f"{range_text(bytes_text(bounds.least_read_bytes), bytes_text(bounds.most_read_bytes))}, time "
+        f"{range_text(time_text(bounds.fastest_s), time_text(bounds.slowest_s))}"
     )
 
 
@@ -87,18 +84,19 @@ def _facts(analysis: Analysis) -> Table:
     occupancy, resources, memory = analysis.occupancy, analysis.resources, analysis.memory
     table = _table()
     limits = ", ".join(
-        f"{name.replace('_', ' ')} {'any' if blocks is None else blocks}" for name, blocks in occupancy.limits.items()
+        f"{name.replace('_', ' ')} {'unlimited' if blocks is None else blocks}"
+        for name, blocks in occupancy.limits.items()
     )
     shared = resources.shared_bytes + analysis.dynamic_shared
-    spills = "spills not known" if resources.spill_bytes is None else f"{resources.spill_bytes} B spilled"
+    spills = "spills unknown" if resources.spill_bytes is None else f"{resources.spill_bytes} B spilled"
     table.add_row(
         "Occupancy",
         f"{occupancy.warps_per_sm} warps per SM ({occupancy.fraction:.0%}), {occupancy.blocks_per_sm} blocks, "
         f"limited by {occupancy.limited_by.replace('_', ' ')}{achieved_text(analysis)}",
     )
-    table.add_row("", Text(f"blocks per SM that each would allow: {limits}", style="dim"))
+    table.add_row("", Text(f"blocks per SM allowed by each: {limits}", style="dim"))
     table.add_row("Resources", f"{resources.registers} registers per thread, {bytes_text(shared)} shared, {spills}")
-    table.add_row("Waves", f"{analysis.waves:.2f} waves of blocks over the GPU")
+    table.add_row("Waves", f"{analysis.waves:.2f} waves of thread blocks")
     top = sorted(analysis.by_class.items(), key=lambda item: -item[1])[:5]
     mix = ", ".join(f"{escape(name)} {value / analysis.warp_instructions:.0%}" for name, value in top)
     table.add_row("Instructions", f"{count_text(analysis.warp_instructions)} warp instructions: {mix}")
@@ -118,29 +116,29 @@ def _facts(analysis: Analysis) -> Table:
 
 
 def achieved_text(analysis: Analysis) -> str:
-    """The mean number of active warps of the SM that has most to do, where a simulation tells it."""
+    """The mean number of active warps of the busiest SM, if simulated."""
     achieved = analysis.prediction.achieved_occupancy_warps
     return "" if achieved is None else f"; achieved {achieved:.1f}"
 
 
 def no_conflicts_text(analysis: Analysis) -> str:
-    """Why there is no degree of bank conflicts."""
+    """Why no bank conflict degree is shown."""
     some = any(count and name.startswith("shared_") for name, count in analysis.by_class.items())
-    return "bank conflicts not known" if some else "no shared accesses"
+    return "bank conflicts unknown" if some else "no shared accesses"
 
 
 def sampling_text(sampling: Sampling) -> str:
-    """How well the number of instructions is known."""
+    """How accurately the number of instructions is known."""
     some = f"{sampling.blocks} of {sampling.of} blocks"
     if sampling.basis == "estimated" and sampling.low is not None and sampling.high is not None:
         half = (sampling.high - sampling.low) / 2 / sampling.estimate if sampling.estimate else 0.0
-        return f"± {half:.1%} ({sampling.confidence:.0%} confidence), from {some} drawn at random"
+        return f"± {half:.1%} ({sampling.confidence:.0%} confidence), from {some} sampled at random"
     return {
         "all": f"exact: all {sampling.of} blocks were emulated",
         "proven": f"exact: no branch depends on the block or on data ({some} emulated)",
-        "uniform": f"exact unless blocks differ unseen: no variation among like blocks ({some} emulated)",
-        "limited": f"from {some}: too few to say how much blocks differ",
-        "chosen": f"from {some}, as chosen",
+        "uniform": f"exact unless other blocks differ: no variation among similar blocks ({some} emulated)",
+        "limited": f"from {some}: too few to estimate how much blocks differ",
+        "chosen": f"from {some}, as specified",
     }[sampling.basis]
 
 
@@ -153,7 +151,7 @@ def _bar(fraction: float, cells: int = _BAR_CELLS) -> str:
 
 
 def _curve(analysis: Analysis) -> Table:
-    """Warps per cycle over occupancy, as bars, with the other models' values beside the believed one."""
+    """Warps per cycle over occupancy, as bars, with the other models' values next to the primary model's."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("warps/SM", justify="right", no_wrap=True)
     table.add_column("warps per cycle", width=_CURVE_CELLS, no_wrap=True)
@@ -178,7 +176,7 @@ def _curve(analysis: Analysis) -> Table:
     return table
 
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "one address"}
+_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "atomics"}
 
 
 def _utilisation(analysis: Analysis) -> Table:
@@ -199,10 +197,10 @@ def _utilisation(analysis: Analysis) -> Table:
 
 def _assumptions(analysis: Analysis) -> str:
     timing = analysis.timing
-    start = f", {time_text(analysis.start_s)} of it the start" if analysis.start_s else ""
-    done, to_do = ("followed without data", "follow") if analysis.static else ("emulated", "emulate")
+    start = f", including {time_text(analysis.start_s)} for the kernel start" if analysis.start_s else ""
+    done, to_do = ("analysed statically", "analyse") if analysis.static else ("emulated", "emulate")
     return (
-        f"Duration as a profiler states it{start}, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
+        f"Duration as a profiler reports it{start}, at {analysis.clock_hz / 1e6:.0f} MHz, {analysis.l2_state} L2, "
         f"{analysis.scheduler.replace('_', ' ')} scheduling; {analysis.sampled_blocks} blocks {done}. "
         f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to {to_do}, "
         f"{timing.memory_s:.2f} for memory, {timing.simulate_s:.2f} to simulate."

@@ -1,11 +1,11 @@
 """An execution in the Trace Event Format, which Perfetto and Chrome's tracing page read.
 
-The format is Google's document "Trace Event Format": an object whose `traceEvents` are slices (``X``: `ts` and `dur`),
-counters (``C``) and names of processes and threads (``M``). Processes are the SM and its partitions, threads the warp
-slots. Times are whole numbers: the format's microsecond stands for a thousandth of an SM cycle. In real time a cycle is
-shorter than a nanosecond, which is where readers cut digits off, and cut digits make slices overlap, which are dropped.
-The events come first in the file, and no `displayTimeUnit`: earlier readers take that for the unit of `ts`, and stop
-at the first key that they do not know.
+The format is specified in Google's document "Trace Event Format": an object whose `traceEvents` are slices (``X``: `ts`
+and `dur`), counters (``C``), and names of processes and threads (``M``). Processes are the SM and its partitions,
+threads the warp slots. Times are integers: the format's microsecond represents a thousandth of an SM cycle. In real
+time, a cycle is shorter than a nanosecond; readers truncate below that, and the truncated slices would overlap and be
+dropped. The events come first in the file, without `displayTimeUnit`: older readers mistake it for the unit of `ts`,
+and stop at the first unknown key.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .. import __version__
-from ..bound import TICKS_PER_CYCLE
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION, Analysis
+from ..analysis.result.detail import ExecutionTrace
 from ..errors import UsageError
-from ..execution_trace import ExecutionTrace
 from ..pipeline.execution import Execution
 from ..pipeline.reasons import REASONS
-from ..result import SCHEMA_VERSION, Analysis
-from .untrusted import plain
+from ..workload.cost import TICKS_PER_CYCLE
+from .text import plain
 
 INTERVALS = 240
-"""Intervals of the counters of utilisation."""
+"""Intervals of the utilization counters."""
 THOUSAND = 1000
 SM_PROCESS = 1
 FIRST_THREAD = 100
-"""Threads have numbers of their own: readers take one that equals its process for the main one."""
+"""Thread ids differ from process ids: readers treat a thread whose id equals its process's as the main one."""
 
 Event = dict[str, Any]
 
 
 def write_trace(analysis: Analysis, path: str | Path) -> int:
-    """Write the trace of an answer that has one; ``.gz`` at the end of the name compresses it. Returns its events.
+    """Write a result's trace; a name ending in ``.gz`` compresses it. Returns the number of events.
 
-    Raises UsageError where the file cannot be written.
+    Raises UsageError if the file cannot be written.
     """
     content = trace_dict(analysis)
     data = msgspec.json.encode(content)
@@ -53,10 +53,10 @@ def write_trace(analysis: Analysis, path: str | Path) -> int:
 
 
 def trace_dict(analysis: Analysis) -> dict[str, Any]:
-    """The trace as the object that the file holds: events in the order of time, parents before what they contain."""
+    """The trace as the file's JSON object: events in time order, each slice before the slices nested in it."""
     trace = analysis.trace
     if trace is None:
-        raise UsageError("the answer has no trace (expected one that was asked for with the option trace)")
+        raise UsageError("the result has no trace (request it with the option trace)")
     events = [*_warps(trace), *_instructions(trace), *_active(trace.execution), *_utilisation(trace)]
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0)))
     return {
@@ -75,7 +75,7 @@ def trace_dict(analysis: Analysis) -> dict[str, Any]:
 
 
 def _times(ticks: npt.NDArray[np.int64]) -> list[int]:
-    """Ticks in thousandths of a cycle, rounded down: different ticks stay different."""
+    """Ticks in thousandths of a cycle, rounded down; different ticks remain different."""
     thousandths: list[int] = (ticks * THOUSAND // TICKS_PER_CYCLE).tolist()
     return thousandths
 
@@ -103,7 +103,7 @@ def _meta(what: str, process: int, value: str | int) -> Event:
 
 
 def _warps(trace: ExecutionTrace) -> Iterator[Event]:
-    """A slice for the life of every warp, round all that it does; waiting for its last results at its end."""
+    """One slice per warp for its lifetime, enclosing its other slices; plus its final wait for results."""
     done = trace.execution
     launches = done.launches
     last = _last_issued(done)
@@ -120,12 +120,12 @@ def _warps(trace: ExecutionTrace) -> Iterator[Event]:
 
 
 def _last_issued(done: Execution) -> dict[tuple[int, int], int]:
-    """When each warp's last instruction left the issue slot."""
+    """The time when each warp's last instruction left the issue slot."""
     return dict(zip(zip(done.block.tolist(), done.slot.tolist(), strict=True), done.left.tolist(), strict=True))
 
 
 def _instructions(trace: ExecutionTrace) -> Iterator[Event]:
-    """A slice in the issue slot for every instruction, and one before it, named by its reason, where it had to wait."""
+    """One issue slice per instruction, preceded by a slice named after the stall reason if it had to wait."""
     done = trace.execution
     known = [_arguments(trace, node) for node in range(len(done.nodes))]
     process = (done.slot % done.partitions + SM_PROCESS + 1).tolist()
@@ -154,7 +154,7 @@ def _arguments(trace: ExecutionTrace, node: int) -> tuple[str, dict[str, str]]:
 
 
 def _active(done: Execution) -> Iterator[Event]:
-    """Active warps of the SM and of each partition, wherever their number changes."""
+    """Active warps of the SM and of each partition, at every change."""
     slots, launched, ended = done.launches[:, 0], done.launches[:, 3], np.minimum(done.launches[:, 4], done.end)
     everywhere = [(_process(q), slots % done.partitions == q) for q in range(done.partitions)]
     for process, here in [(SM_PROCESS, np.ones(len(slots), dtype=np.bool_)), *everywhere]:
@@ -166,7 +166,7 @@ def _active(done: Execution) -> Iterator[Event]:
 
 
 def _utilisation(trace: ExecutionTrace) -> Iterator[Event]:
-    """The part of each interval in which a pipe, or the issue slots, are taken: in each partition, or of the SM."""
+    """The fraction of each interval in which a pipe or the issue slots are busy, per partition or for the SM."""
     done = trace.execution
     bounds = np.unique(np.array([done.end * k // INTERVALS for k in range(INTERVALS + 1)], dtype=np.int64))
     pipe = np.array([node.subsystem for node in done.nodes], dtype=np.int64)[done.node]
@@ -193,7 +193,7 @@ def _busy(
 ) -> Iterator[Event]:
     if not len(issue):
         return
-    # One instruction after the other: the time taken until a moment is a line between issues and ends.
+    # Instructions are sequential, so the busy time up to any moment is linear between issues and ends.
     before = np.concatenate([[0], np.cumsum(holds)])
     at = np.searchsorted(issue, bounds, side="right") - 1
     taken = np.where(at >= 0, before[at] + np.minimum(bounds - issue[at], holds[at]), 0)

@@ -1,19 +1,20 @@
-"""Predictions against measurements, as text."""
+"""Predictions against measurements, and corpus reports, as text."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
-from ..validation.accuracy import ModelAccuracy, ValidationReport
-from ..validation.by_kernel import Figures, average
-from ..validation.compare import RatioReport
-from ..validation.coverage import Coverage
+from ..experiments.corpus.result import COMPILE_FAILED, FAILED, NO_KERNELS, PART, CorpusReport, Row
+from ..experiments.validate.accuracy import ModelAccuracy, ValidationReport
+from ..experiments.validate.compare import RatioReport
+from ..experiments.validate.groups import Coverage, Figures, average
 from .gpus import aligned
 
 _MOST_DIMENSIONS = 6
-"""Columns whose groups are shown, those first that explain most of the error."""
+"""Maximum number of columns whose groups are shown, starting with those that explain most of the error."""
 _FEWEST_EXPLAINED = 0.02
 _MOST_REASONS = 5
 _MOST_REASON = 140
@@ -22,7 +23,7 @@ _HEADS = ("rows", "MAPE", "median", "90 %", "bias", "ratio", "spread", "shape", 
 
 
 def render_validation(report: ValidationReport) -> Text:
-    """What was compared, the models' figures, and where the believed model's errors lie."""
+    """What was compared, the models' accuracy, and where the primary model's errors lie."""
     text = Text()
     text.append(_headline(report) + "\n", "bold")
     for line in _remarks(report):
@@ -35,7 +36,7 @@ def render_validation(report: ValidationReport) -> Text:
         _append(text, lines)
     silent = [model for model in report.models if not model.rows]
     if silent:
-        text.append("says nothing of these rows: " + "; ".join(map(_silence, silent)) + "\n", "dim")
+        text.append("no predictions from: " + "; ".join(map(_silence, silent)) + "\n", "dim")
     for model in told:
         if model.band:
             text.append(f"\n{model.model}: {coverage_text(model.band)}\n")
@@ -44,7 +45,7 @@ def render_validation(report: ValidationReport) -> Text:
 
 
 def kernel_tables(report: ValidationReport) -> Iterator[list[list[str]]]:
-    """MAPE and MAPE_shape of the performance in percent: a kernel a row, a few models a table, as in the papers."""
+    """MAPE and MAPE_shape of the performance in percent: one row per kernel, a few models per table, as in papers."""
     models = [model.model for model in report.models if model.rows]
     for start in range(0, len(models) if report.kernels else 0, _MODELS_A_TABLE):
         shown = models[start : start + _MODELS_A_TABLE]
@@ -60,9 +61,9 @@ def _both(figures: Figures) -> str:
 
 
 def coverage_text(band: Coverage) -> str:
-    """How often the band holds the measured time, and how wide it is."""
+    """How often the interval contains the measured time, and how wide it is."""
     return (
-        f"bands of {band.level:.0%} hold {percent(band.held)} of {band.rows} measured times "
+        f"{band.level:.0%} intervals contain {percent(band.held)} of {band.rows} measured times "
         f"({band.below} below, {band.above} above), median width {number(band.width)}; at the assumed clock "
         f"{percent(band.held_at_clock)}, width {number(band.width_at_clock)}"
     )
@@ -77,18 +78,18 @@ def _append(text: Text, rows: Sequence[Sequence[str]]) -> None:
 def _headline(report: ValidationReport) -> str:
     good = sum(row.ok for row in report.rows)
     text = f"{report.table} on {report.gpu}: {good} of {len(report.rows)} rows predicted"
-    return text + (f", outside the {report.aside} half" if report.aside else "")
+    return text + (f", excluding the {report.aside} half" if report.aside else "")
 
 
 def _remarks(report: ValidationReport) -> Iterator[str]:
     if report.timed_by:
         yield f"measured: column {report.timed_by}"
     if report.left_out:
-        yield "left out: " + ", ".join(f"{count} rows with {reason}" for reason, count in report.left_out.items())
+        yield "excluded: " + ", ".join(f"{count} rows with {reason}" for reason, count in report.left_out.items())
     for reason, count in list(report.failed.items())[:_MOST_REASONS]:
         yield f"failed: {count} row{'s' if count > 1 else ''}: {_short(reason)}"
     if len(report.failed) > _MOST_REASONS:
-        yield f"failed: {len(report.failed) - _MOST_REASONS} further reasons"
+        yield f"failed: {len(report.failed) - _MOST_REASONS} other reasons"
 
 
 def _short(reason: str) -> str:
@@ -109,17 +110,17 @@ def _figures(model: ModelAccuracy) -> list[str]:
 
 def _silence(model: ModelAccuracy) -> str:
     reasons = list(model.not_applicable)
-    said = _short(reasons[0]) if reasons else "no row was predicted"
+    said = _short(reasons[0]) if reasons else "no row predicted"
     return f"{model.model} ({said}{', and similar' if len(reasons) > 1 else ''})"
 
 
 def _where(text: Text, model: ModelAccuracy) -> None:
-    """The groups of the columns that explain most of the error, and always those of the limiter and occupancy."""
+    """Groups of the columns that explain most of the error, and always those of limiter and occupancy."""
     limits = ", ".join(f"{name} {count}" for name, count in model.limiters.items())
     text.append(f"\n{model.model}: limited by {limits}\n")
     shares = {name: share for name, share in model.explained.items() if share >= _FEWEST_EXPLAINED}
     said = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-    text.append(f"share of the error's variance by column: {said or 'none above 2 %'}\n")
+    text.append(f"share of the error variance explained by column: {said or 'none above 2 %'}\n")
     shown = list(shares)[:_MOST_DIMENSIONS]
     shown += [name for name in ("limiter", "warps_per_sm") if name in model.by and name not in shown]
     for name in shown:
@@ -131,7 +132,7 @@ def _where(text: Text, model: ModelAccuracy) -> None:
 
 
 def render_ratios(report: RatioReport) -> Text:
-    """Ratios of times between two outputs, predicted against measured."""
+    """Time ratios between two outputs, predicted against measured."""
     first, second = report.gpus
     text = Text()
     text.append(f"time on {second} over time on {first}, {report.matched} configurations\n", "bold")
@@ -152,10 +153,58 @@ def _ratio_rows(report: RatioReport) -> Iterable[list[str]]:
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction as a percentage with one digit; a dash for none."""
+    """A fraction as a percentage with one decimal; a dash for none."""
     return "–" if fraction is None else f"{fraction:.1%}"
 
 
 def number(value: float | None) -> str:
-    """Three digits behind the point; a dash for none."""
+    """A number with three decimals; a dash for none."""
     return "–" if value is None else f"{value:.3f}"
+
+
+# A corpus run as text: one line per module, then totals and failure counts.
+
+_MOST_FAILURE_TEXT = 110
+"""Maximum characters of a reason on a line; the JSON has it in full."""
+_WORDS = {COMPILE_FAILED: "not compiled", NO_KERNELS: "no kernels", PART: "part of another"}
+
+
+def print_corpus(report: CorpusReport) -> None:
+    """Print the report to standard output."""
+    print("\n".join(corpus_lines(report)))
+
+
+def corpus_lines(report: CorpusReport) -> list[str]:
+    """The report's lines."""
+    head = ["module", "result", "stage", "kernels", "seconds", "MiB", "reason"]
+    lines = aligned([head, *map(_cells, report.rows)])
+    totals = report.totals
+    compiled = totals.modules - totals.compile_failed
+    lines += [
+        "",
+        f"{totals.modules} modules for {report.gpu}: {totals.analysed} analysed, {totals.failed} failed, "
+        f"of which {totals.compile_failed} did not compile; analysed {totals.analysed} of {compiled} that compile",
+        f"{totals.kernels} kernels, {totals.instructions} instructions, "
+        f"{totals.unclassified_opcodes} unclassified opcodes, {report.seconds:.0f} s",
+    ]
+    if totals.no_kernels or totals.parts:
+        lines.append(f"not modules: {totals.no_kernels} files without kernels, {totals.parts} parts of other files")
+    unclassified = sorted({opcode for row in report.rows for opcode in row.unclassified})
+    if unclassified:
+        lines.append(f"unclassified: {', '.join(unclassified)}")
+    broken = Counter(row.stage for row in report.rows if row.status == FAILED)
+    lines += [f"compiled but not analysed: {count} at stage {stage}" for stage, count in broken.most_common()]
+    return lines
+
+
+def _cells(row: Row) -> list[str]:
+    reason = row.reason if len(row.reason) <= _MOST_FAILURE_TEXT else row.reason[: _MOST_FAILURE_TEXT - 1] + "…"
+    return [
+        row.file,
+        _WORDS.get(row.status, row.status),
+        row.stage,
+        str(len(row.kernels)),
+        f"{row.seconds:.1f}",
+        str(row.peak_rss_bytes >> 20),
+        " ".join(reason.split()),
+    ]

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from drywarp.arguments import make_launch
-from drywarp.emulator import emulate
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
-from drywarp.frontends.cuda import CudaOptions
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.compile import CudaOptions
 from drywarp.frontends.load import load, load_kernel
+from drywarp.frontends.python.constants import cuda_options
 from drywarp.frontends.python.embedded import embedded_sources
-from drywarp.frontends.python.flags import cuda_options
 from drywarp.kernel.kernel import Kernel
+from drywarp.kernel.launch.arguments import make_launch
 
 KERNEL = """extern "C" __global__ void {name}(float* a, int n) {{
   int i = threadIdx.x;
@@ -135,10 +135,10 @@ def test_pytorchs_host_code_is_set_aside(tmp_path: Path) -> None:
 def test_several_kernels_are_listed(tmp_path: Path) -> None:
     one, two = (KERNEL.format(name=name).replace("FACTOR", "2") for name in ("one", "two"))
     text = f"a = cp.RawKernel('''{one}''', 'one')\nb = cp.RawModule(code='''{one}\n{two}''')\n"
-    with pytest.raises(UsageError, match=r"program\.py: several kernels, name one with --entry: one, two"):
+    with pytest.raises(UsageError, match=r"program\.py: several kernels; name one with --entry: one, two"):
         compiled(tmp_path, text)
     assert compiled(tmp_path, text, "two").name == "two"
-    with pytest.raises(UsageError, match=r"several sources hold a kernel 'one' \(lines 3, 7\)"):
+    with pytest.raises(UsageError, match=r"several sources define a kernel 'one' \(lines 3, 7\)"):
         compiled(tmp_path, text, "one")
     with pytest.raises(UsageError, match=r"no kernel named 'three'; it holds: one, two$"):
         compiled(tmp_path, text, "three")
@@ -147,11 +147,11 @@ def test_several_kernels_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("k = cp.RawKernel(open('k.cu').read(), 'k')", r":3: the source is put together when the program runs; hand"),
-        ("def f(code):\n  return cp.RawKernel(code, 'k')", r":4: the source is put together"),
-        ("a = '1'\na = '2'\nk = cp.RawKernel(a, 'k')", r":5: the source is put together"),
-        ("k = cp.RawKernel('x' % 3, 'k')", r":3: the source is put together"),
-        ("k = cp.ElementwiseKernel('T x', 'T y', 'y = x', 'k')", r":3: the source of a CuPy ElementwiseKernel is made"),
+        ("k = cp.RawKernel(open('k.cu').read(), 'k')", r":3: the source is built at run time; pass"),
+        ("def f(code):\n  return cp.RawKernel(code, 'k')", r":4: the source is built"),
+        ("a = '1'\na = '2'\nk = cp.RawKernel(a, 'k')", r":5: the source is built"),
+        ("k = cp.RawKernel('x' % 3, 'k')", r":3: the source is built"),
+        ("k = cp.ElementwiseKernel('T x', 'T y', 'y = x', 'k')", r":3: the source of a CuPy ElementwiseKernel"),
         ("print('nothing')", r"no kernel found \(expected a function under @triton\.jit"),
         ("p = Program('; ptx', 'ptx')", r"no kernel found"),
     ],
@@ -213,7 +213,7 @@ def test_fast_math_reaches_the_compiler(tmp_path: Path) -> None:
 def test_flags_known_only_at_run_time_leave_the_source_out() -> None:
     text = "k = cp.RawKernel('__global__ void k() {}', 'k', options=tuple(make()))"
     found, passed = embedded_sources(ast.parse(text), text, "p.py")
-    assert (found, passed) == ([], ["p.py:1: the source is put together when the program runs"])
+    assert (found, passed) == ([], ["p.py:1: the source is built at run time"])
 
 
 class RawKernel:
@@ -234,9 +234,9 @@ def test_a_cupy_object_is_taken_for_its_source() -> None:
 
 
 def test_objects_and_python_files_are_for_nvidias_gpus(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^RawKernel: for NVIDIA GPUs, the GPU takes gfx90a"):
+    with pytest.raises(UsageError, match=r"^RawKernel: for NVIDIA GPUs, but the GPU runs gfx90a"):
         load(RawKernel("", "k"), arch="gfx90a")
-    with pytest.raises(UsageError, match=r"program\.py: for NVIDIA GPUs, the GPU takes gfx90a"):
+    with pytest.raises(UsageError, match=r"program\.py: for NVIDIA GPUs, but the GPU runs gfx90a"):
         load(written(tmp_path, ""), arch="gfx90a")
 
 

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.emulator import Emulation, emulate
+from drywarp.analysis.settle import settle, stated_launch
 from drywarp.errors import CompileError, ToolError, UsageError
+from drywarp.execution.emulator import Emulation, emulate
 from drywarp.frontends.load import load
 from drywarp.kernel.kernel import Kernel
-from drywarp.specialise import settle
-from drywarp.stated_launch import stated_launch
 
 FILE = Path(__file__).parent / "numba_kernels.py"
 LINES = FILE.read_text().split("\n")

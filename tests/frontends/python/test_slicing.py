@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import InputFileError, ToolError
-from drywarp.frontends.python.discovery import jit_functions, kernels
-from drywarp.frontends.python.execution import define
-from drywarp.frontends.python.packages import loaded
-from drywarp.frontends.python.slicing import needed_part
+from drywarp.frontends.python.execution import define, needed_part
+from drywarp.frontends.python.file import jit_functions, kernels
+from drywarp.frontends.python.isolation import loaded
 
 PROGRAM = '''
 """A program round a kernel."""
@@ -139,8 +138,8 @@ def test_a_file_of_a_package_finds_the_rest_of_it(tmp_path: Path) -> None:
             r":1: kernel k needs the module 'missing_frame",
         ),
         ("A = 1\nB = A / 0\ndef k(n=B): pass\n", r":2: defining k failed: ZeroDivisionError: division by zero"),
-        ("import sys\nA = sys.exit(3)\ndef k(n=A): pass\n", r"program\.py: ends the program while k is being defined"),
-        ("def other(): pass\n", r"program\.py: defines no k \(expected it at the outermost level\)"),
+        ("import sys\nA = sys.exit(3)\ndef k(n=A): pass\n", r"program\.py: exits the program while k is being defined"),
+        ("def other(): pass\n", r"program\.py: does not define k \(expected at module level\)"),
         ("from . import x\ndef k(n=x): pass\n", r":1: defining k failed: ImportError"),
     ],
 )

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.emulator import Emulation, emulate
+from drywarp.analysis.settle import Settled, settle, stated_launch
 from drywarp.errors import CompileError, ToolError, UsageError
+from drywarp.execution.emulator import Emulation, emulate
 from drywarp.frontends.load import load
-from drywarp.specialise import Settled, settle
-from drywarp.stated_launch import stated_launch
 
 FILE = Path(__file__).parent / "triton_kernels.py"
 LINES = FILE.read_text().split("\n")
@@ -164,7 +163,7 @@ def test_a_function_object_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     # The file asks for the GPU's kind while it is imported, which a user's machine has or a test gives.
-    from drywarp.frontends.python.triton_driver import offline
+    from drywarp.frontends.python.triton_values import offline
 
     with offline("sm_80", "a test"):
         spec.loader.exec_module(module)
@@ -175,7 +174,7 @@ def test_a_function_object_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sizes = {"a": "f16[64,64]", "b": "f16[64,64]", "c": "f16[64,64]", "m": 64, "n": 64, "k": 64, "ACT": ""}
     tuned = drywarp.analyze(module.matmul, gpu="a100", grid="cdiv(m,M),cdiv(n,N)", args=sizes, config="best")
     assert tuned.notes[0].startswith("configuration ")
-    assert "is the fastest predicted: M=" in tuned.notes[0]
+    assert "is predicted to be fastest: M=" in tuned.notes[0]
     assert vars(driver) == before
 
 
@@ -189,12 +188,12 @@ ADD = {"x": "f32[64]", "y": "f32[64]", "out": "f32[64]", "n": 64, "BLOCK": 64}
     [
         (
             lambda: settled("matmul", 1, MATMUL),
-            r"tuned over 2 configurations, choose one .* 0: M=32, N=32, K=16, .*; 1: M",
+            r"autotuned over 2 configurations; choose one .* 0: M=32, N=32, K=16, .*; 1: M",
         ),
         (lambda: settled("matmul", 1, MATMUL, config=2), r"no configuration 2; matmul has 0 to 1"),
         (
             lambda: settled("matmul", 1, {**MATMUL, "M": 64}, config=0),
-            r"matmul: M is set by its configurations already",
+            r"matmul: M is already set by its configurations",
         ),
         (lambda: settled("add", 1, {**ADD, "m": 1}), r"^add: no parameter named 'm'; it takes: x, y, out, n, BLOCK \("),
         (lambda: settled("add", 1, {"x": "f32[64]"}), r"^add: no value for y, out, n, BLOCK; give each"),
@@ -209,7 +208,7 @@ ADD = {"x": "f32[64]", "y": "f32[64]", "out": "f32[64]", "n": 64, "BLOCK": 64}
             lambda: settled("nothing", 1, ADD),
             r"no kernel named 'nothing'; it holds: add, softmax, matmul, typed, total, ",
         ),
-        (lambda: load(FILE, arch="sm_80"), r"several kernels, name one with --entry: add, softmax"),
+        (lambda: load(FILE, arch="sm_80"), r"several kernels; name one with --entry: add, softmax"),
     ],
 )
 def test_launches_that_do_not_fit(call: Callable[[], object], message: str) -> None:
@@ -274,6 +273,7 @@ def test_importing_drywarp_imports_no_triton() -> None:
     import sys
 
     code = (
-        "import sys, drywarp, drywarp.api; sys.exit(any(m in sys.modules for m in ('triton', 'numba_cuda', 'torch')))"
+        "import sys, drywarp, drywarp.analysis.stages; "
+        "sys.exit(any(m in sys.modules for m in ('triton', 'numba_cuda', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

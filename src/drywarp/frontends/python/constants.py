@@ -1,21 +1,28 @@
-"""Texts in a Python file that can be told without running it."""
+"""Strings in a Python file whose values are known without running it, and values and flags as users type them."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..cuda.compile import CudaOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string: its value, and the line of the file that its first line stands on, 0 where it has no one place."""
+    """A string: its value, and the file line of its first line; 0 if it has no single location."""
 
     value: str
     line: int
 
 
 class Unknown(Exception):  # noqa: N818  (no error: a question without an answer)
-    """A text that only running the program would tell; `line` is where."""
+    """A string whose value is only known at run time; `line` is its location."""
 
     def __init__(self, line: int) -> None:
         super().__init__(line)
@@ -23,7 +30,7 @@ class Unknown(Exception):  # noqa: N818  (no error: a question without an answer
 
 
 def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
-    """Every value that a name is given by a plain assignment anywhere in the file."""
+    """Every value assigned to a name by a plain assignment anywhere in the file."""
     values: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         match node:
@@ -39,14 +46,14 @@ def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
 
 
 class Constants:
-    """Answers what an expression of a file is, as far as its text tells."""
+    """Evaluates the expressions of a file as far as its text determines them."""
 
     def __init__(self, tree: ast.Module, source: str) -> None:
         self._values = assigned(tree)
         self._lines = source.splitlines()
 
     def text(self, node: ast.expr, depth: int = 0) -> Text:
-        """A string: a literal, a sum of strings, an f-string of known values, or a name that was given one.
+        """Evaluate a string: a literal, a concatenation, an f-string of known values, or a name assigned to one.
 
         Raises Unknown.
         """
@@ -63,12 +70,12 @@ class Constants:
             case ast.Call(func=ast.Attribute(value=inner, attr="strip" | "lstrip" | "rstrip"), args=[], keywords=[]):
                 return Text(self.text(inner, depth).value.strip(), 0)
             case ast.Call(func=ast.Attribute(attr="dedent"), args=[inner], keywords=[]):
-                return self.text(inner, depth)  # indentation means nothing in C++
+                return self.text(inner, depth)  # indentation does not matter in C++
             case _:
                 raise Unknown(node.lineno)
 
     def texts(self, node: ast.expr) -> list[Text]:
-        """A string, or a list or tuple of strings."""
+        """Evaluate a string, or a list or tuple of strings."""
         match node:
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return [self.text(element) for element in elements]
@@ -78,7 +85,7 @@ class Constants:
                 return [self.text(node)]
 
     def _part(self, node: ast.expr, depth: int) -> str:
-        """A piece of an f-string: its text, or a known value that stands in it without a format."""
+        """A piece of an f-string: its text, or a known value without a format."""
         match node:
             case ast.Constant(value=str() as value):
                 return value
@@ -97,9 +104,77 @@ class Constants:
                 return self.text(node, depth).value
 
     def _place(self, node: ast.expr, value: str) -> int:
-        """The line of the file on which a literal's first line stands; 0 where its lines are not the file's."""
+        """The file line of a literal's first line; 0 if its lines differ from the file's."""
         for number, line in enumerate(value.split("\n")):
             at = node.lineno - 1 + number
             if line.strip() and (at >= len(self._lines) or line.rstrip() not in self._lines[at]):
                 return 0
         return node.lineno
+
+
+# Convert values as users type them to the Python objects that a launch in Python would receive.
+
+_WORDS = {"true": True, "false": False, "null": None, "nullptr": None}
+_CAST = re.compile(r"^(bool|u?int(?:8|16|32|64)|float(?:16|32|64))\((.*)\)$")
+
+
+def literal(value: Any) -> Any:
+    """Parse a text as a literal (``1024``, ``0.5``, ``True``, ``'tanh'``); other values are returned unchanged.
+
+    `float32(0.5)` gives a NumPy scalar of that type. Values that already are NumPy scalars stay.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if cast := _CAST.match(text):
+        inner = literal(cast[2])
+        if isinstance(inner, bool | int | float):
+            return np.dtype(cast[1]).type(inner)
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    try:
+        return float(text)  # inf, nan
+    except ValueError:
+        return value
+
+
+def plain(value: Any) -> Any:
+    """Convert a NumPy scalar to a Python number."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# Compiler flags of CuPy, PyTorch and PyCUDA that affect the machine code.
+
+_VALUED = ("--fmad", "--ftz", "--prec-div", "--prec-sqrt")
+_SHORT = {"-fmad": "--fmad", "-ftz": "--ftz", "-prec-div": "--prec-div", "-prec-sqrt": "--prec-sqrt"}
+
+
+def cuda_options(flags: Sequence[str]) -> CudaOptions:
+    """Macros, include folders, standard, register cap and floating-point flags; all others are ignored."""
+    defines: dict[str, str] = {}
+    includes: list[str] = []
+    arithmetic: list[str] = []
+    std, registers = None, None
+    words = iter([word for flag in flags for word in flag.split()])
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = _SHORT.get(name, name)
+        if word.startswith("-D"):
+            macro, _, meaning = (word[2:] or next(words, "")).partition("=")
+            defines[macro] = meaning
+        elif word.startswith("-I"):
+            includes.append(word[2:] or next(words, ""))
+        elif name in ("--std", "-std") and equals:
+            std = value
+        elif name in ("--maxrregcount", "-maxrregcount"):
+            number = value or next(words, "")
+            registers = int(number) if number.isdecimal() else registers
+        elif name in ("--use_fast_math", "-use_fast_math"):
+            arithmetic.append("--use_fast_math")
+        elif name in _VALUED and equals:
+            arithmetic.append(f"{name}={value}")
+    return CudaOptions(defines, tuple(includes), std, registers, tuple(arithmetic))

@@ -1,7 +1,7 @@
-"""CUDA C++ in a string of a Python program: CuPy, PyTorch, PyCUDA and CUDA Python. Nothing is run.
+"""Find CUDA C++ in strings of a Python program: CuPy, PyTorch, PyCUDA and CUDA Python. Nothing is run.
 
-Found are calls whose name says that a string is device code: `RawKernel`, `RawModule`, `load_inline`,
-`_compile_kernel`, `SourceModule`, `Program(code, "c++")`.
+The calls that identify device code are `RawKernel`, `RawModule`, `load_inline`, `_compile_kernel`, `SourceModule` and
+`Program(code, "c++")`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...errors import UsageError
-from ..cuda import CudaOptions
-from ..source import find_kernels
-from .constants import Constants, Text, Unknown
-from .flags import cuda_options
+from ..cuda.compile import CudaOptions
+from ..cuda.source import find_kernels
+from .constants import Constants, Text, Unknown, cuda_options
 
 _CALLS: Mapping[str, tuple[str, ...]] = {
     "RawKernel": ("code", "name", "options"),
@@ -33,9 +32,9 @@ _GENERATED = ("ElementwiseKernel", "ReductionKernel")
 
 @dataclass(frozen=True)
 class EmbeddedSource:
-    """Device code in a Python file. `text` has its lines where the file has them, if `placed`.
+    """Device code in a Python file. If `placed`, the line numbers in `text` match those of the file.
 
-    `kernels` are the names of its kernels; `line` is that of the call which takes it.
+    `kernels` are the names of its kernels; `line` is the line of the call that receives it.
     """
 
     text: str
@@ -46,12 +45,12 @@ class EmbeddedSource:
 
 
 def embedded_sources(tree: ast.Module, source: str, origin: str) -> tuple[list[EmbeddedSource], list[str]]:
-    """Device code in the strings of a file, and why some was passed over, as sentences."""
+    """Device code in the strings of a file, and the reasons why some was skipped, as sentences."""
     constants = Constants(tree, source)
     found, passed = [], []
     for call, function in _calls(tree):
         if function in _GENERATED:
-            passed.append(f"{origin}:{call.lineno}: the source of a CuPy {function} is made when it runs")
+            passed.append(f"{origin}:{call.lineno}: the source of a CuPy {function} is generated at run time")
             continue
         given = _arguments(call, function)
         code = next((given[name] for name in _CODE if name in given), None)
@@ -60,18 +59,18 @@ def embedded_sources(tree: ast.Module, source: str, origin: str) -> tuple[list[E
         try:
             found.append(_source(call, given, constants.texts(code), constants))
         except Unknown as unknown:
-            passed.append(f"{origin}:{unknown.line}: the source is put together when the program runs")
+            passed.append(f"{origin}:{unknown.line}: the source is built at run time")
     return found, passed
 
 
 def chosen_source(found: list[EmbeddedSource], entry: str, origin: str) -> EmbeddedSource:
-    """The source that holds a kernel. Raises UsageError where several do."""
+    """The source that defines a kernel. Raises UsageError if several do."""
     plain = entry.split("<")[0].strip().split("::")[-1]
     holds = [source for source in found if plain in source.kernels]
     texts = {source.text.strip() for source in holds}
     if len(texts) > 1:
         lines = ", ".join(str(source.line) for source in holds)
-        raise UsageError(f"{origin}: several sources hold a kernel {plain!r} (lines {lines}); expected one")
+        raise UsageError(f"{origin}: several sources define a kernel {plain!r} (lines {lines}); expected one")
     return holds[0]
 
 
@@ -124,7 +123,7 @@ def _source(call: ast.Call, given: Mapping[str, ast.expr], texts: list[Text], co
     flags = [flag for name in _FLAGS if name in given for flag in _flags(given[name], constants)]
     kernels = [kernel.name for kernel in find_kernels(text)]
     for key in ("name", "kernel_name"):
-        # RawKernel takes the kernel's name; load_inline's is that of the extension.
+        # RawKernel takes the kernel's name; load_inline's name is that of the extension.
         if key in given and "cuda_sources" not in given:
             named = constants.text(given[key]).value
             kernels = [name for name in kernels if name == named.split("<")[0].split("::")[-1]] or kernels

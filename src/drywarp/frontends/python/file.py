@@ -1,39 +1,130 @@
-"""A Python file with kernels in it: Triton's and Numba's functions, and CUDA C++ in strings."""
+"""Load a kernel from a Python file: Triton and Numba functions, and CUDA C++ in strings."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputFileError, UsageError
 from ...kernel.kernel import Kernel
-from ..cuda import CudaOptions, compile_cuda
+from ..cuda.compile import CudaOptions, compile_cuda
 from ..loaded import Deferred
-from .discovery import JitFunction, jit_functions, kernels
 from .embedded import chosen_source, embedded_sources
 from .execution import define
+from .isolation import cupy_headers, diverted
 from .numba_kernel import NumbaKernel, require_numba_cuda
 from .numba_kernel import offline as numba_offline
-from .packages import cupy_headers
-from .quiet import diverted
-from .triton_driver import offline as triton_offline
-from .triton_driver import require_triton
 from .triton_kernel import TritonKernel
+from .triton_values import offline as triton_offline
+from .triton_values import require_triton
+
+# Find the kernels that a Python file defines, from its text alone.
+
+_TRITON = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
+_TRITON_LAYERS = ("triton.autotune", "triton.heuristics", "triton.runtime.autotune", "triton.runtime.heuristics")
+_NUMBA = ("numba.cuda.jit",)
+
+
+@dataclass(frozen=True, slots=True)
+class JitFunction:
+    """A function that a just-in-time compiler turns into device code. `kind` is ``triton`` or ``numba``."""
+
+    name: str
+    kind: str
+    line: int
+    uses: frozenset[str]
+
+
+def jit_functions(tree: ast.Module) -> list[JitFunction]:
+    """The top-level jit-compiled functions of a file, in order, without device-only functions."""
+    names = import_names(tree)
+    functions = {node.name: node for node in _outermost(tree.body) if isinstance(node, ast.FunctionDef)}
+    found = []
+    for node in _outermost(tree.body):
+        if isinstance(node, ast.FunctionDef):
+            kinds = [kind for decorator in node.decorator_list if (kind := _kind(decorator, names))]
+            if kinds:
+                found.append(JitFunction(node.name, kinds[-1], node.lineno, _uses(node)))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            # kernel = triton.jit(function)
+            kind = _kind(node.value.func, names)
+            target, wrapped = node.targets[0], node.value.args[:1]
+            if kind and isinstance(target, ast.Name) and wrapped and isinstance(wrapped[0], ast.Name):
+                inner = functions.get(wrapped[0].id)
+                found.append(JitFunction(target.id, kind, node.lineno, _uses(inner) if inner else frozenset()))
+    return found
+
+
+def kernels(functions: list[JitFunction]) -> list[JitFunction]:
+    """The functions that no other one calls: kernels, not their helpers. If there are none, all functions."""
+    called = {name for function in functions for name in function.uses if name != function.name}
+    return [f for f in functions if f.name not in called] or functions
+
+
+def import_names(tree: ast.AST) -> dict[str, str]:
+    """The full name of each imported name in a file: ``triton.language`` for ``tl``."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                root = alias.name.split(".")[0]
+                names[alias.asname or root] = alias.name if alias.asname else root
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    return names
+
+
+def dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """The full name of an expression such as `tl.load`; empty for any other expression."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute) and (owner := dotted(node.value, names)):
+        return f"{owner}.{node.attr}"
+    return ""
+
+
+def _kind(decorator: ast.expr, names: dict[str, str]) -> str:
+    call = decorator if isinstance(decorator, ast.Call) else None
+    name = dotted(call.func if call else decorator, names)
+    if name in _TRITON or name in _TRITON_LAYERS:
+        return "triton"
+    if name in _NUMBA:
+        device = call and any(k.arg == "device" and getattr(k.value, "value", None) is True for k in call.keywords)
+        return "" if device else "numba"
+    return ""
+
+
+def _uses(node: ast.AST) -> frozenset[str]:
+    """Names that a function reads but does not bind itself."""
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+    bound = {n.id for n in names if not isinstance(n.ctx, ast.Load)}
+    bound |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return frozenset(n.id for n in names if isinstance(n.ctx, ast.Load)) - bound
+
+
+def _outermost(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at module level, including those in `if`, `try` and `with`."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody"):
+            if isinstance(node, ast.If | ast.Try | ast.With):
+                yield from _outermost(getattr(node, part, []))
 
 
 def is_python(path: Path) -> bool:
-    """Whether a file is taken for Python: by its name, as the text of a small one may be several languages."""
+    """Whether a file counts as Python: decided by its suffix, as a short text may be valid in several languages."""
     return path.suffix == ".py"
 
 
 def load_python(
     path: Path, text: str, *, arch: str, entry: str | None, options: CudaOptions
 ) -> tuple[Kernel | Deferred, str]:
-    """The kernel that `entry` names, or the only one of the file, and its source where its lines are not the file's.
+    """The kernel that `entry` names, or the only one in the file, and its source if its lines differ from the file's.
 
-    A Triton or Numba function is defined by running what it needs of the file; CUDA C++ in a string is
-    read without running anything. Raises InputFileError for a file that is no Python, UsageError for an
-    unknown entry.
+    A Triton or Numba function is defined by running the part of the file that it needs. CUDA C++ in a string is read
+    without running anything. Raises InputFileError if the file is not valid Python, UsageError for an unknown entry.
     """
     origin = str(path)
     try:
@@ -56,7 +147,7 @@ def load_python(
         holds = ", ".join(dict.fromkeys(names)) or "none"
         raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {holds}{skipped and f' (line{skipped[1:]})'}")
     source = chosen_source(sources, entry, origin)
-    # Where the file does not show the source line by line, it has lines of its own.
+    # If the file does not contain the source line by line, the source has its own line numbers.
     name = origin if source.placed else f"{origin}:{source.line}:{entry}"
     merged = options.over(source.options).over(CudaOptions(includes=cupy_headers()))
     kernel = compile_cuda(source.text, arch=arch, entry=entry, options=merged, name=name)
@@ -68,9 +159,9 @@ def _only(names: list[str], passed: list[str], origin: str) -> str:
     if len(distinct) == 1:
         return distinct[0]
     if distinct:
-        raise UsageError(f"{origin}: several kernels, name one with --entry: {', '.join(distinct)}")
+        raise UsageError(f"{origin}: several kernels; name one with --entry: {', '.join(distinct)}")
     if passed:
-        raise UsageError(f"{passed[0]}; hand the finished object to drywarp.analyze from Python instead")
+        raise UsageError(f"{passed[0]}; pass the finished object to drywarp.analyze in Python instead")
     raise UsageError(
         f"{origin}: no kernel found (expected a function under @triton.jit or @numba.cuda.jit, "
         "or CUDA C++ in a RawKernel, RawModule, load_inline, SourceModule or Program)"
@@ -88,5 +179,7 @@ def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, max
     with diverted(), numba_offline(arch, origin):
         made = define(path, tree, function.name)
     if not hasattr(made, "py_func"):
-        raise UsageError(f"{origin}:{function.line}: {function.name} is no kernel under @cuda.jit once defined")
+        raise UsageError(
+            f"{origin}:{function.line}: {function.name} is not a @cuda.jit kernel after running its definition"
+        )
     return NumbaKernel(made, function.name, origin, max_registers)

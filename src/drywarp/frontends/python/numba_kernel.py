@@ -16,28 +16,26 @@ import numpy as np
 
 from ...errors import CompileError, DrywarpError, ToolError, UsageError
 from ...kernel.kernel import Kernel
-from ...kernel.launch import DTYPES, Buffer
+from ...kernel.launch.launch import DTYPES, Buffer
 from ..loaded import Specialised
-from ..ptx import ptx_kernels, ptx_tools
-from ..ptx_text import read_ptx
-from .packages import installed_version, loaded, require
-from .quiet import diverted
-from .values import literal, plain
+from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
+from .constants import literal, plain
+from .isolation import diverted, installed_version, loaded, require
 
 _SIGNATURES = "_drywarp_signatures"
 
 
 def require_numba_cuda(origin: str) -> None:
-    """Raise ToolError that says what to install where Numba-CUDA is missing."""
+    """Raise a ToolError with install instructions if Numba-CUDA is missing."""
     require("numba_cuda", "Numba-CUDA", "numba-cuda", origin)
 
 
 @contextlib.contextmanager
 def offline(arch: str, origin: str) -> Iterator[None]:
-    """Let Numba believe that a GPU of `arch` is there, for as long as it asks no more than what that can do.
+    """Make Numba believe that a GPU of `arch` is present; this covers queries of its compute capability only.
 
-    A kernel with types in its decorator is not compiled at once, which would load it onto the GPU; the
-    types are kept.
+    A kernel with types in its decorator is not compiled immediately, because that would load it onto the GPU; the
+    types are recorded instead.
     """
     module = loaded("numba.cuda.dispatcher", origin)
     kind = module.CUDADispatcher
@@ -61,7 +59,7 @@ def _capability(arch: str) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
-    """Attributes of Numba with other values for a while."""
+    """Temporarily replace attributes of Numba."""
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     try:
         for owner, name, value in changes:
@@ -76,7 +74,7 @@ def _replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 class NumbaKernel:
     """A function under `@numba.cuda.jit`; `origin` is its file as the user named it.
 
-    `max_registers` caps those of a thread, beside what its decorator says.
+    `max_registers` caps the registers per thread and overrides the decorator.
     """
 
     function: Any
@@ -85,11 +83,11 @@ class NumbaKernel:
     max_registers: int | None = None
 
     def configs(self, arch: str) -> tuple[str, ...]:
-        """Numba has nothing to choose from."""
+        """Numba has no configurations."""
         return ()
 
     def tools(self) -> dict[str, str]:
-        """Numba makes the PTX, ptxas the machine code."""
+        """Numba generates the PTX, ptxas the machine code."""
         return {"numba-cuda": installed_version("numba-cuda"), **ptx_tools()}
 
     def takes(self, arch: str) -> set[str]:
@@ -97,7 +95,7 @@ class NumbaKernel:
         return set(inspect.signature(self.function.py_func).parameters)
 
     def specialise(self, arguments: Mapping[str, Any], arch: str, config: int | None) -> Specialised:
-        """Compile for the types of `arguments`, as a launch would: an int is 64 bits wide, a float too.
+        """Compile for the types of `arguments`, as a launch would: int and float are 64 bits wide.
 
         Raises UsageError for arguments that do not fit, CompileError with Numba's message.
         """
@@ -110,7 +108,7 @@ class NumbaKernel:
         registers = self.max_registers or getattr(self.function, "targetoptions", {}).get("max_registers")
         found = list(ptx_kernels(text, read_ptx(text), arch, self.origin, registers).values())
         if len(found) != 1:
-            raise ToolError(f"{self.origin}: Numba made {len(found)} kernels of {self.name}; expected one")
+            raise ToolError(f"{self.origin}: Numba compiled {self.name} to {len(found)} kernels; expected one")
         expanded = [field for name, type_ in types.items() for field in _expanded(name, type_, given[name])]
         names = {name: plain(value) for name, value in given.items() if not isinstance(value, Buffer)}
         kernel = self._named(found[0], [(name, what) for name, what, _ in expanded])
@@ -127,12 +125,12 @@ class NumbaKernel:
         return {name: given[name] for name in wanted}
 
     def _types(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Numba's types of the arguments: the decorator's, where it names some."""
+        """Numba's types of the arguments: those in the decorator, if it has any."""
         stated = getattr(self.function, _SIGNATURES, None) or list(getattr(self.function, "overloads", {}))
         fitting = [s for s in stated if len(s) == len(given) and all(map(_fits, s, given.values()))]
         if stated and not fitting:
             listed = " or ".join(f"({', '.join(map(str, s))})" for s in stated)
-            raise UsageError(f"{self.name}: is compiled for {listed}; the arguments given are of other types")
+            raise UsageError(f"{self.name}: is compiled for {listed}; the given arguments have other types")
         if fitting:
             return dict(zip(given, fitting[0], strict=True))
         return {name: _type_of(value, f"{self.name}: argument {name}") for name, value in given.items()}
@@ -165,7 +163,7 @@ class NumbaKernel:
         return str(text)
 
     def _refused(self, error: Exception) -> DrywarpError:
-        """Numba's reason in one line; where it names no line, that of the function."""
+        """Numba's error message on one line, with the function's line if the message has none."""
         code = self.function.py_func.__code__
         stated = re.search(rf'{re.escape(os.path.basename(code.co_filename))}"?,? (?:line |\()(\d+)', str(error))
         line = getattr(getattr(error, "loc", None), "line", None) or (stated[1] if stated else code.co_firstlineno)
@@ -174,7 +172,7 @@ class NumbaKernel:
 
     def _named(self, kernel: Kernel, fields: list[tuple[str, str]]) -> Kernel:
         if len(kernel.parameters) != len(fields):
-            raise ToolError(f"{self.origin}: this version of Numba-CUDA passes arguments in an unknown way")
+            raise ToolError(f"{self.origin}: this version of Numba-CUDA uses an unknown argument layout")
         parameters = tuple(
             replace(parameter, name=name, type=what.removesuffix("*"), pointer=what.endswith("*"))
             for parameter, (name, what) in zip(kernel.parameters, fields, strict=True)
@@ -193,7 +191,7 @@ _PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64"}
 
 
 def _type_of(value: Any, place: str) -> Any:
-    """Numba's type of a value, as its own `typeof` has it."""
+    """Numba's type of a value, as its own `typeof` gives it."""
     types = loaded("numba.cuda.types", place)
     if isinstance(value, Buffer):
         name = DTYPES[value.dtype][0]
@@ -207,7 +205,7 @@ def _type_of(value: Any, place: str) -> Any:
 
 
 def _fits(type_: Any, value: Any) -> bool:
-    """Whether a value may be passed as a type that the decorator names."""
+    """Whether a value may be passed as a type from the decorator."""
     if isinstance(value, Buffer):
         same = getattr(getattr(type_, "dtype", None), "name", "") == DTYPES[value.dtype][0]
         return same and getattr(type_, "ndim", 0) == len(value.shape)
@@ -215,10 +213,10 @@ def _fits(type_: Any, value: Any) -> bool:
 
 
 def _expanded(name: str, type_: Any, value: Any) -> Iterator[tuple[str, str, Any]]:
-    """The kernel's own parameters for one of Numba's: name, C++ type and value.
+    """The machine-code parameters of one Numba parameter: name, C++ type and value.
 
-    An array travels as a structure taken apart: what owns it (twice, empty for a kernel), its number of
-    elements, the bytes of one, its address, then extents and strides in bytes, one each per dimension.
+    An array is passed as a flattened structure: two owner pointers (null for a kernel), the number of elements, the
+    element size in bytes, the address, then one extent and one stride in bytes per dimension.
     """
     if not isinstance(value, Buffer):
         yield name, _CPP[str(type_)], plain(value)

@@ -1,4 +1,4 @@
-"""A kernel handed over as a Python object: of Triton, of Numba, or of CuPy."""
+"""Load a kernel from a Python object of Triton, Numba or CuPy."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from ...errors import UsageError
 from ...kernel.kernel import Kernel
-from ..cuda import CudaOptions, compile_cuda
+from ..cuda.compile import CudaOptions, compile_cuda
 from ..loaded import Deferred
-from .flags import cuda_options
+from .constants import cuda_options
+from .isolation import cupy_headers
 from .numba_kernel import NumbaKernel
-from .packages import cupy_headers
 from .triton_kernel import TritonKernel
 
 
 def load_object(source: Any, *, arch: str, entry: str | None, options: CudaOptions) -> tuple[Kernel | Deferred, str]:
-    """The kernel that an object stands for, and its source where that lies in no file.
+    """The kernel that an object represents, and its source if that is not in a file.
 
-    Taken are a `triton.jit` function with its decorators, a `numba.cuda.jit` function, and CuPy's
-    RawKernel and RawModule, whose source is compiled anew. Raises UsageError for any other object.
+    Supported objects are a `triton.jit` function with its decorators, a `numba.cuda.jit` function, and CuPy's
+    RawKernel and RawModule, whose source is recompiled. Raises UsageError for any other object.
     """
     package = type(source).__module__.partition(".")[0]
     if hasattr(source, "py_func") and package in ("numba", "numba_cuda"):
@@ -45,7 +45,7 @@ def _raw(source: Any, arch: str, entry: str | None, options: CudaOptions) -> Ker
 
 
 def _file(function: Any) -> str:
-    """The file of a function as a user would name it: from the current folder where it lies below that."""
+    """The file of a function as a user would name it: relative to the current folder if it is inside it."""
     place = str(function.__code__.co_filename)
     here = os.path.relpath(place)
     return here if os.path.isabs(place) and not here.startswith("..") else place

@@ -1,4 +1,4 @@
-"""A Triton kernel: compiled by Triton itself, for the arguments of a launch, with no GPU."""
+"""A Triton kernel: Triton itself compiles it for the arguments of a launch, with no GPU."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from typing import Any
 
 from ...errors import CompileError, ToolError, UsageError
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch import Buffer
-from ..loaded import Specialised
-from ..machine_code import cubin_kernels
-from .packages import installed_version
-from .quiet import diverted
-from .triton_driver import offline, require_triton
-from .triton_errors import compile_message
-from .triton_values import CPP_TYPES, constant_value, runtime_value
+from ...kernel.launch.launch import Buffer
+from ..loaded import Specialised, cubin_kernels
+from .isolation import diverted, installed_version
+from .triton_values import CPP_TYPES, compile_message, constant_value, offline, require_triton, runtime_value
 
 _HIDDEN = ("global_scratch", "profile_scratch")
-"""Parameters that Triton adds behind the user's, in this order."""
+"""Parameters that Triton adds after the user's, in this order."""
 
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """A function under `@triton.jit`, with `@triton.autotune` and `@triton.heuristics` above it or not.
+    """A function under `@triton.jit`, optionally with `@triton.autotune` and `@triton.heuristics` above it.
 
-    `function` is the outermost of these objects; `origin` the file as the user named it; `max_registers`
-    caps those of a thread, as `maxnreg` in a launch does.
+    `function` is the outermost of these objects; `origin` is the file as the user named it; `max_registers` caps the
+    registers per thread, like `maxnreg` in a launch.
     """
 
     function: Any
@@ -36,7 +32,7 @@ class TritonKernel:
     max_registers: int | None = None
 
     def configs(self, arch: str) -> tuple[str, ...]:
-        """The configurations of `@triton.autotune`, in its order."""
+        """The configurations of `@triton.autotune`, in order."""
         tuner = next((layer for layer in _layers(self.function) if hasattr(layer, "configs")), None)
         return tuple(_config_text(c) for c in tuner.configs) if tuner is not None else ()
 
@@ -45,7 +41,7 @@ class TritonKernel:
         return {"triton": installed_version("triton")}
 
     def takes(self, arch: str) -> set[str]:
-        """The function's parameters, and what Triton lets a launch set: num_warps, num_stages and the like."""
+        """The function's parameters, and Triton's launch settings: num_warps, num_stages and the like."""
         require_triton(self.origin)
         with offline(arch, self.origin):
             return {p.name for p in _innermost(self.function, self.origin).params} | _settings()
@@ -53,8 +49,8 @@ class TritonKernel:
     def specialise(self, arguments: Mapping[str, Any], arch: str, config: int | None) -> Specialised:
         """Compile for `arguments` on a GPU of `arch`.
 
-        Which numbers count as 1 or as multiples of 16 is decided by Triton from their values, as in a
-        launch. Raises UsageError for arguments that do not fit, CompileError with Triton's message.
+        As in a launch, Triton specialises on values equal to 1 and multiples of 16. Raises UsageError for arguments
+        that do not fit, CompileError with Triton's message.
         """
         require_triton(self.origin)
         jit = _innermost(self.function, self.origin)
@@ -65,7 +61,7 @@ class TritonKernel:
         return self._specialised(jit, compiled, arguments, called, arch)
 
     def _values(self, jit: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The user's values as Triton takes them: parameters and settings of the compiler."""
+        """The user's values converted for Triton: parameters and compiler settings."""
         parameters = {parameter.name: parameter for parameter in jit.params}
         settings = _settings()
         given = {}
@@ -83,13 +79,13 @@ class TritonKernel:
         return given
 
     def _call(self, given: dict[str, Any], config: int | None) -> dict[str, Any]:
-        """All that the launch passes on: what is given, a configuration, and what heuristics work out."""
+        """All launch arguments: the given ones, those of a configuration, and those computed by heuristics."""
         called = {"maxnreg": self.max_registers, **given} if self.max_registers else dict(given)
         for layer in _layers(self.function):
             if hasattr(layer, "configs"):
                 chosen = self._config(layer, config)
                 if twice := given.keys() & chosen.all_kwargs().keys():
-                    raise UsageError(f"{self.name}: {', '.join(sorted(twice))} is set by its configurations already")
+                    raise UsageError(f"{self.name}: {', '.join(sorted(twice))} is already set by its configurations")
                 called.update(chosen.all_kwargs())
             elif isinstance(getattr(layer, "values", None), Mapping):
                 for name, rule in layer.values.items():
@@ -105,7 +101,7 @@ class TritonKernel:
         if number is None and count > 1:
             listed = "; ".join(f"{n}: {_config_text(c)}" for n, c in enumerate(tuner.configs))
             raise UsageError(
-                f"{self.origin}: {self.name} is tuned over {count} configurations, "
+                f"{self.origin}: {self.name} is autotuned over {count} configurations; "
                 f"choose one with --config N, or --config best: {listed}"
             )
         if not 0 <= (number or 0) < count:
@@ -134,7 +130,7 @@ class TritonKernel:
         names = {p.name: called.get(p.name, p.default) for p in jit.params}
         passed = dict(self._passed(compiled.src.signature))
         kernel = self._kernel(compiled, passed, arch)
-        # What the user wrote is what the launch takes: a stand-in holds no data.
+        # The launch takes the user's values, because a stand-in has no data.
         values = {name: arguments.get(name, names[name]) for name in passed}
         values = {name: v if isinstance(v, Buffer) else runtime_value(v, name) for name, v in values.items()}
         scratch = {}
@@ -146,7 +142,7 @@ class TritonKernel:
         return Specialised(kernel, values, names, (threads, 1, 1), compiled.metadata.shared, scratch)
 
     def _passed(self, signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """The parameters that are left in machine code: those that Triton did not take for constants."""
+        """The parameters that remain in machine code: those that Triton did not treat as constants."""
         for name, type_ in signature.items():
             if isinstance(type_, tuple) or str(type_).startswith(("tensordesc", "nvTmaDesc")):
                 raise UsageError(f"{self.name}: parameter {name} is a {type_}; expected tensors and numbers only")
@@ -158,7 +154,7 @@ class TritonKernel:
         kernel = kernels.get(compiled.name) or next(iter(kernels.values()), None)
         named = [*passed.items(), *((name, "*i8") for name in _HIDDEN)]
         if kernel is None or not len(passed) <= len(kernel.parameters) <= len(named):
-            raise ToolError(f"{self.origin}: this version of Triton passes parameters in a way that is not known here")
+            raise ToolError(f"{self.origin}: this version of Triton uses an unknown parameter layout")
         parameters = [
             _parameter(parameter, name, type_)
             for parameter, (name, type_) in zip(kernel.parameters, named, strict=False)
@@ -172,7 +168,7 @@ def _parameter(parameter: Parameter, name: str, type_: str) -> Parameter:
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """A decorated function's objects from the outermost inwards."""
+    """A decorated function's objects, outermost first."""
     while hasattr(function, "fn"):
         yield function
         function = function.fn
@@ -186,7 +182,7 @@ def _innermost(function: Any, origin: str) -> Any:
 
 
 def _settings() -> set[str]:
-    """Names of what Triton lets a launch set: num_warps, num_stages and the like."""
+    """Names of Triton's launch settings: num_warps, num_stages and the like."""
     from triton.compiler import make_backend
     from triton.runtime import driver
 

@@ -1,26 +1,30 @@
-"""A user's values as Triton takes them: tensors by type, numbers by value, and its own names."""
+"""Convert a user's values for Triton: tensors by type, numbers by value, and Triton's own names."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
-from ...kernel.launch import DTYPES, Buffer
-from .values import literal, plain
+from ...kernel.launch.launch import DTYPES, Buffer
+from .constants import literal, plain
+from .isolation import loaded, require
 
 CPP_TYPES = {
     "i1": "bool", "u1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short",
     "i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long",
     "fp16": "half", "bf16": "__nv_bfloat16", "fp32": "float", "f32": "float", "fp64": "double",
 }  # fmt: skip
-"""Triton's types of values, as C++ spells what stands in the parameter area."""
+"""C++ types of Triton's value types, as they appear in the parameter area."""
 
 
 @dataclass(frozen=True)
 class _Dtype:
-    """An element type that prints as PyTorch's does, which is how Triton reads it."""
+    """An element type that prints like PyTorch's, because Triton reads the printed name."""
 
     name: str
 
@@ -30,17 +34,17 @@ class _Dtype:
 
 @dataclass(frozen=True)
 class StandIn:
-    """What Triton looks at of a tensor while it compiles: its type, that it is aligned, and its shape."""
+    """The tensor properties that Triton reads while compiling: type, alignment and shape."""
 
     shape: tuple[int, ...]
     dtype: Any
 
     def data_ptr(self) -> int:
-        """Aligned, as every buffer is that a framework or drywarp allocates."""
+        """An aligned address, like that of every buffer that a framework or drywarp allocates."""
         return 0
 
     def ptr_range(self) -> int:
-        """Bytes that a pointer reaches (asked on other GPUs than NVIDIA's)."""
+        """Bytes reachable from the pointer (queried on non-NVIDIA GPUs only)."""
         return 0
 
     def stride(self, dimension: int | None = None) -> Any:
@@ -71,7 +75,7 @@ def stand_in(buffer: Buffer) -> StandIn:
 
 
 def runtime_value(value: Any, place: str) -> Any:
-    """An argument of the launch: a stand-in for a buffer, a number, or None."""
+    """A launch argument: a stand-in for a buffer, a number, or None."""
     if isinstance(value, Buffer):
         return stand_in(value)
     found = plain(literal(value))
@@ -81,7 +85,7 @@ def runtime_value(value: Any, place: str) -> Any:
 
 
 def constant_value(value: Any, place: str) -> Any:
-    """A `tl.constexpr`: a literal, a name of `triton.language` such as `tl.float16`, or else the text itself."""
+    """A `tl.constexpr`: a literal, a name in `triton.language` such as `tl.float16`, or else the text itself."""
     if isinstance(value, Buffer):
         raise UsageError(f"{place}: got a buffer, expected a constant, as in 1024")
     found = plain(literal(value))
@@ -95,3 +99,98 @@ def constant_value(value: Any, place: str) -> Any:
             raise UsageError(f"{place}: triton.language has no {rest!r}")
         return getattr(tl, rest)
     return found
+
+
+# Answer Triton's queries of a GPU during compilation, without a GPU.
+
+
+def require_triton(origin: str) -> None:
+    """Raise a ToolError with install instructions if Triton is missing."""
+    require("triton", "Triton", "triton", origin)
+
+
+class OfflineDriver:
+    """Replaces Triton's GPU driver for one architecture (`number` is 80 for ``sm_80``)."""
+
+    def __init__(self, number: int) -> None:
+        from triton.backends.compiler import GPUTarget
+
+        self._target = GPUTarget("cuda", number, 32)
+
+    def get_current_device(self) -> str:
+        """A device name of our own: Triton caches kernels by device, and these must not mix with a real GPU's."""
+        return f"drywarp sm_{self._target.arch}"
+
+    def get_current_stream(self, device: object = None) -> int:
+        """The default stream; nothing is launched on it."""
+        return 0
+
+    def get_current_target(self) -> Any:
+        """The compilation target."""
+        return self._target
+
+
+@contextlib.contextmanager
+def offline(arch: str, origin: str) -> Iterator[None]:
+    """Make Triton believe that a GPU of `arch` is present; restores the previous driver afterwards."""
+    driver = loaded("triton.runtime", origin).driver
+    number = int("".join(c for c in arch.removeprefix("sm_") if c.isdigit()))
+    # Triton restores only its own default, and looks for a GPU to do so.
+    saved = dict(vars(driver))
+    driver.set_active(OfflineDriver(number))
+    try:
+        yield
+    finally:
+        vars(driver).update(saved)
+
+
+# Turn Triton's compile errors into one line with the file and line number.
+
+_NATIVE = [
+    re.compile(pattern, re.M)
+    for pattern in (r"; (?:error|fatal)\s*:\s*(.*)$", r"(?<!PTXAS )\berror\s*:\s*(.*)$", r"\b(Assertion .*)$")
+]
+"""Error patterns in the output of ptxas and Triton's own passes, the most informative first."""
+
+_VAGUE = ("PASS PIPELINE", "PASSMANAGER", "PTXAS ERROR")
+"""Markers of messages that say only where an error occurred."""
+
+
+def compile_message(error: Exception, jit: Any, origin: str, printed: str) -> str:
+    """One-line message for `error`, which Triton raised while compiling `jit`; `printed` is its native output.
+
+    An error inside a function that the kernel calls is a chain of errors, the kernel's own first.
+    """
+    place, reason = origin, ""
+    for link in _chain(error):
+        node, source = getattr(link, "node", None), getattr(link, "src", None)
+        if node is not None and source and hasattr(node, "lineno") and (first := _line_of(source, jit)):
+            place = f"{origin}:{first + node.lineno - 1}"
+        said = getattr(link, "error_message", None) if node is not None else str(link)
+        reason = " ".join(str(said).split()) if said else reason
+    if not reason or any(word in reason.upper() for word in _VAGUE):
+        text = f"{error}\n{printed}"
+        native = next((match for pattern in _NATIVE if (match := pattern.search(text))), None)
+        reason = (native[1].strip() if native else "") or reason or type(error).__name__
+    return f"{place}: error: {_shortened(reason)}"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _line_of(source: str, jit: Any) -> int | None:
+    """The line where a function's source starts in the file of `jit`; None if it is in another file."""
+    try:
+        with open(jit.fn.__code__.co_filename, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return None
+    at = text.find(source.rstrip())
+    return text.count("\n", 0, at) + 1 if at >= 0 else None
+
+
+def _shortened(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

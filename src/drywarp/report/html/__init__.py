@@ -1,4 +1,4 @@
-"""The answer as one HTML file that opens offline: nothing in it is fetched from anywhere."""
+"""The result as one self-contained HTML file that opens offline and fetches nothing."""
 
 from __future__ import annotations
 

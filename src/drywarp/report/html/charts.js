@@ -1,4 +1,4 @@
-// The three charts over the answer's figures, drawn at the width that there is. Tables beside them hold the same numbers.
+// The three charts of the result, drawn at the available width. The tables next to them hold the same numbers.
 const niceStep = (span, count) => {
   const raw = span / Math.max(1, count), power = 10 ** Math.floor(Math.log10(raw));
   return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= raw);
@@ -31,7 +31,7 @@ function axes(svg, x, y, box, xLabel, yLabel, format = number, formatY = format)
 }
 const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-// A chart is one stop of the tab key; arrows go through its points, which have a place, a title and values.
+// A chart is one tab stop; arrow keys move through its points, which have a position, a title and values.
 function chart(id, label, draw) {
   const holder = document.getElementById(id);
   if (!holder) return null;
@@ -98,7 +98,7 @@ const drawCurves = chart("curve-chart", "Warps per cycle over occupancy, by mode
   const x = linear(0, Math.max(...all, D.here), box.left, box.right, width < 420 ? 4 : 8);
   const y = linear(0, most, box.bottom, box.top, 5);
   const unit = [1, 1e3, 1e6, 1e9].find((each) => most * each >= 0.5) || 1;
-  axes(svg, x, y, box, "occupancy: warps per SM", unit === 1 ? "warps per cycle and SM" : `warps per ${exact(unit)} cycles and SM`, number, (value) => number(value * unit));
+  axes(svg, x, y, box, "occupancy: warps per SM", unit === 1 ? "warps per cycle per SM" : `warps per ${exact(unit)} cycles per SM`, number, (value) => number(value * unit));
   svg.append(s("line", { class: "guide", x1: x.at(D.here), x2: x.at(D.here), y1: box.top, y2: box.bottom }));
   const points = [];
   for (const curve of [...shown].reverse()) {
@@ -131,7 +131,7 @@ if (drawCurves) {
     const none = hiddenModels.size === 0;
     for (const curve of D.curves) if (none && !D.mainModels.includes(curve.model)) hiddenModels.add(curve.model); else if (!none) hiddenModels.delete(curve.model);
     for (const button of list.querySelectorAll("button")) button.setAttribute("aria-pressed", String(!hiddenModels.has(button.textContent)));
-    $("#curve-all").textContent = none ? "Show all models" : "Show the main ones";
+    $("#curve-all").textContent = none ? "Show all models" : "Show main models";
     drawCurves();
   });
 }
@@ -147,12 +147,12 @@ chart("roofline-chart", "Instruction roofline, logarithmic", (svg, width, height
   const floor = rate / 30;
   const box = { left: 58, right: width - 16, top: 26, bottom: height - 44 };
   const x = logarithmic(low, high, box.left, box.right), y = logarithmic(floor, top, box.bottom, box.top);
-  axes(svg, x, y, box, "warp instructions per byte", "warp instructions per cycle and SM", (value) => value >= 1e-3 && value < 1e5 ? number(value) : value.toExponential(0));
+  axes(svg, x, y, box, "warp instructions per byte", "warp instructions per cycle per SM", (value) => value >= 1e-3 && value < 1e5 ? number(value) : value.toExponential(0));
   const points = [], taken = [];
   const place = (wanted) => { let free = wanted; while (taken.some((used) => Math.abs(used - free) < 13)) free -= 13; taken.push(free); return free; };
   const colour = (roof) => roof.name === "issue" ? "var(--soft)" : `var(--c${roofs.indexOf(roof) % 9})`;
-  const values = (roof) => [["allows", `${number(roof.instructions_per_cycle, 4)} warp instructions per cycle`], ["reached", percent(rate / roof.instructions_per_cycle)],
-    ...(roof.intensity ? [["intensity", `${number(roof.intensity, 4)} warp instructions per byte`], ["bandwidth", `${number(roof.instructions_per_cycle / roof.intensity, 4)} B per cycle and SM`]] : [])];
+  const values = (roof) => [["limit", `${number(roof.instructions_per_cycle, 4)} warp instructions per cycle`], ["reached", percent(rate / roof.instructions_per_cycle)],
+    ...(roof.intensity ? [["intensity", `${number(roof.intensity, 4)} warp instructions per byte`], ["bandwidth", `${number(roof.instructions_per_cycle / roof.intensity, 4)} B per cycle per SM`]] : [])];
   for (const roof of seen) {
     const height_ = y.at(roof.instructions_per_cycle);
     svg.append(s("line", { x1: box.left, x2: box.right, y1: height_, y2: height_, stroke: colour(roof), "stroke-width": roof.name === "issue" ? 1.2 : 2 }),
@@ -175,22 +175,22 @@ chart("roofline-chart", "Instruction roofline, logarithmic", (svg, width, height
   return points;
 });
 
-// GPUPerf's chart: memory to the right, computation upwards; from A over A' along the benefits to the ideal.
-chart("benefits-chart", "Potential benefits after GPUPerf", (svg, width, height) => {
+// GPUPerf's chart: memory on x, computation on y; from A via A' along the benefits to the ideal.
+chart("benefits-chart", "Potential benefits according to GPUPerf", (svg, width, height) => {
   const b = D.benefits, get = (name) => b[name + "_cycles"];
   const exposed = get("t_mem") - get("t_overlap");
   const steps = [
-    ["A", get("t_mem"), get("t_comp"), "T_mem, T_comp, nothing overlaps"],
-    ["A′", exposed, get("t_comp"), "what overlaps is taken off memory"],
+    ["A", get("t_mem"), get("t_comp"), "T_mem, T_comp, no overlap"],
+    ["A′", exposed, get("t_comp"), "overlapped time subtracted from memory"],
     ["ITILP", exposed, get("t_comp") - get("b_itilp"), "more independent instructions"],
     ["serial", exposed, get("t_comp") - get("b_itilp") - get("b_serial"), "no serialisation"],
-    ["fp", exposed, get("t_fp"), "floating point work alone"],
-    ["ideal", Math.min(exposed, get("t_mem_min")), get("t_fp"), "each datum moved once"],
+    ["fp", exposed, get("t_fp"), "floating-point work only"],
+    ["ideal", Math.min(exposed, get("t_mem_min")), get("t_fp"), "all data moved once"],
   ];
   const most = Math.max(...steps.flatMap(([, right, up]) => [right, up]), 1) * 1.08;
   const box = { left: 58, right: width - 18, top: 26, bottom: height - 44 };
   const x = linear(0, most, box.left, box.right, 4), y = linear(0, most, box.bottom, box.top, 5);
-  axes(svg, x, y, box, "memory: cycles of an SM", "computation: cycles of an SM", short);
+  axes(svg, x, y, box, "memory: SM cycles", "computation: SM cycles", short);
   svg.append(s("line", { class: "guide", x1: x.at(0), y1: y.at(0), x2: x.at(most), y2: y.at(most) }));
   const colours = ["var(--soft)", "var(--c4)", "var(--c3)", "var(--c2)", "var(--c0)"];
   steps.forEach(([, right, up], i) => {

@@ -1,5 +1,5 @@
 "use strict";
-// What all parts share: the data, elements made from text only, numbers with units, colours, the tooltip, the theme.
+// Shared by all parts: the data, elements built from text only, numbers with units, colours, the tooltip, the theme.
 const D = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -16,7 +16,7 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const s = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-// Numbers as the tables of this page write them.
+// Numbers formatted as in the tables of this page.
 const number = (value, digits = 3) => {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value !== 0 && Math.abs(value) < 1e-3) return value.toExponential(digits - 1);
@@ -37,7 +37,7 @@ const short = (value) => {
 };
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-// Colours by name; a canvas needs them resolved, so a probe is asked.
+// Colours by name; a canvas needs resolved values, which a probe element provides.
 const reasonColour = (name) => `var(--${D.reasonColours[name] || "c9"})`;
 const laneColour = (index) => `var(--c${index % 10})`;
 function resolve(colour) {
@@ -62,11 +62,11 @@ function showTip(x, y, title, rows) {
   tip.style.top = top + "px";
 }
 const hideTip = () => { tip.hidden = true; };
-let followTip = null;  // shows a tip that the keys asked for in its new place, if it is still there
+let followTip = null;  // moves a tip opened by keyboard to its new position, if its point still exists
 addEventListener("keydown", (event) => { if (event.key === "Escape") { followTip = null; hideTip(); } });
 addEventListener("scroll", () => { if (!followTip || !followTip()) hideTip(); }, { passive: true });
 
-// Light and dark: as the system has it, until the switch says otherwise.
+// Light and dark: follow the system until the user switches.
 const redraws = [];
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme || (systemDark.matches ? "dark" : "light")) === "dark";
@@ -80,7 +80,7 @@ function setTheme(theme) {
 themeButton.hidden = false;
 themeButton.addEventListener("click", () => {
   const theme = isDark() ? "light" : "dark";
-  try { localStorage.setItem("drywarp-theme", theme); } catch { /* a file may have no storage */ }
+  try { localStorage.setItem("drywarp-theme", theme); } catch { /* local files may have no storage */ }
   setTheme(theme);
 });
 systemDark.addEventListener("change", () => setTheme());
@@ -90,7 +90,7 @@ systemDark.addEventListener("change", () => setTheme());
   setTheme(kept === "dark" || kept === "light" ? kept : null);
 }
 
-// On paper: light colours, and the tables beside the charts open.
+// When printing: light colours, and all tables next to charts expanded.
 let beforePrint = null;
 addEventListener("beforeprint", () => {
   const closed = [...document.querySelectorAll("details:not([open])")];

@@ -1,34 +1,39 @@
-"""The page put together: tables by the template, data and scripts beside them, and what a browser may not do."""
+"""Build the HTML report: tables from the template, data, scripts, and the Content-Security-Policy."""
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
+from rich.table import Table
+from rich.text import Text
+
+from ...analysis.result import Analysis, limit_words
 from ...errors import UsageError
-from ...result import Analysis, limit_words
+from ...experiments.calibrate.result import Calibration, Curve
 from ..terminal import bounds_text, no_conflicts_text
-from ..units import bytes_text, count_text, percent_text, time_text
-from .colours import REASON_COLOURS
-from .payload import json_for_script, payload
+from ..text import bytes_text, count_text, percent_text, range_text, time_text
+from .payload import REASON_COLOURS, json_for_script, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "one address"}
+_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "atomics"}
 _SURE = 1.01
-"""A part of the band that changes the time by less is not shown."""
+"""Uncertainty factors whose high/low ratio is below this are not shown."""
 _LINES_SHOWN, _PLACES_SHOWN, _LEAST_USE = 15, 8, 0.0005
 
 
 def html_page(analysis: Analysis) -> str:
-    """The whole answer as one HTML document. Made for an answer with `detail`; without it shows what there is.
+    """The result as one HTML document. Intended for results with `detail`; without it, some sections are missing.
 
-    Names and source are text wherever they stand. A Content-Security-Policy forbids all but the page's own script
-    and style, by their hashes. Raises UsageError where Jinja2 is not installed.
+    Names and source are always escaped as text. The Content-Security-Policy allows only the page's own script and
+    style, identified by their hashes. Raises UsageError if Jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, StrictUndefined
@@ -82,12 +87,12 @@ def html_page(analysis: Analysis) -> str:
 
 
 def _band(analysis: Analysis) -> dict[str, Any]:
-    """Between which times the truth lies, in words, and where that is on a line from 0 to all of it; empty for none."""
+    """The confidence interval in words, and its position on a line from 0 to its end; empty if there is none."""
     band = analysis.band
     if band is None or not band.high_s > 0:
         return {}
-    whole = f"{time_text(band.low_s)} to {time_text(band.high_s)}"
-    inner = f"{time_text(band.low_at_clock_s)} to {time_text(band.high_at_clock_s)}"
+    whole = range_text(time_text(band.low_s), time_text(band.high_s))
+    inner = range_text(time_text(band.low_at_clock_s), time_text(band.high_at_clock_s))
     percent = 100 / max(band.high_s, band.high_at_clock_s)
     words: dict[str, Any] = {
         "level": f"{band.level:.0%}",
@@ -118,14 +123,14 @@ def _capital(text: str) -> str:
 
 
 def figure_text(value: float | None) -> str:
-    """Four significant digits, thousands apart; a dash for none."""
+    """Four significant digits, with thousands separators; a dash for none."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _use(analysis: Analysis) -> list[tuple[str, float, float | None]]:
-    """Parts of the machine, busiest first: share of the time, and the time in seconds if each were the only limit."""
+    """Parts of the GPU, busiest first: fraction of the time, and the time in seconds if each were the only limit."""
     prediction = analysis.prediction
     rows = sorted(prediction.utilization.items(), key=lambda item: -item[1])
     alone = {name: cycles / analysis.clock_hz for name, cycles in prediction.headroom.items()}
@@ -133,7 +138,7 @@ def _use(analysis: Analysis) -> list[tuple[str, float, float | None]]:
 
 
 def _benefits(analysis: Analysis, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """GPUPerf's chart as advice gives it, else as the detail does; empty where the paper's inputs are missing."""
+    """GPUPerf's chart from the advice if present, otherwise from the detail; empty if its inputs are missing."""
     advised = (answer.get("advice") or {}).get("benefits") or {}
     if "t_exec_cycles" in advised:
         return dict(advised)
@@ -141,7 +146,7 @@ def _benefits(analysis: Analysis, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lanes(analysis: Analysis) -> list[tuple[str, int, int, float, float]]:
-    """Of each subsystem in the execution profile: instances, issues, and shares of its time busy and alone busy."""
+    """For each subsystem in the execution profile: instances, issues, and fractions of time busy and busy alone."""
     detail = analysis.detail
     if detail is None or detail.events is None:
         return []
@@ -159,3 +164,138 @@ def _lanes(analysis: Analysis) -> list[tuple[str, int, int, float, float]]:
         )
         for lane, count in zip(events.lanes, issues, strict=True)
     ]
+
+
+# A calibration as terminal text.
+
+
+def render_calibration(calibration: Calibration) -> Table:
+    """Every measured constant with its spread."""
+    table = Table(box=None, pad_edge=False, title_justify="left", title=Text(_title(calibration)))
+    table.add_column("constant")
+    for name in ("value", "±", "ns"):
+        table.add_column(name, justify="right")
+    table.add_column("unit")
+    for figure in calibration.figures:
+        ns = "" if figure.ns is None else f"{figure.ns:.4g}"
+        name = figure.key if figure.in_file else f"{figure.key} (report only)"
+        table.add_row(Text(name), f"{figure.value:.5g}", f"{figure.spread:.2g}", ns, figure.unit)
+    return table
+
+
+def _title(calibration: Calibration) -> str:
+    low, high = calibration.clock_range_mhz
+    device = calibration.device
+    return f"{device.name}, {device.driver}, {calibration.date}, SM clock {low:.0f} to {high:.0f} MHz"
+
+
+def notes(calibration: Calibration) -> list[str]:
+    """Lines on what could not be measured, and on the values inherited from the packaged file."""
+    lines = [f"not determined: {name}: {why}" for name, why in calibration.silent.items()]
+    if calibration.gpu_file:
+        lines.append(f"inherited from the packaged architecture, not measured: {', '.join(calibration.inherited)}")
+    return lines
+
+
+# The page of a calibration: constants, and every curve with its fit. It contains no script.
+
+WIDTH, HEIGHT = 480, 300
+LEFT, TOP, RIGHT, BOTTOM = 58, 26, 466, 258
+_LOGARITHMIC = 60
+"""Axes whose last value is more than this many times the first are logarithmic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A position on an axis with its label."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point with the ends of its error bar, in drawing units."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A curve as the template draws it."""
+
+    title: str
+    formula: str
+    x_label: str
+    y_label: str
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    points: list[Point]
+    fit: str
+
+
+def calibration_page(calibration: Calibration) -> str:
+    """The page as one HTML document; all text from the device is escaped. Raises UsageError without Jinja2."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise UsageError("a calibration's report needs Jinja2: pip install jinja2") from None
+    assets = files(__package__)
+    style = "".join(assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "calibration.css"))
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(assets.joinpath("calibration.html").read_text(encoding="utf-8")).render(
+        policy=policy,
+        style=Markup(style),
+        c=calibration,
+        curves=[drawing(curve) for curve in calibration.curves],
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        top=TOP,
+        right=RIGHT,
+        bottom=BOTTOM,
+    )
+
+
+def drawing(curve: Curve) -> Drawing:
+    """Lay out a curve: axes, points and fit in drawing units."""
+    x, x_ticks = _axis(curve.x, LEFT, RIGHT)
+    y, y_ticks = _axis([*curve.y, *curve.fit], BOTTOM, TOP)
+    points = [Point(x(a), y(b), y(b - s), y(b + s)) for a, b, s in zip(curve.x, curve.y, curve.spread, strict=True)]
+    corners = [f"{x(a):.1f} {y(b):.1f}" for a, b in zip(curve.x, curve.fit, strict=False)]
+    fit = "M" + "L".join(corners) if corners else ""
+    return Drawing(curve.title, curve.formula, curve.x_label, curve.y_label, x_ticks, y_ticks, points, fit)
+
+
+def _axis(values: Sequence[float], start: float, end: float) -> tuple[Callable[[float], float], list[Tick]]:
+    low, high = min(values), max(values)
+    if low > 0 and high / low > _LOGARITHMIC:
+        span = math.log(high / low)
+
+        def log_place(value: float) -> float:
+            return round(start + math.log(max(value, low / 2) / low) / span * (end - start), 1)
+
+        places, place = _powers(low, high), log_place
+    else:
+        top = high * 1.05 or 1.0
+
+        def place(value: float) -> float:
+            return round(start + value / top * (end - start), 1)
+
+        step = 10 ** math.floor(math.log10(top))
+        step = next(step / part for part in (1, 2, 5, 10) if top * part / step >= 4)
+        places = [n * step for n in range(int(top / step) + 1)]
+    return place, [Tick(place(value), f"{value:.4g}") for value in places]
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten between two numbers, plus 2 and 5 times them if there are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+    return found if len(found) <= 8 else [value for value in found if math.log10(value) % 1 < 1e-9]

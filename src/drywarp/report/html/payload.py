@@ -1,16 +1,60 @@
-"""What the page's scripts read: one JSON object, safe to stand inside a script element."""
+"""The data of the page's scripts: one JSON object, safe to embed in a script element."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from ...detail import CodeLine, SourceText
-from ...result import Analysis
-from .colours import REASON_COLOURS
-from .pack import packed_events
+from ...analysis.result import Analysis
+from ...analysis.result.detail import CodeLine, Events, SourceText
+from ..figures.theme import REASON_COLOURS
+
+# Colours of stall reasons: the same as in figures, and never without a text label.
+
+
+# Arrays as base64 of the smallest integer type that fits.
+
+_TYPES = (("u8", "<u1", 2**8), ("u16", "<u2", 2**16), ("u32", "<u4", 2**32))
+
+
+def packed(values: npt.NDArray[np.int64]) -> dict[str, str]:
+    """`type` and `data` of one column, little-endian; values beyond 32 bits are stored as doubles."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    name, kind = "f64", "<f8"
+    if low >= 0:
+        name, kind = next(((short, narrow) for short, narrow, end in _TYPES if high < end), (name, kind))
+    elif low >= -(2**31) and high < 2**31:
+        name, kind = "i32", "<i4"
+    return {"type": name, "data": b64encode(values.astype(kind).tobytes()).decode("ascii")}
+
+
+def packed_events(events: Events, opcodes: dict[int, str]) -> dict[str, object]:
+    """The execution profile for the page: issue times as deltas, and durations, both in ticks."""
+    return {
+        "count": len(events.issue),
+        "total": events.total,
+        "ticks_per_cycle": events.ticks_per_cycle,
+        "partitions": events.partitions,
+        "warps_per_block": events.warps_per_block,
+        "lanes": [{"name": lane.name, "instances": lane.instances} for lane in events.lanes],
+        "nodes": [[node.instruction, node.lane, node.lambda_ticks] for node in events.nodes],
+        "opcodes": opcodes,
+        "columns": {
+            "step": packed(np.diff(events.issue, prepend=events.issue[:1])),
+            "duration": packed(np.maximum(0, events.completion - events.issue)),
+            "warp": packed(events.warp),
+            "block": packed(events.block),
+            "node": packed(events.node),
+            "reason": packed(events.reason),
+            "awaited": packed(events.awaited),
+        },
+    }
+
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -22,7 +66,7 @@ _ESCAPES = {
 
 
 def json_for_script(value: Any) -> str:
-    """JSON in which no character can end or begin markup: inside strings, where alone they occur, they are escaped."""
+    """JSON that is safe inside markup: markup characters, which occur only in strings, are escaped."""
     text = msgspec.json.encode(value).decode("utf-8")
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
@@ -30,7 +74,7 @@ def json_for_script(value: Any) -> str:
 
 
 def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]) -> dict[str, Any]:
-    """The data of the page. `answer` is the answer's JSON object, `benefits` GPUPerf's chart, empty for none."""
+    """The data of the page. `answer` is the result's JSON object, `benefits` GPUPerf's chart (may be empty)."""
     detail = analysis.detail
     reasons = list(REASON_COLOURS)
     code, sources = (detail.code, detail.sources) if detail else ((), ())
@@ -71,7 +115,7 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
 
 
 def _opcode(text: str) -> str:
-    """The opcode of a listing's line, its guard left out."""
+    """The opcode of a line of the listing, without its guard."""
     words = text.split()
     if words and words[0].startswith("@"):
         words = words[1:]
@@ -79,7 +123,7 @@ def _opcode(text: str) -> str:
 
 
 def _code(code: tuple[CodeLine, ...], sources: tuple[SourceText, ...], reasons: list[str]) -> dict[str, Any]:
-    """By columns; stalls as pairs of a reason's number and warp-cycles, the names of classes and subsystems apart."""
+    """The code by columns; stalls as pairs of reason index and warp-cycles, classes and subsystems by index."""
     number = {source.file: index for index, source in enumerate(sources)}
     classes = list(dict.fromkeys(line.class_ for line in code))
     subsystems = list(dict.fromkeys(line.subsystem for line in code if line.subsystem))
@@ -104,7 +148,7 @@ def _code(code: tuple[CodeLine, ...], sources: tuple[SourceText, ...], reasons: 
 
 
 def _short(value: float) -> float | int:
-    """Whole numbers without a point, others to three decimals: shorter text."""
+    """Integers without a decimal point, others to three decimals, to shorten the text."""
     rounded = round(value, 3)
     return int(rounded) if rounded == int(rounded) else rounded
 
@@ -119,3 +163,6 @@ def _source(source: SourceText) -> dict[str, Any]:
         "numbers": None if whole else numbers,
         "texts": [text for _, text in source.lines],
     }
+
+
+__all__ = ["REASON_COLOURS"]

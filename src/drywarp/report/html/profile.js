@@ -1,4 +1,4 @@
-// The execution profile: zooming, panning, choosing an event, with mouse, fingers and keys.
+// The execution profile: zooming, panning and selecting events, by mouse, touch and keyboard.
 if (D.events && $("#profile-canvas")) {
   let data = new ProfileData(D.events);
   const canvas = $("#profile-canvas"), scroller = $("#profile-scroll"), map = $("#profile-map");
@@ -13,7 +13,7 @@ if (D.events && $("#profile-canvas")) {
     queued = false;
     const begun = performance.now();
     painter.draw(view);
-    // Reading a pixel back waits until all is painted: only where a test asks for it.
+    // Reading a pixel back waits until painting is done; only tests request it.
     if (stats.wait) painter.context.getImageData(0, 0, 1, 1);
     stats.last = performance.now() - begun;
     stats.draws++; stats.total += stats.last; stats.worst = Math.max(stats.worst, stats.last);
@@ -83,7 +83,7 @@ if (D.events && $("#profile-canvas")) {
       ["subsystem", data.lanes[data.lane[i]].name + (data.lanes[data.lane[i]].instances > 1 ? `, partition ${data.warp[i] % data.partitions}` : "")],
       ["issue", `${exact(data.start[i])} cycles (${time(data.start[i] / D.clock)})`],
       ["completion", `${exact(data.start[i] + data.duration[i] / data.ticks_per_cycle)} cycles, ${exact(data.duration[i] / data.ticks_per_cycle)} after issue`],
-      ["held back by", previous >= 0 ? `${D.reasons[data.reason[i]]}, ${exact(waited)} cycles after the warp's last issue` : D.reasons[data.reason[i]]],
+      ["stalled by", previous >= 0 ? `${D.reasons[data.reason[i]]}, ${exact(waited)} cycles after the warp's previous issue` : D.reasons[data.reason[i]]],
       ...(awaited >= 0 ? [["waited for", `${data.opcodes[data.node[awaited]]} of warp ${data.warp[awaited]}, issued at ${exact(data.start[awaited])}`]] : []),
     ];
   };
@@ -98,8 +98,8 @@ if (D.events && $("#profile-canvas")) {
     const go = (name, to) => h("button", { type: "button", disabled: to < 0, onclick: () => select(to) }, name);
     info.replaceChildren(h("div", { class: "mono" }, h("b", null, title(i))),
       h("table", null, h("tbody", null, facts(i).map(([name, value]) => h("tr", null, h("th", { scope: "row", class: "soft" }, name), h("td", null, value))))),
-      h("div", { class: "tools" }, go("Previous of the warp", data.before[i]), go("Next of the warp", data.after[i]), go("What it waited for", data.awaited[i]),
-        h("button", { type: "button", onclick: () => { showInstruction(data.nodes[data.node[i]][0]); $("#source").scrollIntoView(); } }, "Show in the source")));
+      h("div", { class: "tools" }, go("Previous in warp", data.before[i]), go("Next in warp", data.after[i]), go("What it waited for", data.awaited[i]),
+        h("button", { type: "button", onclick: () => { showInstruction(data.nodes[data.node[i]][0]); $("#source").scrollIntoView(); } }, "Show in source")));
     if (reveal) {
       const span = view.end - view.begin;
       if (data.start[i] < view.begin || data.start[i] > view.end) move(data.start[i] - span / 3, data.start[i] + 2 * span / 3);
@@ -112,7 +112,7 @@ if (D.events && $("#profile-canvas")) {
   const pointers = new Map();
   let dragged = 0, pinch = null;
   canvas.addEventListener("pointerdown", (event) => {
-    try { canvas.setPointerCapture(event.pointerId); } catch { /* a made-up event has no pointer */ }
+    try { canvas.setPointerCapture(event.pointerId); } catch { /* synthetic events have no pointer */ }
     pointers.set(event.pointerId, [event.clientX, event.clientY]);
     dragged = 0;
     if (pointers.size === 2) pinch = null;
@@ -156,7 +156,7 @@ if (D.events && $("#profile-canvas")) {
   canvas.addEventListener("pointercancel", release);
   canvas.addEventListener("pointerleave", () => { if (view.hovered >= 0) { view.hovered = -1; soon(); } hideTip(); });
   canvas.addEventListener("dblclick", (event) => zoom(0.4, cycleAt(event.clientX - canvas.getBoundingClientRect().left)));
-  // The page scrolls as ever; with Ctrl the wheel zooms, sideways or with Shift it pans.
+  // The wheel scrolls the page as usual; with Ctrl it zooms, sideways or with Shift it pans.
   canvas.addEventListener("wheel", (event) => {
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
     if (event.ctrlKey || event.metaKey) zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 240))), cycleAt(event.clientX - canvas.getBoundingClientRect().left));
@@ -187,7 +187,7 @@ if (D.events && $("#profile-canvas")) {
   $("#by-lane").addEventListener("click", () => showAs(false));
   $("#by-warp").addEventListener("click", () => showAs(true));
 
-  // The map: issues over the whole time, and where the view is.
+  // The overview map: issues over the whole time, and the current view.
   let counts = null;
   function drawMap() {
     const ratio = Math.min(2, devicePixelRatio || 1), width = map.clientWidth, height = map.clientHeight, context = map.getContext("2d");
@@ -219,11 +219,11 @@ if (D.events && $("#profile-canvas")) {
   map.addEventListener("pointermove", (event) => { if (onMap) centre(event); });
   for (const name of ["pointerup", "pointercancel"]) map.addEventListener(name, () => { onMap = false; });
 
-  // Begin where single instructions can be seen.
+  // Start at a zoom level that shows individual instructions.
   const begin = () => move(0, Math.min(data.last, Math.max(200, 4000 * data.last / Math.max(1, data.count))));
   const api = {
     data, view, stats, move, zoom, select, draw, begin,
-    // Other events in place of these (`drywarp serve`); what is looked at stays in view.
+    // Replace the events (`drywarp serve`); the view stays where it is.
     load(packed) {
       const { begin: from, end: to } = view;
       api.data = painter.data = data = new ProfileData(packed);
@@ -237,7 +237,7 @@ if (D.events && $("#profile-canvas")) {
     highlight(instruction) { painter.marked = instruction; soon(); },
   };
   window.drywarp = { profile: api };
-  redraws.push(() => { painter.colours(); draw(); });  // at once: a printer does not wait for a frame
+  redraws.push(() => { painter.colours(); draw(); });  // immediately: printing does not wait for a frame
   new ResizeObserver(() => soon()).observe(canvas);
   showAs(false);
   begin();

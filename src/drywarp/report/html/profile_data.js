@@ -1,4 +1,4 @@
-// The execution profile's events, unpacked, and the rows that they are drawn in.
+// The unpacked events of the execution profile, and the rows in which they are drawn.
 function unpack(column) {
   const text = atob(column.data), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
@@ -14,7 +14,7 @@ class ProfileData {
     Object.assign(this, packed, columns);
     const n = this.count = packed.count, tick = packed.ticks_per_cycle;
     this.start = new Float64Array(n);  // cycles since the first issue
-    this.taken = new Float64Array(n);  // until the subsystem takes another
+    this.taken = new Float64Array(n);  // until the subsystem accepts another instruction
     this.end = new Float64Array(n);
     this.lane = new Uint8Array(n);
     this.row = new Int32Array(n);
@@ -32,7 +32,7 @@ class ProfileData {
     this.opcodes = packed.nodes.map(([index]) => (packed.opcodes[index] || `#${index}`));
   }
 
-  // The issue of the same warp before each one, -1 for a warp's first.
+  // The previous issue of the same warp, -1 for a warp's first.
   chain() {
     const before = new Int32Array(this.count).fill(-1), last = new Map();
     this.after = new Int32Array(this.count).fill(-1);
@@ -55,8 +55,8 @@ class ProfileData {
     return lane * 64 + (this.lanes[lane].instances > 1 ? this.warp[i] % this.partitions : 0);
   }
 
-  // Each instance of a subsystem has as many rows as instructions are in it at once. Where these are more than `most`
-  // it has one row for what is issued, and under it a strip for how many are in flight.
+  // Each subsystem instance has as many rows as instructions in flight at once. If that exceeds `most`, it has one row
+  // for issues, and below it an area chart of the number in flight.
   bySubsystem(most) {
     const instances = new Map(), place = new Int32Array(this.count), rows = [];
     this.lanes.forEach((lane, number) => {
@@ -88,7 +88,7 @@ class ProfileData {
     return this.rows(rows);
   }
 
-  // How many of these events are between issue and completion: moments, and the number from each on.
+  // How many of these events are in flight: times, and the number in flight from each time on.
   inFlight(events) {
     const starts = Float64Array.from(events, (i) => this.start[i]), ends = Float64Array.from(events, (i) => this.end[i]).sort();
     const times = new Float64Array(2 * events.length), counts = new Int32Array(2 * events.length);
@@ -107,7 +107,7 @@ class ProfileData {
     return low ? flight.counts[low - 1] : 0;
   }
 
-  // Events by row in the order of issue, and how far any up to each one reaches: for searching.
+  // Events by row in issue order, and the latest end among the events up to each one, for searching.
   rows(rows) {
     const from = new Int32Array(rows.length + 1);
     for (let i = 0; i < this.count; i++) from[this.row[i] + 1]++;
@@ -121,7 +121,7 @@ class ProfileData {
     return { rows, from, items, reach };
   }
 
-  // The places [first, end) in `items` of row r that may be seen between two times.
+  // The range [first, end) in `items` of row r that may be visible between two times.
   visible(layout, r, begin, end) {
     const { from, items, reach } = layout;
     let low = from[r], high = from[r + 1];
@@ -129,7 +129,7 @@ class ProfileData {
     const first = low;
     high = from[r + 1];
     while (low < high) { const middle = (low + high) >> 1; if (this.start[items[middle]] <= end) low = middle + 1; else high = middle; }
-    // In a warp's row the wait before an issue is drawn with it: one more.
+    // One more: in a warp's row, the stall before an issue is drawn with that issue.
     return [first, Math.min(low + 1, from[r + 1])];
   }
 }

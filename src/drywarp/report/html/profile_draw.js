@@ -1,4 +1,4 @@
-// Draws what is in view: boxes one by one where they can be told apart, else how much of each pixel's time is taken.
+// Draws the visible part: individual boxes if they can be told apart, otherwise each pixel's occupied time.
 const LABELS = 92, AXIS = 24;
 
 class ProfilePainter {
@@ -21,7 +21,7 @@ class ProfilePainter {
     this.widths = new Map();
   }
 
-  // A colour as the canvas takes it; texts for the same one are made once.
+  // A colour as a canvas style string; cached per colour.
   rgb(parts, alpha = 1) {
     const key = ((parts[0] * 256 + parts[1]) * 256 + parts[2]) * 128 + Math.round(100 * alpha);
     let found = this.styles.get(key);
@@ -85,7 +85,7 @@ class ProfilePainter {
     });
   }
 
-  // How many are in flight, as an area over the rows that a deep subsystem has for it.
+  // The number in flight, as an area chart over the rows reserved for it in a deep subsystem.
   flights(view, first, last) {
     const { context } = this;
     for (let r = Math.max(0, first - FLIGHT_ROWS + 1); r < last; r++) {
@@ -93,7 +93,7 @@ class ProfilePainter {
       if (!row.flight || row.part) continue;
       const high = FLIGHT_ROWS * view.rowHeight - 3, bottom = this.y(view, r) + high + 1;
       context.fillStyle = this.rgb(this.laneRgb[row.lane], 0.45);
-      // Columns of equal height are filled at once, on whole pixels: no edges to smooth.
+      // Columns of equal height are filled together, on whole pixels, so that there are no edges to smooth.
       let from = view.labels, height = -1;
       for (let x = view.labels; x <= view.width + 1; x++) {
         const count = x <= view.width ? this.data.flying(row.flight, view.begin + (x - view.labels) / view.scale) : -2;
@@ -105,7 +105,7 @@ class ProfilePainter {
       context.fillStyle = this.rgb(this.soft);
       context.font = "10px " + this.font;
       context.textBaseline = "top";
-      context.fillText(`most ${row.flight.most}`, view.labels + 4, bottom - high + 1);
+      context.fillText(`max ${row.flight.most}`, view.labels + 4, bottom - high + 1);
     }
   }
 
@@ -155,7 +155,7 @@ class ProfilePainter {
     });
   }
 
-  // One pixel row per row of events; the shares of time add up per pixel, and so does the colour.
+  // One pixel row per row of events; time fractions and colours accumulate per pixel.
   density(view, first, last, spans, ratio) {
     const { data } = this, { items } = view.layout;
     const wide = Math.max(1, Math.round((view.width - view.labels) * ratio)), high = last - first;
@@ -206,7 +206,7 @@ class ProfilePainter {
       this.context.drawImage(this.raster, 0, r, wide, 1, view.labels, this.y(view, first + r) + pad, view.width - view.labels, view.rowHeight - 2 * pad);
   }
 
-  // Waits: from the end of what was waited for to the issue that waited. All where they are few, else those of one event.
+  // Waits: from the completion that was awaited to the issue that waited. All if they are few, otherwise those of one event.
   arrows(view, first, last, spans) {
     const { data } = this, { items } = view.layout, wanted = [];
     if (view.single && view.seen < 400) {

@@ -1,4 +1,4 @@
-// Source with the cost of each line, and the machine code of the line that is chosen.
+// Source with the cost of each line, and the machine code of the selected line.
 const code = D.code;
 const costOf = code.stalls.map((pairs) => { let sum = 0; for (let i = 1; i < pairs.length; i += 2) sum += pairs[i]; return sum; });
 const totalCost = costOf.reduce((sum, cost) => sum + cost, 0) || 1;
@@ -17,7 +17,7 @@ code.line.forEach((line, index) => {
   byLine.get(key).push(index);
 });
 
-// A list of rows of equal height, of which only those in view exist where there are many.
+// A list of rows of equal height; long lists render only the visible rows.
 const WHOLE = 1500, ROW = 20;
 function longList(box, onChoose) {
   let count = 0, make = null, chosen = -1, canChoose = () => true, first = -1, last = -1;
@@ -112,9 +112,9 @@ if (codeView && code.text.length) {
       h("div", { class: "mono" }, h("b", null, code.text[index])),
       h("div", { class: "soft" }, [
         `at ${code.pc[index].toString(16).padStart(4, "0")}`, `class ${code.class[code.classAt[index]]}`,
-        code.subsystemAt[index] >= 0 ? `issues to ${code.subsystem[code.subsystemAt[index]]}, λ ${number(code.lambda[index])}, Λ ${number(code.latency[index])} cycles` : "never ran in the sample",
-        `${short(code.executions[index])} executions`, `${percent(costOf[index] / totalCost)} of all warp time`].join(" · ")),
-      pairs.length ? stallTable(pairs, "Where the warps' time goes at this instruction") : "");
+        code.subsystemAt[index] >= 0 ? `issues to ${code.subsystem[code.subsystemAt[index]]}, λ ${number(code.lambda[index])}, Λ ${number(code.latency[index])} cycles` : "never executed in the sample",
+        `${short(code.executions[index])} executions`, `${percent(costOf[index] / totalCost)} of total warp time`].join(" · ")),
+      pairs.length ? stallTable(pairs, "Warp time at this instruction by stall reason") : "");
     if (window.drywarp && window.drywarp.profile) window.drywarp.profile.highlight(code.index[index]);
   };
   const machine = longList(codeBox, (row) => {
@@ -145,10 +145,10 @@ if (codeView && code.text.length) {
     everything = false;
     whole.setAttribute("aria-pressed", "false");
     const own = byLine.get(`${file} ${line}`) || [], cost = own.reduce((sum, index) => sum + costOf[index], 0);
-    showCode(own, [`Line ${line}: ${own.length} instruction${own.length === 1 ? "" : "s"}, ${percent(cost / totalCost)} of all warp time`]);
+    showCode(own, [`Line ${line}: ${own.length} instruction${own.length === 1 ? "" : "s"}, ${percent(cost / totalCost)} of total warp time`]);
     if (own.length) {
       about.hidden = false;
-      about.replaceChildren(stallTable(reasonsOf(own), "Where the warps' time goes on this line"));
+      about.replaceChildren(stallTable(reasonsOf(own), "Warp time on this line by stall reason"));
     }
   };
   whole.addEventListener("click", () => {

@@ -1,0 +1,216 @@
+"""Launches of HeCBench's CUDA programs on an RTX 3080: predicted, and held against published measurements.
+
+    python benchmarks/hecbench.py gpuFLOPBench/src gpuFLOPBench/cuda-profiling/profiling-data.csv --out rows.csv
+
+The sources and the measurements are public (Scientific-Computing-Lab/gpuFLOPBench @4738733); how each kernel is
+launched stands in `hecbench.toml`. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
+caches flushed, the time is gpu__time_duration. Each launch runs in a process of its own; the command resumes where it
+stopped, and without the first two arguments it only prints what `--out` holds. Programs at odd positions are there
+for choices (the band's residual), those at even ones for reporting alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import statistics
+import sys
+import time
+import tomllib
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from drywarp.analysis.counters.metrics import group_of
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.analysis.request import Options
+from drywarp.analysis.stages import answer_prepared
+from drywarp.analysis.uncertainty.uncertainty import uncertainty
+from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
+from drywarp.kernel.profile import Profile
+
+LAUNCHES = Path(__file__).with_name("hecbench.toml")
+GPU, CLOCK_MHZ = "rtx3080", 1440
+FLOATS = ("FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA")
+COLUMNS = ("position", "program", "kernel", "measured_us", "predicted_us", "low_us", "high_us", "limiter", "doubtful",
+           "dram_ratio", "operations_ratio", "parts", "seconds", "error")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row of the published table: time in µs, DRAM bytes, operations of threads (a fused multiply-add counts two)."""
+
+    time_us: float
+    dram_bytes: float
+    operations: float
+
+
+def measured(table: Path, entry: dict[str, Any]) -> Measured:
+    """The first launch of its kind in the published table."""
+
+    def extents(value: int | list[int]) -> str:
+        given = [value] if isinstance(value, int) else value
+        return f"({', '.join(map(str, [*given, 1, 1][:3]))})"
+
+    program = entry["file"].split("/")[0]
+    wanted = (program, entry["measured"], extents(entry["grid"]), extents(entry["block"]))
+    with table.open(newline="") as file:
+        for row in csv.DictReader(file):
+            here = (row["targetName"], row["kernelName"], row["Grid Size"], row["Block Size"])
+            if here == wanted and entry.get("instance", "") in row["Kernel Name"]:
+                seconds = float(row["xtime"]) * 1e-9
+                floats = (float(row["spPerf"]) + float(row["dpPerf"])) * seconds
+                return Measured(seconds * 1e6, float(row["traffic"]) * seconds, floats + float(row["intops"]))
+    raise typer.BadParameter(f"{table}: no row of {wanted}")
+
+
+def operations(profile: Profile) -> float:
+    """Operations of all threads, counted as the published table does."""
+    weights = np.array([sample.weight for sample in profile.blocks])
+    total = 0.0
+    for instruction, threads in zip(profile.kernel.instructions, weights @ profile.thread_instructions, strict=True):
+        if instruction.opcode in FLOATS:
+            total += threads * (2 if "FMA" in instruction.opcode else 1)
+        elif group_of(instruction) == "integer":
+            total += threads
+    return total
+
+
+def values(given: dict[str, Any], sources: Path) -> dict[str, Any]:
+    """Arguments, expressions worked out."""
+    known = {"np": np, "rng": np.random.default_rng(0), "src": str(sources)}
+    return {
+        name: eval(text[1:], known) if isinstance(text, str) and text.startswith("=") else text
+        for name, text in given.items()
+    }
+
+
+def predicted(sources: Path, table: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    """A row of `COLUMNS`."""
+    known = measured(table, entry)
+    row = {"position": entry["position"], "program": entry["file"].split("/")[0], "kernel": entry["kernel"],
+           "measured_us": f"{known.time_us:.4g}"}  # fmt: skip
+    begun = time.monotonic()
+    options = Options(clock_mhz=CLOCK_MHZ, models=("pipeline",), occupancies=())
+    try:
+        ready = prepare_kernel(
+            sources / entry["file"], gpu=GPU, entry=entry["kernel"], options=options,
+            grid=entry["grid"], block=entry["block"], args=values(entry.get("args", {}), sources),
+            constants=values(entry.get("constants", {}), sources), shared=entry.get("shared"),
+            defines={name: str(value) for name, value in entry.get("defines", {}).items()},
+            includes=[str(sources / folder) for folder in entry.get("include", [])],
+        )  # fmt: skip
+        answer = answer_prepared(ready, options)
+    except Exception as error:  # a row that fails is a row
+        return row | {"seconds": f"{time.monotonic() - begun:.0f}", "error": str(error).splitlines()[0][:200]}
+    row |= {"predicted_us": f"{answer.time_s * 1e6:.4g}", "limiter": answer.limiter, "doubtful": len(answer.doubts)}
+    if known.dram_bytes > 0:
+        row["dram_ratio"] = f"{answer.memory.dram_bytes / known.dram_bytes:.3f}"
+    if known.operations > 0:
+        row["operations_ratio"] = f"{operations(ready.profile) / known.operations:.3f}"
+    if (band := answer.band) is not None:
+        row |= {"low_us": f"{band.low_at_clock_s * 1e6:.4g}", "high_us": f"{band.high_at_clock_s * 1e6:.4g}"}
+        row["parts"] = json.dumps({part.name: [round(part.low, 4), round(part.high, 4)] for part in band.parts})
+    return row | {"seconds": f"{time.monotonic() - begun:.0f}"}
+
+
+def summary(rows: Iterable[dict[str, str]]) -> list[str]:
+    """How many bands, with the residuals as they are now, hold the measured time, and the residuals that rows need."""
+    rows = list(rows)
+    good = [row for row in rows if row["predicted_us"] and row["low_us"] and not int(row["doubtful"])]
+    failed, doubtful = (sum(row[name] not in ("", "0") for row in rows) for name in ("error", "doubtful"))
+    lines = [f"{len(rows)} launches: {failed} failed, {doubtful} not to be trusted, {len(good)} counted"]
+    for name, half in (("odd", 1), ("even", 0)):
+        some = [row for row in good if int(row["position"]) % 2 == half]
+        if not some:
+            continue
+        ratio = [float(row["predicted_us"]) / float(row["measured_us"]) for row in some]
+        off = [abs(math.log(r)) for r in ratio]
+        known = uncertainty().model
+        own = {id(row): (known.stream if _streams(row) else known.rest).log for row in some}
+        held = sum(_needed(row) <= own[id(row)] + 1e-9 for row in some)
+        width = statistics.median(
+            math.exp(sum(math.hypot(_others(row, end), own[id(row)]) for end in ("low_us", "high_us"))) for row in some
+        )
+        groups = {"DRAM streams": [r for r in some if _streams(r)], "others": [r for r in some if not _streams(r)]}
+        needed = ", ".join(
+            f"{math.exp(_nine_in_ten(map(_needed, group))):.3f} for {len(group)} {group_name}"
+            for group_name, group in groups.items()
+            if group
+        )
+        within = ", ".join(
+            f"{sum(o <= math.log(f) for o in off) / len(off):.0%} within {f}" for f in (1.1, 1.25, 1.5, 2)
+        )
+        lines.append(
+            f"{name} positions: {held} of {len(some)} inside ({held / len(some):.0%}), median width {width:.2f},"
+            f" predicted over measured {statistics.median(ratio):.3f} in the median, {within};"
+            f" residuals that hold 90 %: {needed}"
+        )
+        apart = [abs(math.log(float(row["operations_ratio"]))) for row in some if row["operations_ratio"]]
+        factor = math.exp(_nine_in_ten(apart))
+        lines.append(f"  operations of the two compilers' code: within {factor:.2f} in 90 % of {len(apart)}")
+    return lines
+
+
+def _nine_in_ten(logs: Iterable[float]) -> float:
+    """The smallest of these that nine in ten of them do not exceed."""
+    found = sorted(logs)
+    return found[math.ceil(0.9 * len(found)) - 1]
+
+
+def _streams(row: dict[str, str]) -> bool:
+    """Whether a stream through DRAM limits it, as the band takes it."""
+    return row["limiter"] == "dram" and not {ATOMICS, SCATTERED} & set(json.loads(row["parts"]))
+
+
+def _others(row: dict[str, str], end: str) -> float:
+    """How far an end of the band lies from the prediction without the model's own part, on a logarithmic scale."""
+    own = math.log(json.loads(row["parts"])["model"][1])
+    return math.sqrt(max(0.0, math.log(float(row[end]) / float(row["predicted_us"])) ** 2 - own**2))
+
+
+def _needed(row: dict[str, str]) -> float:
+    """The residual, on a logarithmic scale, with which a row's band would just hold its measured time."""
+    off = math.log(float(row["measured_us"]) / float(row["predicted_us"]))
+    return math.sqrt(max(0.0, off**2 - _others(row, "high_us" if off > 0 else "low_us") ** 2))
+
+
+def main(
+    sources: Annotated[Path | None, typer.Argument(help="The programs.", exists=True, file_okay=False)] = None,
+    table: Annotated[Path | None, typer.Argument(help="Measurements.", exists=True, dir_okay=False)] = None,
+    out: Annotated[Path, typer.Option(help="CSV of rows; those that it holds are not predicted again.")] = Path(
+        "rows.csv"
+    ),
+    jobs: int = 2,
+    program: Annotated[list[str] | None, typer.Option(help="These programs alone.")] = None,
+) -> None:
+    """Predict what `--out` lacks and print how the predictions compare."""
+    rows = list(csv.DictReader(out.open(newline=""))) if out.exists() else []
+    if sources and table:
+        known = {row["position"] for row in rows}
+        todo = [
+            entry
+            for entry in tomllib.loads(LAUNCHES.read_text(encoding="utf-8"))["launch"]
+            if str(entry["position"]) not in known and (not program or entry["file"].split("/")[0] in program)
+        ]
+        with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool, out.open("a", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, restval="")
+            if not rows:
+                writer.writeheader()
+            for done in as_completed([pool.submit(predicted, sources, table, entry) for entry in todo]):
+                row = {name: str(value) for name, value in done.result().items()}
+                writer.writerow(row)
+                file.flush()
+                rows.append(dict.fromkeys(COLUMNS, "") | row)
+                print(*(row.get(name, "") for name in COLUMNS if name != "parts"), file=sys.stderr)
+    print("\n".join(summary(rows)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

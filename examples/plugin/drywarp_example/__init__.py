@@ -1,0 +1,1 @@
+"""What this package adds to drywarp stands in its pyproject.toml."""

@@ -1,0 +1,25 @@
+"""An input format: CUDA C++ in which ``{{NAME}}`` stands for a macro's value (files that end in .cu.in)."""
+
+from __future__ import annotations
+
+import re
+
+from drywarp.frontends.cuda.compile import CudaOptions
+from drywarp.frontends.load import FORMATS, Format, Source
+from drywarp.frontends.loaded import Loaded
+
+CUDA = FORMATS[-1]
+
+
+def is_template(source: Source) -> bool:
+    """By the name of the file."""
+    return str(source.given).endswith(".cu.in")
+
+
+def load_template(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+    """Fill the template in, then compile the text as CUDA C++."""
+    text = re.sub(r"{{(\w+)}}", r"\1", source.text)
+    return CUDA.load(Source(text, text.encode(), text, source.comment), arch, entry, options)
+
+
+TEMPLATE = Format("CUDA C++ template", "", is_template, load_template)

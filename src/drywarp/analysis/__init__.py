@@ -1,0 +1,1 @@
+"""How do the parts combine into one answer?"""

@@ -1,0 +1,138 @@
+"""What a rule looks at: the kernel as it is, and where its predicted time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...hardware import Gpu, Occupancy
+from ...kernel.instruction import Instruction
+from ...kernel.profile import Profile
+from ...memory.behaviour import MemoryBehaviour
+from ...memory.table import RequestTable, request_table
+from ...models.base import Prediction
+from ...workload.build import Workload
+from ...workload.cost import BoundNode, BoundWorkload
+from ...workload.cost_model import Binding
+from ..prepare import bind_workload
+from ..prepared import Prepared
+from ..residency import geometry_of
+from ..result.finding import Place
+
+# All inputs of a prediction in one value; a what-if returns a changed one.
+
+Change = Callable[[BoundWorkload], BoundWorkload]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kernel in a launch on a GPU, before costs are assigned; `bound` is what is simulated.
+
+    `changes` are applied to the bound workload in order. The simulated time is multiplied by `part`, which differs from
+    1 where something other than the launch's own share is simulated. `warm_l2` is as in `Options`.
+    """
+
+    profile: Profile
+    workload: Workload
+    behaviour: MemoryBehaviour
+    gpu: Gpu
+    fits: Occupancy
+    binding: Binding
+    warm_l2: bool = False
+    changes: tuple[Change, ...] = ()
+    part: float = 1.0
+
+    @classmethod
+    def of(cls, ready: Prepared, warm_l2: bool = False) -> Setting:
+        """The kernel as it is."""
+        binding = Binding(ready.bound.clock_hz / 1e6, ready.bound.policy, ready.bound.blocks_per_sm)
+        return cls(ready.profile, ready.workload, ready.behaviour, ready.gpu, ready.fits, binding, warm_l2)
+
+    @cached_property
+    def bound(self) -> BoundWorkload:
+        """The workload with the GPU's costs and all changes applied."""
+        bound = bind_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.binding)
+        for change in self.changes:
+            bound = change(bound)
+        return bound
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """The kernel's instructions, with their assumed classes."""
+        return self.workload.kernel.instructions
+
+    @cached_property
+    def requests(self) -> RequestTable:
+        """Each logged access with its cost, and its cost at best."""
+        return request_table(self.profile, geometry_of(self.gpu, self.fits))
+
+    @cached_property
+    def executions(self) -> list[float]:
+        """Warp-level executions of each instruction over the whole grid."""
+        return [float(count) for count in self.profile.executions()]
+
+    def then(self, change: Change) -> Setting:
+        """The same setting with one more change of the bound workload."""
+        return replace(self, changes=(*self.changes, change))
+
+    def indices(self, *classes: str) -> list[int]:
+        """Executed instructions of these classes."""
+        return [n for n, ins in enumerate(self.instructions) if ins.class_ in classes and self.executions[n] > 0]
+
+    def places(self, instructions: Iterable[int], limit: int = 6) -> tuple[Place, ...]:
+        """The source lines of instructions, in order, without duplicates."""
+        found: dict[Place, None] = {}
+        for index in instructions:
+            if source := self.instructions[index].source:
+                found.setdefault(Place(source.file, source.line))
+        return tuple(found)[:limit]
+
+
+def change_nodes(bound: BoundWorkload, change: Callable[[BoundNode], BoundNode]) -> BoundWorkload:
+    """The workload with every node changed."""
+    paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in bound.paths)
+    return replace(bound, paths=paths)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel in its setting, with the primary model's prediction."""
+
+    setting: Setting
+    prediction: Prediction
+
+    @cached_property
+    def stalled(self) -> float:
+        """Warp-cycles over all stall reasons."""
+        return sum(self.prediction.stalls.values())
+
+    def stall_share(self, *reasons: str) -> float:
+        """The share of warp time spent on these stall reasons, 0..1."""
+        return sum(self.prediction.stalls.get(reason, 0.0) for reason in reasons) / self.stalled if self.stalled else 0
+
+    def use(self, subsystem: str) -> float:
+        """The fraction of the time that a subsystem, or ``issue``, is busy."""
+        return self.prediction.utilization.get(subsystem, 0.0)
+
+    def use_by(self, class_: str) -> float:
+        """The fraction of the time that an instruction class's subsystem is busy; 0 if the GPU has no such class."""
+        cost = self.setting.gpu.classes.get(class_)
+        return self.use(cost.subsystem) if cost is not None else 0.0
+
+    def waiting(self, index: int, *reasons: str) -> float:
+        """Warp-cycles that an instruction spends for these reasons, or for all."""
+        stalls = self.prediction.node_stalls.get(index, {})
+        return sum(stalls.get(reason, 0.0) for reason in reasons) if reasons else sum(stalls.values())
+
+    def costliest(self, instructions: Iterable[int], *reasons: str) -> list[int]:
+        """Instructions sorted by the time that warps spend at them, longest first."""
+        return sorted(instructions, key=lambda index: (-self.waiting(index, *reasons), index))
+
+    def share_of(self, wanted: Callable[[Instruction], bool]) -> float:
+        """The share of all executed warp instructions that `wanted` selects."""
+        total = sum(self.setting.executions)
+        found = sum(
+            count for ins, count in zip(self.setting.instructions, self.setting.executions, strict=True) if wanted(ins)
+        )
+        return found / total if total else 0.0

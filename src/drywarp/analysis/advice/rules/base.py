@@ -1,0 +1,116 @@
+"""Shared by the rules: whether latency limits the kernel, where warps wait, and what a rule is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ....hardware import Occupancy
+from ...result.finding import Place
+from ..case import Case
+from ..whatif import WhatIf
+
+FULL = 0.98
+"""Above this utilization of any unit, hiding latency gains less than a finding must."""
+
+
+def can_be_hidden(case: Case) -> bool:
+    """Whether no unit is fully utilized, so that shorter waits would help."""
+    return max(case.prediction.utilization.values(), default=0.0) < FULL
+
+
+def dependent_on(case: Case, *reasons: str) -> tuple[Place, ...]:
+    """The lines that wait longest for these reasons; together they cover most of that time."""
+    waits = {index: case.waiting(index, *reasons) for index in case.prediction.node_stalls}
+    total = sum(waits.values())
+    order, covered = [], 0.0
+    for index in sorted(waits, key=lambda index: -waits[index]):
+        if covered >= 0.9 * total or not waits[index]:
+            break
+        order.append(index)
+        covered += waits[index]
+    return case.setting.places(order)
+
+
+# Shared by the occupancy rules: the blocks that would fit if one resource were unlimited.
+
+WAITING = ("long_scoreboard", "short_scoreboard", "wait", "barrier")
+"""Stall reasons that more warps could hide."""
+
+
+def without_limit(fits: Occupancy, resource: str) -> int:
+    """Blocks per SM that the other resources allow."""
+    return min(blocks for name, blocks in fits.limits.items() if name != resource and blocks is not None)
+
+
+def lone_limit(case: Case, resource: str) -> int | None:
+    """Blocks per SM without this limit, where it is the only one and the kernel could use more warps."""
+    fits = case.setting.fits
+    if fits.limiting != (resource,) or not can_be_hidden(case):
+        return None
+    target = without_limit(fits, resource)
+    waiting = -(-case.setting.bound.blocks // case.setting.bound.sm_count)
+    target = min(target, waiting)
+    return target if target > fits.blocks_per_sm else None
+
+
+# A rule looks at a case; where it sees its problem, it returns what to simulate.
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """What `drywarp explain` prints. `before` and `after` are code; the rest are sentences."""
+
+    what: str
+    why: str
+    evidence: str
+    change: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A problem that a rule suspects. Simulating `what_if` gives its cost.
+
+    `weight` is a rough estimate of its share of the run time, 0..1: where a kernel takes long to simulate, the heaviest
+    suspicions are simulated first.
+    """
+
+    what_if: WhatIf
+    places: tuple[Place, ...]
+    evidence: str
+    remedy: str
+    weight: float
+
+
+class Rule(Protocol):
+    """`name` identifies it in findings, documents and on the command line; `title` describes it in a few words.
+
+    `rebuilds` means that its gain is only an estimate until the kernel has been recompiled.
+    """
+
+    name: str
+    title: str
+    documentation: Documentation
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The problem if the case has it, else None. Cheap: no simulation."""
+        ...
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def register(rule: type[Rule]) -> type[Rule]:
+    """Class decorator: register a rule under its name."""
+    made = rule()
+    if made.name in _RULES:
+        raise ValueError(f"a rule named {made.name} is registered already")
+    _RULES[made.name] = made
+    return rule
+
+
+def registered() -> dict[str, Rule]:
+    """All rules by name."""
+    return dict(_RULES)

@@ -1,0 +1,91 @@
+"""Reductions whose threads process few elements each before the block combines them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ....workload.cost import BoundPath, BoundWorkload, Item, Repeat
+from ..case import Case, Setting
+from ..whatif import WhatIf
+from .base import Documentation, Suspicion, register
+
+# Threads that process several times as many elements each, in correspondingly fewer blocks.
+#
+# The loads are issued that many times, back to back, before anything waits for them; the rest runs once. The few
+# instructions that would combine the extra elements are not charged.
+
+
+def coarser(loads: Collection[int], times: int) -> WhatIf:
+    """Issue each of these loads `times` times, in blocks / times blocks."""
+
+    def change(bound: BoundWorkload) -> BoundWorkload:
+        paths = tuple(_repeated(path, loads, times) for path in bound.paths)
+        return replace(bound, paths=paths, blocks=-(-bound.blocks // times))
+
+    def apply(setting: Setting) -> Setting | None:
+        return setting.then(change) if loads else None
+
+    return WhatIf(f"{times} times the elements per thread", "code", apply)
+
+
+def _repeated(path: BoundPath, loads: Collection[int], times: int) -> BoundPath:
+    again = {n for n, node in enumerate(path.nodes) if node.instruction in loads}
+    return replace(path, program=_program(path.program, again, times))
+
+
+def _program(program: tuple[Item, ...], again: Collection[int], times: int) -> tuple[Item, ...]:
+    items: list[Item] = []
+    for item in program:
+        if isinstance(item, Repeat):
+            items.append(Repeat(item.count, _program(item.body, again, times)))
+        else:
+            items.extend([item] * (times if item in again else 1))
+    return tuple(items)
+
+
+_TIMES, _MOST_LOADS, _LEAST_RATIO = 4, 8.0, 4.0
+
+
+@register
+class IdleThreads:
+    """Elements per thread in kernels that store much less than they load."""
+
+    name = "idle-threads"
+    title = "each thread processes few elements, then most threads idle while the block combines them"
+    documentation = Documentation(
+        what="Finds latency-bound kernels with barriers or shuffles whose threads load eight elements or fewer each, "
+        "and at least four times as many as they store.",
+        why="Combining the threads' results costs the same however many elements each thread processed: barriers, "
+        "index arithmetic, and steps in which only a half, a quarter, an eighth of the threads are active.",
+        evidence="Loads per thread, and stores per load. The gain comes from simulating four times the loads per "
+        "thread in a quarter of the blocks.",
+        change="Let each thread accumulate several elements in a register before the block-level reduction starts, "
+        "with a grid-stride loop over a grid of a few waves.",
+        before="float sum = x[blockIdx.x * blockDim.x + threadIdx.x];\ncombine(sum);",
+        after="float sum = 0;\n"
+        "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];\n"
+        "combine(sum);",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The loads, where there are few per thread and their results are combined."""
+        setting = case.setting
+        loads = setting.indices("global_load")
+        combining = setting.indices("barrier", "shuffle", "reduce")
+        lanes = setting.profile.thread_instructions.sum(axis=0)
+        stored = float(sum(lanes[index] for index in setting.indices("global_store", "global_atomic")))
+        loaded = float(sum(lanes[index] for index in loads))
+        launch = setting.workload.launch
+        per_thread = loaded / (len(setting.profile.blocks) * launch.threads_per_block)
+        few = 0 < per_thread <= _MOST_LOADS and loaded >= _LEAST_RATIO * stored
+        waves = setting.bound.blocks / setting.bound.sm_count / setting.bound.blocks_per_sm
+        if not few or not combining or waves < _TIMES or case.prediction.limiter != "latency":
+            return None
+        return Suspicion(
+            coarser(frozenset(loads), _TIMES),
+            setting.places([*case.costliest(loads), *case.costliest(combining)]),
+            f"each thread loads {per_thread:.3g} elements and stores {stored / loaded:.2g} results per element",
+            "let each thread combine several elements in registers first, in a loop over a smaller grid",
+            1 - max(case.use("dram"), 1 / _TIMES),
+        )

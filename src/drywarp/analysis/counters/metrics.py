@@ -1,0 +1,177 @@
+"""The answer of `drywarp counts`: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...kernel.instruction import Instruction
+from ...kernel.isa.nvidia.opcodes import OPCODES
+from ...kernel.launch.launch import Dim3
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Nsight Compute's metrics of one launch on one GPU, for the whole grid.
+
+    `counts` maps metric to value (see `METRICS`). `method` states how the L2 and DRAM figures were found
+    (``affine``, ``followed``, ``emulated``, or ``bounded``: between extremes).
+    """
+
+    kernel: str
+    source_file: str
+    arch: str
+    gpu: str
+    gpu_title: str
+    gpu_hash: str
+    grid: Dim3
+    block: Dim3
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    sampled_blocks: int
+    method: str
+    l2_state: str
+    counts: Mapping[str, float]
+    versions: Mapping[str, str]
+    schema_version: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON object (docs/json.md)."""
+        return {
+            "schema_version": self.schema_version,
+            "versions": dict(self.versions),
+            "kernel": self.kernel,
+            "source_file": self.source_file,
+            "arch": self.arch,
+            "gpu": self.gpu,
+            "gpu_title": self.gpu_title,
+            "gpu_hash": self.gpu_hash,
+            "assumptions": {"l2": self.l2_state},
+            "launch": {"grid": list(self.grid), "block": list(self.block), "sampled_blocks": self.sampled_blocks},
+            "resources": {
+                "registers": self.registers,
+                "shared_bytes": self.shared_bytes,
+                "local_bytes": self.local_bytes,
+            },
+            "l2_method": self.method,
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+        }
+
+
+# The metrics that `drywarp counts` reports, with the meaning and certainty of each.
+
+_EMULATED = "counted by emulation"
+_GROUPS = f"{_EMULATED}; see drywarp.analysis.counters.metrics for the opcodes of each group"
+
+METRICS: dict[str, str] = {
+    "smsp__inst_executed.sum": f"warp instructions executed; {_EMULATED}",
+    "smsp__thread_inst_executed.sum": (
+        f"thread instructions of active lanes, whether or not their predicate is true; {_EMULATED}"
+    ),
+    "smsp__thread_inst_executed_pred_on.sum": f"thread instructions whose predicate is true; {_EMULATED}",
+    "smsp__thread_inst_executed_per_inst_executed.ratio": "average active lanes per warp instruction, 0..32",
+    "smsp__thread_inst_executed_per_inst_executed.pct": "the same as a percentage of 32",
+    "smsp__sass_thread_inst_executed_op_*_pred_on.sum": f"thread instructions by group; {_GROUPS}",
+    "smsp__inst_executed_pipe_*.sum": (
+        "warp instructions by pipe, with the GPU file's pipe for each class; see drywarp.analysis.counters.metrics"
+    ),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (
+        "global load instructions with an active lane, including generic loads that reach global memory"
+    ),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": "the same for stores",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "32-byte sectors that global loads request from the L1",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "the same for stores",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum": "global atomics that return a value",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum": "global reductions, which return no value",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum": "sectors of global atomics",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum": "sectors of global reductions",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum": "asynchronous copies from global to shared memory",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": "sectors that asynchronous copies read",
+    "l1tex__t_sector_hit_rate.pct": (
+        "percentage of global and local load sectors that hit in the L1; modelled, not counted"
+    ),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "bank passes of shared loads, including conflicts",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "the same for stores",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": "all bank passes, including atomics",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": "32-byte sectors of local loads",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum": "32-byte sectors of local stores",
+    "l1tex__t_requests_pipe_tex_mem_texture.sum": "texture fetches with an active lane",
+    "l1tex__t_sectors_pipe_tex_mem_texture.sum": (
+        "32-byte sectors of the texels that fetches read, as if textures were row-major"
+    ),
+    "l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum": "surface loads with an active lane",
+    "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum": "surface stores with an active lane",
+    "l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum": "sectors of surface loads, as if surfaces were row-major",
+    "l1tex__t_sectors_pipe_tex_mem_surface_op_st.sum": "sectors of surface stores, as if surfaces were row-major",
+    "lts__t_sectors_op_read.sum": (
+        "sectors requested from the L2: loads and fetches that miss the L1, and instructions that miss their cache, as "
+        "modelled; without constants"
+    ),
+    "lts__t_sectors_op_write.sum": (
+        "sectors written to the L2: stores to global and local memory and to surfaces (the L1 is write-through)"
+    ),
+    "lts__t_sectors_op_atom.sum": "sectors of global atomics at the L2",
+    "lts__t_sectors_op_red.sum": "sectors of global reductions at the L2",
+    "lts__t_sector_hit_rate.pct": "percentage of sectors that hit in the L2; modelled, not counted",
+    "dram__sectors_read.sum": "32-byte sectors read from DRAM, from the footprints of whole waves",
+    "dram__sectors_write.sum": (
+        "32-byte sectors written to DRAM: what the waves write, less what is still in the L2 when the kernel ends"
+    ),
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "achieved occupancy in percent of the warp slots; simulated",
+}
+"""Maps a metric, or a family of metrics with *, to its meaning."""
+
+
+def describe(metric: str) -> str:
+    """What a metric means; empty for one that drywarp does not report."""
+    if metric in METRICS:
+        return METRICS[metric]
+    for family, meaning in METRICS.items():
+        head, star, tail = family.partition("*")
+        if star and metric.startswith(head) and metric.endswith(tail):
+            return meaning
+    return ""
+
+
+# The Nsight Compute group that an instruction counts in: `smsp__sass_thread_inst_executed_op_*_pred_on`.
+#
+# NVIDIA documents the groups in a line each. Which opcode belongs where was settled by arithmetic: for public kernels
+# whose machine code equals that of published measurements (RTX 2080 Ti), one assignment alone gives every group's
+# counter to all its digits. Opcodes that occur there have a star in
+# kernel/isa/nvidia/opcodes.txt; the rest are placed with the opcodes most like them.
+#
+# Surprising facts: IMAD in all its forms, including moves by IMAD, and LEA, SHF and LOP3 are integer; FSETP, FCHK and
+# MUFU are fp32; MOV, S2R, CS2R, BMOV and BAR are misc, BSSY and BSYNC control; LDC is memory; PLOP3, P2R and the
+# uniform datapath count in no group.
+
+GROUPS = ("fp16", "fp32", "fp64", "integer", "control", "memory", "misc", "conversion", "inter_thread_communication")
+
+
+def group_of(instruction: Instruction) -> str:
+    """The group that an instruction's threads count in; ``""`` if none."""
+    opcode = instruction.opcode
+    return OPCODES[opcode].group if opcode in OPCODES else ""
+
+
+# The Nsight Compute pipe that an instruction counts on: `smsp__inst_executed_pipe_*`.
+#
+# The GPU file assigns classes to pipes. Reads of special registers are the exception: according to published counters
+# of an RTX 2080 Ti, reads of the thread index count on the LSU pipe and reads of the block index do not. The pipe of
+# the latter is unknown; they are left out, as are the other registers that are equal across a warp.
+
+PER_LANE = ("SR_TID", "SR_LANEID", "SR_LANEMASK", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK")
+"""Special registers that differ between the lanes of a warp. Counters confirm SR_TID; the rest are assumed."""
+
+
+def pipe_of(instruction: Instruction, pipes: Mapping[str, str]) -> str | None:
+    """The pipe of an instruction, None if it counts on none. `pipes` maps instruction class to pipe."""
+    pipe = pipes.get(instruction.class_)
+    if instruction.class_ == "special_register" and not (
+        instruction.opcode == "S2R" and any(name in instruction.text for name in PER_LANE)
+    ):
+        return None
+    return pipe

@@ -1,0 +1,64 @@
+"""The detail of an answer: code with costs, source text, every model's curve, and single issue events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...errors import DrywarpError
+from ...kernel.dataflow import Dataflow
+from ...models.base import Prediction
+from ..prepared import Prepared
+from ..request import Options
+from ..result.detail import Detail
+from .code import (
+    MOST_EVENTS,
+    all_curves,
+    benefits_of_launch,
+    code_lines,
+    issue_events,
+    overlap_of,
+    roofline_of,
+    source_texts,
+)
+
+
+def in_detail(
+    ready: Prepared,
+    options: Options,
+    predictions: Mapping[str, Prediction],
+    occupancies: list[int],
+) -> Detail:
+    """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
+    options.on_stage("running every model")
+    bound = replace(ready.bound, producers=Dataflow(ready.kernel.instructions, ready.profile.cfg).producers)
+    primary = predictions[options.models[0]]
+    curves, refused = all_curves(bound, occupancies, predictions, options.full_simulation)
+    missing: dict[str, str] = {}
+    try:
+        benefits = benefits_of_launch(bound)
+    except DrywarpError as reason:
+        benefits, missing["benefits"] = {}, str(reason)
+    code, cut = code_lines(ready, primary.node_stalls)
+    sources, cut_lines = source_texts(ready, code)
+    options.on_stage("recording issue events")
+    events = None
+    try:
+        events = issue_events(ready.bound, min(MOST_EVENTS, options.detail or 0))
+    except DrywarpError as reason:
+        missing["events"] = str(reason)
+    return Detail(
+        code=code,
+        sources=sources,
+        curves=curves,
+        not_applicable=refused,
+        roofline=roofline_of(ready, primary),
+        benefits=benefits,
+        events=events,
+        overlap=overlap_of(events) if events else None,
+        missing=missing,
+        cut=(*cut, *cut_lines),
+    )
+
+
+__all__ = ["MOST_EVENTS", "in_detail"]

@@ -1,0 +1,284 @@
+"""The parts of a detail: benefits, curves, roofline, overlap, code with costs, source text, and issue events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import UsageError
+from ...kernel.profile import SPACE_SHARED
+from ...models.base import NotApplicable, Prediction, get_model, model_names
+from ...models.cycles_per_run import repetitions
+from ...models.gpuperf import benefits_of, costs_of, kernel_of
+from ...models.inputs import inputs_of
+from ...models.throughput import ISSUE, demand, share_cycles
+from ...pipeline.blocks import awaited, share_of
+from ...pipeline.extrapolate import instructions
+from ...pipeline.first_issues import first_issues
+from ...pipeline.reasons import REASONS
+from ...workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+from ..build_result import shown_stalls
+from ..prepared import Prepared
+from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
+
+
+def benefits_of_launch(bound: BoundWorkload) -> dict[str, float]:
+    """GPUPerf's benefits (Sim et al. 2012, §3) by symbol. Raises NotApplicable if an input is missing."""
+    inputs = inputs_of(bound)
+    kernel = kernel_of(inputs)
+    costs = costs_of(kernel, inputs.warps, inputs.warps * repetitions(bound, bound.blocks_per_sm))
+    gains = benefits_of(bound)
+    return {
+        "t_exec_cycles": costs.t_exec,
+        "t_comp_cycles": costs.t_comp,
+        "t_mem_cycles": costs.t_mem,
+        "t_overlap_cycles": costs.t_overlap,
+        "t_fp_cycles": gains.t_fp,
+        "t_mem_min_cycles": gains.t_mem_min,
+        "b_itilp_cycles": gains.b_itilp,
+        "b_memlp_cycles": gains.b_memlp,
+        "b_fp_cycles": gains.b_fp,
+        "b_serial_cycles": gains.b_serial,
+    }
+
+
+# Every registered model's curve for one workload.
+
+
+def all_curves(
+    bound: BoundWorkload, occupancies: Sequence[int], known: Mapping[str, Prediction], full: bool
+) -> tuple[tuple[Curve, ...], dict[str, str]]:
+    """The curves, and why each inapplicable model is missing. Predictions in `known` are reused."""
+    curves: list[Curve] = []
+    refused: dict[str, str] = {}
+    for name in dict.fromkeys([*known, *model_names()]):
+        model = get_model(name, full_simulation=full)
+        try:
+            found = known[name] if name in known else model.predict(bound, occupancies)
+        except (NotApplicable, UsageError) as reason:
+            refused[name] = str(reason)
+            continue
+        curves.append(Curve(name, model.summary, found.curve, found.time_s, found.limiter))
+    return tuple(curves), refused
+
+
+# The instruction roofline of a launch, from the time that each part of the GPU alone would take.
+
+_LEAST = 1e-3
+"""Parts that alone would take less than this share of the time are omitted: their roofs are out of sight."""
+
+
+def roofline_of(ready: Prepared, primary: Prediction) -> Roofline | None:
+    """Rate and roofs in warp instructions per cycle of one SM; None if nothing takes time.
+
+    The roof of a part is the instructions of the SM's share divided by the cycles that the part alone would need for
+    them. Bytes are those of the whole grid between L2 and DRAM, and between L1 and L2 (sectors that miss the L1, and
+    stores).
+    """
+    bound = ready.bound
+    share = share_of(bound, bound.blocks_per_sm)
+    needs = demand(bound)
+    instructions = needs.instructions * share.blocks * bound.warps_per_block
+    if not (instructions and primary.cycles):
+        return None
+    total = sum(ready.profile.executions().tolist())
+    moved = {"dram": ready.behaviour.dram_bytes, "l2": _l2_bytes(ready)}
+    roofs = []
+    for name, cycles in share_cycles(bound, needs, share).items():
+        if cycles < _LEAST * primary.cycles:
+            continue
+        bytes_ = moved.get(name, 0.0)
+        roofs.append(Roof(name, instructions / cycles, total / bytes_ if bytes_ else None))
+    roofs.sort(key=lambda roof: (roof.name != ISSUE, roof.instructions_per_cycle))
+    return Roofline(instructions / primary.cycles, tuple(roofs))
+
+
+def _l2_bytes(ready: Prepared) -> float:
+    gpu = ready.gpu
+    sector = gpu.machine_code.transaction_bytes if gpu.machine_code else gpu.memory.sector_bytes
+    accesses = [access for access in ready.behaviour.accesses.values() if access.space != SPACE_SHARED]
+    return sector * sum(access.executions * access.units * (1 - access.l1_hit) for access in accesses)
+
+
+# The share of time in which several subsystems are busy at once.
+
+
+def overlap_of(events: Events) -> Overlap | None:
+    """Shares of the time from the first to the last issue; None if that time is zero.
+
+    A subsystem is busy for λ from each issue, in whichever partition.
+    """
+    begin, end = int(events.issue[0]), int(events.issue[-1])
+    if end <= begin:
+        return None
+    lane = np.array([node.lane for node in events.nodes], dtype=np.int64)[events.node]
+    cost = np.array([node.lambda_ticks for node in events.nodes], dtype=np.int64)[events.node]
+    moments, changes, whose = [], [], []
+    for number in range(len(events.lanes)):
+        rows = np.flatnonzero((lane == number) & (cost > 0))
+        starts = events.issue[rows]
+        ends = np.minimum(np.maximum.accumulate(starts + cost[rows]), end)
+        first = np.ones(len(rows), dtype=np.bool_)
+        first[1:] = starts[1:] > ends[:-1]
+        last = np.append(first[1:], True)[: len(rows)]
+        for at, up in ((starts[first], 1), (ends[last], -1)):
+            moments.append(at)
+            changes.append(np.full(len(at), up))
+            whose.append(np.full(len(at), number))
+    ticks, change, owner = (np.concatenate(parts) for parts in (moments, changes, whose))
+    order = np.argsort(ticks, kind="stable")
+    ticks, change, owner = ticks[order], change[order], owner[order]
+    spans = np.diff(np.append(ticks, end))
+    busy = np.zeros((len(events.lanes), len(ticks)), dtype=np.int64)
+    busy[owner, np.arange(len(ticks))] = change
+    busy = np.cumsum(busy, axis=1)
+    count = busy.sum(axis=0)
+    length = end - begin
+    at_once = np.bincount(count, spans, minlength=1) / length
+    at_once[0] = max(0.0, 1.0 - float(at_once[1:].sum()))
+    names = [each.name for each in events.lanes]
+    return Overlap(
+        at_once=tuple(at_once.tolist()),
+        busy=dict(zip(names, ((busy > 0) @ spans / length).tolist(), strict=True)),
+        alone=dict(zip(names, (((busy > 0) & (count == 1)) @ spans / length).tolist(), strict=True)),
+    )
+
+
+# Machine code with the cost of each instruction.
+
+MOST_CODE = 30_000
+"""Most instructions in a detail; of longer code, only the costliest."""
+
+
+def code_lines(
+    ready: Prepared, node_stalls: Mapping[int, Mapping[str, float]]
+) -> tuple[tuple[CodeLine, ...], tuple[str, ...]]:
+    """The kernel's instructions in order, and what was left out."""
+    kernel = ready.kernel
+    nodes: dict[int, BoundNode] = {}
+    for path in ready.bound.paths:
+        for node in path.nodes:
+            nodes.setdefault(node.instruction, node)
+    stalls = shown_stalls(kernel, node_stalls)
+    chosen = list(range(len(kernel.instructions)))
+    cut: tuple[str, ...] = ()
+    if len(chosen) > MOST_CODE:
+        costs = {index: sum(reasons.values()) for index, reasons in stalls.items()}
+        chosen = sorted(sorted(chosen, key=lambda index: -costs.get(index, 0.0))[:MOST_CODE])
+        cut = (f"machine code: only the {MOST_CODE:,} costliest of {len(kernel.instructions):,} instructions",)
+    executions = ready.profile.executions().tolist()
+    lines = []
+    for index in chosen:
+        instruction, bound = kernel.instructions[index], nodes.get(index)
+        place = instruction.source
+        lines.append(
+            CodeLine(
+                index=index,
+                pc=instruction.pc,
+                text=instruction.text,
+                class_=instruction.class_,
+                file=place.file if place else "",
+                line=place.line if place else 0,
+                executions=executions[index],
+                stalls=stalls.get(index, {}),
+                subsystem=ready.bound.subsystems[bound.subsystem].name if bound else "",
+                lambda_cycles=bound.lambda_ticks / TICKS_PER_CYCLE if bound else 0.0,
+                latency_cycles=bound.latency_ticks / TICKS_PER_CYCLE if bound else 0.0,
+            )
+        )
+    return tuple(lines), cut
+
+
+# The source text around the lines that have instructions.
+
+WHOLE_LINES, MOST_LINES = 4_000, 30_000
+"""Files up to this many lines are included whole; most lines over all files."""
+
+AROUND, LONGEST = 4, 400
+"""Context lines around each relevant line of a larger file; most characters of a line."""
+
+
+def source_texts(ready: Prepared, code: Sequence[CodeLine]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
+    """The source files of the instructions, the kernel's own first, then by cost; and what was left out.
+
+    A file that cannot be read is listed with its line numbers and no text.
+    """
+    kernel = ready.kernel
+    costs: dict[str, dict[int, float]] = {}
+    for line in code:
+        if line.file:
+            by_line = costs.setdefault(line.file, {})
+            by_line[line.line] = by_line.get(line.line, 0.0) + sum(line.stalls.values())
+    files = sorted(costs, key=lambda file: (file != kernel.source_file, -sum(costs[file].values()), file))
+    found, cut, left = [], [], MOST_LINES
+    for file in files:
+        text = ready.source if file == kernel.source_file and ready.source else _read(file)
+        lines = text.splitlines()
+        wanted = range(1, len(lines) + 1)
+        numbers = list(wanted) if len(lines) <= WHOLE_LINES else _around(costs[file], len(lines))
+        numbers = numbers or sorted(costs[file])
+        if len(numbers) > left:
+            numbers = sorted(sorted(numbers, key=lambda number: -costs[file].get(number, 0.0))[:left])
+            cut.append(f"{Path(file).name}: {len(numbers):,} of its {len(lines):,} lines")
+        elif 0 < len(numbers) < len(lines):
+            cut.append(f"{Path(file).name}: only lines near instructions")
+        left -= len(numbers)
+        texts = ((n, lines[n - 1][:LONGEST] if n <= len(lines) else "") for n in numbers)
+        found.append(SourceText(file, tuple(texts), len(lines)))
+    return tuple(found), tuple(cut)
+
+
+def _around(lines: dict[int, float], last: int) -> list[int]:
+    near = {n for line in lines for n in range(line - AROUND, line + AROUND + 1)}
+    return sorted(n for n in near if 1 <= n <= last)
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+# Single issue events of the launch: the execution profile of the analysis paper, with each instruction's stall reason.
+
+MOST_EVENTS = 1_000_000
+"""The most events that are ever recorded."""
+
+
+def issue_events(bound: BoundWorkload, most: int) -> Events | None:
+    """The first `most` issues of one SM's share of the grid, exactly as simulated for the launch; None for 0."""
+    if most < 1:
+        return None
+    share = share_of(bound, bound.blocks_per_sm)
+    profile = first_issues(bound, share, most)
+    if not len(profile.table):
+        return None
+    kept = [bound.paths[path].nodes[node] for path, node in profile.paths_nodes]
+    busy: dict[int, float] = {}
+    for number, count in enumerate(np.bincount(profile.column("node"), minlength=len(kept)).tolist()):
+        if count:
+            node = kept[number]
+            instances = bound.partitions if bound.subsystems[node.subsystem].scope == "partition" else 1
+            busy[node.subsystem] = busy.get(node.subsystem, 0.0) + count * node.lambda_ticks / instances
+    used = sorted(busy, key=lambda subsystem: (-busy[subsystem], subsystem))  # busiest first
+    lane_of = {subsystem: lane for lane, subsystem in enumerate(used)}
+    lanes = [bound.subsystems[subsystem] for subsystem in used]
+    return Events(
+        issue=profile.column("issue"),
+        completion=profile.column("completion"),
+        warp=profile.column("warp"),
+        block=profile.column("block"),
+        node=profile.column("node"),
+        reason=profile.column("reason"),
+        awaited=awaited(bound, profile),
+        nodes=tuple(EventNode(n.instruction, lane_of.get(n.subsystem, 0), n.lambda_ticks) for n in kept),
+        lanes=tuple(Lane(s.name, bound.partitions if s.scope == "partition" else 1) for s in lanes),
+        reasons=REASONS,
+        partitions=bound.partitions,
+        warps_per_block=bound.warps_per_block,
+        ticks_per_cycle=TICKS_PER_CYCLE,
+        total=max(len(profile.table), instructions(bound, share.blocks)),
+    )

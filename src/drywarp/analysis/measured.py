@@ -1,0 +1,126 @@
+"""Uses a profiler's measurements of a kernel: its figures in place of emulated ones, and why prediction and
+measurement differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import UsageError
+from ..kernel.profile import MeasuredKernel
+from ..memory.averaged import NOTHING_SAID, averaged, averages_from
+from ..memory.behaviour import MemoryBehaviour
+from ..models.base import Model, Prediction
+from ..workload.cost_model import Binding, bind
+from .prepared import Prepared
+from .result import MeasuredComparison, Term
+
+MAPPERS = ("emulated", "averaged")
+"""How memory accesses are modelled: each by its own addresses, or all by their average."""
+_COUNTED_ALIKE = 0.005
+"""Relative difference of instruction counts that is negligible."""
+_EXECUTED = "smsp__inst_executed.sum"
+
+
+def check_mapper(mapper: str | None) -> None:
+    """Raise UsageError for a mapper that does not exist."""
+    if mapper is not None and mapper not in MAPPERS:
+        raise UsageError(f"memory mapper {mapper!r}: expected one of {', '.join(MAPPERS)}")
+
+
+def with_memory(ready: Prepared, mapper: str | None, measured: MeasuredKernel | None) -> Prepared:
+    """The kernel with its accesses modelled by the chosen mapper; the default is averaged with a profile."""
+    chosen = mapper or ("averaged" if measured else "emulated")
+    if chosen == "emulated":
+        return ready
+    sector_bytes = ready.gpu.memory.sector_bytes
+    said = averages_from(measured.metrics, sector_bytes) if measured else NOTHING_SAID
+    behaviour = averaged(ready.profile, ready.behaviour, sector_bytes, said)
+    source = f"from the profile: {', '.join(said.said)}" if said.said else "with emulated values"
+    note = f"memory: every access to a space is modelled as the average one; {source}"
+    return _bound_again(ready, replace(behaviour, notes=(*behaviour.notes, note)), ready.bound.clock_hz / 1e6)
+
+
+def _bound_again(ready: Prepared, behaviour: MemoryBehaviour, clock_mhz: float) -> Prepared:
+    binding = Binding(clock_mhz, ready.bound.policy, ready.fits.blocks_per_sm)
+    bound = bind(ready.workload, behaviour, ready.gpu, binding)
+    return replace(ready, behaviour=behaviour, bound=bound)
+
+
+@dataclass(frozen=True)
+class CountRatio:
+    """Measured over emulated warp instructions; 1 if no profile counts them. `start_s` does not grow with them."""
+
+    ratio: float = 1.0
+    start_s: float = 0.0
+
+    @property
+    def matters(self) -> bool:
+        """Whether the counts differ by more than half a percent."""
+        return abs(self.ratio - 1) > _COUNTED_ALIKE
+
+    def time(self, time_s: float) -> float:
+        """A time scaled to the measured instruction count."""
+        return self.start_s + (time_s - self.start_s) * self.ratio
+
+    def scale(self, prediction: Prediction) -> Prediction:
+        """A prediction scaled to the measured instruction count, with the same mix: all times scale alike."""
+        if not self.matters:
+            return prediction
+        factor = self.ratio
+        return replace(
+            prediction,
+            cycles=prediction.cycles * factor,
+            time_s=self.time(prediction.time_s),
+            curve=tuple(
+                replace(point, time_s=self.time(point.time_s), warps_per_cycle=point.warps_per_cycle / factor)
+                for point in prediction.curve
+            ),
+            headroom={name: cycles * factor for name, cycles in prediction.headroom.items()},
+            stalls={name: cycles * factor for name, cycles in prediction.stalls.items()},
+            node_stalls={
+                node: {name: cycles * factor for name, cycles in stalls.items()}
+                for node, stalls in prediction.node_stalls.items()
+            },
+            notes=(
+                *prediction.notes,
+                f"the profile counts {factor:.3f} times the emulated warp instructions: times are scaled accordingly",
+            ),
+        )
+
+
+def count_ratio(ready: Prepared, measured: MeasuredKernel | None) -> CountRatio:
+    """The profile's warp-instruction count compared with the emulated one."""
+    counted = measured.metrics.get(_EXECUTED) if measured else None
+    emulated = float(ready.profile.executions().sum())
+    return CountRatio(counted / emulated, ready.bound.start_s) if counted and emulated else CountRatio()
+
+
+def compare_with(ready: Prepared, measured: MeasuredKernel, model: Model) -> MeasuredComparison:
+    """Compare predicted and measured time, and attribute the difference to the measured figures.
+
+    `ready` is the kernel as emulated, `model` the model to run. The profile's clock, instruction count and memory
+    figures replace ours one after another; each change is a term, and the remainder is the model's.
+    """
+    time = measured.time_s
+    if not time:
+        raise UsageError(f"{measured.place}: the profile has no time for the kernel")
+    now = model.predict(ready.bound, [ready.bound.warps_per_sm]).time_s
+    predicted, terms = now, []
+    if measured.clock_hz:
+        ready = _bound_again(ready, ready.behaviour, measured.clock_hz / 1e6)
+        at_clock = model.predict(ready.bound, [ready.bound.warps_per_sm]).time_s
+        said = f"measured at {measured.clock_hz / 1e6:.0f} MHz"
+        terms.append(Term("clock", at_clock / now, said))
+        now = at_clock
+    counts = count_ratio(ready, measured)
+    if counts.matters:
+        counted = counts.time(now)
+        terms.append(Term("instructions", counted / now, f"the profile counts {counts.ratio:.3f} times as many"))
+        now = counted
+    scaled = with_memory(ready, "averaged", measured)
+    if averages_from(measured.metrics, ready.gpu.memory.sector_bytes).said:
+        with_profile = counts.time(model.predict(scaled.bound, [scaled.bound.warps_per_sm]).time_s)
+        terms.append(Term("memory", with_profile / now, "sectors, hit rates and conflicts as measured"))
+        now = with_profile
+    terms.append(Term("model", time / now, "not explained by any figure of the profile"))
+    return MeasuredComparison(time, predicted, predicted / time, tuple(terms), measured.place)

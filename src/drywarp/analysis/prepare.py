@@ -1,0 +1,311 @@
+"""The first four stages of an analysis, from a user's request to a prepared kernel.
+
+    load -> execute -> serve_memory -> cost
+
+Each takes the frozen value that the previous one returned. To find the effect of a change (advice, confidence bands,
+comparisons, rankings), pass a changed value to the same stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..frontends import load as frontend
+from ..frontends.loaded import LaunchComment, Loaded
+from ..hardware import Gpu, Occupancy, load_gpu
+from ..kernel.cfg import ControlFlowGraph
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Launch
+from ..kernel.profile import MeasuredKernel, Profile
+from ..memory.behaviour import MemoryBehaviour, analyse_memory
+from ..memory.followed import Look
+from ..models import get_model
+from ..pipeline.result import policy_named
+from ..workload.build import Workload, build_workload
+from ..workload.cost import BoundWorkload
+from ..workload.cost_model import Binding, bind
+from ..workload.table_costs import bind_to_table
+from .emulation_cache import Kept, WholeBlocks, kept
+from .measured import check_mapper
+from .prepared import Prepared
+from .request import LaunchRequest, Options
+from .residency import check_clock, check_memory, geometry_of, occupancy_of
+from .settle import BEST, best, config_number, settle, stated_launch
+from .without_data import arch_of, static_answer, static_launch
+
+if TYPE_CHECKING:
+    from ..execution.symbolic import StaticLaunch, StaticReport
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel's machine code and its launch, which is complete (or partly assumed, if nothing is emulated).
+
+    `place` is where its emulation is cached; the other fields are as in `Prepared`.
+    """
+
+    kernel: Kernel
+    launch: Launch | StaticLaunch
+    gpu: Gpu
+    place: Kept
+    source: str = ""
+    compile_s: float = 0.0
+    measured: MeasuredKernel | None = None
+    notes: tuple[str, ...] = ()
+    tools: Mapping[str, str] = field(default_factory=dict)
+    compiled: bool = False
+    request: LaunchRequest | None = None
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What the code did.
+
+    `emulate_blocks` executes more blocks for their addresses, `looks` are brief runs of all of them, `static` holds the
+    assumptions if nothing was emulated.
+    """
+
+    loaded: LoadedKernel
+    launch: Launch
+    fits: Occupancy
+    binding: Binding
+    profile: Profile
+    emulate_blocks: Callable[[Sequence[int]], Profile | None]
+    looks: Iterable[Look] = ()
+    static: StaticReport | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where each access was served, and the kernel as a workload without costs."""
+
+    executed: Executed
+    workload: Workload
+    behaviour: MemoryBehaviour
+    seconds: float = 0.0
+
+
+def prepare(request: LaunchRequest, options: Options) -> Prepared:
+    """Run the first four stages. Raises DrywarpError with a one-line explanation."""
+    return cost(serve_memory(execute(load(request, options), options), options))
+
+
+def prepare_kernel(source: object, *, options: Options | None = None, **stated: Any) -> Prepared:
+    """`prepare` with keyword arguments (see `LaunchRequest.of`)."""
+    return prepare(LaunchRequest.of(source, **stated), options or Options())
+
+
+def prepare_on(known: Prepared, gpu: str | Path | Gpu, options: Options | None = None) -> Prepared:
+    """The same launch on another GPU with the same machine code, without recompiling or emulating it again."""
+    machine, options = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu)), options or Options()
+    if known.static is not None or arch_of(machine) != known.kernel.arch:
+        raise UsageError(f"{known.kernel.name} on {machine.name}: expected emulated machine code of {arch_of(machine)}")
+    loaded = LoadedKernel(
+        known.kernel,
+        known.launch,
+        machine,
+        _place_of(known.kernel, known.launch, options),
+        known.source,
+        notes=known.notes,
+        tools=known.tools,
+        compiled=known.compiled,
+        request=known.request and replace(known.request, gpu=machine),
+    )
+    return cost(serve_memory(execute(loaded, options, known.profile), options))
+
+
+# Load --------------------------------------------------------------------------------------------------------------
+
+
+def load(request: LaunchRequest, options: Options) -> LoadedKernel:
+    """Compile or read the kernel and settle its launch; finding the best configuration runs all stages."""
+    started = perf_counter()
+    gpu = request.machine
+    arch = arch_of(gpu)
+    options.on_stage(f"compiling for {arch}")
+    source = frontend.as_source(request.source)
+    loaded = frontend.load(source, arch=arch, entry=request.entry, options=request.compiler)
+    if options.static or gpu.is_amd:
+        return _without_data(request, loaded, gpu, started)
+    number = config_number(request.config, loaded.comment.config)
+    if number != BEST:
+        return _settled(request, options, loaded, gpu, started, number if number is None else int(number))
+    listed = () if isinstance(loaded.kernel, Kernel) else loaded.kernel.configs(arch)
+    model = get_model(options.models[0], full_simulation=options.full_simulation)
+
+    def time_of(number: int) -> float:
+        config = _settled(request, options, loaded, gpu, started, number)
+        return model.predict(cost(serve_memory(execute(config, options), options)).bound, ()).time_s
+
+    number, notes = best(listed, time_of)
+    return replace(_settled(request, options, loaded, gpu, started, number), notes=notes)
+
+
+def load_code(kernel: Kernel, gpu: Gpu) -> LoadedKernel:
+    """Existing machine code with an assumed launch."""
+    launch = static_launch(kernel, LaunchComment(), gpu, None, None, None, None, None)
+    return LoadedKernel(kernel, launch, gpu, Kept("", kernel, launch.launch))
+
+
+def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: float) -> LoadedKernel:
+    kernel = loaded.kernel
+    if not isinstance(kernel, Kernel):
+        raise UsageError(f"{kernel.origin}: {kernel.name} has no static mode: it is compiled for its arguments")
+    if callable(request.grid):
+        raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
+    stated = (request.grid, request.block, request.args, request.shared, request.constants)
+    launch = static_launch(kernel, loaded.comment, gpu, *stated)
+    place = Kept("", kernel, launch.launch)
+    return LoadedKernel(kernel, launch, gpu, place, loaded.text, perf_counter() - started, request=request)
+
+
+def _settled(
+    request: LaunchRequest, options: Options, loaded: Loaded, gpu: Gpu, started: float, config: int | None
+) -> LoadedKernel:
+    said = settle(
+        loaded,
+        arch_of(gpu),
+        grid=request.grid,
+        block=request.block,
+        args=request.args,
+        shared=request.shared,
+        config=config,
+    )
+    kernel = said.kernel
+    launch = stated_launch(kernel, said.comment, said.grid, said.block, said.args, request.shared, request.constants)
+    return LoadedKernel(
+        kernel,
+        launch,
+        gpu,
+        _place_of(kernel, launch, options),
+        loaded.text,
+        perf_counter() - started,
+        measured=_measured(kernel, launch, options),
+        tools=loaded.tools,
+        compiled=loaded.compiled,
+        request=request,
+    )
+
+
+def _place_of(kernel: Kernel, launch: Launch, options: Options) -> Kept:
+    return kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
+
+
+def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKernel | None:
+    check_mapper(options.memory)
+    if options.profile is None:
+        return None
+    from ..frontends.profiles.measured_file import matching, read_measured
+
+    kernels = read_measured(options.profile).kernels
+    return matching(kernels, kernel.name, kernel.symbol, launch.grid, launch.block)
+
+
+# Execute -----------------------------------------------------------------------------------------------------------
+
+
+def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None) -> Executed:
+    """Emulate a sample of blocks, or follow their code without data; `known` is an earlier execution's profile."""
+    kernel, gpu = loaded.kernel, loaded.gpu
+    launch = loaded.launch if isinstance(loaded.launch, Launch) else loaded.launch.launch
+    fits = occupancy_of(kernel, launch, gpu)
+    check_memory(launch, gpu)
+    policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
+    clock = options.clock_mhz or gpu.device.boost_clock_mhz
+    check_clock(gpu, clock)
+    binding = Binding(clock, policy, fits.blocks_per_sm)
+    started = perf_counter()
+    if not isinstance(loaded.launch, Launch):
+        options.on_stage("following a sample of blocks")
+        profile, static, more = static_answer(kernel, loaded.launch, options)
+        return Executed(loaded, launch, fits, binding, profile, more, (), static, perf_counter() - started)
+    if known is None:
+        options.on_stage("emulating a sample of blocks")
+        known = loaded.place.profile() or _emulated(loaded.place, options)
+    further = WholeBlocks(known, options.limits)
+    return Executed(loaded, launch, fits, binding, known, further, further.briefly(), None, perf_counter() - started)
+
+
+def _emulated(place: Kept, options: Options) -> Profile:
+    """Emulate a launch that is not cached, and cache its profile."""
+    from ..execution.emulator import emulate  # here, because loading it takes longer than an answer from the cache
+
+    blocks, confidence, limits = options.blocks, options.confidence, options.limits
+    profile = None
+    if blocks is None and confidence is None and not options.full_emulation:
+        from ..execution.long_loops import extrapolated
+
+        profile = extrapolated(place.kernel, place.launch, limits)
+    if profile is None:
+        profile = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits).profile
+    place.keep_profile(profile)
+    return profile
+
+
+# Serve memory ------------------------------------------------------------------------------------------------------
+
+
+def serve_memory(executed: Executed, options: Options) -> Served:
+    """Find the memory level that serves each access, at the launch's own occupancy."""
+    started = perf_counter()
+    profile, geometry = executed.profile, geometry_of(executed.loaded.gpu, executed.fits)
+    options.on_stage("modelling memory accesses")
+    workload = build_workload(profile)
+    behaviour = executed.loaded.place.behaviour(
+        geometry,
+        options.warm_l2,
+        lambda: analyse_memory(
+            profile,
+            geometry,
+            warm_l2=options.warm_l2,
+            emulate_blocks=executed.emulate_blocks,
+            looks=executed.looks,
+        ),
+    )
+    return Served(executed, workload, behaviour, perf_counter() - started)
+
+
+# Cost --------------------------------------------------------------------------------------------------------------
+
+
+def cost(served: Served) -> Prepared:
+    """Assign each node its costs on the GPU."""
+    started = perf_counter()
+    executed, loaded = served.executed, served.executed.loaded
+    cfg, gpu = executed.profile.cfg, loaded.gpu
+    bound = bind_workload(served.workload, cfg, served.behaviour, gpu, executed.binding)
+    return Prepared(
+        loaded.kernel,
+        executed.launch,
+        gpu,
+        executed.fits,
+        executed.profile,
+        served.workload,
+        served.behaviour,
+        bound,
+        loaded.source,
+        loaded.compile_s,
+        executed.seconds,
+        served.seconds + perf_counter() - started,
+        executed.static,
+        loaded.measured,
+        loaded.notes,
+        loaded.tools,
+        loaded.compiled,
+        loaded.request,
+    )
+
+
+def bind_workload(
+    workload: Workload, cfg: ControlFlowGraph, behaviour: MemoryBehaviour, gpu: Gpu, binding: Binding
+) -> BoundWorkload:
+    """A workload with a GPU's costs; the GPU may be one of the papers'."""
+    if gpu.machine_code is not None:
+        return bind_to_table(workload, cfg, behaviour, gpu, binding)
+    return bind(workload, behaviour, gpu, binding)

@@ -1,0 +1,157 @@
+"""What a user asks for: a launch of a kernel on a GPU, and how to execute, simulate and report it.
+
+Defined once: the command line, the Python functions, rows, sweeps, the page and the tuners build these values and pass
+them on unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..execution.emulator import Limits
+from ..execution.emulator.sampling import Blocks
+from ..frontends.cuda.compile import CudaOptions
+from ..hardware import Gpu, load_gpu
+from .settle import Block, Grid
+
+DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
+"""Models of an analysis; the first is the primary one."""
+
+COMPILER = ("defines", "includes", "std", "max_registers")
+"""Keywords that concern compilation."""
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One launch of one kernel on one GPU.
+
+    `source` is a path to a file with a kernel, source text (any string with a line break or a brace), or a kernel as a
+    Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
+    names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``; `shared` is dynamic shared memory in bytes;
+    `config` selects a configuration of an autotuned kernel: a number, or ``"best"``.
+    """
+
+    source: object
+    gpu: str | Path | Gpu = "a100"
+    entry: str | None = None
+    grid: Grid = None
+    block: Block = None
+    args: Mapping[str, Any] | None = None
+    shared: int | None = None
+    constants: Mapping[str, Any] | None = None
+    config: int | str | None = None
+    compiler: CudaOptions = field(default_factory=CudaOptions)
+
+    @classmethod
+    def of(cls, source: object, **stated: Any) -> LaunchRequest:
+        """A request from the keywords that `drywarp.analyze` takes. Raises UsageError for any other."""
+        known = {one.name for one in fields(cls)} - {"source", "compiler"}
+        if unknown := sorted(set(stated) - known - set(COMPILER)):
+            raise UsageError(f"unknown argument {unknown[0]!r} (expected {', '.join([*sorted(known), *COMPILER])})")
+        compiler = {name: stated.pop(name) for name in COMPILER if name in stated}
+        compiler["includes"] = tuple(compiler.get("includes") or ())
+        return cls(source, compiler=CudaOptions(**compiler), **stated)
+
+    def changed(self, **changes: Any) -> LaunchRequest:
+        """The request with some keywords changed; `includes` are appended to the existing ones."""
+        compiler = {name: changes.pop(name) for name in COMPILER if name in changes}
+        if "includes" in compiler:
+            compiler["includes"] = (*self.compiler.includes, *compiler["includes"])
+        return replace(self, compiler=replace(self.compiler, **compiler), **changes)
+
+    @property
+    def machine(self) -> Gpu:
+        """The GPU. Raises UsageError or InputFileError if there is no such GPU or its file is unusable."""
+        return self.gpu if isinstance(self.gpu, Gpu) else load_gpu(str(self.gpu))
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """The state of the GPU.
+
+    `clock_mhz` None is the GPU file's boost clock, `scheduler` None its own policy. `warm_l2`: the L2 holds what an
+    earlier run of the same launch left there, as in a timing loop.
+    """
+
+    clock_mhz: float | None = None
+    scheduler: str | None = None
+    warm_l2: bool = False
+
+
+@dataclass(frozen=True)
+class EmulationOptions:
+    """How much is executed.
+
+    `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
+    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`).
+    """
+
+    blocks: Blocks = None
+    confidence: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    full_emulation: bool = False
+
+
+@dataclass(frozen=True)
+class StaticOptions:
+    """`static` follows the code without running it (docs/static.md), and assumes what the launch omits.
+
+    `trips` (iterations by loop), `taken` (share by line) and `access` (pattern by line) are hints.
+    """
+
+    static: bool = False
+    trips: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, float] = field(default_factory=dict)
+    access: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasuredOptions:
+    """`profile` is a profiler's export whose measured values override emulated ones.
+
+    `memory` is how accesses are modelled (see `drywarp.analysis.measured`); None: averaged if there is a profile.
+    """
+
+    profile: Path | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which models to run, the primary one first, and at which occupancies (None: spread over all possible ones).
+
+    `full_simulation` simulates every instruction of the SM's share: no skipping of steady states (which changes no
+    number) and no extrapolation. `occupancy_trace` requests the number of active warps over time.
+    """
+
+    models: Sequence[str] = DEFAULT_MODELS
+    occupancies: Sequence[int] | None = None
+    full_simulation: bool = False
+    occupancy_trace: bool = False
+
+
+@dataclass(frozen=True)
+class ExtraOptions:
+    """What an answer includes beyond its figures.
+
+    `findings`: what costs time, and the gain of fixing it. `advice`: all what-ifs, with kernels recompiled where
+    necessary and predicted on `other_gpus`. `trace` records what every warp of one SM issued when, up to this many
+    events. `detail` is what the HTML report shows, with this many events of the execution profile.
+    """
+
+    findings: bool = True
+    advice: bool = False
+    other_gpus: Sequence[str] = ()
+    trace: int | None = None
+    detail: int | None = None
+
+
+@dataclass(frozen=True)
+class Options(MachineOptions, EmulationOptions, StaticOptions, MeasuredOptions, ModelOptions, ExtraOptions):
+    """All options of an analysis. `on_stage` is called with the name of each stage, to display progress."""
+
+    on_stage: Callable[[str], None] = lambda stage: None

@@ -1,0 +1,207 @@
+"""The answer that users receive: the documented JSON object (docs/json.md), figures and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...execution.symbolic.report import static_dict
+from ...kernel.profile import Sampling
+from ...models.base import CurvePoint
+from ...pipeline.occupancy import OccupancyTrace
+from ...support.display import figures, frame, summary_html
+from .answer import Answer, Band, MeasuredComparison, MemoryBounds
+
+SCHEMA_VERSION = 2
+"""Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
+
+
+def analysis_dict(analysis: Answer) -> dict[str, Any]:
+    """Plain values under the documented keys."""
+    primary = analysis.prediction
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": dict(analysis.versions),
+        "kernel": analysis.kernel,
+        "source_file": analysis.source_file,
+        "arch": analysis.arch,
+        "gpu": analysis.gpu,
+        "gpu_title": analysis.gpu_title,
+        "gpu_hash": analysis.gpu_hash,
+        "assumptions": {"clock_hz": analysis.clock_hz, "l2": analysis.l2_state, "scheduler": analysis.scheduler},
+        "launch": {
+            "grid": list(analysis.grid),
+            "block": list(analysis.block),
+            "dynamic_shared_bytes": analysis.dynamic_shared,
+            "arguments": dict(analysis.arguments),
+            "warps_per_block": analysis.warps_per_block,
+            "waves": analysis.waves,
+            "sampled_blocks": analysis.sampled_blocks,
+        },
+        "resources": {
+            "registers": analysis.resources.registers,
+            "shared_bytes": analysis.resources.shared_bytes + analysis.dynamic_shared,
+            "static_shared_bytes": analysis.resources.shared_bytes,
+            "local_bytes": analysis.resources.local_bytes,
+            "spill_bytes": analysis.resources.spill_bytes,
+        },
+        "occupancy": {
+            "warps_per_sm": analysis.occupancy.warps_per_sm,
+            "blocks_per_sm": analysis.occupancy.blocks_per_sm,
+            "fraction": analysis.occupancy.fraction,
+            "limited_by": analysis.occupancy.limited_by,
+            "limits": dict(analysis.occupancy.limits),
+            "achieved_warps_per_sm": primary.achieved_occupancy_warps,
+        },
+        "instructions": {
+            "warp_instructions": _count(analysis.warp_instructions),
+            "by_class": {name: _count(value) for name, value in analysis.by_class.items()},
+        },
+        **({"sampling": _sampling(analysis.sampling)} if analysis.sampling else {}),
+        "memory": {
+            "global_load_sectors": analysis.memory.global_load_sectors,
+            "global_store_sectors": analysis.memory.global_store_sectors,
+            "shared_wavefronts": analysis.memory.shared_wavefronts,
+            "shared_conflict_degree": analysis.memory.shared_conflict_degree,
+            "l1_hit_rate": analysis.memory.l1_hit_rate,
+            "l2_hit_rate": analysis.memory.l2_hit_rate,
+            "dram_bytes": analysis.memory.dram_bytes,
+            "dram_read_bytes": analysis.memory.dram_read_bytes,
+            "dram_write_bytes": analysis.memory.dram_write_bytes,
+            "l2_method": analysis.memory.l2_method,
+        },
+        "prediction": {
+            "time_s": primary.time_s,
+            "start_s": analysis.start_s,
+            "cycles": primary.cycles,
+            "model": primary.model,
+            "limiter": primary.limiter,
+            "verdict": analysis.verdict,
+            "utilization": dict(primary.utilization),
+            "cycles_if_only_limit": dict(primary.headroom),
+        },
+        **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
+        **({"band": _band(analysis.band)} if analysis.band else {}),
+        **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
+        "models": {
+            name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
+            for name, p in analysis.predictions.items()
+        },
+        "curve": {name: [_point(point) for point in p.curve] for name, p in analysis.predictions.items()},
+        "stalls": dict(primary.stalls),
+        "lines": [
+            {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
+            for c in analysis.lines
+        ],
+        "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
+        **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
+        **({"measured": _measured(analysis.measured)} if analysis.measured else {}),
+        **({"occupancy_trace": _trace(primary.occupancy_trace)} if primary.occupancy_trace else {}),
+        **({"static": static_dict(analysis.static)} if analysis.static else {}),
+        "timing": {
+            "compile_s": analysis.timing.compile_s,
+            "emulate_s": analysis.timing.emulate_s,
+            "memory_s": analysis.timing.memory_s,
+            "simulate_s": analysis.timing.simulate_s,
+        },
+        "notes": list(analysis.notes),
+    }
+
+
+def _measured(found: MeasuredComparison) -> dict[str, Any]:
+    return {
+        "time_s": found.time_s,
+        "predicted_s": found.predicted_s,
+        "predicted_over_measured": found.ratio,
+        "terms": [{"name": t.name, "factor": t.factor, "reason": t.reason} for t in found.terms],
+        "place": found.place,
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    return {
+        "level": band.level,
+        "low_s": band.low_s,
+        "high_s": band.high_s,
+        "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
+        "clock_hz": None if band.clock_hz is None else list(band.clock_hz),
+        "parts": [{"name": p.name, "low": p.low, "high": p.high, "reason": p.reason} for p in band.parts],
+    }
+
+
+def _bounds(bounds: MemoryBounds) -> dict[str, Any]:
+    return {
+        "dram_read_bytes": [round(bounds.least_read_bytes), round(bounds.most_read_bytes)],
+        "time_s": [bounds.fastest_s, bounds.slowest_s],
+        "limiters": list(bounds.limiters),
+    }
+
+
+def _count(value: float) -> int | float:
+    """Whole numbers as integers; a sampled estimate may have a fraction."""
+    return round(value) if abs(value - round(value)) < 1e-6 * max(1.0, value) else value
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "blocks": sampling.blocks,
+        "of": sampling.of,
+        "estimate": _count(sampling.estimate),
+        "low": None if sampling.low is None else _count(sampling.low),
+        "high": None if sampling.high is None else _count(sampling.high),
+        "confidence": sampling.confidence,
+        **({"extrapolated_loops": sampling.extrapolated_loops} if sampling.extrapolated_loops else {}),
+        "basis": sampling.basis,
+    }
+
+
+def _trace(trace: OccupancyTrace) -> dict[str, Any]:
+    """Interval boundaries in cycles (one more than intervals), and the active warps in each interval."""
+    return {
+        "cycles": trace.cycles.tolist(),
+        "active_warps": trace.active.tolist(),
+        "active_warps_by_partition": trace.by_partition.tolist(),
+        "mean_warps": trace.mean,
+        "peak_warps": trace.peak,
+        "imbalance": trace.imbalance,
+        "extrapolated": trace.extrapolated,
+    }
+
+
+def _point(point: CurvePoint) -> dict[str, Any]:
+    return {
+        "occupancy_warps": point.occupancy_warps,
+        "warps_per_cycle": point.warps_per_cycle,
+        "time_s": point.time_s,
+        "bound": point.bound,
+        "cycles_per_run": point.cycles_per_run,
+    }
+
+
+@dataclass(frozen=True)
+class Analysis(Answer):
+    """The answer for one kernel, launch and GPU: what `drywarp.analyze` returns."""
+
+    def _repr_html_(self) -> str:
+        """Compact notebook view of the answer, without scripts."""
+        return summary_html(self.to_dict(), self.verdict)
+
+    def figure(self, name: str, **settings: Any) -> Any:
+        """A Matplotlib figure of the answer, such as ``"occupancy"`` (docs/figures.md lists all).
+
+        `settings` are `theme` ("light" or "dark"), `width` in inches, and the parameters of the figure's function in
+        `drywarp.report.figures`. Raises UsageError for an unknown name, if the answer lacks the data, or without
+        Matplotlib.
+        """
+        return figures().figure(self, name, **settings)
+
+    def to_pandas(self, table: str = "lines") -> Any:
+        """A table of the answer as a pandas DataFrame: `lines`, `curve`, `stalls`, `utilization` or `models`.
+
+        Its columns are the keys of the JSON object. Raises UsageError for an unknown name, or without pandas.
+        """
+        return frame(self.to_dict(), table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON object (docs/json.md)."""
+        return analysis_dict(self)

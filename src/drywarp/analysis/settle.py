@@ -1,0 +1,212 @@
+"""A kernel and its launch, settled from what the user states, the launch comment, and the configurations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import DrywarpError, UsageError
+from ..frontends.loaded import Deferred, LaunchComment, Loaded, Specialised
+from ..kernel.kernel import Kernel
+from ..kernel.launch.arguments import as_buffer, make_launch, parse_dim3
+from ..kernel.launch.launch import Buffer, Launch
+from ..support.expressions import ExpressionError, evaluate
+
+
+def stated_launch(
+    kernel: Kernel,
+    comment: LaunchComment,
+    grid: int | Sequence[int] | str | None,
+    block: int | Sequence[int] | str | None,
+    args: Mapping[str, Any] | None,
+    shared: int | None,
+    constants: Mapping[str, Any] | None,
+) -> Launch:
+    """Arguments override the comment, which fills in the rest. Raises UsageError if grid or block is missing."""
+    extents = {}
+    for what, given, said in (("grid", grid, comment.grid), ("block", block, comment.block)):
+        value = given if given is not None else said
+        if value is None:
+            raise UsageError(
+                f"{kernel.source_file}: no {what} given (expected --{what} X,Y,Z, or a launch comment in the file)"
+            )
+        text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
+        extents[what] = parse_dim3(text, what)
+    # A comment's arguments belong to the kernel that it names; another entry may take others.
+    names = {p.name for p in kernel.parameters}
+    said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    said_shared = int(comment.shared or 0)
+    return make_launch(
+        kernel,
+        extents["grid"],
+        extents["block"],
+        {**said_args, **(args or {})},
+        dynamic_shared=said_shared if shared is None else shared,
+        constants={**comment.constants, **(constants or {})},
+    )
+
+
+# From a loaded source and the user's launch parameters to a kernel and its launch values.
+#
+# Most kernels are machine code at this point; those of Triton and Numba are compiled here for their arguments. A grid
+# may be an expression over the arguments, or a function of them.
+
+Grid = int | Sequence[int] | str | Callable[[Mapping[str, Any]], Any] | None
+Block = int | Sequence[int] | str | None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A kernel with the user's launch parameters; `args` None means those of the comment."""
+
+    kernel: Kernel
+    comment: LaunchComment
+    grid: int | Sequence[int] | str | None
+    block: Block
+    args: Mapping[str, Any] | None
+
+
+def settle(
+    loaded: Loaded,
+    arch: str,
+    *,
+    grid: Grid = None,
+    block: Block = None,
+    args: Mapping[str, Any] | None = None,
+    shared: int | None = None,
+    config: int | None = None,
+) -> Settled:
+    """Compile a kernel that needs its arguments first, and evaluate the grid.
+
+    Raises UsageError if the launch sets what the kernel's compiler decides.
+    """
+    comment = loaded.comment
+    if isinstance(loaded.kernel, Kernel):
+        given = {**comment.arguments, **(args or {})}
+        if config is not None:
+            raise UsageError(f"{loaded.kernel.source_file}: --config only applies to triton.autotune kernels")
+        return Settled(loaded.kernel, comment, grid_extents(grid, comment.grid, given), block, args)
+    # A comment's arguments belong to the kernel that it names; another entry may take others.
+    said = comment.arguments
+    if args:
+        said = {name: value for name, value in said.items() if name in loaded.kernel.takes(arch)}
+    given = {**said, **(args or {})}
+    buffers = {name: as_buffer(value, f"{loaded.kernel.name}: argument {name}") for name, value in given.items()}
+    values = {name: value if (held := buffers[name]) is None else held for name, value in given.items()}
+    made = loaded.kernel.specialise(values, arch, config)
+    comment = _without_fixed(loaded.kernel, made, comment, block, shared)
+    extents = grid_extents(grid, comment.grid, made.names)
+    return Settled(made.kernel, comment, extents, made.block or block, _with_scratch(made, extents))
+
+
+def grid_extents(grid: Grid, said: str | None, names: Mapping[str, Any]) -> int | Sequence[int] | str | None:
+    """The grid, evaluated over `names` if it has expressions such as `cdiv(n, BLOCK)` or is a function."""
+    if callable(grid):
+        found = grid(dict(names))
+        return found if isinstance(found, int | str) else tuple(int(extent) for extent in found)
+    text = grid if isinstance(grid, str) else said if grid is None else None
+    if text is None:
+        return grid
+    numbers = {name: number for name, value in names.items() if (number := _number(value)) is not None}
+    return ",".join(_extent(part, numbers) for part in _split(text))
+
+
+def _extent(text: str, numbers: Mapping[str, int | float]) -> str:
+    if not any(c.isalpha() for c in text) and not any(c in text for c in "+-*/%()"):
+        return text
+    try:
+        value = evaluate(text, numbers)
+    except ExpressionError as error:
+        raise UsageError(f"grid {text!r}: {error}") from None
+    if value != int(value):
+        raise UsageError(f"grid {text!r}: is {value:g}; expected a whole number, as cdiv(a, b) gives")
+    return str(int(value))
+
+
+def _split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def _number(value: Any) -> int | float | None:
+    if isinstance(value, str):
+        try:
+            return int(value, 0)
+        except ValueError:
+            return None
+    if hasattr(value, "item") and not getattr(value, "shape", ()):
+        value = value.item()
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _without_fixed(
+    kernel: Deferred, made: Specialised, comment: LaunchComment, block: Block, shared: int | None
+) -> LaunchComment:
+    """The comment, with the compiler's decisions in place of the user's settings."""
+    fixed = replace(comment, arguments={}, defines={})
+    if made.block is not None:
+        threads = made.block[0]
+        if block is not None or comment.block is not None:
+            raise UsageError(f"{kernel.origin}: {kernel.name} has blocks of {threads} threads; omit --block")
+        fixed.block = ",".join(map(str, made.block))
+    if made.shared is not None:
+        if shared is not None or comment.shared is not None:
+            raise UsageError(
+                f"{kernel.origin}: {kernel.name} takes {made.shared} bytes of shared memory; omit --shared"
+            )
+        fixed.shared = str(made.shared)
+    return fixed
+
+
+def _with_scratch(made: Specialised, grid: int | Sequence[int] | str | None) -> dict[str, Any]:
+    """The kernel's arguments, with the per-block scratch buffers that its compiler requires."""
+    arguments = dict(made.arguments)
+    if made.scratch:
+        extents = grid.split(",") if isinstance(grid, str) else [grid] if isinstance(grid, int) else grid or ()
+        blocks = math.prod(max(1, int(extent)) for extent in extents)
+        arguments.update({name: Buffer("u8", (size * blocks,)) for name, size in made.scratch.items()})
+    return arguments
+
+
+# The configuration, among those that a kernel's author lists, that is predicted to be fastest.
+
+BEST = "best"
+
+
+def config_number(given: int | str | None, said: str | None) -> int | str | None:
+    """The requested configuration: a number, ``best``, or None; `said` is the launch comment's. Raises UsageError."""
+    value = said if given is None else given
+    if value is None or value == BEST or isinstance(value, int):
+        return value
+    if value.isdecimal():
+        return int(value)
+    raise UsageError(f"--config {value!r}: expected a number, or best")
+
+
+def best(configs: Sequence[str], time_of: Callable[[int], float]) -> tuple[int, tuple[str, ...]]:
+    """The number of the fastest configuration, and notes that list all times.
+
+    Configurations that cannot run are skipped, as in tuning. Raises the first error if none can run.
+    """
+    found: dict[int, float] = {}
+    failed: dict[int, DrywarpError] = {}
+    for number in range(len(configs)):
+        try:
+            found[number] = time_of(number)
+        except DrywarpError as error:
+            failed[number] = error
+    if not found:
+        raise failed[0] if failed else UsageError("--config best: the kernel has no configurations to choose from")
+    order = sorted(found, key=lambda number: found[number])
+    times = ", ".join(f"{number}: {found[number] * 1e6:.4g} µs" for number in order)
+    notes = [f"configuration {order[0]} is predicted to be fastest: {configs[order[0]]} ({times})"]
+    notes += [f"configuration {number} cannot run: {error}" for number, error in failed.items()]
+    return order[0], tuple(notes)

@@ -1,0 +1,170 @@
+"""The one place that wires the parts together, from a user's request to an answer.
+
+    load -> execute -> serve_memory -> cost -> predict -> enrich
+
+A stage is a function from one frozen value to the next. `prepare` holds the first four, which what-ifs also use; the
+last two are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ..hardware import Gpu, load_gpu
+from ..kernel.kernel import Kernel
+from ..models import get_model
+from ..models.base import Model, Prediction
+from ..models.comparison import curve_occupancies
+from ..models.pipeline import Pipeline
+from .advice import add_findings
+from .build_result import build_result
+from .measured import CountRatio, compare_with, count_ratio, with_memory
+from .prepare import cost, execute, load, load_code, serve_memory
+from .prepared import Prepared
+from .request import LaunchRequest, Options
+from .result import Analysis, MemoryBounds, Timing
+from .result.detail import trace_execution
+from .settle import Block, Grid
+from .uncertainty import band_of, bounded, doubts_of
+
+TRACE_POINTS = 240
+"""Most intervals of an occupancy trace."""
+
+
+def analyze(
+    source: object,
+    *,
+    gpu: str | Path | Gpu = "a100",
+    entry: str | None = None,
+    grid: Grid = None,
+    block: Block = None,
+    args: Mapping[str, Any] | None = None,
+    shared: int | None = None,
+    constants: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str] | None = None,
+    includes: Sequence[str] = (),
+    std: str | None = None,
+    max_registers: int | None = None,
+    config: int | str | None = None,
+    options: Options | None = None,
+    **settings: Any,
+) -> Analysis:
+    """Dry-run one kernel: predict its time, occupancy curve and limiter on a GPU, without needing that GPU.
+
+    `source` is a path to a file with a kernel (CUDA C++, PTX, Python, cubin, fat binary, executable), CUDA C++ or PTX
+    source text (any string with a line break or a brace), or a kernel as a Python object (from Triton, Numba or CuPy;
+    docs/inputs.md). The file's launch comment supplies any argument that is omitted here. `args` maps parameter names
+    to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `config` selects a configuration of an autotuned
+    kernel: a number, or ``"best"``. `settings` are fields of `Options`. Raises DrywarpError with a one-line reason.
+    """
+    request = LaunchRequest.of(
+        source,
+        gpu=gpu,
+        entry=entry,
+        grid=grid,
+        block=block,
+        args=args,
+        shared=shared,
+        constants=constants,
+        defines=defines,
+        includes=includes,
+        std=std,
+        max_registers=max_registers,
+        config=config,
+    )
+    return answer_request(request, replace(options or Options(), **settings))
+
+
+def answer_request(request: LaunchRequest, options: Options) -> Analysis:
+    """Run all stages in order."""
+    loaded = load(request, options)
+    executed = execute(loaded, options)
+    served = serve_memory(executed, options)
+    prepared = cost(served)
+    predicted = predict(prepared, options)
+    return enrich(predicted, options)
+
+
+def answer_prepared(prepared: Prepared, options: Options | None = None) -> Analysis:
+    """Run the last two stages, for a prepared launch."""
+    chosen = options or Options()
+    return enrich(predict(prepared, chosen), chosen)
+
+
+def answer_code(kernel: Kernel, *, gpu: str | Path | Gpu = "a100", options: Options | None = None) -> Analysis:
+    """Run all stages except the first on existing machine code with an assumed launch: static mode without a source."""
+    chosen = replace(options or Options(), static=True)
+    loaded = load_code(kernel, gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu)))
+    return answer_prepared(cost(serve_memory(execute(loaded, chosen), chosen)), chosen)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Each model's prediction of a launch.
+
+    `prepared` has its accesses served as `Options.memory` specifies, `emulated` as the emulation found. `counts` is the
+    instruction count of a profile over the emulated one, by which times are scaled; `bounds` is set if DRAM traffic is
+    only known as a range.
+    """
+
+    prepared: Prepared
+    emulated: Prepared
+    counts: CountRatio
+    occupancies: list[int]
+    predictions: Mapping[str, Prediction]
+    bounds: MemoryBounds | None
+    started: float
+
+
+def predict(emulated: Prepared, options: Options) -> Predicted:
+    """Run each model for its time and curve; the primary model's limiter is unknown where the bounds contradict it."""
+    started = perf_counter()
+    options.on_stage("simulating")
+    prepared = with_memory(emulated, options.memory, emulated.measured)
+    counts = count_ratio(prepared, emulated.measured)
+    at = curve_occupancies(prepared.bound, options.occupancies)
+    found = {name: counts.scale(_model(name, options).predict(prepared.bound, at)) for name in options.models}
+    first = options.models[0]
+    found[first], bounds = bounded(prepared, found[first], _model(first, options))
+    return Predicted(prepared, emulated, counts, at, found, bounds, started)
+
+
+def enrich(found: Predicted, options: Options) -> Analysis:
+    """The answer, with everything requested beyond the predictions."""
+    prepared, measured = found.prepared, found.emulated.measured
+    first = options.models[0]
+    answer = build_result(prepared, options, found.predictions)
+    doubts = doubts_of(prepared)
+    answer = replace(
+        answer,
+        bounds=found.bounds,
+        band=band_of(prepared, options, found.predictions[first], found.bounds),
+        doubts=doubts,
+        notes=(*doubts, *answer.notes),
+    )
+    if measured and measured.time_s:
+        answer = replace(answer, measured=compare_with(found.emulated, measured, _model(first, options)))
+    if options.trace is not None:
+        options.on_stage("tracing")
+        trace = trace_execution(prepared.kernel, prepared.bound, options.trace)
+        answer = replace(answer, trace=trace, notes=(*answer.notes, *trace.notes))
+    if options.detail is not None:
+        from .detail import in_detail  # runs every model and records events: only on request
+
+        detail = in_detail(prepared, options, found.predictions, found.occupancies)
+        answer = replace(answer, detail=detail)
+    if options.findings:
+        options.on_stage("simulating each fix")
+        answer = add_findings(prepared, answer, options)
+    spent = perf_counter() - found.started
+    return replace(answer, timing=Timing(prepared.compile_s, prepared.emulate_s, prepared.memory_s, spent))
+
+
+def _model(name: str, options: Options) -> Model:
+    if name == Pipeline.name and options.occupancy_trace:
+        return Pipeline(trace_points=TRACE_POINTS, full_simulation=options.full_simulation)
+    return get_model(name, full_simulation=options.full_simulation)

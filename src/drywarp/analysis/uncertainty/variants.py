@@ -1,0 +1,273 @@
+"""Bounds of a time whose memory traffic could not be simulated in full, doubts, and the variants behind a band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ...hardware import Gpu
+from ...kernel.kernel import Kernel
+from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
+from ...memory.averaged import METHOD as AVERAGED
+from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
+from ...models.base import UNKNOWN_LIMIT, Model, Prediction
+from ...pipeline.result import POLICIES
+from ...support.text import bytes_text
+from ...workload.cost_model import Binding, bind
+from ..prepared import Prepared
+from ..request import Options
+from ..result import MemoryBounds
+from .constants import CLOCK, LEAST_USE, LEAST_WAIT, Change, far_share, scaled, weak_groups
+from .uncertainty import WEAK, Uncertainty
+
+
+def bounds_of(ready: Prepared, prediction: Prediction, model: Model) -> MemoryBounds | None:
+    """The ranges of DRAM reads and time; None if all traffic was simulated, or a profile gives what was read.
+
+    `prediction` is the model's prediction of the launch; the same model is run again at both ends.
+    """
+    ends = ready.behaviour.dram_read_range
+    if ends is None or ready.behaviour.method == AVERAGED or ready.gpu.machine_code is not None:
+        return None
+    found = [model.predict(_with_reads(ready, read).bound, ()) for read in ends]
+    times = [prediction.time_s, *(one.time_s for one in found)]
+    limiters = dict.fromkeys(one.limiter for one in (found[0], prediction, found[1]))
+    return MemoryBounds(ends[0], ends[1], min(times), max(times), tuple(limiters))
+
+
+def within(ready: Prepared, prediction: Prediction, bounds: MemoryBounds | None) -> Prediction:
+    """The prediction; its limiter is unknown if either extreme contradicts it or blocks depend on each other."""
+    if ready.behaviour.dependent is None and (bounds is None or len(bounds.limiters) == 1):
+        return prediction
+    return replace(prediction, limiter=UNKNOWN_LIMIT)
+
+
+def _with_reads(ready: Prepared, read: float) -> Prepared:
+    behaviour = with_dram_reads(ready.behaviour, read)
+    binding = Binding(ready.bound.clock_hz / 1e6, ready.bound.policy, ready.fits.blocks_per_sm)
+    return replace(ready, behaviour=behaviour, bound=bind(ready.workload, behaviour, ready.gpu, binding))
+
+
+# Reasons to doubt an answer as a whole.
+
+
+def doubts_of(ready: Prepared) -> tuple[str, ...]:
+    """Doubts to state before anything else about this kernel; often empty."""
+    return tuple(_doubts(ready.kernel, ready.behaviour))
+
+
+def _doubts(kernel: Kernel, behaviour: MemoryBehaviour) -> Iterator[str]:
+    if behaviour.dependent is not None:
+        yield (
+            f"not to be trusted: a block's work depends on what other blocks of the launch write"
+            f"{_place(kernel, behaviour.dependent)}; each was predicted in isolation"
+        )
+    if behaviour.contended is not None:
+        yield (
+            f"the time is a lower bound: blocks contend for a compare-and-swap on one address"
+            f"{_place(kernel, behaviour.contended)}; "
+            "only the attempts of a block running alone are counted"
+        )
+
+
+def _place(kernel: Kernel, index: int) -> str:
+    source = kernel.instructions[index].source
+    return f" ({source})" if source else ""
+
+
+def memory_doubt(behaviour: MemoryBehaviour) -> tuple[str, ...]:
+    """The range of DRAM reads if sharing between blocks in the L2 could not be simulated in full."""
+    if behaviour.dram_read_range is None:
+        return ()
+    least, most = (bytes_text(end) for end in behaviour.dram_read_range)
+    return (f"the L2 could not be simulated in full: DRAM reads are between {least} and {most}",)
+
+
+# Assumptions of a prediction, varied on a small stand-in for the launch: the parts of a band.
+
+ATOMICS, SCATTERED = "atomics", "scattered accesses"
+"""Names of parts."""
+_MEMORY = ("l2", "l3", "dram", "atomics")
+_ALONE, _SCATTERED = 0.9, 8.0
+"""A request is scattered if this fraction of its sectors lie in separate lines and it has this many sectors."""
+LEAST_WARM = 0.05
+"""A warm L2 is ignored if it would save no more than this share of the DRAM reads."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An assumption: `changes` to simulate instead, or `factors` of the time where no simulation is needed."""
+
+    name: str
+    reason: str
+    changes: tuple[Change, ...] = ()
+    factors: tuple[float, ...] = ()
+
+
+def variants(
+    ready: Prepared,
+    options: Options,
+    prediction: Prediction,
+    known: Uncertainty,
+    bounds: MemoryBounds | None = None,
+) -> Iterator[Variant]:
+    """All assumptions that may matter to this launch; what the caller fixed (clock, scheduler, warm L2) is certain."""
+    if bounds is not None:
+        ends = bounds.fastest_s / prediction.time_s, bounds.slowest_s / prediction.time_s
+        yield Variant("DRAM reads", "sharing between blocks in the L2 could not be simulated in full", factors=ends)
+    yield from _start(ready, prediction, known)
+    yield from _compiler(ready, prediction, known)
+    yield from _accesses(ready, prediction, known)
+    yield from _others(ready, known)
+    yield from _scheduler(ready, options)
+    yield from _l2_state(ready, options)
+    yield from _l1(ready, prediction, known)
+    yield from _sampling(ready)
+    yield from _constants(ready, prediction, known)
+    yield from _clock(ready, options)
+
+
+def clock_range_mhz(gpu: Gpu, options: Options) -> tuple[float, float] | None:
+    """The range of the GPU's clocks; None if the caller fixed the clock, or there is only one."""
+    low, high = gpu.device.base_clock_mhz, gpu.device.highest_clock_mhz
+    return (low, high) if options.clock_mhz is None and low < high else None
+
+
+def _start(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    share, factor = ready.bound.start_s / prediction.time_s, known.launch.kernel_start.value
+    if share:
+        reason = f"kernel start and end take {1 / factor:.2f} to {factor:.2f} times the assumed time"
+        yield Variant("kernel start", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
+
+
+def _compiler(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    """Time limited by memory does not grow with the number of operations; the rest does."""
+    if not ready.compiled:
+        return
+    busy = max((prediction.utilization.get(name, 0.0) for name in _MEMORY), default=0.0)
+    share = max(0.0, 1 - busy - ready.bound.start_s / prediction.time_s)
+    if share:
+        factor = known.code.operations.value
+        reason = f"another compiler's code executes {1 / factor:.2f} to {factor:.2f} times as many operations"
+        yield Variant("compiler", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
+
+
+def _accesses(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    behaviour, busy = ready.behaviour, prediction.utilization
+    atomics, scattered = known.accesses.atomics.value, known.accesses.scattered.value
+    if busy.get("atomics", 0.0) * atomics > LEAST_USE:
+        reason = f"atomic rates are known for some patterns only; may take up to {atomics:g} times as long"
+        yield Variant(ATOMICS, reason, (Change(memory=with_slower_atomics(behaviour, atomics)),))
+    share = scattered_share(behaviour)
+    if share and max(busy.get(name, 0.0) for name in ("lsu", "l2", "dram")) * scattered > LEAST_USE:
+        reason = f"{share:.0%} of the sectors are scattered, and may take {scattered:g} times as long as a stream"
+        yield Variant(SCATTERED, reason, factors=(1 + share * (scattered - 1),))
+
+
+def _others(ready: Prepared, known: Uncertainty) -> Iterator[Variant]:
+    if ready.behaviour.dependent is not None:
+        factor = known.launch.dependent_blocks.value
+        yield Variant("dependent blocks", "each block was predicted in isolation", factors=(1 / factor, factor))
+    if ready.behaviour.contended is not None:
+        together = min(ready.bound.blocks, ready.bound.sm_count * ready.bound.blocks_per_sm)
+        reason = f"{together} concurrent blocks retry on one address; only one block's own attempts are counted"
+        yield Variant("contention", reason, factors=(float(together),))
+
+
+def _scheduler(ready: Prepared, options: Options) -> Iterator[Variant]:
+    bound, fact = ready.bound, ready.gpu.known.get("scheduler.policy")
+    if options.scheduler is not None or fact is None or fact.kind not in WEAK:
+        return
+    if bound.warps_per_sm > bound.partitions:  # else no partition has two warps to choose from
+        others = [name for name in POLICIES if name != bound.policy]
+        changes = tuple(Change(policy=name) for name in others)
+        yield Variant("scheduler", f"{', '.join(others)} instead of {bound.policy}", changes)
+
+
+def _l2_state(ready: Prepared, options: Options) -> Iterator[Variant]:
+    behaviour = ready.behaviour
+    if options.warm_l2 or _measured(ready):
+        return
+    spared = min(1.0, ready.gpu.memory.l2.bytes / behaviour.dram_read_bytes) if behaviour.dram_read_bytes else 0.0
+    if spared > LEAST_WARM:
+        reason = f"{spared:.0%} of the DRAM reads may already be in the L2"
+        warm = with_dram_reads(behaviour, behaviour.dram_read_bytes * (1 - spared))
+        yield Variant("L2 state", reason, (Change(memory=warm),))
+
+
+def _l1(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    behaviour, factor = ready.behaviour, known.caches.l1_misses.value
+    if _measured(ready):
+        return
+    matters = prediction.utilization.get("l2", 0.0) * factor > LEAST_USE or far_share(prediction) > LEAST_WAIT
+    if matters and any(0 < access.l1_hit < 1 for access in behaviour.accesses.values()):
+        changes = tuple(Change(memory=with_l1_misses(behaviour, times)) for times in (1 / factor, factor))
+        yield Variant("L1 hit rate", f"{1 / factor:.2f} to {factor:.2f} times the misses", changes)
+
+
+def _measured(ready: Prepared) -> bool:
+    """Whether the memory figures come from a profile."""
+    return ready.measured is not None and ready.behaviour.method == AVERAGED
+
+
+def _sampling(ready: Prepared) -> Iterator[Variant]:
+    sampling = ready.profile.sampling
+    if sampling is None or sampling.low is None or sampling.high is None or sampling.estimate <= 0:
+        return
+    if sampling.low < sampling.high:
+        ends = (max(sampling.low, 1.0) / sampling.estimate, sampling.high / sampling.estimate)
+        reason = f"{sampling.blocks} of {sampling.of} blocks were emulated"
+        yield Variant("sampled blocks", reason, factors=ends)
+
+
+def _constants(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    classes = sorted({node.class_ for path in ready.bound.paths for node in path.nodes})
+    for group in weak_groups(ready.gpu, prediction, classes, known):
+        changes = tuple(
+            Change(gpu=scaled(ready.gpu, {key: math.exp(sign * log) for key, log in group.logs.items()}))
+            for sign in (-1, 1)
+        )
+        yield Variant(group.name, group.reason, changes)
+
+
+def _clock(ready: Prepared, options: Options) -> Iterator[Variant]:
+    clocks = clock_range_mhz(ready.gpu, options)
+    if clocks is not None:
+        usual = ready.bound.clock_hz / 1e6
+        changes = tuple(Change(clock_mhz=mhz) for mhz in clocks if mhz != usual)
+        yield Variant(CLOCK, f"{clocks[0]:.0f} to {clocks[1]:.0f} MHz, from the GPU file", changes)
+
+
+def with_l1_misses(behaviour: MemoryBehaviour, factor: float) -> MemoryBehaviour:
+    """As if the L1 missed `factor` times as often, for accesses that hit it at all; DRAM traffic is unchanged."""
+
+    def other(access: AccessBehaviour) -> AccessBehaviour:
+        if access.space == SPACE_SHARED or not 0 < access.l1_hit < 1:
+            return access
+        missed = min(1.0, (1 - access.l1_hit) * factor)
+        beyond = min(1.0, (1 - access.l2_hit) * (1 - access.l1_hit) / missed)
+        return replace(access, l1_hit=1 - missed, l2_hit=1 - beyond)
+
+    return replace(behaviour, accesses={index: other(access) for index, access in behaviour.accesses.items()})
+
+
+def scattered_share(behaviour: MemoryBehaviour) -> float:
+    """Share of the L2 sectors requested by accesses where nearly every lane needs a sector in a different line."""
+    outside = [access for access in behaviour.accesses.values() if access.space == SPACE_GLOBAL]
+    asked = [access.units * access.executions * (1 - access.l1_hit) for access in outside]
+    alone = (
+        sectors
+        for sectors, access in zip(asked, outside, strict=True)
+        if access.lines >= _ALONE * access.units and access.units >= _SCATTERED * access.requests
+    )
+    return sum(alone) / sum(asked) if sum(asked) else 0.0
+
+
+def with_slower_atomics(behaviour: MemoryBehaviour, factor: float) -> MemoryBehaviour:
+    """As if atomics kept the L2's units busy `factor` times as long."""
+
+    def other(access: AccessBehaviour) -> AccessBehaviour:
+        return replace(access, same_address=access.same_address * factor, lanes=access.lanes * factor)
+
+    return replace(behaviour, accesses={index: other(access) for index, access in behaviour.accesses.items()})

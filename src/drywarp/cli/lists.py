@@ -1,0 +1,68 @@
+"""What drywarp knows: `drywarp gpus`, `drywarp workloads` and `drywarp explain`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+
+def gpus_command(
+    name: Annotated[str | None, typer.Argument(help="A GPU's name, or a GPU file (.toml).")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """List the GPUs that drywarp knows, or every parameter of one GPU with its source."""
+    from ..hardware import gpu_names, load_gpu
+    from ..report.gpus import gpu_dict, gpu_list_dict, render_gpu, render_gpu_list
+    from ..report.text import json_text
+
+    gpus = [load_gpu(known) for known in gpu_names()] if name is None else [load_gpu(name)]
+    if json:
+        sys.stdout.write(json_text(gpu_list_dict(gpus) if name is None else gpu_dict(gpus[0])))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(render_gpu_list(gpus) if name is None else render_gpu(gpus[0]), soft_wrap=True)
+
+
+# `drywarp workloads`: the packaged abstract kernels.
+
+
+def workloads_command(
+    name: Annotated[str | None, typer.Argument(help="A workload's name, or an abstract kernel file (.toml).")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """List the packaged abstract kernels with their settings, or describe one."""
+    from ..report.gpus import render_workload, render_workloads, workloads_dict
+    from ..report.text import json_text
+    from ..workload.abstract import read_workload, workload_names
+
+    files = [read_workload(known) for known in (workload_names() if name is None else [name])]
+    if json:
+        sys.stdout.write(json_text(workloads_dict(files)))
+        return
+    from rich.console import Console
+
+    text = render_workloads(files) if name is None else render_workload(files[0])
+    Console(highlight=False).print(text, soft_wrap=True)
+
+
+# `drywarp explain`: what an advice rule detects, and how to fix it.
+
+
+def explain_command(
+    rule: Annotated[str | None, typer.Argument(help="A rule named by `drywarp analyze`.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """List the advice rules, or explain one: what it detects, why that costs time, what to change."""
+    from ..analysis.advice.rules import rule_texts
+    from ..report.gpus import render_rule, render_rules, rules_dict
+    from ..report.text import json_text
+
+    texts = rule_texts(rule)
+    if json:
+        sys.stdout.write(json_text(rules_dict(texts)))
+    else:
+        typer.echo(render_rules(texts) if rule is None else render_rule(texts[0]))

@@ -1,0 +1,178 @@
+"""The models of the papers: `drywarp models`, `drywarp cusp` and `drywarp reproduce`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UsageError
+from . import options as take
+from .groups import ClockOptions, LaunchOptions, stages
+from .options import pairs, parse_blocks, parse_occupancies, parse_trips
+from .output_files import FigureTheme, Plot, check_plot
+
+if TYPE_CHECKING:
+    from ..models.comparison import Comparison
+
+
+def models_command(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            help="A workload listed by `drywarp workloads`, an abstract kernel (.toml), or a kernel's file."
+        ),
+    ],
+    *,
+    gpu: Annotated[
+        str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
+    ] = None,
+    occupancy: take.Occupancies = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of an abstract kernel.", metavar="NAME=VALUE")
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Abstract kernels: run this many times the resident warps, replacing each that finishes.", min=1
+        ),
+    ] = None,
+    inputs: Annotated[bool, typer.Option("--inputs", help="Show the inputs of the models.")] = False,
+    plot: Plot = None,
+    figure_theme: FigureTheme = None,
+    launch: LaunchOptions,
+    on: ClockOptions,
+    warm_l2: take.WarmL2 = False,
+    static: take.Static = False,
+    trip: take.Trips = None,
+    blocks: take.Blocks = None,
+    full_simulation: take.FullSimulation = False,
+    json: take.Json = False,
+) -> None:
+    """Compare all models' occupancy curves for one workload, in one table and one chart."""
+    from ..analysis.every_model import compare_models
+    from ..analysis.request import Options
+    from ..analysis.without_data import always_static
+
+    check_plot(plot, figure_theme)
+    if trip and not static and not (gpu and always_static(gpu)):
+        raise UsageError("--trip requires --static")
+    wanted = parse_occupancies(occupancy)
+    with stages() as on_stage:
+        options = Options(
+            warm_l2=warm_l2,
+            blocks=parse_blocks(blocks),
+            on_stage=on_stage,
+            static=static,
+            trips=parse_trips(trip),
+            full_simulation=full_simulation,
+            **on.settings(),
+        )
+        result = compare_models(
+            workload,
+            gpu,
+            occupancies=wanted,
+            settings=pairs(set_, "--set"),
+            runs=runs,
+            options=options,
+            **launch.given(),
+        )
+    if plot is not None:
+        from ..report.figures import models, write
+
+        write(models(result, theme=figure_theme or "light"), Path(plot), "--plot")
+    _print(result, json, inputs)
+
+
+def _print(result: Comparison, json: bool, inputs: bool) -> None:
+    if json:
+        from ..report.models import comparison_dict
+        from ..report.text import json_text
+
+        sys.stdout.write(json_text(comparison_dict(result)))
+        return
+    from rich.console import Console
+
+    from ..report.models import render_comparison
+
+    Console(highlight=False).print(render_comparison(result, inputs), soft_wrap=True)
+
+
+# `drywarp cusp`: the occupancy needed to hide latency, over arithmetic intensity.
+
+
+def cusp_command(
+    gpu: Annotated[
+        str, typer.Option(help="A GPU listed by `drywarp gpus`, or a GPU file (.toml).")
+    ] = "papers/volkov-maxwell",
+    with_: Annotated[
+        str, typer.Option("--with", help="Instructions mixed with the adds: memory, sfu or shared.")
+    ] = "memory",
+    alpha: Annotated[
+        str | None,
+        typer.Option(
+            help="Adds per other instruction: a range such as 1-512, in steps of √2, or a list such as 8,16,49."
+        ),
+    ] = None,
+    share: Annotated[float, typer.Option(help="Fraction of the peak to attain (the thesis plots 0.9).")] = 1.0,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp)."""
+    from ..models.cusp import cusp
+    from ..report.cusp import cusp_dict, render_cusp
+    from ..report.text import json_text
+
+    result = cusp(gpu, partner=with_, alphas=parse_alphas(alpha) if alpha else None, share=share)
+    if json:
+        sys.stdout.write(json_text(cusp_dict(result)))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(render_cusp(result), soft_wrap=True)
+
+
+def parse_alphas(text: str) -> list[float]:
+    """``1-512`` as a geometric range in steps of √2, both ends included; ``8,16,49`` as given."""
+    low, dash, high = text.partition("-")
+    try:
+        if not dash:
+            return [float(part) for part in text.split(",")]
+        first, last = float(low), float(high)
+    except ValueError:
+        raise UsageError(f"--alpha {text!r}: expected a range such as 1-512, or numbers such as 8,16,49") from None
+    if not 0 < first <= last < 1e9:
+        raise UsageError(f"--alpha {text!r}: expected a range of positive numbers, the smaller first")
+    found = [first]
+    while found[-1] * 2**0.5 < last * (1 - 1e-9):
+        found.append(found[-1] * 2**0.5)
+    return found if first == last else [*found, last]
+
+
+# `drywarp reproduce`: recompute the numbers published in the papers.
+
+
+def reproduce_command(
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reproduction.md.")] = False,
+) -> int:
+    """Recompute every number published in the papers; exit status 1 if one fails."""
+    from ..errors import UsageError
+    from ..experiments.reproduce.row import reproduce, totals
+    from ..report.models import render_reproduction, reproduction_dict, reproduction_markdown
+    from ..report.text import json_text
+
+    if json and markdown:
+        raise UsageError("--json and --markdown: expected one of them")
+    rows = reproduce()
+    count = totals(rows)
+    if json:
+        sys.stdout.write(json_text(reproduction_dict(rows, count)))
+    elif markdown:
+        sys.stdout.write(reproduction_markdown(rows, count))
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(render_reproduction(rows, count), soft_wrap=True)
+    return 1 if count["failed"] else 0

@@ -1,0 +1,145 @@
+"""From addresses to array indices: bounds and alignment checks, and the messages for violations.
+
+A site is one memory instruction. It locates its lanes' addresses and returns indices into the typed views of the
+memory; inactive lanes get index 0 or another harmless one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import EmulationError
+from ...kernel.instruction import Instruction
+from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
+from .decode import Decoder, place
+from .frame import Frame
+from .memory import ARENA_START, Region
+from .operands import Value
+
+Index = npt.NDArray[np.int64]
+_ARENA = np.uint64(ARENA_START)
+_SPACE_NAMES = {SPACE_GLOBAL: "global", SPACE_SHARED: "shared", SPACE_LOCAL: "local"}
+
+
+class Site:
+    """A memory instruction: the target of its accesses, and how they are recorded. `width` is in bytes."""
+
+    def __init__(self, d: Decoder, i: Instruction, kind: str, width: int) -> None:
+        self._memory = d.memory
+        self._recorder = d.recorder
+        self._instruction = i
+        self._where = place(d.kernel, i)
+        self._kind = kind
+        self._number = i.pc // 16
+        self.width = width
+        self._shift = np.uint64(width.bit_length() - 1)
+        self._low_bits = width - 1
+        self._region: Region | None = None
+        self._room = np.uint64(0)
+        self.memory_view: npt.NDArray[Any] = d.memory.views[width]
+
+    def global_index(self, f: Frame, addresses: Value, unused: Value | None = None) -> Index:
+        """Indices into the arena's view of this width, of 64-bit addresses; recorded as global.
+
+        `unused` bytes at the end of each lane's element may lie outside the buffer.
+        """
+        addresses = f.spread(addresses)
+        index: Index
+        region = self._region
+        lanes = f.exec
+        if region is not None and unused is None:
+            # One unsigned maximum checks both ends: an address below the region wraps around.
+            offsets = addresses - region.base
+            if lanes is not None:
+                offsets *= lanes
+            if offsets.max() <= self._room:
+                if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
+                    self._misaligned(f, addresses, SPACE_GLOBAL)
+                if region.pending is not None:
+                    self._memory.prepare(region, offsets)
+                self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
+                offsets += region.base - _ARENA
+                offsets >>= self._shift
+                index = offsets.view(np.int64)
+                return index
+        return self._search(f, addresses, unused)
+
+    def _search(self, f: Frame, addresses: npt.NDArray[np.uint64], unused: Value | None) -> Index:
+        """The general case: find the region of every lane, and remember it if there is only one."""
+        memory = self._memory
+        lanes = f.lanes()
+        if (addresses & np.uint64(self._low_bits))[lanes].any():
+            self._misaligned(f, addresses, SPACE_GLOBAL)
+        size = np.uint64(self.width)
+        found = memory.region_of(addresses, size if unused is None else size - unused)
+        outside = lanes & (found < 0)
+        if outside.any():
+            self._outside(f, addresses, outside, SPACE_GLOBAL)
+        used = np.unique(found[lanes])
+        for number in used:
+            region = memory.regions[number]
+            memory.prepare(region, (addresses - region.base)[lanes & (found == number)])
+        if len(used) == 1 and unused is None:
+            self._region = memory.regions[used[0]]
+            self._room = np.uint64(self._region.size - self.width)
+        self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
+        offsets = np.where(lanes, addresses - _ARENA, np.uint64(0))
+        return (offsets >> self._shift).view(np.int64)
+
+    def shared_index(self, f: Frame, addresses: Value) -> Index:
+        """Indices into the shared memory's view of this width, of 32-bit addresses within the block."""
+        addresses = f.spread(addresses)
+        offsets: Index = addresses.astype(np.int64)
+        if f.exec is not None:
+            offsets *= f.exec
+        if offsets.max() > f.machine.shared_bytes - self.width:
+            outside = f.lanes() & (addresses.astype(np.int64) > f.machine.shared_bytes - self.width)
+            self._outside(f, addresses, outside, SPACE_SHARED)
+        if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
+            self._misaligned(f, addresses, SPACE_SHARED)
+        self._recorder.access(f, self._number, addresses, SPACE_SHARED)
+        offsets += f.shared_base
+        offsets >>= np.int64(self._shift)
+        return offsets
+
+    def local_index(self, f: Frame, addresses: Value) -> tuple[Index, Index]:
+        """Indices of the (first) word of each lane in local memory, and the byte offsets in that word."""
+        addresses = f.spread(addresses)
+        offsets = addresses.astype(np.int64)
+        if f.exec is not None:
+            offsets *= f.exec
+        size = f.machine.local_bytes
+        if offsets.max() > size - self.width:
+            outside = f.lanes() & (addresses.astype(np.int64) > size - self.width)
+            self._outside(f, addresses, outside, SPACE_LOCAL)
+        if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
+            self._misaligned(f, addresses, SPACE_LOCAL)
+        self._recorder.access(f, self._number, addresses, SPACE_LOCAL)
+        return (offsets >> 2) * f.machine.threads + f.machine.thread[f.index], offsets & 3
+
+    # Errors ---------------------------------------------------------------------------------------
+
+    def _misaligned(self, f: Frame, addresses: Value, space: int) -> None:
+        wrong = f.lanes() & ((addresses & addresses.dtype.type(self._low_bits)) != 0)
+        row, lane = (int(x[0]) for x in np.nonzero(wrong))
+        raise EmulationError(
+            f"{self._where}: misaligned {_SPACE_NAMES[space]} {self._kind} of {self.width} bytes at address"
+            f" {int(addresses[row, lane]):#x}, {f.machine.thread_name(int(f.warps[row]), lane)}"
+        )
+
+    def _outside(self, f: Frame, addresses: Value, wrong: Any, space: int) -> None:
+        row, lane = (int(x[0]) for x in np.nonzero(wrong))
+        address = int(addresses[row, lane])
+        if space == SPACE_GLOBAL:
+            nearest = self._memory.describe(address, self.width)
+        elif space == SPACE_SHARED:
+            nearest = f"the block has {f.machine.shared_bytes} bytes of shared memory"
+        else:
+            nearest = f"the thread has {f.machine.local_bytes} bytes of local memory"
+        raise EmulationError(
+            f"{self._where}: {_SPACE_NAMES[space]} {self._kind} of {self.width} bytes out of bounds at address"
+            f" {address:#x}, {f.machine.thread_name(int(f.warps[row]), lane)}: {nearest}"
+        )

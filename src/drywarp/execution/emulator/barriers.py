@@ -1,0 +1,99 @@
+"""Barriers between the warps of a thread block, named ones and reductions included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import UnsupportedInstructionError
+from ...kernel.instruction import Instruction, Predicate, Register
+from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
+from .decode import Decoder, Step, opcode
+from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
+from .frame import Frame
+from .groups import AT_BARRIER, RUN
+from .machine import BLOCK_BARRIERS
+from .operands import ZERO
+
+if TYPE_CHECKING:
+    from .finish import Scheduling
+
+CLUSTER_BARRIER = BLOCK_BARRIERS - 1
+
+
+@finish("BAR", "SYNC ARV RED DEFER_BLOCKING POPC AND OR SYNCALL")
+def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
+    condition, index = condition_of(d, i), i.pc // 16
+    numbers = [o for o in i.operands if not isinstance(o, Predicate)]
+    arrive_only, reduces = "ARV" in i.modifiers, "RED" in i.modifiers
+    kind = next((n for n in i.modifiers if n in ("POPC", "AND", "OR")), "") if reduces else ""
+    vote = d.predicate(i.operands[-1]) if reduces else None
+    known = [d.known(o) for o in numbers]
+    fetches = [d.word(o) for o in numbers]
+    simple = known == [0] and not arrive_only and not reduces and i.guard is None
+
+    def arrive(s: Scheduling, f: Frame) -> int:
+        groups, warps = s.groups, s.warps
+        if simple and s.whole_blocks(f) and not groups.arrived[0].any():
+            return fall
+        words = words_of(f, condition(f))
+        number = member_values(f, fetches[0](f)).astype(np.int64) & 15 if fetches else np.zeros(len(warps), np.int64)
+        threads = member_values(f, fetches[1](f)).astype(np.int64) if len(fetches) > 1 else np.int64(0)
+        for used in np.unique(number).tolist():
+            groups.reduction[used] = kind
+        if len(fetches) > 1:
+            _record(s, number, arrive_only)
+        if vote is not None:
+            given = f.spread(vote(f)) & f.lanes()
+            groups.votes[number, warps] |= words_of(f, given) & words
+        if arrive_only:
+            groups.arrived[number, warps] |= words
+            s.park(words_of(f, None), fall, RUN, 0)
+        else:
+            s.park(words, fall, AT_BARRIER, number | threads << 8)
+        groups.release_barriers(warps)
+        return MOVED
+
+    def _record(s: Scheduling, number: npt.NDArray[np.int64], arrive_only: bool) -> None:
+        """Record the participants of a barrier with a stated number of threads: it need not be the whole block."""
+        phases, recorder = s.machine.barrier_phases, s.recorder
+        for warp, which in zip(s.warps.tolist(), number.tolist(), strict=True):
+            phase = int(phases[which, s.machine.block_of(warp)])
+            recorder.sync(warp, index, SYNC_SIGNAL, ~which, phase)
+            if not arrive_only:
+                recorder.sync(warp, index, SYNC_WAIT, ~which, phase)
+
+    return arrive
+
+
+@finish("UCGABAR_WAIT")
+def _cluster_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
+    """The barrier of a one-block cluster. Its arrivals (UCGABAR_ARV) need no handling: each is followed by a wait."""
+    condition = condition_of(d, i)
+
+    def wait(s: Scheduling, f: Frame) -> int:
+        s.park(words_of(f, condition(f)), fall, AT_BARRIER, CLUSTER_BARRIER)
+        s.groups.release_barriers(s.warps)
+        return MOVED
+
+    return wait
+
+
+@opcode("B2R", "RESULT")
+def _barrier_result(d: Decoder, i: Instruction) -> Step:
+    registers = [d.put(o) for o in i.operands if isinstance(o, Register)]
+    predicates = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
+    if "RESULT" not in i.modifiers:
+        raise UnsupportedInstructionError("barrier state")
+
+    def read(f: Frame) -> None:
+        machine = f.machine
+        value = machine.barrier_result[f.warps // machine.warps_per_block][:, None]
+        for put in registers:
+            put(f, value)
+        for put in predicates:
+            put(f, value != ZERO)
+
+    return read

@@ -1,0 +1,328 @@
+"""Copies by the copy engine: bulk copies of a run of bytes, tensor copies of a box that a tensor map describes.
+
+One warp instruction moves all the data, and here it does so immediately: programs must not rely on when. Operands are
+uniform registers: [UR] and the next one are an address in shared memory and the barrier that receives the byte count,
+or an address in global memory; the size is in units of 16 bytes in its low half, its high half selects blocks of a
+cluster. The address (and the barrier) of a tensor copy are followed by its coordinates, fastest dimension first.
+Reductions compute in the buffer's type, floats in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import EmulationError, UnsupportedInstructionError
+from ...kernel.instruction import RZ, Address, Instruction, Operand, Register
+from ...kernel.launch.launch import DTYPES, MAP_BYTES
+from .bits import LANES
+from .decode import Decoder, Step, opcode, place
+from .frame import Frame
+from .half import double_to_bf16
+from .mbarrier import BarrierWords
+from .memory import ARENA_START, numpy_dtype
+from .operands import Fetch, join
+from .tensor_maps import Box, TensorView, box_of, decode, swizzled
+
+_PIECE = 16
+_CLUSTER = "copies to several blocks of a cluster are not modelled"
+Bytes = npt.NDArray[np.uint8]
+
+
+class Site:
+    """One copy instruction: its memory accesses and its error messages."""
+
+    def __init__(self, d: Decoder, i: Instruction) -> None:
+        self.memory, self.recorder = d.memory, d.recorder
+        self.number, self.where = i.pc // 16, place(d.kernel, i)
+        self._arena = d.memory.views[1]
+
+    def span(self, f: Frame, row: int, address: int, size: int, what: str) -> Bytes:
+        """The bytes of a run in global memory as a view. Raises EmulationError if the run leaves its buffer."""
+        self._aligned(f, row, address, "global")
+        self._check(f, row, address, size, what)
+        start = address - ARENA_START
+        return self._arena[start : start + size]
+
+    def _check(self, f: Frame, row: int, address: int, size: int, what: str) -> None:
+        found = int(self.memory.region_of(np.array([address], np.uint64), np.uint64(size))[0])
+        if found < 0:
+            nearest = self.memory.describe(address, size)
+            raise EmulationError(
+                f"{self.where}: {what} of {size} bytes out of bounds at address {address:#x},"
+                f" {self._thread(f, row)}: {nearest}"
+            )
+        region = self.memory.regions[found]
+        first = np.uint64(address) - region.base
+        self.memory.prepare(region, np.arange(first, first + np.uint64(size), 4096, dtype=np.uint64))
+        self.memory.prepare(region, np.array([first + np.uint64(size - 1)], np.uint64))
+
+    def shared(self, f: Frame, row: int, address: int, size: int) -> int:
+        """Where a run in the block's shared memory begins in the byte view."""
+        self._aligned(f, row, address, "shared")
+        if address + size > f.machine.shared_bytes:
+            raise EmulationError(
+                f"{self.where}: copy of {size} bytes out of bounds at shared address {address:#x},"
+                f" {self._thread(f, row)}: the block has {f.machine.shared_bytes} bytes of shared memory"
+                f" (shared memory of other blocks of a cluster is not modelled)"
+            )
+        return int(f.machine.shared_base[f.warps[row]]) + address
+
+    def places(self, f: Frame, row: int, address: int, box: Box, swizzle: int) -> npt.NDArray[np.int64]:
+        """Where the units of a box lie in shared memory's view of their width; the block's addresses permute them."""
+        start = self.shared(f, row, address, box.size)
+        own = address + np.arange(0, box.size, box.unit, dtype=np.int64)
+        return (swizzled(own, swizzle) + (start - address)) // box.unit
+
+    def _aligned(self, f: Frame, row: int, address: int, space: str) -> None:
+        if address % _PIECE:
+            raise EmulationError(
+                f"{self.where}: {space} address {address:#x} of a copy: expected a multiple of {_PIECE},"
+                f" {self._thread(f, row)}"
+            )
+
+    def _thread(self, f: Frame, row: int) -> str:
+        return f.machine.thread_name(int(f.warps[row]), int(f.leader()[row]))
+
+    def record(self, f: Frame, row: int, addresses: npt.NDArray[np.int64]) -> None:
+        """Record the 16-byte pieces of global memory that a copy touches, 32 per request."""
+        count = -(-len(addresses) // LANES)
+        padded = np.zeros(count * LANES, np.int64)
+        padded[: len(addresses)] = addresses
+        lanes = np.arange(count * LANES) < len(addresses)
+        shape = (count, LANES)
+        self.recorder.rows(self.number, int(f.warps[row]), padded.reshape(shape), lanes.reshape(shape))
+
+
+def _uniform(d: Decoder, operand: Operand, count: int) -> list[Fetch]:
+    """The consecutive uniform registers starting at the one that a memory operand names."""
+    register = operand.uniform if isinstance(operand, Address) else operand
+    if not isinstance(register, Register) or not register.uniform or (isinstance(operand, Address) and operand.offset):
+        raise UnsupportedInstructionError(f"operand {operand} of a copy")
+    zero = register.index == RZ
+    return [d.register(register.index if zero else register.index + part, True) for part in range(count)]
+
+
+def _words(f: Frame, fetches: list[Fetch]) -> npt.NDArray[np.uint32]:
+    """Words of uniform registers, shape (rows, registers)."""
+    return np.concatenate([np.broadcast_to(fetch(f), (f.rows, 1)) for fetch in fetches], axis=1)
+
+
+def _acting(f: Frame) -> list[int]:
+    return [int(row) for row in np.flatnonzero(f.words())]
+
+
+def _pair(words: npt.NDArray[np.uint32], row: int) -> int:
+    return int(join(words[row, 0], words[row, 1]))
+
+
+def _size(words: npt.NDArray[np.uint32], row: int, where: str) -> int:
+    if int(words[row, 0]) >> 16 > 1:
+        raise UnsupportedInstructionError(f"{where}: {_CLUSTER}")
+    return (int(words[row, 0]) & 0xFFFF) * _PIECE
+
+
+@opcode("UBLKCP", "S G MULTICAST")
+def _bulk_copy(d: Decoder, i: Instruction) -> Step:
+    ends = i.modifiers[:2]
+    site = Site(d, i)
+    to, source, size = _uniform(d, i.operands[0], 2), _uniform(d, i.operands[1], 2), _uniform(d, i.operands[2], 1)
+    if ends not in (("S", "G"), ("G", "S"), ("S", "S")):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
+
+    def copy(f: Frame) -> None:
+        to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
+        shared = f.machine.shared[1]
+        for row in _acting(f):
+            count = _size(sizes, row, site.where)
+            if not count:
+                continue
+            if ends == ("G", "S"):
+                at = site.shared(f, row, int(from_words[row, 0]), count)
+                address = _pair(to_words, row)
+                site.span(f, row, address, count, "bulk copy to global memory")[...] = shared[at : at + count]
+                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+                continue
+            at = site.shared(f, row, int(to_words[row, 0]), count)
+            if ends == ("S", "S"):
+                begin = site.shared(f, row, int(from_words[row, 0]), count)
+                shared[at : at + count] = shared[begin : begin + count].copy()
+            else:
+                address = _pair(from_words, row)
+                shared[at : at + count] = site.span(f, row, address, count, "bulk copy from global memory")
+                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+            _complete(f, site, row, int(to_words[row, 1]), count)
+
+    return copy
+
+
+def _complete(f: Frame, site: Site, row: int, barrier: int, count: int) -> None:
+    """Report to a barrier that this many bytes have arrived."""
+    BarrierWords(f.machine, site.recorder, site.where).add(int(f.warps[row]), barrier, site.number, 0, -count)
+
+
+# Tensor copies ------------------------------------------------------------------------------------
+
+
+@opcode("UTMALDG", "1D 2D 3D 4D 5D MULTICAST")
+def _tensor_load(d: Decoder, i: Instruction) -> Step:
+    """A box from global to shared memory; what lies outside the tensor is filled."""
+    site, rank = Site(d, i), int(i.modifiers[0][0])
+    to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
+    # Copies to several blocks name them in a mask; the only block of its cluster is bit 0.
+    mask = _uniform(d, i.operands[2], 1) if "MULTICAST" in i.modifiers else None
+
+    def load(f: Frame) -> None:
+        words, maps = _words(f, to), _words(f, held)
+        masks = _words(f, mask) >> np.uint32(16) if mask is not None else None
+        for row in _acting(f):
+            if masks is not None and masks[row, 0] != 1:
+                raise UnsupportedInstructionError(f"{site.where}: {_CLUSTER}")
+            view = _view(site, f, row, _pair(maps, row), rank)
+            box = _box(site, f, row, view, words[row, 2:])
+            data = _outside(view, box)
+            data[box.places] = site.memory.views[box.unit][_units(box)]
+            f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)] = data
+            site.record(f, row, box.pieces)
+            _complete(f, site, row, int(words[row, 1]), box.size)
+
+    return load
+
+
+@opcode("UTMASTG", "1D 2D 3D 4D 5D")
+def _tensor_store(d: Decoder, i: Instruction) -> Step:
+    """A box from shared to global memory; what lies outside the tensor is dropped."""
+
+    def put(view: TensorView, old: Any, new: Any) -> Any:
+        return new
+
+    return _to_tensor(d, i, put)
+
+
+@opcode("UTMAREDG", "1D 2D 3D 4D 5D ADD MIN MAX AND OR XOR")
+def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
+    """A box of shared memory combined into global memory."""
+    name = i.modifiers[1]
+
+    def put(view: TensorView, old: Any, new: Any) -> Any:
+        return combined(name, view.dtype, old, new)
+
+    return _to_tensor(d, i, put)
+
+
+def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any], Any]) -> Step:
+    site, rank = Site(d, i), int(i.modifiers[0][0])
+    source, held = _uniform(d, i.operands[0], 1 + rank), _uniform(d, i.operands[1], 2)
+
+    def store(f: Frame) -> None:
+        words, maps = _words(f, source), _words(f, held)
+        for row in _acting(f):
+            view = _view(site, f, row, _pair(maps, row), rank)
+            box = _box(site, f, row, view, words[row, 1:])
+            data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
+            memory, targets = site.memory.views[box.unit], _units(box)
+            memory[targets] = put(view, memory[targets], data[box.places])
+            site.record(f, row, box.pieces)
+
+    return store
+
+
+def _view(site: Site, f: Frame, row: int, address: int, rank: int) -> TensorView:
+    found = int(site.memory.region_of(np.array([address], np.uint64), np.uint64(MAP_BYTES))[0])
+    if found < 0 or site.memory.regions[found].buffer is not None:
+        raise EmulationError(
+            f"{site.where}: tensor map at address {address:#x}: expected one passed by value, as a"
+            " `const __grid_constant__ CUtensorMap` parameter"
+        )
+    region = site.memory.regions[found]
+    start = address - region.start
+    view = decode(site.memory.bytes_of(region)[start : start + MAP_BYTES].tobytes(), site.where)
+    if len(view.extents) != rank:
+        raise EmulationError(f"{site.where}: a {rank}D copy through a {len(view.extents)}D tensor map")
+    return view
+
+
+def _box(site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32]) -> Box:
+    box = box_of(view, tuple(coordinates.view(np.int32).tolist()))
+    if len(box.sources):
+        low, high = int(box.sources.min()), int(box.sources.max())
+        site._check(f, row, low, high - low + 1, "tensor copy")
+    return box
+
+
+def _units(box: Box) -> npt.NDArray[np.int64]:
+    """Where a box's units lie in the arena's view of their width."""
+    return (box.sources - ARENA_START) // box.unit
+
+
+def _outside(view: TensorView, box: Box) -> Any:
+    """The units of a box of which nothing lies within the tensor."""
+    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}[box.unit]
+    if not view.nan:
+        return np.zeros(box.size // box.unit, kind)
+    bits = {"f16": (np.uint16, 0x7FFF), "bf16": (np.uint16, 0x7FFF), "f32": (np.uint32, 0x7FFFFFFF)}
+    element, word = bits.get(view.dtype, (np.uint64, 0x7FFFFFFFFFFFFFFF))
+    return np.full(box.size // view.element_bytes, word, element).view(kind)
+
+
+# Reductions ---------------------------------------------------------------------------------------
+
+_INTEGERS: dict[str, Callable[..., Any]] = {
+    "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum,
+    "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
+}  # fmt: skip
+
+
+def combined(operation: str, dtype: str, old: Any, new: Any) -> Any:
+    """Elements of `dtype` reduced by ``ADD``, ``MIN``, …; given and returned in the units in which they come."""
+    kind = numpy_dtype(dtype)
+    left, right = (np.ascontiguousarray(part).view(kind) for part in (old, new))
+    function = _INTEGERS[operation]
+    if DTYPES[dtype][0].startswith(("float", "bfloat")) and operation in ("AND", "OR", "XOR"):
+        raise UnsupportedInstructionError(f"{operation} of {dtype}")
+    if dtype == "bf16":
+        wide = [(bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64) for bits in (left, right)]
+        result: Any = double_to_bf16(function(*wide))
+    elif dtype in ("f16", "f32"):
+        result = function(left.astype(np.float64), right.astype(np.float64)).astype(kind)
+    else:
+        result = function(left, right)
+    return np.ascontiguousarray(result).view(old.dtype)
+
+
+_REDUCED = {
+    "F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64", "S32": "i32", "S64": "i64", "U32": "u32", "U64": "u64",
+}  # fmt: skip
+
+
+@opcode("UBLKRED", "G S ADD MIN MAX AND OR XOR RN FTZ NOFTZ " + " ".join(_REDUCED))
+def _bulk_reduce(d: Decoder, i: Instruction) -> Step:
+    """A run of shared memory combined into global memory."""
+    if i.modifiers[:2] != ("G", "S"):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
+    operation = next((m for m in i.modifiers if m in _INTEGERS), "")
+    # Without a type the elements are 32-bit words.
+    dtype = _REDUCED[next((m for m in i.modifiers if m in _REDUCED), "U32")]
+    site = Site(d, i)
+    to, source, size = _uniform(d, i.operands[0], 2), _uniform(d, i.operands[1], 1), _uniform(d, i.operands[2], 1)
+
+    def reduce(f: Frame) -> None:
+        to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
+        for row in _acting(f):
+            count, address = _size(sizes, row, site.where), _pair(to_words, row)
+            if count:
+                at = site.shared(f, row, int(from_words[row, 0]), count)
+                target = site.span(f, row, address, count, "bulk reduction")
+                target[...] = combined(operation, dtype, target.copy(), f.machine.shared[1][at : at + count].copy())
+                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+
+    return reduce
+
+
+@opcode("UTMAPF UBLKPF UTMACCTL UTMACMDFLUSH", None)
+def _no_result(d: Decoder, i: Instruction) -> Step:
+    """Prefetches into the L2, maintenance of the copy engine's cache of maps, and the closing of groups of copies."""
+    return lambda f: None

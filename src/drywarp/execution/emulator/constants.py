@@ -1,0 +1,190 @@
+"""Constant banks of a launch: bank 0 with launch state and parameters, and the module's own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import EmulationError, UsageError
+from ...kernel.instruction import Constant
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Argument, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
+from ...kernel.profile import GRID_BARRIER_AREA
+from .grid_barrier import put_area, uses_grid_barrier
+from .memory import DeviceMemory, Region, buffer_content
+from .tensor_maps import encode
+
+BANK_BYTES = 1 << 16
+PARAMETERS = "kernel parameters"
+SHARED_WINDOW = 0x7E0100000000
+"""Generic address of shared memory byte 0. Its low half is zero: from sm_90 on, code reads only the high half."""
+LOCAL_WINDOW = 0x7E0200000000
+"""Generic address of local memory byte 0."""
+WINDOW_BYTES = 1 << 24
+EXTERNAL_BASE, EXTERNAL_STRIDE = 0x7D0000000000, 16
+"""Address that represents a kernel's first external function, and the distance to the next one's."""
+_USER_CONSTANT_BANK = 3
+
+
+class ConstantBanks:
+    """The banks by number, each 64 KiB and zero where nothing is stored."""
+
+    def __init__(self, banks: Mapping[int, npt.NDArray[np.uint8]]) -> None:
+        self._banks = dict(banks)
+
+    def bank(self, number: int) -> npt.NDArray[np.uint8]:
+        """Bytes of a bank, shape (65536,). Raises EmulationError if the kernel has no such bank."""
+        if number not in self._banks:
+            raise EmulationError(f"constant bank {number} is not part of this kernel")
+        return self._banks[number]
+
+    def word(self, number: int, offset: int) -> int:
+        """The 32-bit word at a byte offset."""
+        return int(self.bank(number)[offset : offset + 4].view(np.uint32)[0])
+
+
+def build_banks(kernel: Kernel, launch: Launch, memory: DeviceMemory, stack_bytes: int) -> ConstantBanks:
+    """Lay out all banks for a launch. `memory` must hold its buffers, in the order of the arguments.
+
+    Raises UsageError if arguments do not fit the parameters, or if a constant is unknown or too large.
+    """
+    banks = {0: np.zeros(BANK_BYTES, np.uint8), _USER_CONSTANT_BANK: np.zeros(BANK_BYTES, np.uint8)}
+    for number, data in kernel.constant_banks.items():
+        banks[number] = np.zeros(BANK_BYTES, np.uint8)
+        banks[number][: len(data)] = np.frombuffer(data[:BANK_BYTES], np.uint8)
+    _launch_state(banks[0], kernel, launch, stack_bytes)
+    _parameters(banks[0], kernel, launch, memory)
+    for relocation in kernel.relocations:
+        if relocation.bank in banks:
+            _put(banks[relocation.bank], relocation.offset, "<Q", memory.image.start + relocation.image_offset)
+    for number, external in enumerate(kernel.externals):
+        if external.bank in banks:
+            _put(banks[external.bank], external.offset, "<Q", EXTERNAL_BASE + EXTERNAL_STRIDE * number)
+    if uses_grid_barrier(kernel):
+        put_area(banks[0], kernel, memory.region_named(GRID_BARRIER_AREA).start)
+    for ordinal, (name, value) in enumerate(launch.constants.items()):
+        symbol = kernel.symbols.get(name)
+        if symbol is None or symbol.space != "constant":
+            known = sorted(n for n, s in kernel.symbols.items() if s.space == "constant")
+            raise UsageError(
+                f"constant {name}: no such __constant__ in {kernel.name} (it has {', '.join(known) or 'none'})"
+            )
+        data_bytes = _constant_bytes(name, value, ordinal, launch.seed, memory)
+        if len(data_bytes) > symbol.size > 0:
+            raise UsageError(f"constant {name}: {len(data_bytes)} bytes given, the variable holds {symbol.size}")
+        banks[_USER_CONSTANT_BANK][symbol.offset : symbol.offset + len(data_bytes)] = data_bytes
+    return ConstantBanks(banks)
+
+
+def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory: DeviceMemory) -> npt.NDArray[np.uint8]:
+    """The value of a `__constant__` variable: the elements of a buffer, a number, or the handle of a texture."""
+    if isinstance(value, Buffer):
+        return np.ascontiguousarray(buffer_content(value, ordinal, seed)).reshape(-1).view(np.uint8)
+    if isinstance(value, Texture):
+        region = next(r for r in memory.regions if r.buffer is value.buffer and r.name == name)
+        return np.frombuffer(struct.pack("<Q", memory.bind(value, region)), np.uint8)
+    if isinstance(value, TextureTable):
+        raise UsageError(f"constant {name}: several textures, expected one")
+    if isinstance(value, TensorMap):
+        raise UsageError(f"constant {name}: got a tensor map, which is allowed only as a parameter")
+    return np.frombuffer(value.data, np.uint8)
+
+
+def _put(bank: npt.NDArray[np.uint8], offset: int, form: str, *values: int) -> None:
+    data = struct.pack(form, *values)
+    bank[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+
+def _launch_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, stack_bytes: int) -> None:
+    """Block and grid dimensions, stack pointer and windows, at each architecture's offsets."""
+    if kernel.compute_capability >= (9, 0):
+        _cluster_state(bank, kernel, launch)
+    if kernel.compute_capability >= (10, 0):
+        block_at, grid_at, stack_at, local_at = 0x360, 0x370, 0x37C, 0x2F8
+    else:
+        block_at, grid_at, stack_at, local_at = 0x0, 0xC, 0x28, 0x20
+        _put(bank, 0x18, "<Q", SHARED_WINDOW)
+    _put(bank, block_at, "<3I", *launch.block)
+    _put(bank, grid_at, "<3I", *launch.grid)
+    _put(bank, stack_at, "<I", stack_bytes)
+    _put(bank, local_at, "<Q", LOCAL_WINDOW)
+
+
+def _cluster_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch) -> None:
+    """Every block is its own cluster: extents of a cluster, their inverses, clusters in the grid, blocks in one.
+
+    From sm_100 on, the table is reached through SR_CgaSize, which reads 1. The flag of a launch with explicit clusters
+    stays 0.
+    """
+    base = 0x200 if kernel.compute_capability >= (10, 0) else 0x144
+    size_at = 0x22C if kernel.compute_capability >= (10, 0) else 0x188
+    grid_at = 0x220 if kernel.compute_capability >= (10, 0) else 0x15C
+    inverse_at = 0x210 if kernel.compute_capability >= (10, 0) else 0x150
+    _put(bank, base, "<3I", 1, 1, 1)
+    _put(bank, inverse_at, "<3f", 1.0, 1.0, 1.0)  # type: ignore[arg-type]
+    _put(bank, grid_at, "<3I", *launch.grid)
+    _put(bank, size_at, "<I", 1)
+
+
+def _handed(argument: Argument, regions: Iterator[Region], memory: DeviceMemory) -> int:
+    """The address of a buffer, the handle of a texture, the address of the handles of several."""
+    region = next(regions)
+    if isinstance(argument, Texture):
+        return memory.bind(argument, region)
+    if isinstance(argument, TextureTable):
+        handles = [memory.bind(made, next(regions)) for made in argument.objects]
+        memory.bytes_of(region)[...] = np.array(handles, np.uint64).view(np.uint8)
+    return region.start
+
+
+def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, memory: DeviceMemory) -> None:
+    if len(launch.arguments) != len(kernel.parameters):
+        raise UsageError(
+            f"{kernel.name} takes {len(kernel.parameters)} arguments, the launch gives {len(launch.arguments)}"
+        )
+    regions = iter(memory.regions)
+    for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
+        if isinstance(argument, Scalar):
+            data = argument.data
+        elif isinstance(argument, TensorMap):
+            held = next(regions) if argument.buffer is not None else _buffer_of(kernel, launch, argument.of, memory)
+            data = encode(argument, held.start)
+        else:
+            data = struct.pack("<Q", _handed(argument, regions, memory))
+        if len(data) > parameter.size:
+            name = parameter.name or f"arg{parameter.ordinal}"
+            raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")
+        at = kernel.parameter_base + parameter.offset
+        bank[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    if taken := parameter_bytes(kernel):
+        # Code that takes a parameter's address expects the parameters in memory, too.
+        region = memory.region_named(PARAMETERS)
+        memory.bytes_of(region)[...] = bank[kernel.parameter_base :][:taken]
+        _put(bank, parameter_address(kernel), "<Q", region.start)
+
+
+def parameter_address(kernel: Kernel) -> int:
+    """The offset in bank 0 of the parameters' address; -1 if there is none."""
+    if kernel.compute_capability < (9, 0):
+        return -1
+    return 0x348 if kernel.compute_capability >= (10, 0) else 0x198
+
+
+def parameter_bytes(kernel: Kernel) -> int:
+    """Bytes of parameters that must be in memory because the code takes the address of one; else 0."""
+    at = parameter_address(kernel)
+    taken = any(
+        isinstance(o, Constant) and o.bank == 0 and o.bank_register is None and o.offset == at
+        for instruction in kernel.instructions
+        for o in instruction.operands
+    )
+    return max((p.offset + p.size for p in kernel.parameters), default=0) if taken else 0
+
+
+def _buffer_of(kernel: Kernel, launch: Launch, name: str, memory: DeviceMemory) -> Region:
+    """The region of an argument's buffer, or of the buffer in its tensor map."""
+    ordinal = next(n for n, p in enumerate(kernel.parameters) if (p.name or f"arg{p.ordinal}") == name)
+    return next(region for region in memory.regions if region.buffer is not None and region.ordinal == ordinal)

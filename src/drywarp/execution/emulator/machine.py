@@ -1,0 +1,142 @@
+"""The state of the thread blocks that are emulated together: registers, shared and local memory.
+
+Arrays have one row per register and one column per warp of all these blocks, so one NumPy call executes an instruction
+for every warp that has reached it: general registers (register, warp, 32), uniform ones (register, warp, 1), which
+broadcast against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Launch
+from .bits import LANES, pack
+
+U32 = npt.NDArray[np.uint32]
+PREDICATES = 7
+BARRIER_REGISTERS = 16
+BLOCK_BARRIERS = 17
+"""The barriers of BAR, and one for the cluster, which is a single block."""
+SPECIAL_ROWS = (
+    "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_LANEID", "SR_LTMASK",
+    "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID",
+)  # fmt: skip
+"""Special registers that differ between warps or lanes, in the order of their rows."""
+
+
+class Machine:
+    """State of a wave: `blocks` are linear block indices, emulated in parallel.
+
+    Warp w of the machine is warp w % warps_per_block of block w // warps_per_block. `live` has a bit
+    per lane that exists and has not exited. `guarded` counts, per instruction and warp, the lanes
+    that executed instructions under a guard.
+    """
+
+    def __init__(
+        self, kernel: Kernel, launch: Launch, blocks: Sequence[int], registers: tuple[int, int], local_bytes: int
+    ) -> None:
+        self.kernel = kernel
+        self.launch = launch
+        self.blocks = list(blocks)
+        self.warps_per_block = launch.warps_per_block
+        self.warps = warps = len(self.blocks) * self.warps_per_block
+        self._register_files(registers)
+        self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
+        self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
+        self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
+        linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
+        exists = np.tile((linear < launch.threads_per_block).reshape(-1, LANES), (len(self.blocks), 1))
+        self.live = pack(exists)
+        self._special(linear)
+        self._shared_memory(launch, kernel)
+        self._local_memory(local_bytes)
+        # Results of the latest barrier reduction, per block: threads with a true predicate, and the result.
+        self.barrier_result = np.zeros(len(self.blocks), np.uint32)
+        self.clock = 0
+        # How often the barriers of each block have released their warps.
+        self.barrier_phases = np.zeros((BLOCK_BARRIERS, len(self.blocks)), np.int64)
+        # Barriers in shared memory, by block and address: how many phases have completed, and whether one just has.
+        self.phases: dict[tuple[int, int], int] = {}
+        self.phase_completed = False
+        self.notes: set[str] = set()
+
+    def _register_files(self, registers: tuple[int, int]) -> None:
+        """All registers in one array and all predicates in another, which compiled code takes as a whole."""
+        general, uniform, special = registers[0] * LANES, registers[1], len(SPECIAL_ROWS) * LANES
+        self.words: U32 = np.zeros((general + uniform + special) * self.warps, np.uint32)
+        self.uniform_base, self.special_base = general * self.warps, (general + uniform) * self.warps
+        self.registers = self.words[: self.uniform_base].reshape(-1, self.warps, LANES)
+        self.uniform = self.words[self.uniform_base : self.special_base].reshape(-1, self.warps, 1)
+        self.flags = np.zeros(PREDICATES * (LANES + 1) * self.warps, np.uint8)
+        self.uniform_flags = PREDICATES * LANES * self.warps
+        flags = self.flags.view(np.bool_)
+        self.predicates = flags[: self.uniform_flags].reshape(-1, self.warps, LANES)
+        self.uniform_predicates = flags[self.uniform_flags :].reshape(-1, self.warps, 1)
+
+    def _special(self, linear: U32) -> None:
+        """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
+        x, y, _ = self.launch.block
+        count = len(self.blocks)
+        per_warp = self.warps_per_block
+
+        def of_lanes(values: U32) -> U32:
+            return np.ascontiguousarray(np.tile(values.astype(np.uint32).reshape(-1, LANES), (count, 1)))
+
+        places = np.array([self.launch.coordinates(linear_block) for linear_block in self.blocks], np.uint32)
+        lane = np.tile(np.arange(LANES, dtype=np.uint32), self.warps_per_block)
+        below = (np.uint32(1) << lane) - np.uint32(1)
+        special = {
+            "SR_TID.X": of_lanes(linear % np.uint32(x)),
+            "SR_TID.Y": of_lanes(linear // np.uint32(x) % np.uint32(y)),
+            "SR_TID.Z": of_lanes(linear // np.uint32(x * y)),
+            "SR_LANEID": of_lanes(lane),
+            "SR_LTMASK": of_lanes(below),
+            "SR_LEMASK": of_lanes(below * np.uint32(2) + np.uint32(1)),
+            "SR_EQMASK": of_lanes(np.uint32(1) << lane),
+            "SR_GTMASK": of_lanes(~(below * np.uint32(2) + np.uint32(1))),
+            "SR_GEMASK": of_lanes(~below),
+            "SR_VIRTID": np.tile(np.arange(per_warp, dtype=np.uint32) << np.uint32(8), count)[:, None],
+        }
+        for axis, name in enumerate("XYZ"):
+            special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_warp)[:, None]
+        rows = self.words[self.special_base :].reshape(-1, self.warps, LANES)
+        for row, name in zip(rows, SPECIAL_ROWS, strict=True):
+            row[...] = special[name]
+        self.special = special
+
+    def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
+        resources = kernel.resources
+        static = resources.shared_reserved + resources.shared_bytes
+        # Dynamic shared memory follows the static part, aligned for its widest type.
+        self.shared_bytes = -(-static // 16) * 16 + launch.dynamic_shared if launch.dynamic_shared else static
+        stride = -(-max(self.shared_bytes, 16) // 16) * 16
+        memory = np.zeros(len(self.blocks) * stride, np.uint8)
+        self.shared: dict[int, npt.NDArray[Any]] = {
+            1: memory, 2: memory.view(np.uint16), 4: memory.view(np.uint32), 8: memory.view(np.uint64),
+            16: memory.view(np.complex128),
+        }  # fmt: skip
+        self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * stride, self.warps_per_block)
+
+    def _local_memory(self, size: int) -> None:
+        """Local memory is interleaved as in hardware, (word, thread), so that touched pages are dense."""
+        self.local_bytes = size
+        self.threads = self.warps * LANES
+        self.local: U32 = np.zeros((size // 4) * self.threads, np.uint32)
+        self.thread = np.arange(self.threads, dtype=np.int64).reshape(self.warps, LANES)
+
+    def block_of(self, warp: int) -> int:
+        """Position in `blocks` of the block that a warp belongs to."""
+        return warp // self.warps_per_block
+
+    def thread_name(self, warp: int, lane: int) -> str:
+        """Block and thread coordinates of a lane, for messages."""
+        block = self.launch.coordinates(self.blocks[self.block_of(warp)])
+        linear = warp % self.warps_per_block * LANES + lane
+        x, y, _ = self.launch.block
+        thread = (linear % x, linear // x % y, linear // (x * y))
+        return f"block {block} thread {thread}"

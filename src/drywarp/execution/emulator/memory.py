@@ -1,0 +1,266 @@
+"""Device memory: one lazily backed arena of buffers, and their content before a launch.
+
+All buffers and the module's `__device__` variables lie in one anonymous mapping that the operating system backs only
+where it is touched, so an address becomes an array index by one subtraction. Gaps between buffers belong to none: an
+access there is an error.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...kernel.launch.launch import DTYPES, Buffer, Texture
+
+# The content of a buffer before a launch: counter-based, so any part can be generated independently.
+#
+# A random buffer is cut into chunks of 64 KiB; each has its own generator, keyed by the seed, the buffer's place among
+# the arguments and the chunk's number. So the order in which chunks are first touched does not matter, and a huge
+# buffer costs only what is touched.
+
+CHUNK_BYTES = 1 << 16
+_RANDOM_INTEGERS = 100
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy type that holds a buffer's elements; bf16, which NumPy lacks, is held as its bits in uint16."""
+    return np.dtype("uint16" if name == "bf16" else DTYPES[name][0])
+
+
+def buffer_content(buffer: Buffer, ordinal: int, seed: int) -> npt.NDArray[Any]:
+    """The whole content of a buffer at launch, shaped like it (bf16 as its bits in uint16).
+
+    `ordinal` is the buffer's place among the launch's arguments, `seed` the launch's seed. This is the content of the
+    emulator's lazily generated memory, so a reference computed from it can be compared.
+    """
+    dtype = numpy_dtype(buffer.dtype)
+    flat = np.zeros(buffer.count, dtype)
+    for chunk in range(-(-buffer.nbytes // CHUNK_BYTES)):
+        fill_chunk(flat.view(np.uint8), buffer, ordinal, seed, chunk)
+    return flat.reshape(buffer.shape)
+
+
+def fill_chunk(memory: npt.NDArray[np.uint8], buffer: Buffer, ordinal: int, seed: int, chunk: int) -> None:
+    """Write chunk number `chunk` of the buffer's content into `memory`, the buffer's bytes."""
+    dtype = numpy_dtype(buffer.dtype)
+    start = chunk * CHUNK_BYTES
+    stop = min(start + CHUNK_BYTES, buffer.nbytes)
+    first, count = start // dtype.itemsize, (stop - start) // dtype.itemsize
+    if buffer.fill == "array":
+        assert buffer.array is not None
+        source = np.ascontiguousarray(buffer.array).reshape(-1).view(np.uint8)
+        memory[start:stop] = source[start:stop]
+        return
+    if buffer.fill == "zeros":
+        return
+    memory[start:stop].view(dtype)[...] = _elements(buffer, ordinal, seed, chunk, first, count)
+
+
+def _elements(buffer: Buffer, ordinal: int, seed: int, chunk: int, first: int, count: int) -> npt.NDArray[Any]:
+    dtype = numpy_dtype(buffer.dtype)
+    name = buffer.dtype
+    if buffer.fill == "random":
+        key = np.array([seed & 0xFFFFFFFFFFFFFFFF, ordinal], np.uint64)
+        counter = np.array([0, 0, chunk, 0], np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=key, counter=counter))
+        if name in ("f32", "f64"):
+            return generator.random(count, dtype=np.float32 if name == "f32" else np.float64)
+        if name in ("f16", "bf16"):
+            # Multiples of the spacing just below 1 are exact: rounding cannot reach 1.
+            steps = 2048 if name == "f16" else 256
+            values = generator.integers(0, steps, count).astype(np.float32) / np.float32(steps)
+            return values.astype(np.float16) if name == "f16" else _bf16_bits(values)
+        return generator.integers(0, _RANDOM_INTEGERS, count).astype(dtype)
+    values = np.ones(count) if buffer.fill == "ones" else np.arange(first, first + count, dtype=np.float64)
+    if name == "bf16":
+        return _bf16_bits(values.astype(np.float32))
+    if dtype.kind in "iu" and buffer.fill == "iota":
+        return np.arange(first, first + count).astype(dtype)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
+
+
+def _bf16_bits(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The upper halves of float32 numbers, rounded to nearest even."""
+    bits = values.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return rounded.astype(np.uint16)
+
+
+assert sys.byteorder == "little", "device memory is little endian, and is viewed through NumPy types"
+
+
+ARENA_START = 0x7F0000000000
+"""Address of the first buffer: where allocations lie on a 64-bit Linux host."""
+_GAP = 1 << 16
+_ALIGNMENT = 512
+_CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
+_MAP_NORESERVE = 0x4000
+_NULL_BYTES = 1 << 16
+"""An address below this is a null pointer, or a field of an object at a null pointer."""
+
+
+@dataclass
+class Region:
+    """An allocation: `start` address and `size` in bytes; `pending` marks chunks not filled yet.
+
+    `first_chunk` is where these stand among the chunks of all buffers.
+    """
+
+    name: str
+    start: int
+    size: int
+    buffer: Buffer | None = None
+    ordinal: int = 0
+    pending: npt.NDArray[np.bool_] | None = None
+    first_chunk: int = 0
+    base: np.uint64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base = np.uint64(self.start)
+
+
+class DeviceMemory:
+    """The device's address space: typed views of one arena, and the regions in it.
+
+    `views` maps an access width in bytes (1, 2, 4, 8, 16) to the arena as elements of that width.
+    `scratch` are further areas of zeros, by name and size in bytes.
+    """
+
+    def __init__(
+        self, buffers: list[tuple[str, int, Buffer]], image: bytes, seed: int, scratch: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        self.regions: list[Region] = []
+        self.heap_used = 0
+        self.objects: dict[int, tuple[Texture, Region]] = {}
+        """Texture and surface objects by handle."""
+        self._seed = seed
+        at = ARENA_START
+        chunks = np.cumsum([0, *(-(-buffer.nbytes // CHUNK_BYTES) for _, _, buffer in buffers)])
+        # Chunks of all buffers whose content has not been generated yet.
+        self.pending = np.zeros(int(chunks[-1]), np.bool_)
+        for (name, ordinal, buffer), first, end in zip(buffers, chunks.tolist(), chunks[1:].tolist(), strict=False):
+            pending = self.pending[first:end]
+            # Fresh memory already holds zeros.
+            pending[...] = buffer.fill != "zeros"
+            self.regions.append(
+                Region(name, at, buffer.nbytes, buffer, ordinal, pending if pending.any() else None, first)
+            )
+            at = _aligned(at + buffer.nbytes + _GAP)
+        self.image = Region("__device__ variables", at, len(image))
+        if image:
+            self.regions.append(self.image)
+            at = _aligned(at + len(image) + _GAP)
+        for name, size in scratch:
+            self.regions.append(Region(name, at, size))
+            at = _aligned(at + size + _GAP)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
+        self._arena = np.frombuffer(mmap.mmap(-1, max(at - ARENA_START, mmap.PAGESIZE), flags=flags), np.uint8)
+        self.views: dict[int, npt.NDArray[Any]] = {
+            1: self._arena,
+            2: self._arena.view(np.uint16),
+            4: self._arena.view(np.uint32),
+            8: self._arena.view(np.uint64),
+            # NumPy has no 16-byte integer; a complex number serves for moving data.
+            16: self._arena.view(np.complex128),
+        }
+        # Address, size and first chunk of each region, and whether any of its chunks is pending.
+        self.table = np.array(
+            [[r.start, r.size, r.first_chunk, r.pending is not None] for r in self.regions], np.int64
+        ).reshape(-1, 4)
+        self._starts = np.array([region.start for region in self.regions], np.uint64)
+        self._sizes = np.array([region.size for region in self.regions], np.uint64)
+        if image:
+            self.bytes_of(self.image)[...] = np.frombuffer(image, np.uint8)
+
+    def region_named(self, name: str) -> Region:
+        """The region of this name, which must exist."""
+        return next(region for region in self.regions if region.name == name)
+
+    def bind(self, texture: Texture, region: Region) -> int:
+        """Create an object for a texture whose texels lie in `region`; returns its handle."""
+        handle = len(self.objects) + 1
+        self.objects[handle] = (texture, region)
+        return handle
+
+    def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
+        """The bytes of a region, as a view."""
+        offset = region.start - ARENA_START
+        return self._arena[offset : offset + region.size]
+
+    def content(self, region: Region) -> npt.NDArray[Any]:
+        """The present content of a buffer, filled where no thread has touched it, as a view."""
+        assert region.buffer is not None
+        if region.pending is not None:
+            self._fill(region, np.flatnonzero(region.pending))
+        return self.bytes_of(region).view(numpy_dtype(region.buffer.dtype)).reshape(region.buffer.shape)
+
+    def prepare(self, region: Region, offsets: npt.NDArray[np.uint64]) -> None:
+        """Fill the chunks that an access at these byte offsets is the first to touch."""
+        if region.pending is None:
+            return
+        chunks = (offsets >> _CHUNK_SHIFT).view(np.int64)
+        missing = region.pending.take(chunks)
+        if missing.any():
+            self._fill(region, np.unique(chunks[missing]))
+
+    def fill(self, chunk: int) -> None:
+        """Fill one of the pending chunks, by its number among those of all buffers."""
+        region = next(r for r in reversed(self.regions) if r.buffer is not None and r.first_chunk <= chunk)
+        self._fill(region, np.array([chunk - region.first_chunk]))
+
+    def region_of(self, addresses: npt.NDArray[np.uint64], width: Any) -> npt.NDArray[np.int64]:
+        """Index of the region that contains each access of `width` bytes (uint64), -1 if there is none."""
+        if not self.regions:
+            return np.full(addresses.shape, -1)
+        found = np.searchsorted(self._starts, addresses, side="right") - 1
+        offset = addresses - self._starts[np.maximum(found, 0)]
+        inside = (found >= 0) & (offset + width <= self._sizes[np.maximum(found, 0)])
+        return np.where(inside, found, -1)
+
+    def describe(self, address: int, width: int) -> str:
+        """The position of an address relative to the nearest buffers, for an error message."""
+        if address < _NULL_BYTES:
+            return "a null pointer"
+        if not self.regions:
+            return "the launch has no buffers"
+
+        def distance(region: Region) -> int:
+            return max(region.start - address, address + width - region.start - region.size, 0)
+
+        region = min(self.regions, key=distance)
+        size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
+        kind = region.buffer.dtype if region.buffer else "bytes"
+        offset = address - region.start
+        extent = f"{region.name} of {region.size} bytes"
+        if offset < 0:
+            text = f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
+            ended = max((r for r in self.regions if r.start < region.start), key=lambda r: r.start, default=None)
+            # The nearer buffer need not be the one that the pointer came from.
+            beyond = address - ended.start - ended.size if ended else 0
+            return f"{text}, {beyond} bytes beyond the end of {ended.name} of {ended.size} bytes" if ended else text
+        beyond = offset - region.size
+        if beyond < 0:
+            return f"at byte {offset} of {extent}"
+        return f"{beyond} bytes ({beyond // size} elements of {kind}) beyond the end of {extent}"
+
+    def _fill(self, region: Region, chunks: npt.NDArray[np.int64]) -> None:
+        assert region.pending is not None
+        assert region.buffer is not None
+        memory = self.bytes_of(region)
+        for chunk in chunks:
+            fill_chunk(memory, region.buffer, region.ordinal, self._seed, int(chunk))
+        region.pending[chunks] = False
+        if not region.pending.any():
+            region.pending = None
+            self.table[self._starts == region.base, 3] = 0
+
+
+def _aligned(address: int) -> int:
+    return -(-address // _ALIGNMENT) * _ALIGNMENT

@@ -1,0 +1,260 @@
+"""The record of a run: every memory access, and the basic blocks that every warp issued.
+
+Both are rows in growing arrays, written by compiled code and by the NumPy handlers, and sorted by warp once, at the
+end. Lane offsets of accesses repeat endlessly, so each access stores the number of its pattern.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...kernel.profile import SPACE_GLOBAL, SYNC_COLUMNS, SYNC_KIND, SYNC_STEP, SYNC_WARP, AccessLog, WarpPath
+from .bits import LANES
+from .compiled.layout import (
+    ACCESS_ROOM,
+    ACCESSES,
+    FIRST_WARP,
+    LOG_INSTRUCTION,
+    PATTERN_ROOM,
+    PATTERNS,
+    PLACES,
+    STATE,
+    STATE_COLUMNS,
+    STEP_ROOM,
+    STEPS,
+    TABLE_SIZE,
+)
+from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by
+from .frame import Frame
+from .operands import Value
+
+_FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
+"""Initial room; untouched parts cost no memory."""
+MOST_ACCESSES, MOST_STEPS = 40_000_000, 80_000_000
+"""Rows of the record: about 2 GB of memory."""
+_TABLE_FACTOR = 4
+"""Places in the table of patterns per pattern for which there is room."""
+
+
+class Recorder:
+    """Collects the record of one launch over all its waves.
+
+    `log` holds the arrays; `state` is the run's state (see `compiled.layout`), which contains their fill levels.
+    """
+
+    def __init__(self) -> None:
+        self.state: npt.NDArray[np.int64] = np.zeros(STATE_COLUMNS, np.int64)
+        self._places = np.zeros(PLACES, np.int64)
+        self.log = Log(
+            instruction=np.empty(_FIRST_ROWS, np.int32),
+            warp=np.empty(_FIRST_ROWS, np.int32),
+            base=np.empty(_FIRST_ROWS, np.int64),
+            pattern=np.empty(_FIRST_ROWS, np.int32),
+            space=np.empty(_FIRST_ROWS, np.int8),
+            step_block=np.empty(_FIRST_ROWS, np.int32),
+            step_warp=np.empty(_FIRST_ROWS, np.int32),
+            step_lanes=np.empty(_FIRST_ROWS, np.uint8),
+            offsets=np.empty(_FIRST_PATTERNS * LANES, np.int64),
+            masks=np.empty(_FIRST_PATTERNS, np.uint32),
+            kinds=np.empty(_FIRST_PATTERNS, np.int8),
+            table=np.zeros(_FIRST_PATTERNS * _TABLE_FACTOR, np.int32),
+            weights=WEIGHTS,
+        )
+        self._syncs: list[list[int]] = []
+        self.locate(self._places)
+
+    def locate(self, places: npt.NDArray[np.int64]) -> None:
+        """Store the addresses of the arrays where compiled code looks for them, and their lengths in the state."""
+        places[STATE] = self.state.ctypes.data
+        for place, name in enumerate(Log._fields, LOG_INSTRUCTION):
+            places[place] = getattr(self.log, name).ctypes.data
+        rooms = {STEP_ROOM: "step_warp", ACCESS_ROOM: "warp", PATTERN_ROOM: "masks", TABLE_SIZE: "table"}
+        for column, name in rooms.items():
+            self.state[column] = len(getattr(self.log, name))
+
+    @property
+    def accesses(self) -> int:
+        """Number of recorded accesses."""
+        return int(self.state[ACCESSES])
+
+    @property
+    def steps(self) -> int:
+        """Number of recorded warp steps."""
+        return int(self.state[STEPS])
+
+    @property
+    def first_warp(self) -> int:
+        """Number of the wave's first warp among all sampled warps."""
+        return int(self.state[FIRST_WARP])
+
+    @first_warp.setter
+    def first_warp(self, number: int) -> None:
+        self.state[FIRST_WARP] = number
+
+    def exceeded(self) -> str | None:
+        """The limit on the record's size in words, if it was exceeded."""
+        if self.state[ACCESSES] > MOST_ACCESSES:
+            return f"{MOST_ACCESSES:,} recorded accesses"
+        return f"{MOST_STEPS:,} recorded basic blocks" if self.state[STEPS] > MOST_STEPS else None
+
+    def make_room(self, steps: int, accesses: int) -> None:
+        """Make room for this many more steps and accesses, each with its own pattern."""
+        log, state = self.log, self.state
+        changed = {
+            **_grown(log, ("step_block", "step_warp", "step_lanes"), int(state[STEPS]), steps),
+            **_grown(log, ("instruction", "warp", "base", "pattern", "space"), int(state[ACCESSES]), accesses),
+        }
+        used = int(state[PATTERNS])
+        patterns = _grown(log, ("masks", "kinds"), used, accesses)
+        if patterns:
+            room = len(patterns["masks"])
+            offsets = np.empty(room * LANES, np.int64)
+            offsets[: used * LANES] = log.offsets[: used * LANES]
+            changed |= {**patterns, "offsets": offsets, "table": np.zeros(room * _TABLE_FACTOR, np.int32)}
+        if changed:
+            self.log = log._replace(**changed)
+            self.locate(self._places)
+        if patterns:
+            fill_table(self._places)
+
+    def block(self, block: int, frame: Frame) -> None:
+        """Record that the frame's warps issue a basic block."""
+        warps, lanes = frame.record
+        self.make_room(len(warps), 0)
+        start = int(self.state[STEPS])
+        rows = slice(start, start + len(warps))
+        self.log.step_block[rows] = block
+        self.log.step_warp[rows] = warps + self.first_warp
+        self.log.step_lanes[rows] = lanes
+        self.state[STEPS] += len(warps)
+
+    def access(self, frame: Frame, instruction: int, addresses: Value, space: int) -> None:
+        """Record an access of the frame's executing lanes; `addresses` are bytes, shape (rows, 32).
+
+        A copy from global to shared memory is two accesses; a matrix load is one of 16 bytes by the
+        lanes that address its rows.
+        """
+        addresses = frame.spread(addresses)
+        addresses = addresses.view(np.int64) if addresses.dtype.itemsize == 8 else addresses.astype(np.int64)
+        self.make_room(0, frame.rows)
+        rows = (frame.warps, np.ascontiguousarray(addresses), frame.words())
+        given = np.array([array.ctypes.data for array in rows], np.int64)
+        note_rows(self._places, given, frame.rows, instruction, space)
+
+    def sync(self, warp: int, instruction: int, kind: int, barrier: int, phase: int) -> list[int]:
+        """Record that a warp of the wave signals or awaits a phase in the current step; returns the row."""
+        row = [self.first_warp + warp, int(self.state[STEPS]), instruction, kind, barrier, phase]
+        self._syncs.append(row)
+        return row
+
+    def rows(self, instruction: int, warp: int, addresses: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]) -> None:
+        """Record global accesses by one warp's copy, shape (requests, 32): a request is a row of pieces."""
+        self.make_room(0, len(addresses))
+        warps = np.full(len(addresses), warp, np.int64)
+        words = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)[:, 0]
+        rows = (warps, np.ascontiguousarray(addresses), np.ascontiguousarray(words))
+        given = np.array([array.ctypes.data for array in rows], np.int64)
+        note_rows(self._places, given, len(addresses), instruction, SPACE_GLOBAL)
+
+    def syncs(self, places: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int64]:
+        """All signals and waits in the form of `Profile.syncs`, for the warps in `places` (see `access_log`)."""
+        rows = np.array([row for row in self._syncs if row[SYNC_KIND]], np.int64).reshape(-1, SYNC_COLUMNS)
+        if not len(rows):
+            return rows
+        count = int(self.state[STEPS])
+        warp = self.log.step_warp[:count]
+        order, bounds = _by_warp(warp)
+        # A row stores the number of steps of all warps so far; its own step is the warp's latest of these.
+        keys = warp[order].astype(np.int64) * (count + 1) + order
+        latest = np.searchsorted(keys, rows[:, SYNC_WARP] * (count + 1) + rows[:, SYNC_STEP]) - 1
+        rows[:, SYNC_STEP] = latest - bounds[rows[:, SYNC_WARP]]
+        if places is not None:
+            rows[:, SYNC_WARP] = places[rows[:, SYNC_WARP]]
+        return rows[rows[:, SYNC_WARP] >= 0]
+
+    def access_log(self, places: npt.NDArray[np.int32] | None = None) -> AccessLog:
+        """All accesses, ordered by warp and, within a warp, by issue.
+
+        `places` gives each warp its new number, or -1 if it is dropped.
+        """
+        log, count, patterns = self.log, int(self.state[ACCESSES]), int(self.state[PATTERNS])
+        warps, kept = _renumbered(log.warp[:count], places)
+        order, bounds = _by_warp(warps)
+        warp = warps[order]
+        rows = order if kept is None else kept[order]
+        return AccessLog(
+            instruction=log.instruction[rows],
+            warp=warp,
+            order=np.arange(len(rows), dtype=np.int64) - bounds[warp],
+            base=log.base[rows],
+            pattern=log.pattern[rows],
+            space=log.space[rows],
+            offsets=log.offsets[: patterns * LANES].reshape(-1, LANES).copy(),
+            masks=log.masks[:patterns].copy(),
+        )
+
+    def paths(self, warps: int, places: npt.NDArray[np.int32] | None = None) -> tuple[tuple[WarpPath, ...], list[int]]:
+        """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
+        numbered, kept = _renumbered(self.log.step_warp[: int(self.state[STEPS])], places)
+        order, bounds = _by_warp(numbered, warps)
+        rows = order if kept is None else kept[order]
+        blocks, lanes = self.log.step_block[rows], self.log.step_lanes[rows]
+        members: dict[bytes, list[int]] = {}
+        for number in range(warps):
+            members.setdefault(blocks[bounds[number] : bounds[number + 1]].tobytes(), []).append(number)
+        paths, numbers = [], [0] * warps
+        for path, of_path in enumerate(members.values()):
+            total = np.zeros(bounds[of_path[0] + 1] - bounds[of_path[0]], np.float64)
+            for number in of_path:
+                total += lanes[bounds[number] : bounds[number + 1]]
+                numbers[number] = path
+            sequence = blocks[bounds[of_path[0]] : bounds[of_path[0] + 1]]
+            paths.append(WarpPath(sequence.copy(), (total / len(of_path)).astype(np.float32)))
+        return tuple(paths), numbers
+
+    def lane_counts(self, warps: int, blocks: int) -> npt.NDArray[np.int64]:
+        """Active lanes summed over the executions of each basic block, shape (warps, blocks)."""
+        log, count = self.log, int(self.state[STEPS])
+        place = log.step_warp[:count].astype(np.int64) * blocks + log.step_block[:count]
+        flat = np.bincount(place, log.step_lanes[:count], minlength=warps * blocks)
+        return flat.astype(np.int64).reshape(warps, blocks)
+
+    def steps_since(self, first: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Warp and basic block of every step from row `first` on, in execution order."""
+        rows = slice(first, int(self.state[STEPS]))
+        return self.log.step_warp[rows], self.log.step_block[rows]
+
+
+def _renumbered(
+    warps: npt.NDArray[np.int32], places: npt.NDArray[np.int32] | None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64] | None]:
+    """New numbers of warps, and which rows are kept (None: all)."""
+    if places is None:
+        return warps, None
+    numbered = places[warps]
+    kept = np.flatnonzero(numbered >= 0)
+    return (numbered, None) if len(kept) == len(numbered) else (numbered[kept], kept)
+
+
+def _grown(log: Log, names: tuple[str, ...], used: int, more: int) -> dict[str, npt.NDArray[Any]]:
+    """Larger copies of some arrays of the record if `more` rows do not fit; else nothing."""
+    size = len(getattr(log, names[0]))
+    if used + more <= size:
+        return {}
+    while size < used + more:
+        size *= 2
+    grown = {}
+    for name in names:
+        old = getattr(log, name)
+        grown[name] = np.empty(size, old.dtype)
+        grown[name][:used] = old[:used]
+    return grown
+
+
+def _by_warp(warp: npt.NDArray[np.int32], warps: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The order by warp, stable within a warp, and where each warp's rows begin in it."""
+    bounds = np.zeros(max(warps, int(warp.max()) + 1 if len(warp) else 0) + 1, np.int64)
+    return order_by(warp, bounds), bounds

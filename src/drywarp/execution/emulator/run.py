@@ -1,0 +1,68 @@
+"""`emulate`: run sampled blocks of a launch and return the profile and the buffers."""
+
+from __future__ import annotations
+
+from ...errors import StarvationError, UsageError
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Launch
+from .grid_barrier import check_whole_grid, fits_at_once, uses_grid_barrier
+from .sampling import Blocks, Limits, sample_blocks
+from .sequential import survey
+from .session import Emulation, Session
+
+DEFAULT_LIMITS = Limits()
+
+
+def emulate(
+    kernel: Kernel,
+    launch: Launch,
+    *,
+    blocks: Blocks = None,
+    confidence: float | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    compiled: bool = True,
+) -> Emulation:
+    """Run a kernel's machine code on the CPU, for some blocks of the grid.
+
+    `blocks` None takes a stratified sample, refined as long as necessary (see `survey`); a number, about that many
+    blocks; a list, those linear indices; "all", the whole grid. `confidence` is the target half-width of the 95 %
+    confidence interval of the instruction count, relative to the total, if blocks differ at random; None accepts less
+    if that would take many blocks, 0 runs them all. Blocks run in parallel in waves and share device memory; `compiled`
+    false runs everything in NumPy.
+
+    Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
+    instruction, EmulationLimitError past `limits`, UsageError if the launch does not fit the kernel.
+    """
+    if confidence is not None and not 0 <= confidence < 1:
+        raise UsageError(f"confidence {confidence:g}: expected a fraction from 0 up to 1")
+    if uses_grid_barrier(kernel):
+        check_whole_grid(kernel, launch)
+        return _whole_grid(kernel, launch, limits, compiled)
+    surveys = blocks is None and confidence != 0
+    try:
+        session = Session(kernel, launch, limits, compiled)
+        return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
+    except StarvationError:
+        if fits_at_once(launch):
+            return _whole_grid(kernel, launch, limits, compiled)
+        if not surveys:
+            raise
+        # A concurrent block may do what a block waits for.
+        return survey(Session(kernel, launch, limits, compiled), confidence, together=True)
+
+
+def _chosen(session: Session, blocks: Blocks) -> Emulation:
+    """Exactly the blocks that the caller requests."""
+    weights = dict(sample_blocks(session.launch.grid, blocks))
+    session.run(list(weights))
+    if len(weights) == session.launch.blocks:
+        return session.finish(weights, "all", 0.0)
+    return session.finish(weights, "chosen")
+
+
+def _whole_grid(kernel: Kernel, launch: Launch, limits: Limits, compiled: bool) -> Emulation:
+    """All blocks concurrently, for those that wait for each other."""
+    session = Session(kernel, launch, limits, compiled)
+    weights = dict(sample_blocks(launch.grid, "all"))
+    session.run(list(weights), whole=True)
+    return session.finish(weights, "all", 0.0)

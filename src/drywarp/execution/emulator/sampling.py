@@ -1,0 +1,184 @@
+"""Which thread blocks of a grid are emulated, and how many blocks each of them represents.
+
+Blocks at the edges of a grid often take other paths than those inside it (halos, tails), so each dimension is cut into
+first, interior and last; every existing combination is a stratum with its exact number of blocks. Everything is
+deterministic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...errors import UsageError
+from ...kernel.launch.launch import Dim3
+
+Blocks = int | Sequence[int] | Literal["all"] | None
+"""Possible requests: the default sample, about this many blocks, given linear indices, or all."""
+
+INTERIOR_SAMPLES = 4
+
+
+def sample_blocks(grid: Dim3, blocks: Blocks) -> list[tuple[int, float]]:
+    """Choose blocks: pairs of linear index and weight, in launch order; the weights sum to the grid size.
+
+    Raises UsageError for an index outside the grid, an empty list or a count below one.
+    """
+    total = grid[0] * grid[1] * grid[2]
+    if blocks is None:
+        return stratified(grid)
+    if isinstance(blocks, str):
+        if blocks != "all":
+            raise UsageError(f'blocks: expected a count, a list of block indices or "all", not {blocks!r}')
+        return [(linear, 1.0) for linear in range(total)]
+    if isinstance(blocks, int):
+        if blocks < 1:
+            raise UsageError(f"blocks: expected at least 1, not {blocks}")
+        chosen = _spread(total, blocks)
+    else:
+        chosen = sorted({int(linear) for linear in blocks})
+        if not chosen:
+            raise UsageError("blocks: expected at least one block index")
+        for linear in chosen:
+            if not 0 <= linear < total:
+                raise UsageError(f"blocks: index {linear} is outside the grid of {total} blocks")
+    return [(linear, total / len(chosen)) for linear in chosen]
+
+
+def _spread(count: int, wanted: int) -> list[int]:
+    """`wanted` of the numbers below `count`, evenly spread, including first and last if two fit."""
+    if wanted >= count:
+        return list(range(count))
+    if wanted == 1:
+        return [0]
+    return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
+
+
+def _classes(extent: int, cuts: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Ranges (start, length) of one dimension: first, interior and last position, cut further at `cuts`."""
+    edges = sorted({0, 1, extent - 1, extent, *cuts} & set(range(extent + 1)))
+    return [(start, end - start) for start, end in itertools.pairwise(edges)]
+
+
+Range = tuple[int, int]
+"""First position and number of positions along one dimension."""
+Box = tuple[Range, Range, Range]
+Cuts = tuple[Sequence[int], Sequence[int], Sequence[int]]
+
+
+def stratified(grid: Dim3, cuts: Cuts = ((), (), ()), interior: int = INTERIOR_SAMPLES) -> list[tuple[int, float]]:
+    """The stratified sample: pairs of linear index and weight, in launch order.
+
+    `cuts` are further places to cut each dimension, `interior` is how many blocks of each large stratum are spread over
+    it.
+    """
+    strata: list[tuple[list[Dim3], int]] = []
+    for ranges in itertools.product(*(_classes(extent, cut) for extent, cut in zip(grid, cuts, strict=True))):
+        (x0, nx), (y0, ny), (z0, nz) = ranges
+        size = nx * ny * nz
+        wide = sum(length > 1 for _, length in ranges)
+        # The strata that extend in the most dimensions are the grid's interior; edges are sampled once.
+        inside = wide == sum(extent > 3 for extent in grid) and wide > 0
+        members = _interior(ranges, interior) if inside else [(x0 + nx // 2, y0 + ny // 2, z0 + nz // 2)]
+        strata.append((members, size))
+    weights: dict[int, float] = {}
+    for members, size in strata:
+        for x, y, z in members:
+            linear = x + grid[0] * (y + grid[1] * z)
+            weights[linear] = size / len(members)
+    return sorted(weights.items())
+
+
+def boxes(grid: Dim3, cuts: Cuts, slabs: int) -> list[Box]:
+    """Strata for random samples: boxes between the cuts, the largest split into `slabs` along its longest dimension.
+
+    Edges are not separate strata here: since the blocks differ anyway, each stratum takes several samples.
+    """
+    edges = [sorted({0, extent, *cut}) for extent, cut in zip(grid, cuts, strict=True)]
+    ranges = [[(low, high - low) for low, high in itertools.pairwise(edge)] for edge in edges]
+    found: list[Box] = [(x, y, z) for x, y, z in itertools.product(*ranges)]
+    largest = max(found, key=lambda box: math.prod(length for _, length in box))
+    longest = max(range(3), key=lambda d: (largest[d][1], d))
+    start, length = largest[longest]
+    found.remove(largest)
+    for low, high in itertools.pairwise(sorted({start + length * k // slabs for k in range(slabs + 1)})):
+        part = list(largest)
+        part[longest] = (low, high - low)
+        found.append((part[0], part[1], part[2]))
+    return found
+
+
+def fewest(grid: Dim3) -> list[int]:
+    """The fewest blocks that show how addresses move with the block index: one inside, its neighbours, one to check.
+
+    The first of them represents all if only one can be run.
+    """
+    low = [1 if extent > 2 else 0 for extent in grid]
+    middle = [at + max(0, extent - 2 * at - 1) // 2 for at, extent in zip(low, grid, strict=True)]
+    places = [list(middle)]
+    opposite = list(middle)
+    for dimension, extent in enumerate(grid):
+        if extent > 1:
+            step = 1 if middle[dimension] + 1 < extent else -1
+            moved = list(middle)
+            moved[dimension] += step
+            places.append(moved)
+            further = middle[dimension] + 2 * step
+            opposite[dimension] = further if 0 <= further < extent else middle[dimension]
+    places.append(opposite)
+    linear = [x + grid[0] * (y + grid[1] * z) for x, y, z in places]
+    return list(dict.fromkeys(linear))
+
+
+def interior_corners(grid: Dim3) -> tuple[Dim3, tuple[Dim3, Dim3, Dim3]]:
+    """The lowest interior block, and the highest one along each dimension from there."""
+    low = tuple(1 if extent > 2 else 0 for extent in grid)
+    highs = []
+    for dimension, extent in enumerate(grid):
+        place = list(low)
+        place[dimension] = max(low[dimension], extent - 2)
+        highs.append((place[0], place[1], place[2]))
+    return (low[0], low[1], low[2]), (highs[0], highs[1], highs[2])
+
+
+def _interior(ranges: Sequence[tuple[int, int]], wanted: int) -> list[Dim3]:
+    """Some blocks of a large stratum: spread over it, its corners, and the neighbours of one in x, y and z.
+
+    The corners show whether its far ends behave alike, the neighbours whether addresses are affine in the block index.
+    """
+    size = ranges[0][1] * ranges[1][1] * ranges[2][1]
+    count = min(wanted, size)
+    picks: set[Dim3] = set()
+    for number in range(count):
+        # Fractions with different strides per dimension, so that the picks do not lie on one line.
+        fractions = [((number * stride + 1) % (count + 1)) / (count + 1) for stride in (1, 2, 3)]
+        x, y, z = (
+            start + min(int(f * length), length - 1) for f, (start, length) in zip(fractions, ranges, strict=True)
+        )
+        picks.add((x, y, z))
+    anchor = min(picks)
+    low = [start for start, _ in ranges]
+    for dimension, (start, length) in enumerate(ranges):
+        if length > 1:
+            moved = list(anchor)
+            moved[dimension] += 1 if anchor[dimension] + 1 < start + length else -1
+            corner = list(low)
+            corner[dimension] = start + length - 1
+            picks |= {(moved[0], moved[1], moved[2]), (corner[0], corner[1], corner[2]), (low[0], low[1], low[2])}
+    return sorted(picks)
+
+
+# How far an emulation may run before it stops and reports its position.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one emulation: `lane_steps`, instructions times active lanes. No clock: all machines stop alike.
+
+    Past it, `emulate` raises EmulationLimitError naming the loop that was running.
+    """
+
+    lane_steps: int = 2_000_000_000

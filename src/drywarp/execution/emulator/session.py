@@ -1,0 +1,282 @@
+"""Emulation of blocks of one launch, some at first and more later, in one device memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import EmulationError, UsageError
+from ...kernel.cfg import ControlFlowGraph, build_cfg
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Argument, Buffer, Launch, TensorMap, Texture, TextureTable
+from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
+from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
+from .decode import Decoder
+from .externals import HEAP, HEAP_BYTES, needs_heap
+from .grid_barrier import AREA_BYTES, WHOLE_GRID_NOTE, uses_grid_barrier
+from .machine import Machine
+from .memory import DeviceMemory
+from .program import Program, register_counts
+from .recorder import MOST_ACCESSES, MOST_STEPS, Recorder
+from .refine import Signature
+from .sampling import Limits
+from .scheduler import Budget, Scheduler
+
+_WAVE_WARPS = 512
+"""Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
+_MOST_ORDINALS = 1 << 16
+"""Above every argument ordinal: random texels of several textures differ."""
+_STACK_LIMIT = 1 << 20
+_STACK_MARGIN = 4096
+"""Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """A finished emulation: the profile, and the device memory as the sampled blocks left it."""
+
+    profile: Profile
+    constants: ConstantBanks
+    memory: DeviceMemory
+
+    def buffer(self, which: str | int) -> npt.NDArray[Any]:
+        """A copy of a buffer after the run, by parameter name or argument ordinal.
+
+        In the buffer's shape and type; bf16 as its bits in uint16. Raises UsageError for one that is
+        no buffer of the launch.
+        """
+        for region in self.memory.regions:
+            if region.buffer is not None and which in (region.name, region.ordinal):
+                return self.memory.content(region).copy()
+        known = ", ".join(r.name for r in self.memory.regions if r.buffer is not None)
+        raise UsageError(f"no buffer {which!r} among the launch's arguments (there are: {known or 'none'})")
+
+
+class Session:
+    """One launch: its memory, and the record of the blocks that were run, which share the limits.
+
+    `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
+    already available.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        limits: Limits,
+        compiled: bool = True,
+        cfg: ControlFlowGraph | None = None,
+    ) -> None:
+        if kernel.resources.cluster != (1, 1, 1):
+            extents = "x".join(map(str, kernel.resources.cluster))
+            raise EmulationError(
+                f"{kernel.name}: __cluster_dims__ of {extents}: distributed shared memory among the blocks of a"
+                " cluster is not modelled; expected clusters of one block"
+            )
+        self.kernel, self.launch, self.limits = kernel, launch, limits
+        self.memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel))
+        self._local_bytes = _local_bytes(kernel)
+        self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
+        self._recorder = Recorder()
+        self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
+        self._program = Program(Decoder(kernel, self.banks, self.memory, self._recorder), self.cfg)
+        self._schedule = _compiled(self._program) if compiled else Scheduler
+        self._registers = register_counts(kernel.instructions)
+        self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
+        self._position: dict[int, int] = {}
+        self._steps: dict[int, int] = {}
+        self._signatures: dict[int, Signature] = {}
+        self._guarded: list[npt.NDArray[np.int64]] = []
+        self._notes: set[str] = set()
+        self._first = 0
+        self.budget = Budget(limits)
+
+    def run(self, blocks: Sequence[int], whole: bool = False) -> None:
+        """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
+
+        Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
+        instruction, EmulationLimitError past the limits.
+        """
+        new = [block for block in blocks if block not in self._position]
+        self._first = new[0] if new and not self._position else self._first
+        per_block = self.launch.warps_per_block
+        size = len(new) if whole else max(_WAVE_WARPS // per_block, 1)
+        if whole:
+            self._notes.add(WHOLE_GRID_NOTE)
+        for start in range(0, len(new), size):
+            wave = new[start : start + size]
+            self._recorder.first_warp = len(self._position) * per_block
+            machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes)
+            first = self._recorder.steps
+            self._schedule(machine, self._program, self._recorder, self.budget).run()
+            counts = machine.guarded.reshape(len(self.kernel.instructions), len(wave), per_block).sum(axis=2)
+            self._guarded.append(counts.T)
+            self._notes |= machine.notes
+            self._note_steps(wave, first)
+
+    def seen(self) -> Profile:
+        """The behaviour of the only block run so far, even if incomplete: its paths and accesses, without totals."""
+        per_block = self.launch.warps_per_block
+        paths, numbers = self._recorder.paths(per_block)
+        return Profile(
+            kernel=self.kernel,
+            launch=self.launch,
+            cfg=self.cfg,
+            blocks=(SampledBlock(self._first, self.launch.coordinates(self._first), 1.0, tuple(numbers)),),
+            paths=paths,
+            accesses=self._recorder.access_log(),
+            thread_instructions=np.zeros((1, len(self.kernel.instructions)), np.int64),
+            allocations={region.name: (region.start, region.size) for region in self.memory.regions},
+        )
+
+    def _note_steps(self, wave: Sequence[int], first: int) -> None:
+        """Count the warp instructions of the blocks that were just run."""
+        warps, blocks = self._recorder.steps_since(first)
+        position = warps // self.launch.warps_per_block - len(self._position)
+        counts = np.bincount(position, self._lengths[blocks], minlength=len(wave))
+        for block, count in zip(wave, counts.tolist(), strict=True):
+            self._position[block] = len(self._position)
+            self._steps[block] = int(count)
+
+    def steps(self, blocks: Sequence[int]) -> dict[int, float]:
+        """Warp instructions of some blocks, which are run if they have not been."""
+        self.run(blocks)
+        return {block: float(self._steps[block]) for block in blocks}
+
+    def signatures(self, blocks: Sequence[int]) -> dict[int, Signature]:
+        """The behaviour of some blocks, a digest of each warp's path; they are run if they have not been."""
+        self.run(blocks)
+        missing = [block for block in blocks if block not in self._signatures]
+        if missing:
+            paths, numbers = self._recorder.paths(len(missing) * self.launch.warps_per_block, self._places(missing))
+            digests = [hashlib.blake2b(path.blocks.tobytes(), digest_size=12).digest() for path in paths]
+            per_block = self.launch.warps_per_block
+            for number, block in enumerate(missing):
+                mine = numbers[number * per_block : (number + 1) * per_block]
+                self._signatures[block] = tuple(digests[path] for path in mine)
+        return {block: self._signatures[block] for block in blocks}
+
+    def room(self, share: float) -> int:
+        """How many more blocks like the previous ones fit into this fraction of the limits."""
+        done = len(self._position)
+        used = self.budget
+        allowed = (
+            (self.limits.lane_steps * share, used.lane_steps),
+            (MOST_ACCESSES * share, self._recorder.accesses),
+            (MOST_STEPS * share, self._recorder.steps),
+        )
+        return int(min(max(0.0, most - so_far) * done / max(so_far, 1e-9) for most, so_far in allowed))
+
+    def finish(self, weights: Mapping[int, float], basis: str, half: float | None = None, note: str = "") -> Emulation:
+        """The profile of some blocks that were run, each with the number of blocks that it represents.
+
+        `basis` gives the quality of the sample (see `Sampling`), `half` is the half-width of its interval.
+        """
+        launch, recorder = self.launch, self._recorder
+        chosen = sorted(weights)
+        per_block = launch.warps_per_block
+        places = self._places(chosen)
+        paths, numbers = recorder.paths(len(chosen) * per_block, places)
+        sampled = tuple(
+            SampledBlock(
+                linear, launch.coordinates(linear), weights[linear], tuple(numbers[n * per_block : (n + 1) * per_block])
+            )
+            for n, linear in enumerate(chosen)
+        )
+        total = sum(weights[block] * self._steps[block] for block in chosen)
+        sampling = Sampling(
+            blocks=len(chosen),
+            of=launch.blocks,
+            estimate=total,
+            low=None if half is None else max(0.0, total - half),
+            high=None if half is None else total + half,
+            basis=basis,
+        )
+        profile = Profile(
+            kernel=self.kernel,
+            launch=launch,
+            cfg=self.cfg,
+            blocks=sampled,
+            paths=paths,
+            accesses=recorder.access_log(places),
+            thread_instructions=self._thread_instructions()[[self._position[block] for block in chosen]],
+            allocations={region.name: (region.start, region.size) for region in self.memory.regions},
+            steps=sum(self._steps[block] for block in chosen),
+            notes=tuple(sorted({*self._notes, *([note] if note else [])})),
+            sampling=sampling,
+            syncs=recorder.syncs(places),
+        )
+        return Emulation(profile, self.banks, self.memory)
+
+    def _places(self, chosen: Sequence[int]) -> npt.NDArray[np.int32] | None:
+        """The number of each recorded warp among those of the chosen blocks, -1 for others; None if nothing changes."""
+        positions = [self._position[block] for block in chosen]
+        if positions == list(range(len(self._position))):
+            return None
+        per_block = self.launch.warps_per_block
+        places = np.full((len(self._position), per_block), -1, np.int32)
+        places[positions] = np.arange(len(positions) * per_block, dtype=np.int32).reshape(-1, per_block)
+        return places.reshape(-1)
+
+    def _thread_instructions(self) -> npt.NDArray[np.int64]:
+        """Lanes that executed each instruction with its guard true, shape (blocks that were run, instructions)."""
+        counts = np.concatenate(self._guarded)
+        per_block = self.launch.warps_per_block
+        per_warp = self._recorder.lane_counts(len(self._position) * per_block, len(self.cfg.blocks))
+        of_blocks = per_warp.reshape(len(self._position), per_block, -1).sum(axis=1)
+        for block in self.cfg.blocks:
+            for index in range(block.start, block.end):
+                if self.kernel.instructions[index].guard is None:
+                    counts[:, index] = of_blocks[:, block.index]
+        return counts
+
+
+def _compiled(program: Program) -> Any:
+    """The engine of a wave, mostly compiled; imported here because not every run needs it and loading takes time."""
+    from .compiled.engine import CompiledScheduler, prepare
+    from .compiled.table import Table
+
+    prepare()
+    table = Table(program)
+
+    def schedule(machine: Machine, program: Program, recorder: Recorder, budget: Budget) -> CompiledScheduler:
+        return CompiledScheduler(machine, program, table, recorder, budget)
+
+    return schedule
+
+
+def _local_bytes(kernel: Kernel) -> int:
+    """Local memory per thread. A compiler that cannot bound a recursion states a meaningless size."""
+    frame = kernel.resources.local_bytes
+    return -(-((frame if frame < _STACK_LIMIT else 0) + _STACK_MARGIN) // 16) * 16
+
+
+def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
+    """Name, ordinal and content of the launch's buffers, those of textures and tensor maps included."""
+    names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
+    names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
+    buffers = [area for n, argument in enumerate(launch.arguments) for area in _areas(names[n], n, argument)]
+    textures = [(name, value.buffer) for name, value in launch.constants.items() if isinstance(value, Texture)]
+    return buffers + [(name, len(names) + n, buffer) for n, (name, buffer) in enumerate(textures)]
+
+
+def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, Buffer]]:
+    """The device memory areas of an argument: a buffer, texels, handles and the texels of several."""
+    if isinstance(argument, TextureTable):
+        first = _MOST_ORDINALS * (ordinal + 1)
+        texels = [(f"{name}[{n}]", first + n, made.buffer) for n, made in enumerate(argument.objects)]
+        return [(name, ordinal, Buffer("u64", (len(texels),))), *texels]
+    buffer = argument.buffer if isinstance(argument, Texture | TensorMap) else argument
+    return [(name, ordinal, buffer)] if isinstance(buffer, Buffer) else []
+
+
+def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
+    """Device memory areas that the driver provides, by name and bytes."""
+    areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
+    areas += [(GRID_BARRIER_AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
+    return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas

@@ -1,0 +1,199 @@
+"""Brief runs of blocks for their addresses alone, and a grid's total work estimated from a sample.
+
+The stratified estimator of a total with the finite population correction, its degrees of freedom by
+Satterthwaite's approximation, and Student's t (Cochran, Sampling Techniques, 3rd edition, §5.4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import DrywarpError
+from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
+from ...kernel.dataflow import Dataflow
+from ...kernel.instruction import Instruction, Label
+from ...kernel.isa.nvidia.registers import Place, address_places
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Launch
+from ...kernel.profile import Profile
+from .sampling import Limits
+from .session import Session
+
+CONFIDENCE = 0.95
+"""Probability with which an interval should contain the true total."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+_LARGE = 1e6
+"""Degrees of freedom above which t is treated as normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate of a total, and the half-width of its confidence interval."""
+
+    total: float
+    half: float
+
+    @property
+    def relative(self) -> float:
+        """The half-width, relative to the estimate."""
+        return self.half / self.total if self.total else 0.0
+
+
+def estimate(strata: Sequence[tuple[int, Sequence[float]]], confidence: float = CONFIDENCE) -> Interval:
+    """The total over all strata, each given by its size and the values of a random sample of its members.
+
+    Every stratum needs two values, or all of them. Raises ValueError where there are fewer.
+    """
+    total = variance = spread = 0.0
+    for size, values in strata:
+        count = len(values)
+        if count == 0 or (count < 2 and count < size):
+            raise ValueError(f"{count} values of a stratum of {size}: expected two, or all")
+        total += size * float(np.mean(values))
+        if count < size:
+            part = size * (size - count) / count * float(np.var(values, ddof=1))
+            variance += part
+            spread += part * part / (count - 1)
+    if variance == 0:
+        return Interval(total, 0.0)
+    freedom = variance * variance / spread
+    return Interval(total, quantile(confidence, freedom) * math.sqrt(variance))
+
+
+def quantile(confidence: float, freedom: float) -> float:
+    """The number below which |t| stays with this probability, for Student's distribution."""
+    low, high = 0.0, 1.0
+    while _within(high, freedom) < confidence:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _within(t: float, freedom: float) -> float:
+    """The probability that |t| stays below a number.
+
+    With t = sqrt(freedom) tan(angle) the density is a power of a cosine, which is integrated by Gaussian quadrature.
+    """
+    if freedom > _LARGE:
+        return math.erf(t / math.sqrt(2))
+    angle = math.atan(t / math.sqrt(freedom))
+    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
+    # Far from the centre the density is negligible: integrate only as far as the cosine's power is visible.
+    end = min(angle, 12 / math.sqrt(freedom + 1))
+    points = (_NODES + 1) * end / 2
+    values = np.exp((freedom - 1) * np.log(np.cos(points)))
+    return float(2 * math.exp(log_scale) * end / 2 * (_WEIGHTS @ values))
+
+
+# Running blocks only for their addresses in global memory.
+#
+# Instructions that affect neither an address nor a branch are omitted, which leaves a tenth of the time. If, in
+# addition, loops run one iteration, less than a hundredth remains: this shows how the first accesses of every loop move
+# from block to block. The caller must confirm that later ones move alike, on blocks whose loops were run to their ends.
+
+_COMPUTES = frozenset(
+    "fp32 fp32_compare fp16 fp64 int imad imad_wide shift move bit sfu convert convert_fast predicate vote shuffle"
+    " reduce uniform special_register constant_load tensor wgmma".split()
+)
+"""Classes whose instructions have no effect except writing their results."""
+_WITHIN_A_BLOCK = frozenset({"shared", "local"})
+
+
+class Skim:
+    """Runs blocks of a launch, with the loops in `once` for one iteration if it is clear how to exit them.
+
+    `once` is then reduced to those loops.
+    """
+
+    def __init__(
+        self, kernel: Kernel, launch: Launch, cfg: ControlFlowGraph, limits: Limits, once: Sequence[Loop] = ()
+    ) -> None:
+        code, self.once = skimmed(kernel, cfg, once)
+        self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
+        self._limits = limits
+
+    def __call__(self, blocks: Sequence[int]) -> Profile | None:
+        """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits."""
+        try:
+            session = Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
+            session.run(blocks)
+            return session.finish(dict.fromkeys(blocks, 1.0), "chosen").profile
+        except DrywarpError:
+            return None
+
+
+def skimmed(
+    kernel: Kernel, cfg: ControlFlowGraph, once: Sequence[Loop]
+) -> tuple[tuple[Instruction, ...], tuple[Loop, ...]]:
+    """The code of a brief run, as long as the kernel's, and the loops that it runs once."""
+    code = list(kernel.instructions)
+    left = []
+    for loop in once:
+        changed = _without_back_edges(code, cfg, loop)
+        if changed is not None:
+            left.append(loop)
+            for index, instruction in changed.items():
+                code[index] = instruction
+    for index in _unneeded(code, cfg):
+        code[index] = _nothing(code[index])
+    return tuple(code), tuple(left)
+
+
+def _without_back_edges(
+    code: Sequence[Instruction], cfg: ControlFlowGraph, loop: Loop
+) -> dict[int, Instruction] | None:
+    """The branches back to the loop's header changed to exit it; None if their target is unclear."""
+    header = cfg.blocks[loop.header].start * 16
+    exits = {s for b in loop.blocks for s in cfg.blocks[b].successors if s not in loop.blocks}
+    changed: dict[int, Instruction] = {}
+    for block in (cfg.blocks[b] for b in loop.blocks if loop.header in cfg.blocks[b].successors):
+        last = code[block.end - 1]
+        if last.opcode != "BRA" or jump_target(last) != header:
+            return None
+        if len(block.successors) > 1:
+            changed[block.end - 1] = _nothing(last)  # falls through
+        elif len(exits) == 1:
+            target = cfg.blocks[next(iter(exits))].start * 16
+            operands = tuple(replace(o, target=target) if isinstance(o, Label) else o for o in last.operands)
+            changed[block.end - 1] = replace(last, operands=operands)
+        else:
+            return None
+    return changed or None
+
+
+def _nothing(instruction: Instruction) -> Instruction:
+    return replace(instruction, opcode="NOP", modifiers=(), operands=(), guard=None, class_="nop", memory=None)
+
+
+def _unneeded(code: Sequence[Instruction], cfg: ControlFlowGraph) -> list[int]:
+    """Indices of instructions that affect no address in global memory and no branch, through any computation.
+
+    Values stored to global memory are not followed.
+    """
+    stays = [index for index, i in enumerate(code) if _stays(i)]
+    needed = Dataflow(code, cfg).slice_of((index, _which_matter(code[index])) for index in stays) | set(stays)
+    return [index for index in range(len(code)) if index not in needed]
+
+
+def _which_matter(instruction: Instruction) -> set[Place] | None:
+    """Places that an executed instruction must read correctly; None: all."""
+    memory = instruction.memory
+    given = memory is not None and memory.kind in ("store", "reduction") and memory.space in ("global", "generic")
+    return address_places(instruction) if given else None
+
+
+def _stays(instruction: Instruction) -> bool:
+    """Whether an instruction is executed regardless of its results."""
+    memory = instruction.memory
+    if memory is not None and memory.space in _WITHIN_A_BLOCK:
+        return memory.kind not in ("load", "store")
+    return instruction.class_ not in _COMPUTES

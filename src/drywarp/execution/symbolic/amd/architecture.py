@@ -1,0 +1,213 @@
+"""A kernel of AMD machine code, prepared for a walk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ....kernel.cfg import ControlFlowGraph, ends_block
+from ....kernel.instruction import Immediate, Instruction, RegisterRange
+from ....kernel.isa.amd.classes import is_jump
+from ....kernel.isa.amd.registers import reads_and_writes, result_count
+from ....kernel.isa.nvidia.registers import Place
+from ....kernel.kernel import Kernel
+from ..flags import FileShape
+from ..flow import Flow
+from ..parameters import INTEGER, POINTER, SLOT_BYTES, StaticLaunch
+from ..report import Record
+from ..state import State
+from ..words import Code, Step, safely
+from .control import AmdWords, Finishes
+from .memory import MemorySteps
+from .operands import SCALARS, Operands
+from .start import Handed, start
+from .turns import Loops, with_turns
+from .values import Values
+
+# Which AMD instructions must be evaluated to know where every warp goes and what it accesses.
+
+
+def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of instructions whose results may reach an address, the exec mask or a branch.
+
+    By register names over the whole kernel, in any order: some too many, never too few.
+    """
+    touched = [reads_and_writes(i) for i in instructions]
+    wanted: set[Place] = {("exec", 0), ("exec", 1)}
+    for (reads, _), i in zip(touched, instructions, strict=True):
+        if is_jump(i.opcode):
+            wanted |= reads
+        if i.memory is not None:
+            wanted |= _address_places(i)
+    writers: dict[Place, list[int]] = {}
+    for index, (_, writes) in enumerate(touched):
+        for place in writes:
+            writers.setdefault(place, []).append(index)
+    chosen: set[int] = set()
+    pending = list(wanted)
+    while pending:
+        for index in writers.get(pending.pop(), ()):
+            if index not in chosen:
+                chosen.add(index)
+                new = touched[index][0] - wanted
+                wanted |= new
+                pending.extend(new)
+    return frozenset(chosen)
+
+
+def _address_places(i: Instruction) -> set[Place]:
+    """Registers of a memory instruction's addresses; a store's data follow its first operand."""
+    rest = i.operands[result_count(i) :]
+    places: set[Place] = {("m0", 0)} if i.memory is not None and i.memory.kind == "copy" else set()
+    for position, operand in enumerate(rest):
+        if isinstance(operand, RegisterRange):
+            data = operand.file in ("v", "a") and (position > 0) != i.opcode.startswith(("buffer_", "tbuffer_"))
+            if not data:
+                places |= {(operand.file, operand.index + k) for k in range(operand.count)}
+    return places
+
+
+# What a 64-bit load returns, judged by its first use: an address, a long integer, or neither.
+
+_LOOK_AHEAD = 96
+_LONG = re.compile(
+    r"(v_lshlrev|s_lshl|v_ashrrev|s_ashr|v_lshrrev|s_lshr)_[bi]64|[vs]_cmpx?_\w+_[iu]64|v_mul_lo_u32|s_mul_i32"
+)
+_SUM = re.compile(r"v_add_(co_)?u32|s_add_u32|v_mad_[iu]64_[iu]32")
+
+
+def wide_loads(instructions: Sequence[Instruction]) -> dict[int, str]:
+    """Kinds of 64-bit loads by instruction index; loads of two words or of a double are excluded."""
+    found = {}
+    for index, i in enumerate(instructions):
+        target = i.operands[0] if i.operands else None
+        vector = i.memory is not None and i.memory.kind == "load" and i.memory.width == 8
+        if not (vector or i.opcode.startswith("s_load_dwordx2")) or not isinstance(target, RegisterRange):
+            continue
+        if target.count == 2 and (kind := _kind(instructions[index + 1 : index + 1 + _LOOK_AHEAD], target)):
+            found[index] = kind
+    return found
+
+
+def _kind(after: Sequence[Instruction], pair: RegisterRange) -> str:
+    places = {(pair.file, pair.index), (pair.file, pair.index + 1)}
+    for i in after:
+        reads, writes = reads_and_writes(i)
+        if places & reads:
+            return _use(i, pair)
+        if places & writes:
+            return ""
+    return ""
+
+
+def _use(i: Instruction, pair: RegisterRange) -> str:
+    """How one instruction uses the register pair."""
+    sources = i.operands[result_count(i) :]
+    mine = [
+        n
+        for n, o in enumerate(sources)
+        if isinstance(o, RegisterRange) and (o.file, o.index) == (pair.file, pair.index)
+    ]
+    if i.memory is not None or i.opcode.startswith("s_load_"):
+        # The data of a store are not its address; a scalar base follows the vector part.
+        return POINTER if any(n == 0 or pair.file == "s" for n in mine) and _is_pair(sources, mine) else ""
+    if i.opcode == "v_lshl_add_u64" and mine:
+        amount = sources[1]
+        return INTEGER if mine[0] == 0 and not (isinstance(amount, Immediate) and amount.value == 0) else POINTER
+    if _LONG.match(i.opcode):
+        return INTEGER
+    return POINTER if _SUM.fullmatch(i.opcode) and mine else ""
+
+
+def _is_pair(sources: Sequence[object], positions: Sequence[int]) -> bool:
+    return any(isinstance(o := sources[n], RegisterRange) and o.count == 2 for n in positions)
+
+
+_VARIABLE_BYTES = SLOT_BYTES >> 16
+"""Address space for one variable of the module."""
+
+
+class Amd(AmdWords):
+    """The code of one kernel under one launch, decoded block by block as the walk reaches it; see `nvidia.Nvidia`."""
+
+    convergence_barriers = 0
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        cfg: ControlFlowGraph,
+        given: StaticLaunch,
+        record: Record,
+        warps: int,
+        patterns: Mapping[int, str],
+        shares: Mapping[int, float],
+    ) -> None:
+        self.kernel, self.instructions, self.cfg = kernel, kernel.instructions, cfg
+        highest = {"v": 2, "a": 0}
+        for i in kernel.instructions:
+            for o in i.operands:
+                if isinstance(o, RegisterRange) and o.file in highest:
+                    highest[o.file] = max(highest[o.file], o.index + o.count - 1)
+        self.files = {
+            "v": FileShape(highest["v"] + 1, np.uint32, True),
+            "a": FileShape(highest["a"] + 1, np.uint32, True),
+            "s": FileShape(SCALARS, np.uint32, False),
+        }
+        self.counts = np.zeros((len(kernel.instructions), warps), np.int64)
+        self._places: dict[str, int] = {}
+        self._image = given.image
+        self._operands = operands = Operands(self._address_of)
+        wide = wide_loads(kernel.instructions)
+        self.memory = MemorySteps(operands, Handed(kernel, given), record, patterns, len(given.places) + 1, wide)
+        self._values = Values(operands, shares)
+        self._finishes = Finishes(operands, kernel.instructions, cfg)
+        self._needed = needed_instructions(kernel.instructions)
+        self._codes: dict[int, Code] = {}
+        self._loops = Loops(kernel.instructions, cfg, Flow(kernel.instructions, cfg, self).loops, self._needed)
+
+    def _address_of(self, symbol: str) -> int:
+        """The address of a module variable: each has its own slot."""
+        return self._image + self._places.setdefault(symbol, len(self._places)) * _VARIABLE_BYTES
+
+    @property
+    def unsure(self) -> Mapping[int, int]:
+        """Flags of addresses that are not fully known, by memory instruction."""
+        return self.memory.unsure
+
+    def changed(self, loop: int) -> Sequence[Place]:
+        """Relevant registers that a loop changes."""
+        return self._loops.changed(loop)
+
+    def pairs(self, loop: int) -> Sequence[tuple[Place, Place]]:
+        """Halves of 64-bit numbers among them."""
+        return self._loops.pairs(loop)
+
+    def start(self, state: State) -> None:
+        """Set the registers that identify each lane's work-item."""
+        start(state, self.kernel)
+
+    def code(self, block: int) -> Code:
+        """A basic block as steps; instructions that affect no address or branch are omitted."""
+        code = self._codes.get(block)
+        if code is None:
+            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
+            if body and ends_block(body[-1]):
+                body = body[:-1]
+            steps = [step for i in body if (step := self._step(i)) is not None]
+            code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
+        return code
+
+    def _step(self, i: Instruction) -> Step | None:
+        needed = i.pc // 16 in self._needed
+        if i.memory is not None:
+            return self.memory.step(i, needed)
+        if not needed:
+            return None
+        unknown = self._values.unknown(i)
+        try:
+            step = self.memory.scalar_load(i) or self._values.step(i)
+            return with_turns(self._operands, i, safely(step, unknown))
+        except LookupError:  # fewer operands than the opcode takes
+            return unknown

@@ -1,0 +1,223 @@
+"""Loads, stores and atomics of AMD machine code without memory: their addresses, and stand-ins for the data.
+
+Each element of memory is assumed to hold its own index, as for other instruction sets. Scalar loads of the kernel
+arguments and the dispatch packet return the launch's values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange
+from ....kernel.isa.amd.registers import result_count
+from ....kernel.profile import SPACE_SHARED
+from ..flags import ANY_TURN, DATA, UNSURE, VARYING, Lanes, Value
+from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
+from ..report import Record
+from ..state import Batch
+from ..words import Step
+from .operands import M0, PRIVATE_APERTURE, SHARED_APERTURE, Operands, active, put, range_places
+from .start import Handed
+
+_OFFSET = re.compile(r"^(offset[01]?):(-?\w+)$")
+_SCALAR_WORDS = re.compile(r"_dword(?:x(\d+))?$")
+_TWO = re.compile(r"ds_(read2|write2|wrxchg2)(st64)?_")
+_TWO_STRIDE = 64
+
+
+class MemorySteps:
+    """Builds the steps of memory instructions of one kernel; see `nvidia.memory.MemorySteps`."""
+
+    def __init__(
+        self,
+        operands: Operands,
+        handed: Handed,
+        record: Record,
+        patterns: Mapping[int, str],
+        slots: int,
+        wide: Mapping[int, str],
+    ) -> None:
+        self.o, self.handed, self.record, self.patterns = operands, handed, record, patterns
+        self.unsure: dict[int, int] = {}
+        self._wide = wide
+        # Targets of addresses that are themselves loaded: a slot for each load of them.
+        self._loaded = {n: slots + k for k, n in enumerate(sorted(n for n, kind in wide.items() if kind == POINTER))}
+        self._end = slot(slots + len(self._loaded))
+
+    def scalar_load(self, i: Instruction) -> Step | None:
+        """`s_load_dwordx4 s[8:11], s[4:5], 0x8`: known if it reads launch data. None for other opcodes."""
+        match = _SCALAR_WORDS.search(i.opcode)
+        if "_load_" not in i.opcode or match is None or len(i.operands) < 2:
+            return None
+        target, base = i.operands[0], i.operands[1]
+        if not isinstance(target, RegisterRange) or not isinstance(base, RegisterRange):
+            return None
+        places, words = range_places(target), int(match[1] or 1)
+        address = self.o.pair(base)
+        offsets = [self.o.word(o) for o in i.operands[2:]]
+        offset = _named_offsets(i).get("offset", 0)
+        known = self.o.flags(i.operands[1:])
+
+        def run(b: Batch) -> None:
+            where = np.broadcast_to(np.asarray(address(b), np.uint64), (b.rows, 1)).astype(np.int64) + offset
+            for more in offsets:
+                where = where + np.asarray(more(b), np.uint32).view(np.int32).astype(np.int64)
+            flags = known(b)
+            found = self.handed.words(int(where[0, 0]), words) if (where == where[0, 0]).all() else None
+            for k, (file, index) in enumerate(places[:words]):
+                if found is not None and not np.asarray(flags & UNSURE).any():
+                    put(b, file, index, np.uint32(found[0][k]), np.uint16(found[1][k]) | flags & ANY_TURN)
+                else:
+                    number = self._held(i.pc // 16, offset_in_slot(where.view(np.uint64)), 4 * words, k)
+                    put(b, file, index, number, np.uint16(DATA))
+
+        return run
+
+    def step(self, i: Instruction, needed: bool) -> Step:
+        """The step of a vector memory or data share instruction; `needed` says whether its result is required."""
+        memory = i.memory
+        assert memory is not None
+        results: list[tuple[str, int]] = []
+        target = i.operands[0] if i.operands else None
+        if needed and result_count(i) and isinstance(target, RegisterRange):
+            results = range_places(target)
+        parts = self._addresses(i)
+
+        def run(b: Batch) -> None:
+            lanes = active(b)
+            # Compute all addresses before any result: a result may overwrite their sources.
+            for word, (where, flags) in enumerate([address(b) for address in parts]):
+                for space, inside, part in _by_space(memory.space, where, lanes):
+                    noted = self._note(i, b, space, inside, flags, part)
+                    if results:
+                        share = len(results) // len(parts)
+                        self._data(i, b, space, noted, flags, results[word * share : (word + 1) * share], part)
+            if memory.kind == "copy":
+                self._copied(i, b, lanes)
+
+        return run
+
+    # Addresses ------------------------------------------------------------------------------------
+
+    def _addresses(self, i: Instruction) -> list[Callable[[Batch], tuple[Addresses, Value]]]:
+        """Functions of a batch for each place that a lane accesses: two for the `2` forms of the data share."""
+        offsets = _named_offsets(i)
+        rest = list(i.operands[result_count(i) :])
+        if i.opcode.startswith("ds_"):
+            base = rest[0] if rest else Immediate(0, "0")
+            if two := _TWO.match(i.opcode):
+                assert i.memory is not None
+                unit = i.memory.width * (_TWO_STRIDE if two[2] else 1)
+                return [self._sum([base], offsets.get(name, 0) * unit) for name in ("offset0", "offset1")]
+            return [self._sum([base], offsets.get("offset", 0))]
+        offset = offsets.get("offset", 0)
+        if i.opcode.startswith(("buffer_", "tbuffer_")):
+            return [self._buffer(i, offset)]
+        vector = rest[0] if rest else Immediate(0, "0")
+        scalars = [o for o in rest[1:] if isinstance(o, RegisterRange) and o.file not in ("v", "a")]
+        if i.opcode.startswith("scratch_"):
+            return [self._sum([o for o in rest[:2] if isinstance(o, RegisterRange)], offset)]
+        # A scalar base makes the vector part a 32-bit offset.
+        return [self._sum([vector, *scalars[:1]], offset, wide=True)]
+
+    def _buffer(self, i: Instruction, offset: int) -> Callable[[Batch], tuple[Addresses, Value]]:
+        """vdata, vaddr or off, descriptor, scalar offset."""
+        registers = list(i.operands[1:])
+        vector = [o for o in registers if isinstance(o, RegisterRange) and o.file in ("v", "a")]
+        descriptor = [o for o in registers if isinstance(o, RegisterRange) and (o.file, o.count) == ("s", 4)]
+        local = i.memory is not None and i.memory.space == "local"
+        parts: list[Operand] = list(vector[:1]) if "offen" in i.modifiers or "idxen" in i.modifiers else []
+        if not local and descriptor:
+            parts.append(RegisterRange("s", descriptor[0].index, 2))
+        return self._sum(parts, offset, wide=not local)
+
+    def _sum(
+        self, operands: list[Operand], offset: int, wide: bool = False
+    ) -> Callable[[Batch], tuple[Addresses, Value]]:
+        fetches = [
+            self.o.pair(o) if wide and isinstance(o, RegisterRange) and o.count > 1 else self.o.word(o)
+            for o in operands
+        ]
+        known = self.o.flags(operands)
+        constant = np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
+
+        def address(b: Batch) -> tuple[Addresses, Value]:
+            total: Any = constant
+            for fetch in fetches:
+                total = total + np.asarray(fetch(b)).astype(np.uint64)
+            if not wide:
+                total = total & np.uint64(0xFFFFFFFF)
+            return np.array(b.spread(np.asarray(total, np.uint64))), known(b)
+
+        return address
+
+    # What is noted and made up --------------------------------------------------------------------
+
+    def _note(self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes) -> Addresses:
+        """Record an access; returns the addresses used."""
+        assert i.memory is not None
+        number, width = i.pc // 16, i.memory.width
+        b.rely_on(flags)
+        unsure = b.spread(np.asarray(flags, np.uint16)) & UNSURE
+        seen = int(np.bitwise_or.reduce(unsure, axis=None, where=lanes, initial=0))
+        pattern = self.patterns.get(number)
+        if seen or pattern:
+            self.unsure[number] = self.unsure.get(number, 0) | seen
+            aligned = ~np.uint64((width & -width) - 1)
+            if seen & DATA:
+                lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
+                inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
+                where = (np.where(lost, inside, where) if space == "global" else where) & aligned
+            if pattern is not None:
+                where = stated(b, pattern, number, where, width, lanes)
+        self.record.access(number, SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+        return where
+
+    def _data(
+        self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, results: list[Any], lanes: Lanes
+    ) -> None:
+        """Write stand-ins for the data to the result registers."""
+        assert i.memory is not None
+        offset = offset_in_slot(where) if space == "global" else where
+        known = np.uint16(DATA | VARYING)
+        atomic = i.memory.kind == "atomic"
+        for word, (file, index) in enumerate(results):
+            value = self._held(i.pc // 16, offset, i.memory.width, word)
+            if atomic:
+                value = value + b.state.thread[b.warps].astype(np.uint32)
+            row = getattr(b, file)[index]
+            np.copyto(row, value, where=lanes, casting="unsafe")
+            np.copyto(b.flags[file][index], known, where=lanes, casting="unsafe")
+
+    def _held(self, load: int, offset: Addresses, width: int, word: int) -> npt.NDArray[np.uint32]:
+        return element(self._wide.get(load, ""), self._loaded.get(load, 0), offset, width, word)
+
+    def _copied(self, i: Instruction, b: Batch, lanes: Lanes) -> None:
+        """The data that a load writes directly to shared memory: at m0, the lanes consecutively."""
+        assert i.memory is not None
+        file: Any = b.s
+        lane = np.arange(b.state.lanes, dtype=np.uint64) * np.uint64(i.memory.width)
+        where = b.spread(file[M0].astype(np.uint64) + lane)
+        self.record.access(i.pc // 16, SPACE_SHARED, b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+
+
+def _named_offsets(i: Instruction) -> dict[str, int]:
+    return {match[1]: int(match[2], 0) for word in i.modifiers if (match := _OFFSET.match(word))}
+
+
+def _by_space(space: str, where: Addresses, lanes: Lanes) -> list[tuple[str, Addresses, Lanes]]:
+    """Generic addresses by space, which their upper word determines."""
+    if space != "generic":
+        return [(space, where, lanes)]
+    found, rest = [], lanes
+    for name, aperture in (("shared", SHARED_APERTURE), ("local", PRIVATE_APERTURE)):
+        inside = lanes & (where >> np.uint64(32) == np.uint64(aperture))
+        if inside.any():
+            found.append((name, where & np.uint64(0xFFFFFFFF), inside))
+            rest = rest & ~inside
+    return [*found, ("global", where, rest)] if rest.any() or not found else found

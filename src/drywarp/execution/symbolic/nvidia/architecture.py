@@ -1,0 +1,148 @@
+"""A kernel of NVIDIA machine code, prepared for a walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ....kernel.cfg import ControlFlowGraph, ends_block
+from ....kernel.instruction import Instruction
+from ....kernel.isa.nvidia.registers import Place, accessed
+from ....kernel.kernel import Kernel
+from ...emulator.machine import BARRIER_REGISTERS, PREDICATES
+from ...emulator.program import register_counts
+from ..flags import FileShape
+from ..flow import Flow
+from ..parameters import StaticLaunch
+from ..report import Record
+from ..state import State
+from ..words import Code, Step, safely
+from .compare import shares_of_compares
+from .control import Finishes, NvidiaWords, convergence_step
+from .decoder import FILES, StaticDecoder
+from .memory import MemorySteps
+from .needed import address_pairs, needed_instructions, wide_loads
+from .reads import StaticBanks
+from .steps import guarded, phase_step, unknown_step, value_step
+
+
+class Nvidia(NvidiaWords):
+    """The code of one kernel under one launch, decoded block by block as the walk reaches it.
+
+    `patterns` and `shares` are user hints by instruction: the pattern of an access, the share of threads for which a
+    condition holds.
+    """
+
+    convergence_barriers = BARRIER_REGISTERS
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        cfg: ControlFlowGraph,
+        given: StaticLaunch,
+        record: Record,
+        warps: int,
+        patterns: Mapping[int, str],
+        shares: Mapping[int, float],
+    ) -> None:
+        super().__init__(kernel.instructions)
+        self.instructions = kernel.instructions
+        self.cfg = cfg
+        general, uniform = register_counts(kernel.instructions)
+        self.files = {
+            "R": FileShape(general, np.uint32, True),
+            "U": FileShape(uniform, np.uint32, False),
+            "P": FileShape(PREDICATES, np.bool_, True),
+            "UP": FileShape(PREDICATES, np.bool_, False),
+        }
+        self.counts = np.zeros((len(kernel.instructions), warps), np.int64)
+        self._decoder = StaticDecoder(kernel, StaticBanks(kernel, given))
+        self.memory = MemorySteps(
+            self._decoder, record, patterns, len(given.places) + 1, wide_loads(kernel.instructions)
+        )
+        self._finishes = Finishes(self._decoder, kernel.instructions, cfg)
+        self._needed = needed_instructions(kernel.instructions)
+        self._shares = shares_of_compares(kernel.instructions, shares)
+        self._codes: dict[int, Code] = {}
+        self._loops = Flow(kernel.instructions, cfg, self).loops
+        self._changed: dict[int, list[Place]] = {}
+        self._pairs: dict[int, list[tuple[Place, Place]]] = {}
+
+    @property
+    def unsure(self) -> Mapping[int, int]:
+        """Flags of addresses that are not fully known, by memory instruction."""
+        return self.memory.unsure
+
+    def changed(self, loop: int) -> Sequence[Place]:
+        """Relevant registers that a loop changes; all relevant ones if the loop calls functions."""
+        if loop not in self._changed:
+            blocks = self._loops[loop].blocks
+            inside = {n for b in blocks for n in range(self.cfg.blocks[b].start, self.cfg.blocks[b].end)}
+            if any(self.is_call(self.instructions[n]) for n in inside):
+                inside = set(range(len(self.instructions)))
+            written = {place for n in inside & self._needed for place in accessed(self.instructions[n]).writes}
+            self._changed[loop] = sorted((FILES[file], index) for file, index in written)
+            names = set(self._changed[loop])
+            pairs = set()
+            for n in inside:
+                for low in address_pairs(self.instructions[n]):
+                    high = (low[0], low[1] + 1)
+                    if low in names and high in names:
+                        pairs.add((low, high))
+            # A register that is the lower half of one number and the upper half of another counts on its own.
+            uppers = {high for _, high in pairs}
+            self._pairs[loop] = sorted(pair for pair in pairs if pair[0] not in uppers)
+        return self._changed[loop]
+
+    def pairs(self, loop: int) -> Sequence[tuple[Place, Place]]:
+        """Register pairs that hold addresses."""
+        self.changed(loop)
+        return self._pairs[loop]
+
+    def start(self, state: State) -> None:
+        """Set the special registers that identify each lane's thread."""
+        x, y, _ = state.launch.block
+        linear = state.in_block.astype(np.uint32)
+        lane = np.broadcast_to(np.arange(state.lanes, dtype=np.uint32), linear.shape)
+        per_block = state.launch.warps_per_block
+        below = (np.uint32(1) << lane) - np.uint32(1)
+        upto = below * np.uint32(2) + np.uint32(1)
+        state.special.update(
+            {
+                "SR_TID.X": linear % np.uint32(x),
+                "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
+                "SR_TID.Z": linear // np.uint32(x * y),
+                "SR_LANEID": lane.copy(),
+                "SR_LTMASK": below,
+                "SR_LEMASK": upto,
+                "SR_EQMASK": np.uint32(1) << lane,
+                "SR_GTMASK": ~upto,
+                "SR_GEMASK": ~below,
+                "SR_VIRTID": (np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block) << np.uint32(8))[:, None],
+            }
+        )
+        places = np.array([state.launch.coordinates(block) for block in state.blocks], np.uint32)
+        for axis, name in enumerate("XYZ"):
+            state.special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_block)[:, None]
+
+    def code(self, block: int) -> Code:
+        """A basic block as steps; instructions that affect no address or branch are omitted."""
+        code = self._codes.get(block)
+        if code is None:
+            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
+            if body and ends_block(body[-1]) and body[-1].opcode != "SYNCS":
+                body = body[:-1]
+            steps = [step for i in body if (step := self._step(i)) is not None]
+            code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
+        return code
+
+    def _step(self, i: Instruction) -> Step | None:
+        number = i.pc // 16
+        needed = number in self._needed
+        step = convergence_step(self._decoder, i) or phase_step(self._decoder, i)
+        if step is None and i.memory is not None:
+            step = self.memory.step(i, needed)
+        elif step is None and needed:
+            step = safely(value_step(self._decoder, i, self._shares), unknown_step(i))
+        return None if step is None else guarded(self._decoder, i, step, self.counts)

@@ -1,0 +1,238 @@
+"""Loads, stores and atomics without memory: the addresses they access, and stand-ins for the data.
+
+Each element of memory is assumed to hold its own index. So data used as an index lead to neighbouring places in
+neighbouring lanes, unless the code scatters them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....errors import UnsupportedInstructionError
+from ....kernel.instruction import RZ, Address, Instruction, Predicate, Register
+from ...emulator.constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ...emulator.memory_ops import address32, address64
+from ..flags import DATA, UNSURE, VARYING, Lanes, Value
+from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
+from ..report import Record
+from ..state import Batch
+from ..words import Step
+from .decoder import FILES, StaticDecoder
+from .steps import places
+
+_ROW_LANES = {"1": 8, "2": 16, "4": 32}
+
+
+class MemorySteps:
+    """Builds the steps of memory instructions of one kernel.
+
+    `patterns` are stated patterns by instruction; `unsure` collects flags of addresses by instruction; `slots` is the
+    number of used slots of the address space.
+    """
+
+    def __init__(
+        self, d: StaticDecoder, record: Record, patterns: Mapping[int, str], slots: int, wide: Mapping[int, str]
+    ) -> None:
+        self.d = d
+        self.record = record
+        self.patterns = patterns
+        self.unsure: dict[int, int] = {}
+        self._wide = wide
+        # Targets of addresses that are themselves loaded: a slot for each load of them.
+        self._loaded = {
+            number: slots + n for n, number in enumerate(sorted(n for n, k in wide.items() if k == POINTER))
+        }
+        self._end = slot(slots + len(self._loaded))
+
+    def step(self, i: Instruction, needed: bool) -> Step:
+        """The step of one instruction; `needed` says whether its result is required."""
+        assert i.memory is not None
+        if i.memory.space == "texture" or i.class_ == "bulk_copy":
+            return self._result(i)
+        operands = [replace(o, symbol="") for o in i.operands if isinstance(o, Address)]
+        try:
+            if i.memory.kind == "copy" and len(operands) == 2:
+                return self._copy(i, operands)
+            if not operands:
+                return self._result(i)
+            return self._access(i, operands[0], needed)
+        except UnsupportedInstructionError:
+            return self._result(i)
+
+    def _copy(self, i: Instruction, operands: list[Address]) -> Step:
+        """Global to shared memory; lanes whose source predicate is false only write."""
+        predicates = [o for o in i.operands if isinstance(o, Predicate)]
+        valid = self.d.test(predicates[-1])[0] if predicates else None
+        addresses = (self._address(i, operands[1], "global"), self._address(i, operands[0], "shared"))
+
+        def copy(batch: Batch) -> None:
+            lanes = batch.lanes()
+            reads = lanes if valid is None else lanes & batch.spread(np.asarray(valid(batch)))
+            for space, address, there in zip(("global", "shared"), addresses, (reads, lanes), strict=True):
+                where, flags = address(batch)
+                self._note(i, batch, space, where, flags, there)
+
+        return copy
+
+    def _access(self, i: Instruction, operand: Address, needed: bool) -> Step:
+        assert i.memory is not None
+        memory = i.memory
+        address = self._address(i, operand, memory.space)
+        lowest = None
+        if i.opcode in ("LDSM", "STSM"):
+            lowest = next((_ROW_LANES[m] for m in i.modifiers if m in _ROW_LANES), 8)
+        results = places(i)[1] if memory.kind in ("load", "atomic") and (needed or memory.space == "local") else []
+
+        def access(batch: Batch) -> None:
+            where, flags = address(batch)
+            lanes = batch.lanes()
+            if lowest is not None:
+                lanes = lanes & (np.arange(batch.state.lanes) < lowest)
+            for space, inside, part in self._by_space(memory.space, where, lanes):
+                noted = self._note(i, batch, space, inside, flags, part)
+                if part is lanes:
+                    self._data(i, batch, space, noted, flags, results)
+                else:
+                    saved = batch.narrow(part)
+                    self._data(i, batch, space, noted, flags, results)
+                    batch.restore(saved)
+
+        return access
+
+    def _result(self, i: Instruction) -> Step:
+        """An access whose address cannot be computed: only a stand-in for its result is written."""
+        results = places(i)[1]
+
+        def step(batch: Batch) -> None:
+            for file, index in results:
+                batch.put_flags(FILES[file], index, np.uint16(DATA | VARYING))
+
+        return step
+
+    def _address(self, i: Instruction, operand: Address, space: str) -> Any:
+        """A function of a batch: addresses, shape (rows, lanes), and flags that broadcast."""
+        wide = space == "global" or (space == "generic" and "E" in i.modifiers)
+        fetch: Any = address64(self.d, operand) if wide else address32(self.d, operand)
+        registers = [r for r in (operand.base, operand.uniform) if r is not None and r.index != RZ]
+        halves = (0, 1) if wide else (0,)
+        if operand.base_unsigned32:
+            halves = (0,)
+        named = [Register(r.index + part, r.uniform) for r in registers for part in halves]
+
+        def address(batch: Batch) -> tuple[Addresses, Value]:
+            flags: Value = np.uint16(0)
+            for register in named:
+                flags = flags | self.d.operand_flags(batch, register)
+            return batch.spread(np.asarray(fetch(batch)).astype(np.uint64)), flags
+
+        return address
+
+    def _by_space(self, space: str, where: Addresses, lanes: Lanes) -> list[tuple[str, Addresses, Lanes]]:
+        """Generic addresses by space."""
+        if space != "generic":
+            return [(space, where, lanes)]
+        window = np.uint64(WINDOW_BYTES)
+        found = []
+        rest = lanes
+        for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+            inside = lanes & (where - np.uint64(start) < window)
+            if inside.any():
+                found.append((name, where & (window - np.uint64(1)), inside))
+                rest = rest & ~inside
+        if not found:
+            return [("global", where, lanes)]
+        return [*found, ("global", where, rest)] if rest.any() else found
+
+    def _note(
+        self, i: Instruction, batch: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes
+    ) -> Addresses:
+        """Record an access; returns the addresses used."""
+        assert i.memory is not None
+        number, width = i.pc // 16, i.memory.width
+        batch.rely_on(flags)
+        unsure = batch.spread(np.asarray(flags, np.uint16)) & UNSURE
+        seen = int(np.bitwise_or.reduce(unsure, axis=None, where=lanes, initial=0))
+        pattern = self.patterns.get(number)
+        if seen or pattern:
+            self.unsure[number] = self.unsure.get(number, 0) | seen
+            if seen & DATA:
+                where = self._settled(where, width) if space == "global" else where & ~np.uint64(width - 1)
+            if pattern is not None:
+                where = stated(batch, pattern, number, where, width, lanes)
+        self.record.access(number, SPACES[space], batch.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+        return where
+
+    def _settled(self, where: Addresses, width: int) -> Addresses:
+        """Addresses computed from data, mapped into the address space: aligned, and in a slot."""
+        lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
+        inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
+        return np.where(lost, inside, where) & ~np.uint64(width - 1)
+
+    def _data(
+        self, i: Instruction, batch: Batch, space: str, where: Addresses, flags: Value, results: list[Any]
+    ) -> None:
+        """Write the result of an access to its registers, and store what is put on the stack."""
+        assert i.memory is not None
+        if space == "local" and self._stack(i, batch, where, results):
+            return
+        if not results:
+            return
+        width = i.memory.width
+        offset = offset_in_slot(where) if space == "global" else where
+        varying = np.asarray(flags, np.uint16) & VARYING | np.uint16(DATA)
+        kind = self._wide.get(i.pc // 16, "")
+        atomic = i.memory.kind == "atomic"
+        if atomic:
+            varying = varying | np.uint16(VARYING)
+        word = 0
+        for file, index in results:
+            if file in ("R", "UR"):
+                value = element(kind, self._loaded.get(i.pc // 16, 0), offset, width, word)
+                if atomic:
+                    # Each thread finds a different value, as with a counter.
+                    value = value + batch.state.thread[batch.warps].astype(np.uint32)
+                row = getattr(batch, FILES[file])[index]
+                if file == "R":
+                    batch.write(row, value)
+                else:
+                    batch.write_uniform(row, value[:, :1])
+                word += 1
+            batch.put_flags(FILES[file], index, varying)
+
+    def _stack(self, i: Instruction, batch: Batch, where: Addresses, results: list[Any]) -> bool:
+        """Register spills and reloads: stack locations that are the same for all threads."""
+        assert i.memory is not None
+        lanes = batch.lanes()
+        addresses = where[lanes]
+        if not len(addresses) or i.memory.width < 4 or (addresses != addresses[0]).any():
+            return False
+        first, local = int(addresses[0]), batch.state.local
+        words = i.memory.width // 4
+        if i.memory.kind == "store":
+            data = next((o for o in i.operands if isinstance(o, Register)), None)
+            if data is None:
+                return False
+            shape = (batch.state.warps, batch.state.lanes)
+            for word in range(words):
+                values, marks = local.setdefault(
+                    first + 4 * word, (np.zeros(shape, np.uint32), np.full(shape, DATA, np.uint16))
+                )
+                if data.index == RZ:
+                    number, flag = np.uint32(0), np.uint16(0)
+                else:
+                    number, flag = batch.R[data.index + word], batch.flags["R"][data.index + word]
+                values[batch.warps] = np.where(lanes, number, values[batch.warps])
+                marks[batch.warps] = np.where(lanes, flag, marks[batch.warps])
+            return True
+        registers = [index for file, index in results if file == "R"]
+        if len(registers) != words or any(first + 4 * word not in local for word in range(words)):
+            return False
+        for word, index in enumerate(registers):
+            values, marks = local[first + 4 * word]
+            batch.write(batch.R[index], values[batch.warps])
+            batch.put_flags("R", index, marks[batch.warps])
+        return True

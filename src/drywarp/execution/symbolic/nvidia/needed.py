@@ -1,0 +1,204 @@
+"""Which instructions must be evaluated to know where every warp goes and what it accesses; no others are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register
+from ....kernel.isa.nvidia.opcodes import having
+from ....kernel.isa.nvidia.registers import Place, accessed, address_places
+from ..flags import ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Compared, Value
+from ..parameters import INTEGER, POINTER
+from ..state import Batch
+from .decoder import StaticDecoder
+
+_MOVES_WARPS = having("moves")
+
+
+def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of instructions whose results may reach an address, a guard or a branch.
+
+    By register names over the whole kernel, in any order: some too many, never too few.
+    """
+    touched = [accessed(i) for i in instructions]
+    wanted: set[Place] = set()
+    reloads = any(i.memory and i.memory.space == "local" and i.memory.kind == "load" for i in instructions)
+    for index, instruction in enumerate(instructions):
+        if instruction.opcode in _MOVES_WARPS:
+            wanted |= touched[index].reads
+        if instruction.memory is not None:
+            wanted |= address_places(instruction)
+            if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
+                wanted |= touched[index].reads
+    chosen: set[int] = set()
+    writers: dict[Place, list[int]] = {}
+    for index, places in enumerate(touched):
+        for place in places.writes:
+            writers.setdefault(place, []).append(index)
+    pending = list(wanted)
+    while pending:
+        for index in writers.get(pending.pop(), ()):
+            if index not in chosen:
+                chosen.add(index)
+                new = touched[index].reads - wanted
+                wanted |= new
+                pending.extend(new)
+    return frozenset(chosen)
+
+
+def address_pairs(instruction: Instruction) -> set[Place]:
+    """Lower halves, by register file, of 64-bit numbers that an instruction uses as an address or produces."""
+    found: set[Place] = set()
+    if instruction.memory is not None and instruction.memory.space in ("global", "generic"):
+        for operand in instruction.operands:
+            if isinstance(operand, Address):
+                for register in (operand.base, operand.uniform):
+                    if isinstance(register, Register) and not operand.base_unsigned32:
+                        found.add(("U" if register.uniform else "R", register.index))
+    if instruction.opcode in ("IMAD", "UIMAD") and instruction.modifiers[:1] == ("WIDE",):
+        first = instruction.operands[0]
+        if isinstance(first, Register):
+            found.add(("U" if first.uniform else "R", first.index))
+    return found
+
+
+# Which instructions turn numbers that are affine in a loop's iteration into non-affine ones.
+
+_EVEN, _LEAST = having("even"), having("least")
+_SIGN = 31
+
+
+def bending(d: StaticDecoder, i: Instruction) -> Callable[[Batch, Value], Value]:
+    """A function of a batch that combines the flags of all sources into the result's."""
+    sources = [o for o in i.operands[1:] if not isinstance(o, Predicate)]
+    if i.opcode in ("IMAD", "UIMAD", "IMUL") and "HI" not in i.modifiers and len(sources) >= 2:
+        return _product(d, sources[0], sources[1])
+    if i.opcode in ("LDC", "ULDC", "LDCU"):
+        return _bend
+    if i.opcode in _EVEN or _even_shift(i):
+        return _nothing
+    if i.opcode in _LEAST and len(sources) >= 2:
+        return _minimum(d, i, sources[0], sources[1])
+    return _bend
+
+
+def _nothing(batch: Batch, flags: Value) -> Value:
+    return flags
+
+
+def _bend(batch: Batch, flags: Value) -> Value:
+    return bent_flags(flags)
+
+
+def bent_flags(flags: Value) -> Value:
+    """Flags of a result that is not affine in its sources."""
+    if np.ndim(flags) and (flags >= TURNS[0]).any():
+        return flags | (flags & np.uint16(ANY_TURN)) << np.uint16(BENT_SHIFT)
+    return flags
+
+
+def even_turns(flags: Value) -> Value:
+    """Where a number changes between iterations of some loop and is affine in that loop."""
+    return flags & ANY_TURN & ~(flags >> np.uint16(BENT_SHIFT)) != 0
+
+
+def _product(d: StaticDecoder, a: Operand, b: Operand) -> Callable[[Batch, Value], Value]:
+    """A product of two numbers that both move."""
+
+    def flags_of(batch: Batch, flags: Value) -> Value:
+        if np.ndim(flags) and (flags >= TURNS[0]).any():
+            left, right = (np.asarray(d.operand_flags(batch, o), np.uint16) for o in (a, b))
+            both = left & right & ANY_TURN
+            if both.any():
+                return flags | both << np.uint16(BENT_SHIFT)
+        return flags
+
+    return flags_of
+
+
+def _even_shift(i: Instruction) -> bool:
+    """A left shift by a constant, and a sign extension to the upper word."""
+    if i.opcode not in ("SHF", "USHF") or len(i.operands) < 4:
+        return False
+    amount, low = i.operands[2], i.operands[1]
+    if not isinstance(amount, Immediate):
+        return False
+    nothing_below = isinstance(low, Register) and low.index == RZ
+    if "R" in i.modifiers:
+        return nothing_below and "S32" in i.modifiers and "HI" in i.modifiers and amount.value == _SIGN
+    return True
+
+
+def _minimum(d: StaticDecoder, i: Instruction, a: Operand, b: Operand) -> Callable[[Batch, Value], Value]:
+    """A minimum follows one of its sources until they meet: a compare like any other."""
+    left, right = d.number(a), d.number(b)
+    kind = np.uint32 if "U32" in i.modifiers else np.int32
+    if any(m.endswith(("x2", "x4")) for m in i.modifiers):
+        return _bend
+
+    def flags_of(batch: Batch, flags: Value) -> Value:
+        if np.ndim(flags) and (flags >= TURNS[0]).any():
+            lanes = batch.lanes() & batch.spread(even_turns(flags) & (flags & UNSURE == 0))
+            if lanes.any():
+                x, y = (batch.spread(np.asarray(w(batch)).view(kind)).astype(np.int64) for w in (left, right))
+                batch.state.compared.append(Compared(i.pc // 16, "LT", batch.warps, lanes, x - y))
+        return flags
+
+    return flags_of
+
+
+# What a 64-bit load returns, judged by its first use: an address, a long integer, or something else.
+
+_LOOK_AHEAD = 96
+
+
+def wide_loads(instructions: Sequence[Instruction]) -> dict[int, str]:
+    """Kinds of 64-bit loads by instruction index; loads of two words or of a double are excluded."""
+    found = {}
+    for index, instruction in enumerate(instructions):
+        memory = instruction.memory
+        if memory is None or memory.kind != "load" or memory.width != 8:
+            continue
+        target = next((o for o in instruction.operands if isinstance(o, Register)), None)
+        kind = _kind(instructions[index + 1 : index + 1 + _LOOK_AHEAD], target.index) if target else ""
+        if kind:
+            found[index] = kind
+    return found
+
+
+def _kind(after: Sequence[Instruction], low: int) -> str:
+    for instruction in after:
+        kind = _use(instruction, low)
+        if kind:
+            return kind
+        touched = accessed(instruction)
+        if {("R", low), ("R", low + 1)} & (touched.reads | touched.writes):
+            # Used as something else, or overwritten.
+            return ""
+    return ""
+
+
+def _use(instruction: Instruction, low: int) -> str:
+    """How one instruction uses the register pair."""
+    operands, names = instruction.operands, instruction.modifiers
+    if any(isinstance(o, Address) and o.base and o.base.index == low and not o.base.uniform for o in operands):
+        return POINTER if instruction.memory and instruction.memory.space in ("global", "generic") else ""
+    sources = [o for o in operands[1:] if isinstance(o, Register) and not o.uniform]
+    if instruction.opcode == "IMAD" and names[:1] == ("WIDE",):
+        last = operands[-1]
+        return POINTER if isinstance(last, Register) and last.index == low else ""
+    if instruction.opcode == "LEA" and "HI" not in names and sources:
+        return INTEGER if sources[0].index == low else POINTER if any(s.index == low for s in sources) else ""
+    if instruction.opcode == "SHF" and ("U64" in names or "S64" in names):
+        return INTEGER if any(s.index in (low, low + 1) for s in sources) else ""
+    if instruction.opcode == "ISETP" and "EX" in names:
+        return INTEGER if any(s.index == low + 1 for s in sources) else ""
+    if instruction.opcode == "IADD3" and _carries_out(instruction) and any(s.index == low for s in sources):
+        return POINTER
+    return ""
+
+
+def _carries_out(instruction: Instruction) -> bool:
+    return len(instruction.operands) > 4

@@ -1,0 +1,163 @@
+"""Constant banks of a launch without data: the words, and how certain each is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ....kernel.instruction import Address, Constant, Instruction, Predicate, Register, Special
+from ....kernel.isa.nvidia.registers import Place, accessed
+from ....kernel.kernel import Kernel
+from ....kernel.launch.launch import MAP_BYTES, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
+from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks, parameter_bytes
+from ..flags import DATA, Flags
+from ..parameters import StaticLaunch, slot
+
+_USER_BANK = 3
+_STACK_BYTES = 1 << 16
+
+
+def _without_textures(launch: Launch) -> Launch:
+    """The launch with zeros for textures, surfaces and tensor maps: they do not enter addresses."""
+    sizes = {Texture: 8, TextureTable: 8, TensorMap: MAP_BYTES}
+    arguments = tuple(
+        Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TextureTable | TensorMap) else a
+        for a in launch.arguments
+    )
+    constants = {name: value for name, value in launch.constants.items() if not isinstance(value, Texture)}
+    return replace(launch, arguments=arguments, constants=constants)
+
+
+class StaticBanks:
+    """The banks' words, as the emulator lays them out, and a flag for each byte."""
+
+    def __init__(self, kernel: Kernel, given: StaticLaunch) -> None:
+        launch = _without_textures(given.launch)
+        regions = [SimpleNamespace(start=start) for start, _ in _buffers(given)]
+        # The memory only has to provide addresses.
+        # Parameters whose address the code takes lie in the very last slot.
+        in_memory = SimpleNamespace(start=slot(len(given.places) + 2))
+        memory: Any = SimpleNamespace(
+            regions=regions,
+            image=SimpleNamespace(start=given.image),
+            region_named=lambda name: in_memory,
+            bytes_of=lambda region: np.zeros(parameter_bytes(kernel), np.uint8),
+        )
+        self.words: ConstantBanks = build_banks(kernel, launch, memory, _STACK_BYTES)
+        self._flags: dict[int, Flags] = {}
+        for parameter, flag in zip(kernel.parameters, given.flags, strict=True):
+            at = kernel.parameter_base + parameter.offset
+            if isinstance(flag, int):
+                self._bank(0)[at : at + parameter.size] = flag
+            else:
+                self._bank(0)[at : at + parameter.size] = flag
+        if any(symbol.space == "constant" for symbol in kernel.symbols.values()):
+            self._bank(_USER_BANK)[:] = DATA
+            for name, value in launch.constants.items():
+                symbol = kernel.symbols[name]
+                size = value.nbytes if isinstance(value, Buffer) else symbol.size
+                self._bank(_USER_BANK)[symbol.offset : symbol.offset + size] = 0
+
+    def _bank(self, number: int) -> Flags:
+        return self._flags.setdefault(number, np.zeros(BANK_BYTES, np.uint16))
+
+    def flags(self, bank: int, offset: int, width: int) -> int:
+        """Flags of `width` bytes at an offset."""
+        held = self._flags.get(bank)
+        return 0 if held is None else int(np.bitwise_or.reduce(held[offset : offset + width], initial=0))
+
+    def anywhere(self, bank: int, offset: int) -> int:
+        """Flags of everything that an index from `offset` on may reach."""
+        held = self._flags.get(bank)
+        return 0 if held is None else int(np.bitwise_or.reduce(held[max(offset, 0) :], initial=0))
+
+
+def _buffers(given: StaticLaunch) -> Sequence[tuple[int, int]]:
+    """Start and size of the launch's buffers, in the order of the arguments."""
+    return [
+        place
+        for argument, place in zip(given.launch.arguments, given.places, strict=True)
+        if isinstance(argument, Buffer) and place is not None
+    ]
+
+
+# What the code reveals about its launch: the dimensions of its threads, and which words are addresses.
+
+_LOOK_AHEAD = 256
+
+
+def dimensions(kernel: Kernel) -> int:
+    """1, 2 or 3: the last dimension in which the kernel reads its thread or block index."""
+    names = {o.name for i in kernel.instructions for o in i.operands if isinstance(o, Special)}
+    for count, axis in ((3, "Z"), (2, "Y")):
+        if {f"SR_TID.{axis}", f"SR_CTAID.{axis}"} & names:
+            return count
+    return 1
+
+
+def pointers(kernel: Kernel) -> frozenset[int]:
+    """Offsets within the parameters of 64-bit words that the code uses as base addresses."""
+    base = kernel.parameter_base
+    low: set[int] = set()
+    high: set[int] = set()
+    for index, i in enumerate(kernel.instructions):
+        constants = [(n, o) for n, o in enumerate(i.operands) if isinstance(o, Constant) and o.bank == 0]
+        for position, operand in constants:
+            if operand.register is not None or operand.offset < base:
+                continue
+            if _is_pair(i, position):
+                low.add(operand.offset)
+            low |= {operand.offset + 8 * pair for pair in _loaded_addresses(kernel.instructions, index)}
+            if "X" in i.modifiers:
+                high.add(operand.offset - 4)
+    return frozenset(o - base for o in low | high if o >= base and (o - base) % 8 == 0)
+
+
+def _is_pair(i: Instruction, position: int) -> bool:
+    """Whether a constant operand is a 64-bit number to which something is added."""
+    if i.opcode in ("IMAD", "UIMAD") and i.modifiers[:1] == ("WIDE",):
+        last = [n for n, o in enumerate(i.operands) if not isinstance(o, Predicate)][-1]
+        return position == last
+    return False
+
+
+def _loaded_addresses(instructions: Sequence[Instruction], index: int) -> list[int]:
+    """Which register pairs filled by a load of constants are used as addresses, not as two numbers."""
+    load = instructions[index]
+    target = load.operands[0]
+    pairs = 2 if "128" in load.modifiers else 1 if "64" in load.modifiers else 0
+    if load.opcode not in ("ULDC", "LDC", "LDCU") or not isinstance(target, Register):
+        return []
+    file = "UR" if target.uniform else "R"
+    after = instructions[index + 1 : index + 1 + _LOOK_AHEAD]
+    return [pair for pair in range(pairs) if _is_address(after, (file, target.index + 2 * pair))]
+
+
+def _is_address(after: Sequence[Instruction], low: Place) -> bool:
+    """Whether a register is used as the lower half of an address before it is overwritten."""
+    for i in after:
+        if any(place == low for place in _address_uses(i)):
+            return True
+        if low in accessed(i).writes:
+            return False
+    return False
+
+
+def _address_uses(i: Instruction) -> Iterator[Place]:
+    """Registers that an instruction uses as the lower half of an address."""
+    registers: list[Register] = []
+    for operand in i.operands:
+        if isinstance(operand, Address):
+            registers += [r for r in (operand.base, operand.uniform) if r is not None]
+    sources = [o for o in i.operands[1:] if isinstance(o, Register)]
+    carries = any(isinstance(o, Predicate) for o in i.operands[1:2])
+    if i.opcode in ("IMAD", "UIMAD") and i.modifiers[:1] == ("WIDE",):
+        registers += sources[-1:]
+    elif (i.opcode in ("IADD3", "UIADD3", "LEA", "ULEA") and carries and "X" not in i.modifiers) or "64" in i.modifiers:
+        registers += sources
+    for register in registers:
+        yield ("UR" if register.uniform else "R", register.index)

@@ -1,0 +1,259 @@
+"""`static_profile`: what a kernel does, from its code alone, in the same form as the emulator's record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...kernel.cfg import ControlFlowGraph
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Launch
+from ...kernel.profile import Profile, SampledBlock
+from ..emulator.refine import Signature, explains, refine
+from ..emulator.sampling import Blocks, sample_blocks, stratified
+from .affine import access_reports
+from .decide import Decider, Guess, LoopCount
+from .flags import ASSUMED, DATA
+from .flow import Flow
+from .hints import Steering, patterns_by_instruction, shares_by_instruction, trips_by_loop
+from .instruction_sets import instruction_set
+from .parameters import PATTERNS, StaticLaunch, allocations, assume, complete
+from .report import Assumption, LoopReport, Record, StaticReport
+from .state import State
+from .walk import Effort, Walk
+from .written_out import access_log, lane_counts
+from .written_out import paths as written_paths
+
+_WAVE_WARPS = 512
+"""Warps that are walked in parallel."""
+_MIXED_SAMPLES = 24
+"""Interior blocks that are sampled if blocks differ from neighbour to neighbour."""
+
+
+@dataclass(frozen=True)
+class StaticProfile:
+    """A profile made without data, its launch, and the assumptions."""
+
+    profile: Profile
+    given: StaticLaunch
+    report: StaticReport
+
+
+def static_profile(
+    kernel: Kernel,
+    launch: Launch | StaticLaunch | None = None,
+    trips: Mapping[str, int] | None = None,
+    *,
+    steering: Steering | None = None,
+    blocks: Blocks = None,
+    effort: Effort | None = None,
+) -> StaticProfile:
+    """Follow a kernel's code without running it: no buffers, no data.
+
+    `launch` is a complete launch, one that `assume_launch` completed, or None to assume all of it. `trips` are trip
+    counts by loop name (``L1``) or line; `steering` holds these and all other hints; `blocks` is as for the emulator.
+    Every kernel gets an answer. Raises UsageError only for hints that do not fit the kernel.
+    """
+    steering = steering or Steering()
+    if trips:
+        steering = Steering({**steering.trips, **trips}, steering.taken, steering.access, steering.default_trips)
+    if launch is None:
+        launch = assume_launch(kernel)
+    given = complete(launch, kernel) if isinstance(launch, Launch) else launch
+    walker = _Walker(kernel, given, steering, effort or Effort())
+    grid = given.launch.grid
+    first = walker.follow(sample_blocks(grid, blocks))
+    if blocks is not None:
+        return walker.answer(first)
+
+    def probe(linear: Sequence[int]) -> dict[int, Signature]:
+        return _signatures(walker.follow([(number, 1.0) for number in linear]).profile)
+
+    cuts = None if walker.exhausted else refine(grid, _signatures(first.profile), probe)
+    if cuts is None or walker.exhausted:
+        return walker.answer(first)
+    if any(cuts):
+        second = walker.follow(stratified(grid, cuts))
+        if explains(cuts, grid, _signatures(second.profile)):
+            return walker.answer(second)
+    return walker.answer(walker.follow(stratified(grid, interior=_MIXED_SAMPLES)))
+
+
+def _signatures(profile: Profile) -> dict[int, Signature]:
+    """The behaviour of each block, by linear index: a digest of each warp's path."""
+    digests = [hashlib.blake2b(path.blocks.tobytes(), digest_size=12).digest() for path in profile.paths]
+    return {block.linear: tuple(digests[path] for path in block.paths) for block in profile.blocks}
+
+
+def assume_launch(kernel: Kernel, **known: object) -> StaticLaunch:
+    """A partly specified launch (see `parameters.assume`); the code determines the dimensions of the rest."""
+    family = instruction_set(kernel)
+    return assume(kernel, dimensions=family.dimensions(kernel), pointers=family.pointers(kernel), **known)  # type: ignore[arg-type]
+
+
+def list_loops(kernel: Kernel) -> tuple[LoopReport, ...]:
+    """The loops of a kernel, without their trip counts."""
+    family = instruction_set(kernel)
+    flow = Flow(kernel.instructions, family.graph(kernel), family.words(kernel))
+    return _loop_reports(flow, {})
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """A sample that was followed: its profile, and what was found on the way."""
+
+    profile: Profile
+    counts: Mapping[int, LoopCount]
+    guesses: frozenset[Guess]
+    unsure: Mapping[int, int]
+
+
+class _Walker:
+    """Walks samples of one kernel."""
+
+    def __init__(self, kernel: Kernel, given: StaticLaunch, steering: Steering, effort: Effort) -> None:
+        self.kernel = kernel
+        self.given = given
+        self.effort = effort
+        self.family = instruction_set(kernel)
+        self.cfg: ControlFlowGraph = self.family.graph(kernel)
+        self.flow = Flow(kernel.instructions, self.cfg, self.family.words(kernel))
+        self.trips = trips_by_loop(steering, self.flow, kernel.name)
+        self.shares = shares_by_instruction(steering, kernel.instructions)
+        self.patterns = patterns_by_instruction(steering, kernel.instructions, PATTERNS)
+        self.default = steering.default_trips
+        self.counts: dict[int, LoopCount] = {}
+        self.guesses: set[Guess] = set()
+        self.unsure: dict[int, int] = {}
+        self.exhausted = False
+        """Whether a walk took too long, so that further ones are not worthwhile."""
+
+    def follow(self, samples: Sequence[tuple[int, float]]) -> _Followed:
+        """Walk these blocks (linear index and weight)."""
+        launch, kernel = self.given.launch, self.kernel
+        per_block = launch.warps_per_block
+        record = Record(launch.warp_size)
+        self.counts, self.guesses, self.unsure = {}, set(), {}
+        executed = np.zeros((len(samples), len(kernel.instructions)), np.int64)
+        steps = 0
+        notes: set[str] = set()
+        if any(i.memory is not None and i.memory.space == "texture" for i in self.kernel.instructions):
+            notes.add("textures and surfaces: the texels fetched are not tracked; memory figures exclude them")
+        if any(i.class_ == "bulk_copy" for i in self.kernel.instructions):
+            notes.add("copy engine: its copies are not tracked; memory figures exclude them")
+        if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
+            notes.add("barriers in shared memory: assumed never to block")
+        size = max(_WAVE_WARPS // per_block, 1)
+        for start in range(0, len(samples), size):
+            linear = [number for number, _ in samples[start : start + size]]
+            record.first_warp = start * per_block
+            walk = self._walk(linear, record, executed[start : start + size])
+            steps += walk.warp_steps
+            if walk.cut_short:
+                self.exhausted = True
+                notes.add("the walk took too long: loops were cut short from there on, so counts are too low")
+        paths, numbers, share = written_paths(record, len(samples) * per_block)
+        if share < 1:
+            notes.add(f"loops have too many iterations to record: counts and time cover {share:.2%} of the steps")
+        lanes = lane_counts(record, len(samples) * per_block, len(self.cfg.blocks))
+        lanes = lanes.reshape(len(samples), per_block, -1).sum(axis=1)
+        for block in self.cfg.blocks:
+            for index in range(block.start, block.end):
+                if kernel.instructions[index].guard is None:
+                    executed[:, index] = lanes[:, block.index]
+        log, logged = access_log(record, len(kernel.instructions), self.effort.accesses)
+        sampled = tuple(
+            SampledBlock(
+                linear, launch.coordinates(linear), weight, tuple(numbers[n * per_block : (n + 1) * per_block])
+            )
+            for n, (linear, weight) in enumerate(samples)
+        )
+        profile = Profile(
+            kernel=kernel,
+            launch=launch,
+            cfg=self.cfg,
+            blocks=sampled,
+            paths=paths,
+            accesses=log,
+            thread_instructions=executed,
+            allocations=allocations(kernel, self.given),
+            steps=steps,
+            notes=tuple(sorted(notes)),
+            logged=logged,
+        )
+        return _Followed(profile, self.counts, frozenset(self.guesses), self.unsure)
+
+    def _walk(self, linear: Sequence[int], record: Record, executed: npt.NDArray[np.int64]) -> Walk:
+        launch = self.given.launch
+        warps = len(linear) * launch.warps_per_block
+        architecture = self.family.architecture(
+            self.kernel, self.cfg, self.given, record, warps, self.patterns, self.shares
+        )
+        state = State(launch, linear, architecture.files, architecture.convergence_barriers)
+        architecture.start(state)
+        decider = Decider(self.flow, warps, launch.warp_size, self.trips, self.default, self.shares)
+        walk = Walk(state, architecture, self.flow, decider, record, self.effort)
+        walk.run()
+        for index, count in decider.counts.items():
+            self.counts.setdefault(index, LoopCount()).join(count)
+        self.guesses |= decider.guesses
+        for number, flags in architecture.unsure.items():
+            self.unsure[number] = self.unsure.get(number, 0) | flags
+        counts = architecture.counts.reshape(len(self.kernel.instructions), len(linear), -1).sum(axis=2).T
+        executed[...] = counts
+        return walk
+
+    def answer(self, followed: _Followed) -> StaticProfile:
+        """The profile with all assumptions made for it."""
+        loops = _loop_reports(self.flow, followed.counts)
+        accesses = access_reports(followed.profile, self.flow, loops, followed.unsure)
+        report = StaticReport(loops, tuple(self._assumptions(loops, followed)), accesses)
+        return StaticProfile(followed.profile, self.given, report)
+
+    def _assumptions(self, loops: Sequence[LoopReport], followed: _Followed) -> list[Assumption]:
+        found = [Assumption(what, "", 0, value) for what, value in self.given.assumed]
+        for loop in loops:
+            if loop.known == "assumed":
+                text = f"{loop.trips or 0:.4g} iterations" + (f", unrolled by {loop.copies}" if loop.copies > 1 else "")
+                found.append(Assumption(f"loop {loop.name}", loop.file, loop.line, text))
+        for guess in sorted(followed.guesses):
+            found.append(self._at(guess.instruction, guess.what, guess.assumed))
+        for number, flags in sorted(followed.unsure.items()):
+            if number in self.patterns:
+                continue
+            if flags & DATA:
+                text = "each element of memory holds its own index"
+                found.append(self._at(number, "addresses that depend on data", text))
+            elif flags & ASSUMED:
+                found.append(self._at(number, "addresses", "those that the assumed arguments give"))
+        return list(dict.fromkeys(found))
+
+    def _at(self, instruction: int, what: str, assumed: str) -> Assumption:
+        source = self.kernel.instructions[instruction].source
+        return Assumption(what, source.file if source else "", source.line if source else 0, assumed)
+
+
+def _loop_reports(flow: Flow, counts: Mapping[int, LoopCount]) -> tuple[LoopReport, ...]:
+    found = []
+    for loop in flow.loops:
+        count = counts.get(loop.index, LoopCount())
+        known = next((kind for kind in ("assumed", "given", "derived") if kind in count.kinds), "not reached")
+        found.append(
+            LoopReport(
+                name=loop.name,
+                file=loop.source.file if loop.source else "",
+                line=loop.source.line if loop.source else 0,
+                last_line=loop.last_line,
+                parent="" if loop.parent is None else flow.loops[loop.parent].name,
+                trips=count.turns / count.runs if count.runs else None,
+                fewest=count.fewest,
+                most=count.most,
+                known=known,
+                copies=loop.copies,
+            )
+        )
+    return tuple(found)

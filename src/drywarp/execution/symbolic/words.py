@@ -1,0 +1,159 @@
+"""What a walk must know about an instruction set: classes for calls, returns, exits, and for the walk itself.
+
+An architecture is a class that implements `Architecture`; `nvidia` is one. The walk, the trip counts and the rules for
+branches do not depend on opcodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DrywarpError
+from ...kernel.instruction import Instruction
+from .flags import FileShape, Flags, Lanes
+from .state import Batch, State
+
+Step = Callable[[Batch], None]
+
+
+def safely(step: Step, otherwise: Step) -> Step:
+    """A step that falls back to another if made-up numbers, or unsupported operands, lead it astray."""
+
+    def run(batch: Batch) -> None:
+        try:
+            step(batch)
+        except (DrywarpError, ArithmeticError, LookupError, ValueError, TypeError):
+            otherwise(batch)
+
+    return run
+
+
+class ControlWords(Protocol):
+    """Which instructions call, return, exit; and their targets."""
+
+    def is_call(self, instruction: Instruction) -> bool:
+        """Whether it calls a function that returns."""
+
+    def is_return(self, instruction: Instruction) -> bool:
+        """Whether it returns to the caller."""
+
+    def is_exit(self, instruction: Instruction) -> bool:
+        """Whether it ends the thread."""
+
+    def callee(self, instruction: Instruction) -> int | None:
+        """Index of the target instruction of a direct call."""
+
+    def is_slow(self, instruction: Instruction) -> bool:
+        """Whether it calls a compiler-provided function for rare operands."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Ends a block: lanes for which `test` holds go to block `taken`, the others to `fall`.
+
+    `test` gives booleans and flags per lane. `settle`, if present, updates the tested registers to the decision. A side
+    may be `flow.EXIT_BLOCK`.
+    """
+
+    test: Callable[[Batch], tuple[Lanes, Flags]]
+    taken: int
+    fall: int
+    settle: Callable[[Batch, Lanes], None] | None = None
+
+
+@dataclass(frozen=True)
+class Goto:
+    """Ends a block: all lanes go to block `to`; `flow.EXIT_BLOCK` ends them."""
+
+    to: int
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Ends a block: each lane goes to the block that `target` names (-1: unknown), else to one of `choices`."""
+
+    target: Callable[[Batch], tuple[npt.NDArray[np.int64], Flags]]
+    choices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """Ends a block: goes to block `to` (None: unknown) and returns to `back`."""
+
+    to: int | None
+    back: int
+    test: Callable[[Batch], tuple[Lanes, Flags]] | None = None
+
+
+@dataclass(frozen=True)
+class Return:
+    """Ends a block: returns to the origin of the latest call."""
+
+    test: Callable[[Batch], tuple[Lanes, Flags]] | None
+    fall: int
+
+
+@dataclass(frozen=True)
+class Rejoin:
+    """Ends a block: lanes wait for those of their warp that `needed` names, then continue at `to` together.
+
+    `needed` gives booleans per lane, shape (rows, lanes). With `barrier` they are those of that convergence barrier,
+    which removes them as they pass.
+    """
+
+    to: int
+    barrier: int | None = None
+    needed: Callable[[Batch], Lanes] | None = None
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Ends a block: lanes for which `test` holds are no longer waited for at a convergence barrier.
+
+    `beside` is the block that ends with a branch on the same condition, if there is one.
+    """
+
+    barrier: int
+    to: int
+    test: Callable[[Batch], tuple[Lanes, Flags]] | None = None
+    beside: int | None = None
+
+
+Finish = Branch | Goto | Scatter | Call | Return | Rejoin | Forget
+
+
+@dataclass(frozen=True)
+class Code:
+    """A basic block prepared for a walk."""
+
+    steps: Sequence[Step]
+    finish: Finish
+
+
+class Architecture(ControlWords, Protocol):
+    """An instruction set, for one kernel under one launch."""
+
+    files: dict[str, FileShape]
+    """Register files by name."""
+
+    convergence_barriers: int
+
+    counts: npt.NDArray[np.int64]
+    """Lanes that executed each guarded instruction, shape (instructions, warps)."""
+
+    def changed(self, loop: int) -> Sequence[tuple[str, int]]:
+        """Registers, by file and number, that a loop changes and that affect addresses and branches."""
+
+    def pairs(self, loop: int) -> Sequence[tuple[tuple[str, int], tuple[str, int]]]:
+        """Those among them that are the lower and the upper half of one 64-bit number."""
+
+    def start(self, state: State) -> None:
+        """Set the initial register values of a thread."""
+
+    def code(self, block: int) -> Code:
+        """A basic block as steps."""

@@ -1,0 +1,160 @@
+"""Latency under load and the limit of accesses in flight (Volkov, §6.4), over occupancies and independent chains."""
+
+from __future__ import annotations
+
+from ..device import Program, Run, Zeros, cycles_between_loads
+from ..fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
+from ..journal import Session
+from ..result import Curve, Estimate, Findings
+
+STEPS = (16, 48)
+WARPS = (1, 2, 4, 8, 16, 24, 32)
+CHAINS = (1, 4)
+BYTES = 128
+"""Bytes moved by a warp's access of 4 bytes per lane."""
+
+
+def measure_load(session: Session, findings: Findings) -> None:
+    """Measure ``parameters.contention_*``, and look for a limit of accesses in flight."""
+    attributes = session.device.attributes
+    sms = attributes.sm_count
+    points: list[tuple[float, float, float, float]] = []
+    for chains in CHAINS:
+        program = Program("load", (("ILP", str(chains)),))
+        session.check(program, {"LDG": 4 * chains}, at_most=12 * 4 * chains)
+        for warps in (n for n in WARPS if n <= attributes.max_warps_per_sm):
+            data = Zeros(sms * warps * BYTES * chains * (STEPS[1] + 1))
+            arguments = {"data": data, "out": Zeros(64)}
+            times = [session.cycles(Run(program, sms, warps * 32, {"steps": s, **arguments})) for s in STEPS]
+            step = (times[1] - times[0]) / (STEPS[1] - STEPS[0])
+            accesses = warps * chains
+            gbs = sms * accesses * BYTES / step.value * findings.clock_mhz / 1000
+            points.append((accesses, gbs, step.value, step.spread))
+    points.sort()
+    # The compiler's distance between a load's result and the next address is not latency.
+    alone = session.device.code(Program("load", (("ILP", "1"),)))
+    _contention(findings, points, cycles_between_loads(alone, "LDG"))
+    asked = [p[0] for p in points]
+    base = points[0][2]
+    reached = in_flight([p[0] / p[2] for p in points], [base] * len(points))
+    limit = limit_of(asked, reached)
+    if limit is None:
+        findings.silent["limit of accesses under way"] = (
+            "no limit: the number in flight rises with the number requested"
+        )
+    else:
+        how = "Little's law with Λ of one warp; may only reflect the DRAM bandwidth"
+        findings.add("accesses under way", Estimate(limit), "warp accesses per SM", how, in_file=False)
+
+
+def _contention(findings: Findings, points: list[tuple[float, float, float, float]], between: float) -> None:
+    throughput, latency = [p[1] for p in points], [p[2] - between for p in points]
+    fit = fit_contention(throughput, latency)
+    error = fit.error
+    how = f"latency over throughput, mean error of the fit {error:.1%}"
+    for key, value, unit in (
+        ("contention_latency", fit.a, "cycles"),
+        ("contention_slope", fit.b, "cycles"),
+        ("contention_gbs", fit.c, "GB/s"),
+    ):
+        findings.add(f"parameters.{key}", Estimate(value, value * error), unit, how, in_file=value > 0)
+    order = sorted(points, key=lambda p: p[1])
+    findings.curves.append(
+        Curve(
+            "load",
+            "Latency under load",
+            "throughput, GB/s",
+            "cycles from a load to its result",
+            tuple(p[1] for p in order),
+            tuple(p[2] - between for p in order),
+            tuple(p[3] for p in order),
+            tuple(fit.at(p[1]) for p in order),
+            f"a + b · x / (c − x): a = {fit.a:.1f} cycles, b = {fit.b:.2f} cycles, c = {fit.c:.1f} GB/s",
+        )
+    )
+
+
+# The occupancies to measure.
+
+
+def occupancies(most: int) -> list[int]:
+    """Warps per SM from 1 to `most`, denser where the cusp of a boat hull may be."""
+    return [n for n in (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64) if n <= most]
+
+
+# Λ towards other consumers: chains that alternate between two classes.
+#
+# Such a chain shows the sum of Λ from the first to the second class and back; the figure is the excess over the two
+# classes' own Λ.
+
+CLASSES = {"FFMA": "fp32", "MUFU": "sfu", "IMAD": "imad", "SHF": "shift", "POPC": "bit", "SHFL": "shuffle"}
+PAIRS = (
+    ("FFMA", "SHF"),
+    ("FFMA", "IMAD"),
+    ("FFMA", "MUFU"),
+    ("SHF", "POPC"),
+    ("FFMA", "SHFL"),
+    ("MUFU", "SHFL"),
+)
+
+
+def measure_round_trips(session: Session, findings: Findings) -> None:
+    """Record each pair's round trip for the report only: the GPU file has one Λ per class."""
+    for first, second in PAIRS:
+        step = session.per_instruction(
+            "pair",
+            {"FIRST": first, "SECOND": second},
+            {first: 1, second: 1},
+            session.device.attributes.sm_count,
+            32,
+            {"a": 3, "b": 5, "out": None},
+        )
+        name = f"Λ {first} to {second} and back"
+        own = [findings.figures.get(f"classes.{CLASSES[op]}.latency") for op in (first, second)]
+        known = [figure.value for figure in own if figure]
+        how = "alternating chain of the two"
+        if len(known) == 2:
+            how += f"; {step.value - sum(known):+.2f} compared with the two classes' own Λ"
+        findings.add(name, step, "cycles", how, in_file=False)
+
+
+# β ALU instructions to one SFU at full occupancy: one pipe, two, or two behind an issue limit (§4.2, Eq. 43-45).
+
+BETAS = (1, 2, 3, 4, 5, 6, 8, 12)
+
+
+def measure_mix(session: Session, findings: Findings) -> None:
+    """Compare the three equations, for the report only."""
+    most = session.device.attributes.max_warps_per_sm
+    grid, block = session.occupancy(most)
+    rounds = []
+    for beta in BETAS:
+        opcodes = {"FFMA": beta, "MUFU": 1}
+        taken = session.per_instruction("mix", {"BETA": str(beta)}, opcodes, grid, block, {"a": 3, "b": 5, "out": None})
+        rounds.append(taken / most)
+    partitions = round(findings.value("scheduler.partitions", 4))
+    limit = findings.value("scheduler.issue_per_cycle", 1.0) * partitions
+    lambda_1 = findings.value("classes.fp32.lambda", 0.0) / partitions
+    lambda_2 = findings.value("classes.sfu.lambda", 0.0) / partitions
+    fit: tuple[float, ...] = ()
+    formula = ""
+    if lambda_1 and lambda_2:
+        name, errors = best_model(BETAS, [r.value for r in rounds], lambda_1, lambda_2, limit)
+        fit = tuple(two_with_issue_limit(b, lambda_1, lambda_2, limit) for b in BETAS)
+        told = ", ".join(f"{model} {error:.1%}" for model, error in errors.items())
+        formula = f"best fit: {name}. Mean errors: {told}. Plotted: two subsystems with issue limit"
+    else:
+        findings.silent["subsystems of FFMA and MUFU"] = "needs λ of both: run `chains` too"
+    findings.curves.append(
+        Curve(
+            "mix",
+            "β FFMA to one MUFU",
+            "β",
+            "cycles per round and SM",
+            tuple(map(float, BETAS)),
+            tuple(r.value for r in rounds),
+            tuple(r.spread for r in rounds),
+            fit,
+            formula,
+        )
+    )

@@ -1,0 +1,226 @@
+"""Raw timings on disk, one line per launch configuration, so that interrupted runs resume."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ...errors import InputFileError, UsageError
+from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Zeros, check_loop
+from .result import Estimate
+
+
+class Journal:
+    """A JSON-lines file, as a context manager that locks it: the device first, then one line per run.
+
+    Without a path, timings are kept in memory only. Raises UsageError for a file that cannot be written, that another
+    process is writing, or that has other settings, and InputFileError for one that is not a journal (left unchanged).
+    """
+
+    def __init__(self, path: Path | None, device: Attributes, settings: dict[str, Any]) -> None:
+        self.path = path
+        self.head = {"device": asdict(device), **settings}
+        self.known: dict[str, list[Timing]] = {}
+        self._file: FileIO | None = None
+
+    def __enter__(self) -> Journal:
+        if self.path is None:
+            return self
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b", buffering=0)
+            self._lock(self._file)
+            self._read(self.path, self._file)
+        except OSError as error:
+            self.close()
+            raise UsageError(f"{self.path}: cannot be written: {error.strerror}") from None
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close and unlock the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def find(self, run: Run) -> list[Timing] | None:
+        """An earlier run's timings of the same launch, or None."""
+        return self.known.get(key_of(run))
+
+    def add(self, run: Run, timings: Sequence[Timing]) -> None:
+        """Store the timings of a launch; a line is written completely or not at all."""
+        key = key_of(run)
+        self.known[key] = list(timings)
+        if self._file is not None:
+            rows = [[t.cycles, t.ns, t.sm_mhz] for t in timings]
+            self._write(self._file, {"run": json.loads(key), "timings": rows})
+
+    def _lock(self, file: FileIO) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"{self.path}: another process is writing to it") from None
+
+    def _write(self, file: FileIO, line: Mapping[str, Any]) -> None:
+        before, left = os.fstat(file.fileno()).st_size, memoryview(_line(line))
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(before)
+            raise UsageError(
+                f"{self.path}: cannot be written ({error.strerror}); its timings are saved; "
+                "rerun the same command to resume"
+            ) from None
+
+    def _read(self, path: Path, file: FileIO) -> None:
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        # An incomplete line may be the start of ours, if the run was interrupted while writing it.
+        if not whole and not _line(self.head).startswith(data):
+            raise InputFileError(f"{path}:1: not a line of a journal of drywarp calibrate")
+        try:
+            lines = whole.decode().splitlines()
+        except UnicodeDecodeError:
+            raise InputFileError(f"{path}:1: not a journal of drywarp calibrate (expected JSON lines)") from None
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                if number == 1:
+                    self._check_head(row)
+                else:
+                    self.known[json.dumps(row["run"], sort_keys=True)] = [
+                        Timing(*map(float, t)) for t in row["timings"]
+                    ]
+            except (ValueError, KeyError, TypeError):
+                raise InputFileError(f"{path}:{number}: not a line of a journal of drywarp calibrate") from None
+        if len(whole) != len(data):
+            file.truncate(len(whole))
+        if not whole:
+            self._write(file, self.head)
+
+    def _check_head(self, head: dict[str, Any]) -> None:
+        mine = json.loads(json.dumps(self.head))
+        if "device" not in head:
+            raise ValueError(head)
+        for name, value in mine.items():
+            if head.get(name) != value:
+                raise UsageError(
+                    f"{self.path}: timings of another {name} ({_shown(head.get(name, '?'))}; this is {_shown(value)}): "
+                    "delete the file, or name another with --journal"
+                )
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return (json.dumps(row) + "\n").encode()
+
+
+def _shown(value: Any) -> str:
+    return str(value.get("name", "?")) if isinstance(value, dict) else str(value)
+
+
+def key_of(run: Run) -> str:
+    """A launch as text: equal for equal launches."""
+    arguments = {name: {"zeros": v.nbytes} if isinstance(v, Zeros) else v for name, v in run.arguments.items()}
+    what = {
+        "template": run.program.template,
+        "defines": dict(run.program.defines),
+        "grid": run.grid,
+        "block": run.block,
+        "shared": run.shared,
+        "arguments": arguments,
+    }
+    return json.dumps(what, sort_keys=True)
+
+
+# Gets timings from a device, through the journal, and turns them into estimates.
+
+REPEATS = 15
+"""Launches of each configuration."""
+SHORT, LONG = 32, 256
+"""Instructions per iteration of the loop in the two programs, whose difference excludes all other costs."""
+TURNS = 4
+
+
+@dataclass
+class Session:
+    """One calibration of one device. `tell` is called for each finished launch configuration."""
+
+    device: Device
+    journal: Journal
+    repeats: int = REPEATS
+    tell: Callable[[str], None] = lambda what: None
+    launches: int = 0
+    clocks: list[float] = field(default_factory=list)
+    checked: set[Program] = field(default_factory=set)
+
+    def cycles(self, run: Run) -> Estimate:
+        """Cycles of a launch."""
+        return self._timed(run)[0]
+
+    def nanoseconds(self, run: Run) -> Estimate:
+        """Nanoseconds of a launch."""
+        return self._timed(run)[1]
+
+    def _timed(self, run: Run) -> tuple[Estimate, Estimate]:
+        timings = self.journal.find(run)
+        if timings is None:
+            timings = list(self.device.time(run, self.repeats))
+            self.journal.add(run, timings)
+            self.tell(str(run.program))
+        self.launches += len(timings)
+        self.clocks += [t.sm_mhz for t in timings]
+        return Estimate.of([t.cycles for t in timings]), Estimate.of([t.ns for t in timings])
+
+    def check(self, program: Program, wanted: Mapping[str, int], at_most: int | None = None) -> None:
+        """Check the instruction counts in a program's loop, once per program."""
+        if program not in self.checked:
+            check_loop(self.device.code(program), program, wanted, at_most)
+            self.checked.add(program)
+
+    def per_instruction(
+        self,
+        template: str,
+        defines: Mapping[str, str],
+        opcodes: Mapping[str, int],
+        grid: int,
+        block: int,
+        arguments: Mapping[str, Value],
+        shared: int = 0,
+        turns: int = TURNS,
+        others: int = 0,
+    ) -> Estimate:
+        """Cycles per step of a chain: the time difference of a long and a short loop, divided by the extra steps.
+
+        `opcodes` are the opcodes that a step must compile to, with counts (`A|B`: either); `others` is how many other
+        instructions a step may have.
+        """
+        found = []
+        for length in (SHORT, LONG):
+            program = Program(template, (*defines.items(), ("LENGTH", str(length))))
+            spare = SPARE + others * length
+            self.check(program, {name: count * length for name, count in opcodes.items()}, spare)
+            found.append(self.cycles(Run(program, grid, block, {"turns": turns, **arguments}, shared)))
+        return (found[1] - found[0]) / (turns * (LONG - SHORT))
+
+    def occupancy(self, warps: int) -> tuple[int, int]:
+        """Blocks and threads of a grid that puts this many warps on every SM at once."""
+        most = self.device.attributes.max_threads_per_block // 32
+        blocks = -(-warps // most)
+        return blocks * self.device.attributes.sm_count, warps // blocks * 32

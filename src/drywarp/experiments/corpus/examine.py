@@ -1,0 +1,205 @@
+"""The process that examines one module, reports its progress, and exits.
+
+It is forked from a server that has everything imported, so starting one takes milliseconds. It may crash or hang: the
+parent knows the stage from the last message.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from ...analysis.request import Options
+from ...analysis.stages import analyze, answer_code
+from ...errors import CompileError, DrywarpError, InputFileError, ToolError, UsageError
+from ...frontends.binary.module import Module, load_module
+from ...frontends.cuda.compile import CudaOptions
+from ...hardware import Gpu
+from ...kernel.cfg import build_cfg
+from ...kernel.dataflow import Dataflow
+from ...kernel.isa.nvidia.classes import UNKNOWN
+from ...kernel.kernel import Kernel
+from ...support.folders import OutOfTimeError, time_box
+from ...workload.build import node_of
+from .files import KnownLaunch
+from .result import ANALYSED, COMPILE_FAILED, FAILED, NO_KERNELS, KernelRow
+
+# The steps for one module: compile, parse, classify, analyse statically, and emulate if a launch is known.
+
+_ONE_POINT = Options(models=("pipeline",), occupancies=range(0), findings=False)
+"""Options of a static prediction: only the primary model, at the launch's own occupancy."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One module to examine. `includes` holds the given and the guessed folders, `macros` the guessed macros."""
+
+    path: Path
+    gpu: Gpu
+    defines: Mapping[str, str]
+    includes: tuple[str, ...]
+    std: str | None
+    time_limit_s: float
+    static_limit_s: float
+    launches: tuple[KnownLaunch, ...] = ()
+    macros: Mapping[str, str] = field(default_factory=dict)
+
+
+def examine(
+    task: Task, on_stage: Callable[[str], None], on_analysed: Callable[[dict[str, Any]], None] = lambda found: None
+) -> dict[str, Any]:
+    """Everything about one module, as the fields of a `Row` except its name and costs. Raises no DrywarpError.
+
+    `on_analysed` is called with the results once only predictions of times remain.
+    """
+    on_stage("read")
+    try:
+        module, defines = _loaded(task, on_stage)
+    except (CompileError, ToolError, InputFileError, UsageError) as error:
+        return {"status": COMPILE_FAILED, "reason": str(error)}
+    if not module.kernels:
+        why = f"templates that are not instantiated here: {', '.join(module.uninstantiated)}"
+        return {"status": NO_KERNELS, "reason": why if module.uninstantiated else "no __global__ function"}
+    on_stage("classify")
+    unclassified = Counter(i.opcode for k in module.kernels for i in k.instructions if i.class_ == UNKNOWN)
+    found: dict[str, Any] = {"compiler": module.compiler, "unclassified": dict(unclassified), "notes": _notes(module)}
+    on_stage("analyse")
+    rows = [_analysed(kernel) for kernel in module.kernels]
+    found["kernels"] = [asdict(row) for row in rows]
+    launches = list(task.launches)
+    if module.comment.grid and module.comment.block and not launches:
+        launches.append(KnownLaunch())
+    if launches:
+        on_stage("emulate")
+        try:
+            _emulate(task, defines, launches, rows)
+        except DrywarpError as error:
+            return {**found, "status": FAILED, "reason": str(error)}
+        found["kernels"] = [asdict(row) for row in rows]
+    # Last, because it may time out in the middle of an import, and later steps that need the import would fail.
+    on_analysed({**found, "status": ANALYSED})
+    on_stage("predict")
+    stopped, left_out = _predict(module.kernels, task, rows)
+    found["kernels"] = [asdict(row) for row in rows]
+    if left_out:
+        found["notes"] = (*found["notes"], left_out)
+    if stopped:
+        return {**found, "status": FAILED, "reason": stopped}
+    on_stage("done")
+    return {**found, "status": ANALYSED}
+
+
+def _loaded(task: Task, on_stage: Callable[[str], None]) -> tuple[Module, Mapping[str, str]]:
+    """The module and the macros it was compiled with, including its build files' macros if it needs them."""
+
+    def loaded(defines: Mapping[str, str]) -> Module:
+        options = CudaOptions(defines, task.includes, task.std)
+        return load_module(task.path, arch=task.gpu.arch, options=options, on_stage=on_stage)
+
+    try:
+        return loaded(task.defines), task.defines
+    except CompileError as error:
+        macros = {name: value for name, value in task.macros.items() if name not in task.defines}
+        if not macros:
+            raise
+        both = {**macros, **task.defines}
+        try:
+            module = loaded(both)
+        except CompileError:
+            # Macros meant for other files can break it: show the first message.
+            raise error from None
+    listed = " ".join(f"-D{name}={value}" if value else f"-D{name}" for name, value in macros.items())
+    return replace(module, notes=(*module.notes, f"macros taken from the build files: {listed}")), both
+
+
+def _notes(module: Module) -> tuple[str, ...]:
+    notes = [*module.notes]
+    if module.uninstantiated:
+        notes.append(f"templates that are not instantiated here: {', '.join(module.uninstantiated)}")
+    return tuple(notes)
+
+
+def _analysed(kernel: Kernel) -> KernelRow:
+    """Control flow, loops, dependences by registers and by scoreboards, and every instruction's node."""
+    cfg = build_cfg(kernel.instructions, [s.offset for s in kernel.symbols.values() if s.space == "code"])
+    flow = Dataflow(kernel.instructions, cfg)
+    count = len(kernel.instructions)
+    assert len(flow.producers) == len(flow.scoreboard_producers) == count
+    for index in range(count):
+        node_of(kernel.instructions, index)
+    return KernelRow(kernel.name, count, kernel.resources.registers, len(cfg.loops))
+
+
+def _predict(kernels: Sequence[Kernel], task: Task, rows: list[KernelRow]) -> tuple[str, str]:
+    """Put static predictions into the rows. Returns the first error, and what was left out for lack of time."""
+    stopped, done = "", 0
+    with suppress(OutOfTimeError), time_box(task.static_limit_s):
+        for number, kernel in enumerate(kernels):
+            try:
+                answer = answer_code(kernel, gpu=task.gpu, options=_ONE_POINT)
+                rows[number] = replace(rows[number], predicted_s=answer.time_s)
+            except DrywarpError as error:
+                stopped = stopped or f"{kernel.name}: {error}"
+            done += 1
+    left = len(kernels) - done
+    return (
+        stopped,
+        f"no static time for {left} of {len(kernels)} kernels within {task.static_limit_s:g} s" if left else "",
+    )
+
+
+def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch], rows: list[KernelRow]) -> None:
+    """Analyse every known launch in full, and put the predicted times into the rows."""
+    for launch in launches:
+        answer = analyze(
+            task.path,
+            gpu=task.gpu,
+            defines={**macros, **launch.defines},
+            includes=task.includes,
+            std=task.std,
+            findings=False,
+            **launch.arguments(),
+        )
+        for number, row in enumerate(rows):
+            if answer.kernel in (row.name, row.name.split("::")[-1]):
+                rows[number] = replace(row, emulated_s=(row.emulated_s or 0.0) + answer.time_s * launch.times)
+
+
+def work(task: Task, connection: Connection) -> None:
+    """Entry point of the process. Sends ("stage", name) messages, and ("row", fields) at the end."""
+    # Its own process group, so the tools it runs end with it.
+    os.setpgid(0, 0)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, sys.stdout.fileno())
+    os.dup2(silent, sys.stderr.fileno())
+    try:
+        found = examine(
+            task, lambda stage: connection.send(("stage", stage)), lambda found: connection.send(("analysed", found))
+        )
+    except MemoryError:
+        found = {"status": FAILED, "reason": "out of memory"}
+    except RecursionError as error:
+        found = {"status": FAILED, "reason": f"RecursionError: {error} ({_place(error)})"}
+    except Exception as error:  # our own bug: it is recorded in the row and does not stop the run
+        found = {"status": FAILED, "reason": f"{type(error).__name__}: {error} ({_place(error)})"}
+    own, tools = (resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    connection.send(("row", {**found, "peak_rss_bytes": max(own, tools)}))
+    connection.close()
+
+
+def _place(error: BaseException) -> str:
+    """File and line where an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "place unknown"
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"

@@ -1,0 +1,142 @@
+"""The inputs of a run over a folder: settings, modules, and known launches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputFileError, UsageError
+from ...frontends.binary.containers import holds_device_code, is_binary
+from ...frontends.loaded import LaunchEntry, read_entries
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits apply to each module: seconds of wall time, and resident bytes of its process.
+
+    `static_limit_s` is the part of it for static predictions; the remaining kernels get none. `jobs` modules are
+    examined in parallel. `defines`, `includes` and `std` are passed to the compiler for every source of the folder;
+    further header folders are guessed (see `headers`).
+    """
+
+    jobs: int = 1
+    time_limit_s: float = 60.0
+    static_limit_s: float = 15.0
+    memory_limit: int = 4 << 30
+    defines: Mapping[str, str] = field(default_factory=dict)
+    includes: tuple[str, ...] = ()
+    std: str | None = None
+
+
+# The files of a folder that are modules: CUDA C++ and PTX by name, machine code by content.
+
+SOURCES = (".cu", ".ptx")
+MACHINE_CODE = (".cubin", ".fatbin")
+_OTHER_BINARIES = ("", ".o", ".obj", ".so", ".a", ".out", ".exe", ".bin")
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One file to examine; `name` is its path relative to the folder."""
+
+    path: Path
+    name: str
+
+
+def find_modules(folder: Path) -> list[Module]:
+    """The modules below a folder by name. Raises UsageError or InputFileError if there are none."""
+    if not folder.exists():
+        raise InputFileError(f"{folder}: no such folder (expected a folder of .cu, .ptx or .cubin files)")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: not a folder (expected a folder of .cu, .ptx or .cubin files)")
+    found = [Module(path, path.relative_to(folder).as_posix()) for path in _files(folder) if _is_module(path)]
+    if not found:
+        raise UsageError(f"{folder}: holds no kernels (expected .cu, .ptx, .cubin or other machine-code files)")
+    return sorted(found, key=lambda module: module.name)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _is_module(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix in SOURCES or suffix in MACHINE_CODE:
+        return path.is_file() or path.is_symlink()
+    if suffix not in _OTHER_BINARIES and not suffix[1:].isdigit():
+        return False
+    try:
+        with path.open("rb") as file:
+            if not path.is_file() or not is_binary(file.read(64)) or path.stat().st_size > _MOST_BYTES:
+                return False
+            file.seek(0)
+            return holds_device_code(file.read())
+    except OSError:
+        return False
+
+
+# Known launches of a folder's modules: files `launches.toml`, each in the folder of the files that it describes.
+#
+#     [[launch]]
+#     file = "saxpy.cu"        # relative path; may be omitted if there is only one module in this folder
+#     kernel = "saxpy"
+#     grid = 65536
+#     block = 256
+#     args = { n = 16777216, a = 2.0, x = "f32[16777216]:random", y = "f32[16777216]" }
+#
+# The other keys are those of a launches file of `drywarp analyze` (see `drywarp.frontends.loaded`).
+
+NAME = "launches.toml"
+
+
+class FileLaunch(LaunchEntry, frozen=True, forbid_unknown_fields=True):
+    """A `[[launch]]` table that names the file it belongs to."""
+
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownLaunch:
+    """How a module is launched; without an entry, as in the file's launch comment."""
+
+    entry: LaunchEntry | None = None
+    times: int = 1
+    defines: Mapping[str, str] = field(default_factory=dict)
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for `drywarp.analyze`."""
+        if self.entry is None:
+            return {}
+        return {
+            "entry": self.entry.kernel,
+            "grid": self.entry.grid,
+            "block": self.entry.block,
+            "args": self.entry.args,
+            "shared": self.entry.shared,
+            "constants": self.entry.constants,
+        }
+
+
+def launches_below(folder: Path, modules: Sequence[Module]) -> dict[Path, tuple[KnownLaunch, ...]]:
+    """The launches in the folder's launches files, by module. Raises InputFileError for a bad file."""
+    known = {module.path.resolve(): module.path for module in modules}
+    found: dict[Path, list[KnownLaunch]] = {}
+    for file in sorted(folder.rglob(NAME)):
+        beside = [module.path for module in modules if module.path.parent == file.parent]
+        for number, item in enumerate(read_entries(file, FileLaunch), 1):
+            if item.file is None and len(beside) != 1:
+                raise InputFileError(
+                    f"{file}: launch {number}: names no file, and there are {len(beside)} modules in its folder"
+                )
+            path = beside[0] if item.file is None else known.get((file.parent / item.file).resolve())
+            if path is None:
+                raise InputFileError(f"{file}: launch {number}: no module {item.file!r} there (expected its path)")
+            defines = {name: str(value) for name, value in item.defines.items()}
+            found.setdefault(path, []).append(KnownLaunch(item, item.times, defines))
+    return {path: tuple(launches) for path, launches in found.items()}

@@ -1,0 +1,203 @@
+"""The result of a run over a folder, and its rows on disk as JSON lines, so that an interrupted run resumes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..._version import __version__
+from ...analysis.result import SCHEMA_VERSION
+from ...errors import InputFileError, UsageError
+from ...frontends.cache import tool_versions
+from .files import Settings
+
+# The result of a run over a folder: one row for each module, and totals.
+
+STAGES = ("read", "compile", "parse", "classify", "analyse", "emulate", "predict", "done")
+"""How far a module got. `compile` includes disassembly; `emulate` is reached if a launch is known."""
+
+ANALYSED, FAILED, COMPILE_FAILED = "analysed", "failed", "compile_failed"
+NO_KERNELS, PART = "no_kernels", "part"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel: size, registers, loops, and the times predicted statically (None: none) and with emulation."""
+
+    name: str
+    instructions: int
+    registers: int
+    loops: int
+    predicted_s: float | None = None
+    emulated_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One module.
+
+    `status` is ``analysed``; ``compile_failed`` if the compiler (or, for machine code, the reader) rejects it;
+    ``failed`` if it compiles but a later step fails; ``no_kernels`` if it has no device code of its own; ``part`` if it
+    does not compile alone and another module includes it. `stage` is where it stopped, `reason` is why. `seconds` is
+    wall time, `peak_rss_bytes` the peak resident memory of its process and the tools it ran.
+    """
+
+    file: str
+    status: str
+    stage: str
+    reason: str = ""
+    kernels: tuple[KernelRow, ...] = ()
+    unclassified: Mapping[str, int] = field(default_factory=dict)
+    compiler: str = ""
+    seconds: float = 0.0
+    peak_rss_bytes: int = 0
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row of the documented JSON object."""
+        return {
+            "file": self.file,
+            "status": self.status,
+            "stage": self.stage,
+            "reason": self.reason or None,
+            "compiler": self.compiler or None,
+            "kernels": [
+                {
+                    "name": k.name,
+                    "instructions": k.instructions,
+                    "registers": k.registers,
+                    "loops": k.loops,
+                    "static_time_s": k.predicted_s,
+                    "time_s": k.emulated_s,
+                }
+                for k in self.kernels
+            ],
+            "unclassified_opcodes": dict(self.unclassified),
+            "wall_s": self.seconds,
+            "peak_rss_bytes": self.peak_rss_bytes,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """`modules` = `analysed` + `failed`; `compile_failed` is part of `failed`. The rest do not count as modules."""
+
+    modules: int
+    analysed: int
+    failed: int
+    unclassified_opcodes: int
+    compile_failed: int
+    kernels: int
+    instructions: int
+    no_kernels: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class CorpusReport:
+    """All rows by file name, with the folder and GPU they apply to."""
+
+    folder: str
+    gpu: str
+    gpu_hash: str
+    rows: tuple[Row, ...]
+    seconds: float
+
+    @property
+    def totals(self) -> Totals:
+        """Counts over the rows; `unclassified_opcodes` counts distinct opcodes without a class."""
+        status = Counter(row.status for row in self.rows)
+        failed = status[FAILED] + status[COMPILE_FAILED]
+        opcodes = {opcode for row in self.rows for opcode in row.unclassified}
+        return Totals(
+            modules=status[ANALYSED] + failed,
+            analysed=status[ANALYSED],
+            failed=failed,
+            unclassified_opcodes=len(opcodes),
+            compile_failed=status[COMPILE_FAILED],
+            kernels=sum(len(row.kernels) for row in self.rows),
+            instructions=sum(k.instructions for row in self.rows for k in row.kernels),
+            no_kernels=status[NO_KERNELS],
+            parts=status[PART],
+        )
+
+    @property
+    def all_analysed(self) -> bool:
+        """Whether everything that compiles was analysed."""
+        return not any(row.status == FAILED for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON object."""
+        totals = self.totals
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "versions": {"drywarp": __version__, **tool_versions()},
+            "folder": self.folder,
+            "gpu": self.gpu,
+            "gpu_hash": self.gpu_hash,
+            "totals": {name: getattr(totals, name) for name in Totals.__slots__},
+            "wall_s": self.seconds,
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+
+def row_of(found: Mapping[str, Any]) -> Row:
+    """A row from what a worker sent."""
+    kernels: Sequence[Mapping[str, Any]] = found.get("kernels", ())
+    return Row(**{**found, "kernels": tuple(KernelRow(**kernel) for kernel in kernels)})
+
+
+@dataclass
+class RowsFile:
+    """The rows in a file, by module; without a path nothing is stored."""
+
+    path: Path | None
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    @classmethod
+    def opened(cls, path: Path, gpu_hash: str, settings: Settings) -> RowsFile:
+        """Read an existing file, or create one.
+
+        Raises UsageError if it belongs to a run with other settings, InputFileError if drywarp did not write it.
+        """
+        asked = {**asdict(settings), "jobs": None}
+        head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
+        try:
+            if not path.exists():
+                path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+                return cls(path)
+            first, *lines = path.read_text(encoding="utf-8").splitlines()
+            if json.loads(first) != head:
+                raise UsageError(f"{path}: rows of a run with another GPU, version or settings (expected a new file)")
+            if lines and not _whole(lines[-1]):
+                # The run was interrupted during a write.
+                lines.pop()
+                path.write_text("\n".join([first, *lines]) + "\n", encoding="utf-8")
+            found = [row_of(json.loads(line)) for line in lines]
+        except OSError as error:
+            raise InputFileError(f"{path}: {error.strerror} (expected a file for the rows of a run)") from None
+        except (ValueError, TypeError):
+            raise InputFileError(f"{path}: not the rows of a run (expected a file that drywarp corpus wrote)") from None
+        return cls(path, {row.file: row for row in found})
+
+    def add(self, row: Row) -> None:
+        """Append a row. Raises InputFileError if that fails."""
+        if self.path is None:
+            return
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+        except OSError as error:
+            raise InputFileError(f"{self.path}: {error.strerror} (expected a file for the rows of a run)") from None
+
+
+def _whole(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Recomputes every number in the papers that follows from what the papers print."""

@@ -1,0 +1,221 @@
+"""Compares published numbers with those that drywarp computes.
+
+The tolerance is half a unit of the last printed digit, or 2 % if the paper says "about". A number that does not follow
+from its own printed inputs is `inconsistent_in_source`: its note shows the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Literal
+
+from ...hardware import Gpu, load_gpu
+from ...pipeline import LAUNCH_BUDGET, share_of, simulate
+from ...workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem, to_ticks
+
+Status = Literal["reproduced", "inconsistent_in_source", "failed"]
+
+ABOUT = 0.02
+"""Tolerance, as a fraction, of a number that the paper qualifies with "about"."""
+
+ROUNDING = 1e-9
+"""Slack for binary fractions, as a fraction of the published number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One published number: its place, the printed value, and the computed value."""
+
+    paper: str
+    place: str
+    quantity: str
+    published: float
+    computed: float
+    tolerance: float
+    status: Status
+    note: str = ""
+
+
+def tolerance_of(published: str, about: bool = False) -> float:
+    """Half a unit of the last digit of a number as printed, such as ``12.40`` or ``2.1E10``."""
+    value = Decimal(published)
+    if about:
+        return abs(float(value)) * ABOUT
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise ValueError(f"{published!r} is not a finite number")
+    return 0.5 * 10.0**exponent
+
+
+def _agrees(published: float, computed: float, tolerance: float) -> bool:
+    return abs(computed - published) <= tolerance + ROUNDING * abs(published)
+
+
+def row(
+    paper: str, place: str, quantity: str, published: str, computed: float, about: bool = False, note: str = ""
+) -> Row:
+    """A number that should follow from the printed inputs; `published` is the string that the paper prints."""
+    tolerance, value = tolerance_of(published, about), float(published)
+    status: Status = "reproduced" if _agrees(value, computed, tolerance) else "failed"
+    return Row(paper, place, quantity, value, computed, tolerance, status, note)
+
+
+def inconsistent(
+    paper: str, place: str, quantity: str, published: str, computed: float, note: str, about: bool = False
+) -> Row:
+    """A number that does not follow from its printed inputs; `note` shows the arithmetic. ValueError if it does."""
+    tolerance, value = tolerance_of(published, about), float(published)
+    if _agrees(value, computed, tolerance):
+        raise ValueError(f"{paper}, {place}, {quantity}: {computed} agrees with the printed {published}")
+    if not note:
+        raise ValueError(f"{paper}, {place}, {quantity}: an inconsistency needs its arithmetic")
+    return Row(paper, place, quantity, value, computed, tolerance, "inconsistent_in_source", note)
+
+
+# All rows of all papers: from the function `rows` of every module named ``rows_…`` in this package.
+
+STATUSES = ("reproduced", "inconsistent_in_source", "failed")
+
+
+def reproduce() -> list[Row]:
+    """Every published number with the computed one, sorted by paper."""
+    found: list[Row] = []
+    package = import_module(__package__ or "drywarp.experiments.reproduce")
+    for module in sorted(info.name for info in iter_modules(package.__path__) if info.name.startswith("rows_")):
+        rows = getattr(import_module(f"{package.__name__}.{module}"), "rows", None)
+        if rows is not None:
+            found += rows()
+    return sorted(found, key=lambda row: row.paper)
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """How many rows have each status."""
+    count = Counter[str](row.status for row in rows)
+    return {status: count[status] for status in STATUSES}
+
+
+# The papers' small kernels as bound workloads, on the papers' GPUs or with explicit λ and Λ.
+
+CLOCK_HZ = 1e9
+"""Only cycles matter here, so any clock will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Subsystem, λ and Λ of an instruction, in cycles."""
+
+    subsystem: str
+    lambda_: float
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """A class, the kernel instructions that it waits for, and whether it is a store, for which nothing waits."""
+
+    class_: str
+    waits: tuple[int, ...] = ()
+    store: bool = False
+
+
+def costs_of(gpu: str | Gpu) -> dict[str, Cost]:
+    """λ and Λ of every class of a GPU file."""
+    machine = load_gpu(gpu) if isinstance(gpu, str) else gpu
+    return {name: Cost(c.subsystem, c.lambda_, c.latency or 0.0) for name, c in machine.classes.items()}
+
+
+def issue_limit_of(gpu: str) -> float:
+    """IL of a GPU file, 0 if it has none."""
+    return load_gpu(gpu).scheduler.issue_per_cycle or 0.0
+
+
+def kernel(
+    costs: Mapping[str, Cost],
+    instructions: Sequence[Instruction],
+    program: tuple[Item, ...] = (),
+    issue_limit: float = 0.0,
+    memory: Sequence[str] = (),
+) -> BoundWorkload:
+    """One warp per block, one block per unit of occupancy; `memory` are the classes of memory accesses.
+
+    Without a `program` every instruction runs once, in order.
+    """
+    names = list(dict.fromkeys(cost.subsystem for cost in costs.values()))
+    nodes = tuple(
+        BoundNode(
+            instruction=index,
+            class_=i.class_,
+            subsystem=names.index(costs[i.class_].subsystem),
+            lambda_ticks=to_ticks(costs[i.class_].lambda_),
+            latency_ticks=to_ticks(costs[i.class_].lambda_ if i.store else costs[i.class_].latency),
+            waits=i.waits,
+            sets=-1 if i.store else index,
+            async_result=i.store,
+        )
+        for index, i in enumerate(instructions)
+    )
+    return BoundWorkload(
+        paths=(BoundPath(nodes, program or tuple(range(len(nodes))), len(nodes)),),
+        block_types=(BlockType((0,), 1.0),),
+        subsystems=tuple(Subsystem(name, "sm") for name in names),
+        partitions=1,
+        issue_ticks=to_ticks(1 / issue_limit) if issue_limit else 0,
+        policy="loose_round_robin",
+        in_order=False,
+        launch_ticks=0,
+        blocks=1,
+        warps_per_block=1,
+        blocks_per_sm=1,
+        max_blocks_per_sm=64,
+        sm_count=1,
+        clock_hz=CLOCK_HZ,
+        runs=1,
+        kinds={name: "memory" if name in memory else "computation" for name in costs},
+    )
+
+
+def example() -> BoundWorkload:
+    """Fig. 1 of the analysis paper on its example GPU: c1 and c2, then c3, m1, c4, m2."""
+    line = [
+        Instruction("comp"),
+        Instruction("comp"),
+        Instruction("comp", (0, 1)),
+        Instruction("mem", (2,)),
+        Instruction("comp", (3,)),
+        Instruction("mem", (4,)),
+    ]
+    return kernel(costs_of("papers/example"), line, memory=("mem",))
+
+
+def chain(
+    costs: Mapping[str, Cost], class_: str, length: int, issue_limit: float = 0.0, memory: Sequence[str] = ()
+) -> BoundWorkload:
+    """`length` instructions of a class, each waiting for the previous one."""
+    return kernel(costs, [Instruction(class_, (0,))], (Repeat(length, (0,)),), issue_limit, memory)
+
+
+def instruction_mix(
+    costs: Mapping[str, Cost], first: str, second: str, beta: int, turns: int, issue_limit: float = 0.0
+) -> BoundWorkload:
+    """Fig. 11 of the analysis paper: β instructions of one class, then one of another, all in one chain."""
+    if beta == 1:
+        pair = [Instruction(first, (1,)), Instruction(second, (0,))]
+        return kernel(costs, pair, (Repeat(turns, (0, 1)),), issue_limit)
+    mix = [Instruction(first, (2,)), Instruction(first, (0, 1)), Instruction(second, (1,))]
+    body: tuple[Item, ...] = (0, Repeat(beta - 1, (1,)), 2)
+    return kernel(costs, mix, (Repeat(turns, body),), issue_limit)
+
+
+def simulated_cycles(workload: BoundWorkload, warps: int) -> float:
+    """Cycles that the Pipeline simulation takes for ω warps that start together."""
+    return simulate(workload, share_of(workload, warps), LAUNCH_BUDGET, stalls=False).cycles
+
+
+def steady_ipc(shorter: BoundWorkload, longer: BoundWorkload, instructions: int, warps: int) -> float:
+    """Steady-state IPC from two lengths of a kernel; `instructions` is the difference in instructions per warp."""
+    return warps * instructions / (simulated_cycles(longer, warps) - simulated_cycles(shorter, warps))

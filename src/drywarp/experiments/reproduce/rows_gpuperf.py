@@ -1,0 +1,89 @@
+"""GPUPerf (Sim et al., PPoPP 2012): its statements about ITILP and SFU, and Volkov's numbers for it.
+
+Few of the paper's results follow from its printed inputs; Volkov's thesis, §7.4, evaluates the model for the paper's
+GPU and for his own GPUs.
+"""
+
+from __future__ import annotations
+
+from ...hardware import load_gpu
+from ...models import gpuperf_terms as eq
+from .row import Row, row
+
+PAPER = "GPUPerf"
+THESIS = "Volkov 2016"
+GIGA = 1e9
+
+
+def rows() -> list[Row]:
+    """All rows of this paper, and of Volkov's §7.4."""
+    return [*_itilp(), *_serial(), *_c2050(), *_volkov_gpus(), *_volkov_equations()]
+
+
+def _c2050_value(name: str) -> float:
+    return float(load_gpu("papers/c2050").parameter(name))
+
+
+def _itilp_max() -> float:
+    return eq.itilp_max(_c2050_value("fp_latency"), _c2050_value("warp_size"), _c2050_value("simd_width"))
+
+
+def _itilp() -> list[Row]:
+    """§6.1, Figure 6: where the throughput of the ITILP micro-benchmark saturates."""
+    most, place = _itilp_max(), "§6.1, Figure 6"
+    enough = next(n for n in range(1, 49) if eq.itilp(1, n, most) == most)
+    unbound = float("inf")
+    return [
+        row(PAPER, place, "ITILP where performance is stable, lower end (ITILP_max)", "18", most),
+        row(PAPER, place, "warps where performance is stable, ILP = 1", "18", enough),
+        row(
+            PAPER, place, "ITILP where performance is stable, upper end (ILP 3, 8 warps)", "24", eq.itilp(3, 8, unbound)
+        ),
+    ]
+
+
+def _serial() -> list[Row]:
+    ratio = eq.f_sfu(1, 8, _c2050_value("sfu_width"), _c2050_value("simd_width"))
+    note = '"almost hidden when there is one SFU instruction per eight FMAs": 1/8 − 4/32'
+    return [row(PAPER, "§6.1, Figure 8", "F_SFU with one SFU instruction per eight FMAs", "0", ratio, note=note)]
+
+
+def _c2050() -> list[Row]:
+    """Volkov §7.4 with the data that GPUPerf gives for the C2050."""
+    latency = eq.avg_dram_lat(_c2050_value("dram_latency"), 1, _c2050_value("departure_delay"))
+    each = eq.bw_per_warp(_c2050_value("clock_mhz") * 1e6, _c2050_value("transaction_bytes"), latency)
+    sms = _c2050_value("sm_count")
+    peak = eq.mwp_peak_bw(_c2050_value("memory_gbs") * GIGA, each, sms)
+    mwp = eq.mwp(latency, _c2050_value("departure_delay"), peak, 48)
+    place = "§7.4, C2050"
+    return [
+        row(THESIS, place, "MWP_peak_bw (warps)", "30.7", peak),
+        row(THESIS, place, "avg_DRAM_lat / Δ (warps)", "22", mwp, note="MWP at 48 warps, which this term bounds"),
+        row(THESIS, place, "BW_per_warp (GB/s)", "0.335", each / GIGA),
+        row(THESIS, place, "throughput bound by the departure delay (GB/s)", "103", each * mwp * sms / GIGA),
+    ]
+
+
+def _volkov_gpus() -> list[Row]:
+    """Table 7.1: MWP_peak_bw from the best sustainable throughput."""
+    found = []
+    for gpu, title, published in (
+        ("volkov-fermi", "Fermi", "30.7"),
+        ("volkov-kepler", "Kepler", "40.3"),
+        ("volkov-maxwell", "Maxwell", "29.9"),
+    ):
+        p = load_gpu(f"papers/{gpu}").parameter
+        each = eq.bw_per_warp(p("clock_mhz") * 1e6, 128, p("dram_latency"))
+        peak = eq.mwp_peak_bw(p("memory_reached_gbs") * GIGA, each, p("sm_count"))
+        found.append(row(THESIS, "§7.4, Table 7.1", f"{title}: MWP_peak_bw (warps)", published, peak))
+    return found
+
+
+def _volkov_equations() -> list[Row]:
+    """§7.4 at two warps of memory accesses only: the −1 in Eq. 15 halves the rate."""
+    fermi, n = load_gpu("papers/volkov-fermi"), 2
+    latency, arithmetic = fermi.parameter("dram_latency"), fermi.parameter("fp_latency")
+    time = eq.comp_cycles(1, arithmetic, eq.itilp(1, n, arithmetic))
+    itmlp = eq.itmlp(1, eq.mwp_cp(eq.cwp(eq.cwp_full(latency, time), n), n), 30.7)
+    rate = eq.t_mem(1, n, 1, itmlp, latency) / latency
+    return [row(THESIS, "§7.4", "factor by which throughput at two warps is too low", "2", rate)]

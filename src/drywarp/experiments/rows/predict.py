@@ -1,0 +1,159 @@
+"""Predicts one row: compiles and emulates its kernel, assigns costs, and runs every requested model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from ...analysis.every_model import with_producers
+from ...analysis.prepare import cost, execute, load, serve_memory
+from ...analysis.prepared import Prepared
+from ...analysis.request import DEFAULT_MODELS, LaunchRequest, Options
+from ...analysis.residency import geometry_of
+from ...analysis.result import Band
+from ...analysis.uncertainty import band_of, bounded
+from ...execution.emulator.sampling import Blocks
+from ...frontends import cache
+from ...hardware import Gpu, TooManyRegisters
+from ...models import get_model
+from ...models.base import Model, NotApplicable, Prediction, model_names
+from . import kept_answers
+from .kept_answers import BAND, NOT_APPLICABLE, SPENT, Answer
+from .recipe import CLOCK, MOST_REGISTERS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How rows are predicted: fields of `drywarp.Options`.
+
+    `band` requests the confidence band too. With `cap`, a kernel whose threads need more registers than its block can
+    have is recompiled with a cap that lets it run; otherwise the row fails, as its launch would.
+    """
+
+    models: tuple[str, ...] = DEFAULT_MODELS
+    warm_l2: bool = False
+    scheduler: str | None = None
+    blocks: Blocks = None
+    confidence: float | None = None
+    full_simulation: bool = False
+    band: bool = True
+    cap: bool = True
+
+    def options(self) -> Options:
+        """The settings as options of an analysis."""
+        return Options(
+            models=self.models,
+            warm_l2=self.warm_l2,
+            scheduler=self.scheduler,
+            blocks=self.blocks,
+            confidence=self.confidence,
+            full_simulation=self.full_simulation,
+        )
+
+
+def every_model() -> tuple[str, ...]:
+    """All models, the default ones first."""
+    return (*DEFAULT_MODELS, *(name for name in model_names() if name not in DEFAULT_MODELS))
+
+
+def predict_row(kernel: Any, gpu: Gpu, launch: Mapping[str, Any], settings: Settings) -> Answer:
+    """Predict one launch from `launch_of`. Raises DrywarpError if that is impossible."""
+    options = replace(settings.options(), clock_mhz=launch.get(CLOCK))
+    launch = {name: value for name, value in launch.items() if name != CLOCK}
+    cap = int(launch.get("max_registers") or 0)
+    try:
+        answer = _answer(kernel, gpu, launch, settings, options, cap)
+    except TooManyRegisters as error:
+        if not settings.cap:
+            raise
+        cap = min(error.most, MOST_REGISTERS)
+        answer = _answer(kernel, gpu, {**launch, "max_registers": cap}, settings, options, cap)
+    notes = tuple(f"{path}: damaged, regenerated" for path in cache.damaged)
+    cache.damaged.clear()
+    return replace(answer, notes=notes)
+
+
+def _answer(kernel: Any, gpu: Gpu, launch: Mapping[str, Any], settings: Settings, options: Options, cap: int) -> Answer:
+    """The cached answer of an earlier run, else a prediction."""
+    begun = perf_counter()
+    loaded = load(LaunchRequest.of(kernel, gpu=gpu, **launch), options)
+    place = loaded.place
+    key = kept_answers.key_of(place, gpu, repr((settings, options.clock_mhz, cap))) if place.key else ""
+    if known := kept_answers.read(key):
+        took = (round(perf_counter() - begun, 3), 0.0, 0.0, 0.0)
+        return replace(known, facts={**known.facts, **dict(zip(SPENT, took, strict=True))})
+    prepared = cost(serve_memory(execute(loaded, options), options))
+    answer = _predicted(prepared, settings, options, cap)
+    if place.key and place.holds(geometry_of(gpu, prepared.fits), options.warm_l2):
+        kept_answers.keep(key, answer)
+    return answer
+
+
+def _predicted(ready: Prepared, settings: Settings, options: Options, cap: int) -> Answer:
+    started = perf_counter()
+    # A band reruns models, which must then run in full.
+    full, brief = settings.full_simulation, not settings.band
+    models = {name: get_model(name, full_simulation=full, brief=brief) for name in settings.models}
+    predictions, refused = _ask(ready, models)
+    facts = _facts(ready, cap, predictions.get(settings.models[0]))
+    if primary := predictions.get(settings.models[0]):
+        first = settings.models[0]
+        predictions[first], bounds = bounded(ready, primary, models[first])
+        if settings.band and (band := band_of(ready, options, predictions[first], bounds)):
+            facts |= _ends(band)
+    spent = (ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
+    return Answer(
+        facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},
+        times={name: prediction.time_s for name, prediction in predictions.items()},
+        limiters={name: p.limiter for name, p in predictions.items()}
+        | {name: NOT_APPLICABLE + reason for name, reason in refused.items()},
+    )
+
+
+def _ask(ready: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
+    if not set(models) <= set(DEFAULT_MODELS):
+        ready = replace(ready, bound=with_producers(ready))
+    predictions: dict[str, Prediction] = {}
+    refused: dict[str, str] = {}
+    for name, model in models.items():
+        try:
+            # No curve: only the launch's own occupancy was measured.
+            predictions[name] = model.predict(ready.bound, ())
+        except NotApplicable as reason:
+            refused[name] = str(reason)
+    return predictions, refused
+
+
+def _ends(band: Band) -> dict[str, float | str]:
+    ends = (band.level, band.low_s, band.high_s, band.low_at_clock_s, band.high_at_clock_s)
+    return dict(zip(BAND, ends, strict=True))
+
+
+def _facts(ready: Prepared, cap: int, primary: Prediction | None) -> dict[str, float | str]:
+    fits, resources, behaviour = ready.fits, ready.kernel.resources, ready.behaviour
+    held = ready.gpu.device.sm_count * fits.blocks_per_sm
+    facts: dict[str, float | str | None] = {
+        "registers": resources.registers,
+        "register_cap": cap,
+        "local_bytes": resources.local_bytes,
+        "shared_bytes": resources.shared_bytes + ready.launch.dynamic_shared,
+        "clock_mhz": ready.bound.clock_hz / 1e6,
+        "code_instructions": len(ready.kernel.instructions),
+        "warps_per_sm": fits.warps_per_sm,
+        "occupancy": fits.fraction,
+        "occupancy_limited_by": fits.limited_by,
+        "waves": ready.launch.blocks / held,
+        "warp_instructions": float(ready.profile.executions().sum()),
+        "l1_hit_rate": behaviour.l1_hit_rate,
+        "l2_hit_rate": behaviour.l2_hit_rate,
+        "dram_bytes": behaviour.dram_bytes,
+        "achieved_warps": primary.achieved_occupancy_warps if primary else None,
+    }
+    if primary and (busy := primary.utilization):
+        facts["busiest"] = max(busy, key=lambda name: busy[name])
+        facts["utilization"] = " ".join(
+            f"{name}={share:.3f}" for name, share in sorted(busy.items(), key=lambda item: -item[1]) if share >= 0.01
+        )
+    return {name: value for name, value in facts.items() if value is not None}

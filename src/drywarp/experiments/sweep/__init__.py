@@ -1,0 +1,20 @@
+"""Compiles and predicts every configuration of a space, and selects those worth trying on hardware."""
+
+from .prune import Kept, Pruned
+from .result import SweepResult, check_target, write_rows
+from .row import SweepRow
+from .run import count_of, sweep
+from .space import Space, read_space
+
+__all__ = [
+    "Kept",
+    "Pruned",
+    "Space",
+    "SweepResult",
+    "SweepRow",
+    "check_target",
+    "count_of",
+    "read_space",
+    "sweep",
+    "write_rows",
+]

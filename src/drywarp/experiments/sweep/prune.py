@@ -1,0 +1,184 @@
+"""The expected loss from trying only some configurations, as functions of predicted times.
+
+Measured times are modelled as mᵢ = c · tᵢ · exp(σ zᵢ), with predicted tᵢ, a factor c that all configurations of a
+kernel on a GPU share, and independent standard normal zᵢ. c cancels in all results here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import UsageError
+from .row import SweepRow
+from .space import Cell
+
+_STEPS = 4000
+_REACH = 8.0
+"""Standard deviations by which the grid of logarithms extends beyond the predictions."""
+
+
+def expected_regret(kept: ArrayLike, others: ArrayLike, sigma: float) -> float:
+    """The expectation of min(m over kept) / min(m over all) − 1, for predicted times in seconds; 0 without others.
+
+    `sigma` is the standard deviation of the logarithm of measured over predicted time within a kernel. Raises
+    ValueError for non-positive times, and if nothing is kept.
+    """
+    return _compare(kept, others, sigma)[0]
+
+
+def chance_of_best(kept: ArrayLike, others: ArrayLike, sigma: float) -> float:
+    """The probability that the fastest configuration is among those kept."""
+    return _compare(kept, others, sigma)[1]
+
+
+def _compare(kept: ArrayLike, others: ArrayLike, sigma: float) -> tuple[float, float]:
+    ours, rest = _logs(kept), _logs(others)
+    if not len(ours):
+        raise ValueError("nothing is kept, expected one configuration or more")
+    if not len(rest):
+        return 0.0, 1.0
+    if sigma <= 0:
+        lost = max(0.0, float(ours.min() - rest.min()))
+        return math.expm1(lost), float(ours.min() <= rest.min())
+    low = min(ours.min(), rest.min()) - _REACH * sigma
+    high = max(ours.min(), rest.min()) + _REACH * sigma
+    edges = np.linspace(low, high, _STEPS + 1)
+    x = (edges[1:] + edges[:-1]) / 2 - low
+    a, b = (-np.diff(_survival(edges, logs, sigma)) for logs in (ours, rest))
+    # If the others' minimum is in a lower cell than ours, exp(difference) − 1 is lost; in the same cell, nothing.
+    below, scaled = np.cumsum(b) - b, np.cumsum(b * np.exp(-x)) - b * np.exp(-x)
+    return max(0.0, float(a @ (np.exp(x) * scaled - below))), float(1 - a @ (below + b / 2))
+
+
+def _logs(times: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(times, np.float64)
+    if values.size and not (np.isfinite(values).all() and values.min() > 0):
+        raise ValueError("a predicted time is not positive")
+    return np.log(values)
+
+
+def _survival(x: NDArray[np.float64], logs: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """The probability that the minimum of normal variables with these means lies above each x."""
+    total = np.zeros(len(x))
+    for mean, times in zip(*np.unique(logs, return_counts=True), strict=True):
+        total += times * _log_tail((x - mean) / sigma)
+    survival: NDArray[np.float64] = np.exp(total)
+    return survival
+
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def _log_tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log P(Z > z) for a standard normal Z."""
+    tail = np.maximum(np.asarray(_erfc(z / math.sqrt(2)), np.float64) / 2, 1e-300)
+    logarithm: NDArray[np.float64] = np.log(tail)
+    return logarithm
+
+
+# The configurations worth trying on hardware, and the expected loss from omitting the others.
+
+
+class _Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    value: Annotated[float, msgspec.Meta(gt=0)]
+    kind: Literal["measured", "derived", "assumed"]
+    source: str
+    note: str = ""
+
+
+class _OrderError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sigma: _Figure
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The best configurations for one problem on one GPU, the fastest first.
+
+    `of` counts the predicted configurations. `regret` is the expected slowdown, as a fraction, of the fastest of these
+    compared with the fastest of all; `chance` is the probability that the fastest of all is among these.
+    """
+
+    gpu: str
+    problem: Mapping[str, Cell]
+    rows: tuple[SweepRow, ...]
+    of: int
+    regret: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The best share of a sweep for each GPU and problem; `sigma` is the spread used to compute regrets."""
+
+    share: float
+    sigma: float
+    groups: tuple[Kept, ...]
+
+    @property
+    def rows(self) -> tuple[SweepRow, ...]:
+        """The configurations of all GPUs and problems."""
+        return tuple(row for kept in self.groups for row in kept.rows)
+
+    @property
+    def regret(self) -> float:
+        """The largest regret of all."""
+        return max(kept.regret for kept in self.groups)
+
+
+@cache
+def order_sigma() -> float:
+    """The packaged spread of measured over predicted times within a kernel (order_error.toml)."""
+    text = (Path(__file__).parent / "order_error.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_OrderError).sigma.value
+
+
+def competing(rows: Sequence[SweepRow], problem: Sequence[str]) -> list[list[SweepRow]]:
+    """The rows that compete with each other: of one GPU, with equal values of the parameters `problem`."""
+    groups: dict[tuple[object, ...], list[SweepRow]] = {}
+    for row in rows:
+        groups.setdefault((row.gpu, *(row.parameters[name] for name in problem)), []).append(row)
+    return list(groups.values())
+
+
+def ranked(rows: Sequence[SweepRow]) -> list[SweepRow]:
+    """Predicted rows, fastest first; ties in canonical order."""
+    found = [row for row in rows if row.time_s is not None]
+    return sorted(found, key=lambda row: (row.time_s, row.number))
+
+
+def share_of(count: int, share: float) -> int:
+    """The number of items in a share of `count`, rounded up, at least one; tolerates rounding noise (0.07 · 100)."""
+    return max(1, math.ceil(share * count - 1e-9))
+
+
+def prune(rows: Sequence[SweepRow], share: float, problem: Sequence[str] = (), sigma: float | None = None) -> Pruned:
+    """Keep the fastest `share` of the predicted rows of each GPU and problem, at least one.
+
+    Raises UsageError for a share outside 0..1, and if nothing was predicted.
+    """
+    if not 0 < share <= 1:
+        raise UsageError(f"prune {share:g}: expected a share above 0 and up to 1, such as 0.05")
+    spread = order_sigma() if sigma is None else sigma
+    found = []
+    for group in competing(rows, problem):
+        order = ranked(group)
+        if not order:
+            continue
+        count = share_of(len(order), share)
+        times = [row.time_s or 0.0 for row in order]
+        regret = expected_regret(times[:count], times[count:], spread)
+        chance = chance_of_best(times[:count], times[count:], spread)
+        at = {name: order[0].parameters[name] for name in problem}
+        found.append(Kept(order[0].gpu, at, tuple(order[:count]), len(order), regret, chance))
+    if not found:
+        raise UsageError("nothing was predicted: no configuration to keep")
+    return Pruned(share, spread, tuple(found))

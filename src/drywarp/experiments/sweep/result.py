@@ -1,0 +1,131 @@
+"""The result of a sweep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..._version import __version__
+from ...errors import ToolError, UsageError
+from ...frontends.cache import tool_versions
+from ..rows.row_file import RowFile, check_suffix
+from .prune import Kept, Pruned, prune, ranked
+from .row import SweepRow, form_of
+from .space import Cell
+
+if TYPE_CHECKING:
+    import pandas
+
+SCHEMA_VERSION = 2
+
+
+def check_target(path: Path, out: Path | None = None) -> None:
+    """Raise UsageError, before a sweep, if `write_rows` could not write this file or it is the sweep's own `out`."""
+    check_suffix(path)
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: cannot be written (no folder {path.parent})")
+    if path.is_dir():
+        raise UsageError(f"{path}: cannot be written (it is a folder)")
+    if out is not None and path.resolve() == out.resolve():
+        raise UsageError(f"{path}: is --out, which holds all rows (expected another --kept)")
+
+
+def write_rows(path: Path, found: SweepResult, rows: Sequence[SweepRow]) -> None:
+    """Write these rows of a sweep to a separate file (.csv, .jsonl or .parquet), replacing an existing one atomically.
+
+    Raises UsageError if another process is writing to it.
+    """
+    with RowFile(path, form_of(found.parameters, found.models, found.band)) as file:
+        file.replace(rows)
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Every configuration of a space in canonical order: by GPU, with the last parameter varying fastest.
+
+    `notes` are remarks about the run. `there` counts the rows that the output file already held; `seconds` is wall
+    time. `problem` are the parameters that must be equal for configurations to compete.
+    """
+
+    space: str
+    rows: tuple[SweepRow, ...]
+    parameters: tuple[str, ...]
+    models: tuple[str, ...]
+    problem: tuple[str, ...] = ()
+    band: bool = False
+    notes: tuple[str, ...] = ()
+    there: int = 0
+    seconds: float = 0.0
+    tools: Mapping[str, str] = field(default_factory=tool_versions)
+
+    @cached_property
+    def failed(self) -> dict[str, int]:
+        """How many configurations failed, by reason, most frequent first."""
+        return dict(Counter(row.reason for row in self.rows if not row.ok).most_common())
+
+    def best(self, k: int = 1, gpu: str | None = None, **problem: Cell) -> list[SweepRow]:
+        """The `k` rows predicted fastest, on all GPUs or one, optionally at these parameter values."""
+        rows = [row for row in self.rows if all(row.parameters[name] == value for name, value in problem.items())]
+        return ranked([row for row in rows if gpu in (None, row.gpu)])[:k]
+
+    def prune(self, share: float) -> Pruned:
+        """The best `share` (0.05 is 5 %) of each GPU's configurations, with the expected regret."""
+        return prune(self.rows, share, self.problem)
+
+    def columns(self) -> tuple[str, ...]:
+        """The names of a row's cells."""
+        return form_of(self.parameters, self.models, self.band).columns
+
+    def cells(self, rows: Sequence[SweepRow] | None = None) -> list[dict[str, Any]]:
+        """Rows in tabular form: a value or None for each of `columns`."""
+        form = form_of(self.parameters, self.models, self.band)
+        return [dict(form.cells(row)) for row in (self.rows if rows is None else rows)]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a data frame. Raises ToolError if pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise ToolError("to_pandas() needs pandas: pip install 'drywarp[pandas]'") from None
+        return pandas.DataFrame(self.cells(), columns=list(self.columns()))
+
+    def to_dict(self, prune_share: float | None = None, best: int | None = None) -> dict[str, Any]:
+        """The documented JSON object (docs/json.md): all rows, the best ones, or those kept by pruning.
+
+        If nothing was predicted, nothing is pruned.
+        """
+        pruned = None if prune_share is None or not any(row.ok for row in self.rows) else self.prune(prune_share)
+        rows = self.rows if best is None else self.best(best)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "versions": {"drywarp": __version__, **self.tools},
+            "space": self.space,
+            "models": list(self.models),
+            "configurations": {"total": len(self.rows), "predicted": sum(row.ok for row in self.rows)},
+            "failed": self.failed,
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+            "rows": self.cells(rows if pruned is None else pruned.rows),
+            "pruned": None
+            if pruned is None
+            else {
+                "share": pruned.share,
+                "sigma": pruned.sigma,
+                "groups": [_kept_dict(kept) for kept in pruned.groups],
+            },
+        }
+
+
+def _kept_dict(kept: Kept) -> dict[str, Any]:
+    return {
+        "gpu": kept.gpu,
+        "problem": dict(kept.problem),
+        "kept": len(kept.rows),
+        "of": kept.of,
+        "regret": kept.regret,
+        "chance": kept.chance,
+    }

@@ -1,0 +1,183 @@
+"""The configurations of a space, in canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from ...errors import InputFileError
+from ...hardware import Gpu
+from ...support.expressions import ExpressionError, evaluate, names_in
+from ..rows.cells import Row, as_value
+from ..rows.kept_answers import BAND, FACTS, SPENT
+from ..rows.row_file import Form
+from .space import GPU, Cell, Space, text_of
+
+MOST_ROWS = 1_000_000
+"""Most configurations of one sweep."""
+
+
+@dataclass(frozen=True)
+class Configuration(Row):
+    """One configuration on one GPU; `number` counts the rows of the space in canonical order, `cells` are texts."""
+
+    gpu: str
+    parameters: Mapping[str, Cell]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Identifies the configuration, whatever else the space holds."""
+        return (self.gpu, *(self.cells[name] for name in self.parameters))
+
+
+def configurations(space: Space, gpus: Mapping[str, Gpu], origin: str) -> list[Configuration]:
+    """All configurations: by GPU, with the last parameter varying fastest.
+
+    Raises InputFileError if a restriction cannot be evaluated, no configuration is left, or there are too many.
+    """
+    found: list[Configuration] = []
+    numbers = count(1)
+    for gpu in gpus:
+        for chosen in _of(space, gpu, origin):
+            number = next(numbers)
+            said = " ".join(f"{name}={text_of(value)}" for name, value in chosen.items())
+            cells = {name: text_of(value) for name, value in chosen.items()}
+            found.append(Configuration(number, f"{origin}: {gpu} {said}", cells, gpu, chosen))
+            if number > MOST_ROWS:
+                raise InputFileError(f"{origin}: more than {MOST_ROWS} configurations (expected more restrictions)")
+    if not found:
+        raise InputFileError(f"{origin}: no configuration fulfils the restrictions")
+    return found
+
+
+def _of(space: Space, gpu: str, origin: str) -> Iterator[dict[str, Cell]]:
+    names = space.names()
+    place = {name: at for at, name in enumerate(names)}
+    # Each restriction is checked as soon as all its parameters are chosen, to prune whole branches early.
+    due: dict[int, list[str]] = {}
+    for text in space.restrictions:
+        due.setdefault(max((place[name] for name in names_in(text) if name in place), default=0), []).append(text)
+    if space.configurations:
+        for configuration in space.configurations:
+            chosen = {name: configuration[name] for name in names}
+            if all(_holds(text, chosen, gpu, origin) for texts in due.values() for text in texts):
+                yield chosen
+        return
+    values = list(space.parameters.values())
+
+    def choose(at: int, chosen: dict[str, Cell]) -> Iterator[dict[str, Cell]]:
+        if at == len(names):
+            yield dict(chosen)
+            return
+        for value in values[at]:
+            chosen[names[at]] = value
+            if all(_holds(text, chosen, gpu, origin) for text in due.get(at, ())):
+                yield from choose(at + 1, chosen)
+        del chosen[names[at]]
+
+    yield from choose(0, {})
+
+
+def _holds(text: str, chosen: Mapping[str, Cell], gpu: str, origin: str) -> bool:
+    try:
+        return bool(evaluate(text, {GPU: gpu, **{name: as_value(text_of(value)) for name, value in chosen.items()}}))
+    except ExpressionError as error:
+        said = " ".join(f"{name}={text_of(value)}" for name, value in chosen.items())
+        raise InputFileError(f"{origin}: restrictions: {text!r} at {said}: {error}") from None
+
+
+# One predicted configuration, and its flat form in files.
+
+OK, FAILED = "ok", "failed"
+KEPT = tuple(name for name in FACTS if name not in (*SPENT, *BAND, "register_cap"))
+_HEAD = ("row", "gpu", "settings", "status", "reason")
+_PRIMARY = ("time_s", "limiter")
+_OWN = "space."
+"""Prefix of a parameter with the same name as one of our columns."""
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One configuration on one GPU, predicted.
+
+    `number` is its place in the canonical order of the space, from 1. `settings` identifies everything a prediction
+    depends on besides the configuration. `time_s` (seconds) and `limiter` are the primary model's, None and empty for a
+    failed row, whose `reason` explains why; `times` and `limiters` are those of all models. `facts` are registers,
+    occupancy and the like (docs/sweep.md), and the ends of the band if requested. `wall_s` is drywarp's wall time.
+    """
+
+    number: int
+    gpu: str
+    parameters: Mapping[str, Cell]
+    settings: str = ""
+    status: str = OK
+    reason: str = ""
+    time_s: float | None = None
+    limiter: str = ""
+    facts: Mapping[str, float | str] = field(default_factory=dict)
+    times: Mapping[str, float] = field(default_factory=dict)
+    limiters: Mapping[str, str] = field(default_factory=dict)
+    wall_s: float = field(default=0.0, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the configuration was predicted."""
+        return self.status == OK
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Identifies the row's configuration."""
+        return (self.gpu, *(text_of(value) for value in self.parameters.values()))
+
+
+def form_of(parameters: Sequence[str], models: Sequence[str], band: bool) -> Form[SweepRow]:
+    """The file format of rows with these parameters and models; the first model is the primary one."""
+    facts = (*KEPT, *(BAND if band else ()))
+    others = [model + ending for model in models[1:] for ending in ("_s", "_limiter")]
+    ours = {*_HEAD, *_PRIMARY, *facts, *others}
+    own = [_OWN + name if name in ours else name for name in parameters]
+    columns = (*_HEAD, *own, *_PRIMARY, *facts, *others)
+
+    def cells(row: SweepRow) -> dict[str, Any]:
+        head = [row.number, row.gpu, row.settings, row.status, row.reason]
+        said = [value for model in models[1:] for value in (row.times.get(model), row.limiters.get(model))]
+        values = [*head, *(row.parameters[name] for name in parameters), row.time_s, row.limiter]
+        values += [*(row.facts.get(name) for name in facts), *said]
+        plain = (text_of(value) if isinstance(value, bool) else value for value in values)
+        return {name: None if value == "" else value for name, value in zip(columns, plain, strict=True)}
+
+    def read(found: Mapping[str, Any], there: Sequence[str], place: str) -> SweepRow:
+        if missing := [name for name in columns if name not in there]:
+            raise InputFileError(f"{place}: no column {missing[0]!r} (expected rows of this space)")
+
+        def text(name: str) -> str:
+            value = found.get(name)
+            return "" if value is None else text_of(value)
+
+        def number(name: str) -> float:
+            try:
+                return float(text(name))
+            except ValueError:
+                raise InputFileError(f"{place}: {name} is {text(name)!r}, expected a number") from None
+
+        times = {model: number(f"{model}_s") for model in models[1:] if text(f"{model}_s")}
+        limiters = {model: text(f"{model}_limiter") for model in models[1:] if text(f"{model}_limiter")}
+        if text("time_s"):
+            times[models[0]], limiters[models[0]] = number("time_s"), text("limiter")
+        return SweepRow(
+            number=int(number("row")),
+            gpu=text("gpu"),
+            parameters={name: text(column) for name, column in zip(parameters, own, strict=True)},
+            settings=text("settings"),
+            status=text("status"),
+            reason=text("reason"),
+            time_s=times.get(models[0]),
+            limiter=text("limiter"),
+            facts={name: as_value(text(name)) for name in facts if text(name)},
+            times=times,
+            limiters=limiters,
+        )
+
+    return Form("sweep", columns, cells, read, lambda row: row.key, tuple(own))

@@ -1,0 +1,205 @@
+"""A configuration's launch. Arrays are stored once in files instead of being sent with every configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....errors import UsageError
+from ....frontends.cuda.compile import read_source
+from ....frontends.load import read_input
+from ....frontends.python.constants import cuda_options
+from .restrictions import filled, given, whole
+from .space import TuningSpace, is_file
+
+_SMALL_BYTES = 4096
+"""Arrays up to this size are sent directly."""
+
+
+def by_place(arguments: Sequence[Any], folder: Path) -> dict[str, Any]:
+    """Arguments under ``arg0``, ``arg1``, …; large arrays are stored in `folder`."""
+    return {f"arg{place}": lasting(value, folder, f"arg{place}") for place, value in enumerate(arguments)}
+
+
+def lasting(value: Any, folder: Path, name: str) -> Any:
+    """A value that is cheap to pass on: an array of only zeros or ones becomes its extents, another one a file."""
+    if value is None or isinstance(value, str | bytes | int | float | np.generic):
+        return value
+    if hasattr(value, "select_for_configuration"):
+        return value
+    array = _array(value, name)
+    if array.ndim == 0:
+        return array[()]
+    extents = ",".join(map(str, array.shape))
+    kind = {"f": "f", "i": "i", "u": "u"}.get(array.dtype.kind)
+    if array.size == 0:
+        raise UsageError(f"argument {name}: an empty array, expected at least one element")
+    if kind and array.size and array.flat[0] in (0, 1) and not (array != array.flat[0]).any():
+        filling = "" if array.flat[0] == 0 else ":ones"
+        return f"{kind}{8 * array.itemsize}[{extents}]{filling}"
+    if array.nbytes <= _SMALL_BYTES:
+        return array
+    content = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
+    file = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.npy"
+    np.save(file, array, allow_pickle=False)
+    return f"@{file}"
+
+
+def constants(held: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Contents of constant memory, treated like arguments."""
+    return {name: lasting(value, folder, f"constant-{name}") for name, value in held.items()}
+
+
+def _array(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The data of an array, also from a GPU; complex numbers as pairs, structures as bytes."""
+    for away in ("detach", "cpu", "get"):
+        if hasattr(value, away) and not isinstance(value, Mapping):
+            value = getattr(value, away)()
+    try:
+        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+    except Exception as error:
+        raise UsageError(f"argument {name}: {type(value).__name__} cannot be read as an array: {error}") from None
+    if array.dtype.kind == "c":
+        return array.view(f"f{array.itemsize // 2}")
+    if array.dtype.kind == "V" and array.ndim:
+        return array.view(np.uint8)
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind not in "fiu":
+        raise UsageError(f"argument {name}: {type(value).__name__} of {array.dtype}, expected numbers")
+    return array
+
+
+# How Kernel Tuner would compile and launch a configuration of a tuning space.
+#
+# Block sizes come from the parameters with those names (default: 256 threads); the grid is the problem size divided by
+# its divisors, rounded up; parameters, block and grid sizes and ``kernel_tuner`` become macros, unless `defines` is
+# given. (Kernel Tuner's documentation, "tune_kernel" and "Design of the tunable kernel".)
+
+USUAL_BLOCK = (256, 1, 1)
+OURS = "drywarp_value_of_"
+"""Prefix of a macro's name in the compiler's options. Kernel Tuner writes macros before the source, so that they do not
+affect the compiler's own headers, which a parameter called ``size`` would break. That would make the text different
+for each configuration; instead, the text defines each macro in terms of one of the options."""
+_UNROLL = "loop_unroll_factor"
+"""Part of the name of a parameter used in ``#pragma unroll``, where macros are not expanded: it becomes a constant, and
+0 removes the pragma."""
+
+
+def launch_of(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `drywarp.analysis.prepare.prepare_kernel` for one configuration, including `source`.
+
+    `arguments` are the kernel's, by position (``arg0``). Raises UsageError if something cannot be evaluated.
+    """
+    try:
+        return _launch(space, parameters, arguments)
+    except ZeroDivisionError:
+        raise UsageError(f"{space.kernel_name}: division by zero in a size or divisor") from None
+
+
+def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    block = tuple(
+        whole(parameters.get(name, usual), parameters, name)
+        for name, usual in zip(space.block_size_names, USUAL_BLOCK, strict=False)
+    )
+    grid = grid_of(space, parameters)
+    macros = _macros(space, parameters, grid, block)
+    flags = cuda_options([str(option) for option in space.compiler_options])
+    source, folders = _source(space, parameters, macros)
+    shared = space.smem_args.get("size")
+    return {
+        "source": source,
+        "entry": filled(space.kernel_name, parameters),
+        "grid": grid,
+        "block": block,
+        "args": {name: _chosen(value, parameters) for name, value in arguments.items()},
+        "constants": dict(space.cmem_args),
+        "shared": None if shared is None else whole(shared, parameters, "smem_args['size']"),
+        "defines": {**(flags.defines or {}), **{OURS + name: value for name, value in macros.items()}},
+        "includes": (*flags.includes, *folders),
+        "std": flags.std,
+        "max_registers": flags.max_registers,
+    }
+
+
+def grid_of(space: TuningSpace, parameters: Mapping[str, Any]) -> tuple[int, ...]:
+    """Blocks in three dimensions: the problem size divided by the divisors, rounded up."""
+    size = given(space.problem_size, parameters, "problem_size") if callable(space.problem_size) else space.problem_size
+    parts = list(size) if isinstance(size, Iterable) and not isinstance(size, str) else [size]
+    extents = [whole(part, parameters, "problem_size") for part in [*parts, 1, 1, 1][:3]]
+    return tuple(
+        math.ceil(extent / _divisor(div, parameters.get(name, 1), parameters))
+        for extent, div, name in zip(extents, space.grid_div, space.block_size_names, strict=False)
+    )
+
+
+def _divisor(div: Any, usual: Any, parameters: Mapping[str, Any]) -> float:
+    """A divisor: None means the block's extent, a list the product of its parts. Only functions may be fractional."""
+    if div is None:
+        return float(usual)
+    if isinstance(div, Iterable) and not isinstance(div, str):
+        return math.prod(_divisor(part, 1, parameters) for part in div)
+    if isinstance(div, str):
+        return float(whole(div, parameters, "grid divisor"))
+    return float(given(div, parameters, "grid divisor"))
+
+
+def _macros(
+    space: TuningSpace, parameters: Mapping[str, Any], grid: tuple[int, ...], block: tuple[int, ...]
+) -> dict[str, str]:
+    wanted: Mapping[str, Any] = space.defines if space.defines is not None else {
+        **dict(zip(("grid_size_x", "grid_size_y", "grid_size_z"), grid, strict=True)),
+        **dict(zip(space.block_size_names, block, strict=False)),
+        **parameters,
+        "kernel_tuner": 1,
+    }  # fmt: skip
+    found = {}
+    for name, value in wanted.items():
+        said = given(value, parameters, f"defines[{name!r}]") if callable(value) else value
+        found[name] = filled(said, parameters) if isinstance(said, str) else str(said)
+    return found
+
+
+def _source(space: TuningSpace, parameters: Mapping[str, Any], macros: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The source of a configuration, and the folders of its other files."""
+    sources = space.kernel_source if isinstance(space.kernel_source, list | tuple) else [space.kernel_source]
+    first = sources[0]
+    if callable(first):
+        try:
+            first = first(dict(parameters))
+        except Exception as error:
+            raise UsageError(
+                f"{space.kernel_name}: the function that generates its source failed: {type(error).__name__}: {error}"
+            ) from None
+    if not isinstance(first, str | Path):
+        raise UsageError(f"{space.kernel_name}: kernel_source is a {type(first).__name__}, expected CUDA C++ or a file")
+    folders = [str(Path(source).parent) for source in sources[1:] if is_file(source)]
+    if is_file(first):
+        read_input(Path(first))
+        return _written(read_source(Path(first)), macros, str(first)), [str(Path(first).parent), *folders]
+    return _written(str(first), macros, ""), folders
+
+
+def _written(text: str, macros: Mapping[str, str], origin: str) -> str:
+    """The source preceded by its macros, which refer to those in the compiler's options."""
+    lines = []
+    for name, value in macros.items():
+        if _UNROLL not in name:
+            lines.append(f"#define {name} {OURS}{name}")
+        elif value == "0":
+            text = re.sub(rf"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+{name}\b.*$", "", text, flags=re.M)
+        else:
+            lines.append(f"constexpr int {name} = {OURS}{name};")
+    return "\n".join([*lines, f'#line 1 "{origin}"' if origin else "#line 1", text])
+
+
+def _chosen(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """The value of Kernel Tuner's `Tunable` argument in this configuration; any other argument unchanged."""
+    choose = getattr(value, "select_for_configuration", None)
+    return choose(dict(parameters)) if callable(choose) else value

@@ -1,0 +1,174 @@
+"""Plain tables: a header, one row per configuration, one column of times. Includes KTT's tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from ...errors import InputFileError, UsageError
+from ...frontends.profiles.measured_file import read_measured
+from ...kernel.profile import MeasuredKernel
+from ..rows.cells import Row
+from .row import choose, seconds
+
+# A table of measurements as returned by every reader: rows with a time, and the parameter columns.
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_RESULTS = frozenset(
+    "status,grid,block,kernel,kernel_name,regs,registers,smem,local_bytes,shared_bytes,n_reps,timestamp,label,name,"
+    "gpu,device,gflops,gbs,time,times,duration,compile_time,verification_time,benchmark_time,strategy_time,"
+    "framework_time,runs_spread,occupancy,row,id,index,objective,invalidity,correctness".split(",")
+)
+"""Names of columns that hold results, not parameters."""
+_RESULT_ENDINGS = ("_ms", "_us", "_ns", "_s", "_seconds", "_gflops", "_giops", "_gbs", "_flopbyte", "_opbyte")
+
+
+@dataclass(frozen=True)
+class MeasuredRow(Row):
+    """One measured configuration."""
+
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a file that have a time.
+
+    `parameters` are the columns that identify configurations and may be macros; `timed_by` is the column of the time;
+    `left_out` counts the rows without a usable time, by reason.
+    """
+
+    origin: str
+    columns: tuple[str, ...]
+    rows: tuple[MeasuredRow, ...]
+    parameters: tuple[str, ...]
+    timed_by: str
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def column(self, name: str) -> str:
+        """Return `name` if the table has that column. Raises InputFileError that lists the columns."""
+        if name not in self.columns:
+            raise InputFileError(f"{self.origin}: no column {name!r}; it has: {', '.join(self.columns)}")
+        return name
+
+
+def is_parameter(name: str) -> bool:
+    """Whether a column may be a tuning parameter: its name is an identifier and not a known result."""
+    plain = name.lower()
+    return (
+        _IDENTIFIER.fullmatch(name) is not None
+        and "__" not in name.strip("_")
+        and plain not in _RESULTS
+        and not plain.endswith(_RESULT_ENDINGS)
+    )
+
+
+def parameters_of(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that may be parameters."""
+    return tuple(name for name in columns if is_parameter(name))
+
+
+_LARGEST_CELL = 1 << 20
+_GOOD = frozenset({"ok", "correct", "success", "passed", "valid", "1", "true"})
+_STATUS = ("status", "Status", "invalidity")
+
+
+def parse_csv(text: str, origin: str, time: str | None) -> Table:
+    """The rows of a CSV table, separated by commas, semicolons or tabs.
+
+    Rows with a failed `status`, and rows with an empty time, are left out. Raises InputFileError with file and line for
+    an incomplete row or a time that is not a positive number.
+    """
+    csv.field_size_limit(_LARGEST_CELL)
+    if "\0" in text:
+        raise InputFileError(f"{origin}: holds zero bytes (expected a CSV table)")
+    first = text.split("\n", 1)[0]
+    reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(header, origin)
+        column, unit = choose(header, time, origin)
+        status = next((name for name in _STATUS if name in header), None)
+        rows: list[MeasuredRow] = []
+        left_out: Counter[str] = Counter()
+        number = 0
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            number += 1
+            place = f"{origin}: line {reader.line_num}"
+            if len(cells) != len(header):
+                raise InputFileError(f"{place}: {len(cells)} cells, expected {len(header)} as in the header")
+            row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+            if status and row[status].lower() not in _GOOD:
+                left_out[f"{status} {row[status] or 'empty'}"] += 1
+            elif not row[column]:
+                left_out[f"no {column}"] += 1
+            else:
+                rows.append(MeasuredRow(number, place, row, seconds(row[column], unit, place, column)))
+    except csv.Error as error:
+        raise InputFileError(f"{origin}: line {reader.line_num}: {error} (expected a row of a CSV table)") from None
+    return Table(origin, tuple(header), tuple(rows), parameters_of(header), column, dict(left_out))
+
+
+def _check_header(header: list[str], origin: str) -> None:
+    if len(header) < 2:
+        raise InputFileError(f"{origin}: line 1: expected the names of several columns, separated by commas")
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise InputFileError(f"{origin}: line 1: column {twice[0]!r} occurs twice")
+
+
+# A profiler's export as a table of measurements: one row for each grid and block of one kernel.
+
+TIMED_BY = "gpu__time_duration.sum"
+
+
+def read_profile(path: Path, entry: str | None) -> Table:
+    """The launches in a CSV file of Nsight Compute or rocprof, or in the output of `drywarp import-ncu`.
+
+    Launches of the same grid and block form one row with their median time and metrics. `entry` selects the kernel if
+    the file holds several. Raises UsageError that lists them.
+    """
+    origin = str(path)
+    launches = [k for k in read_measured(path).kernels if k.time_s]
+    if not launches:
+        raise InputFileError(f"{origin}: no launch has a time (expected the metric {TIMED_BY})")
+    names = sorted({plain_name(k.name) for k in launches})
+    if entry is not None:
+        chosen = [k for k in launches if plain_name(k.name) == plain_name(entry)]
+        if not chosen:
+            raise UsageError(f"{origin}: no launch of {entry}; it holds: {', '.join(names)}")
+    elif len(names) > 1:
+        raise UsageError(f"{origin}: launches of several kernels, name one with --entry: {', '.join(names)}")
+    else:
+        chosen = launches
+    alike: dict[tuple[object, object], list[MeasuredKernel]] = {}
+    for kernel in chosen:
+        alike.setdefault((kernel.grid, kernel.block), []).append(kernel)
+    rows = [_row(number, same) for number, same in enumerate(alike.values(), 1)]
+    columns = tuple(dict.fromkeys(name for row in rows for name in row.cells))
+    return Table(origin, columns, tuple(rows), (), TIMED_BY)
+
+
+def _row(number: int, launches: Sequence[MeasuredKernel]) -> MeasuredRow:
+    first = launches[0]
+    cells = {"kernel": plain_name(first.name), "launches": str(len(launches))}
+    for what, extents in (("grid", first.grid), ("block", first.block)):
+        if extents is not None:
+            cells[what] = ",".join(map(str, extents))
+    for metric in dict.fromkeys(name for k in launches for name in k.metrics):
+        cells[metric] = repr(median(k.metrics[metric] for k in launches if metric in k.metrics))
+    return MeasuredRow(number, first.place, cells, median(k.time_s or 0.0 for k in launches))
+
+
+def plain_name(name: str) -> str:
+    """The plain name of a kernel: `kernel` for `void ns::kernel<float, 4>(float*)`."""
+    head = name.split("(anonymous namespace)::")[-1].split("(")[0].split("<")[0]
+    return (head.split() or [""])[-1].split("::")[-1]

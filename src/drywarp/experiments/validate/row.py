@@ -1,0 +1,181 @@
+"""Finds the time column of a table and its unit; a predicted row and its flat form in files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import InputFileError, UsageError
+from ..rows.cells import as_value
+from ..rows.kept_answers import BAND, FACTS
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+"""Seconds in each unit that a table may use."""
+_SPELT = {
+    **dict.fromkeys(("sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("msec", "millisecond", "milliseconds", "miliseconds"), "ms"),
+    **dict.fromkeys(("usec", "microsecond", "microseconds", "μs"), "us"),
+    **dict.fromkeys(("nsec", "nanosecond", "nanoseconds"), "ns"),
+}
+_ENDING = re.compile(r"^(?P<stem>.*?)[ _]*[_(\[ ](?P<unit>[A-Za-zµμ]+)[)\]]?$")
+_STEMS = (
+    *("median", "median_time", "time_median", "time", "duration", "computation_duration", "kernel_time", "runtime"),
+    *("gpu_time", "elapsed", "elapsed_time", "mean", "mean_time", "time_mean", "avg", "average", "min", "time_min"),
+)
+"""Stems of usual names, in order of preference."""
+
+
+def unit_of(text: str) -> str | None:
+    """The unit as spelled in `UNITS`; None if it is not a unit of time."""
+    plain = text.strip().lower()
+    plain = _SPELT.get(plain, plain)
+    return plain if plain in UNITS else None
+
+
+def split_name(column: str) -> tuple[str, str | None]:
+    """A column's stem and unit: ``median_ms`` is ("median", "ms"); the unit is None if the name has none."""
+    match = _ENDING.match(column.strip())
+    unit = unit_of(match["unit"]) if match else None
+    stem = match["stem"] if match and unit else column
+    return re.sub(r"[ _]+", "_", stem.strip().lower()), unit
+
+
+def choose(columns: Sequence[str], wanted: str | None, origin: str) -> tuple[str, float]:
+    """The time column and the seconds per unit.
+
+    `wanted` is ``COLUMN`` or ``COLUMN:UNIT``; None looks for a usual name that ends in its unit. Raises UsageError if
+    that is ambiguous.
+    """
+    if wanted is not None:
+        return _told(columns, wanted, origin)
+    found = {stem: (name, unit) for name in columns for stem, unit in [split_name(name)] if unit}
+    for stem in _STEMS:
+        if stem in found:
+            name, unit = found[stem]
+            return name, UNITS[unit]
+    raise UsageError(
+        f"{origin}: no column of times found (expected one such as median_ms or duration_us, or --time COLUMN:UNIT); "
+        f"it has: {', '.join(columns)}"
+    )
+
+
+def _told(columns: Sequence[str], wanted: str, origin: str) -> tuple[str, float]:
+    name, told = wanted, ""
+    if wanted not in columns and ":" in wanted:
+        name, _, told = wanted.rpartition(":")
+    if name not in columns:
+        raise UsageError(f"{origin}: no column {name!r} (--time); it has: {', '.join(columns)}")
+    unit = unit_of(told) if told else split_name(name)[1]
+    if unit is None:
+        raise UsageError(f"--time {wanted}: expected a unit, as in {name}:ms (one of {', '.join(UNITS)})")
+    return name, UNITS[unit]
+
+
+def seconds(text: str, unit: float, place: str, column: str) -> float:
+    """A cell in seconds. Raises InputFileError with place and column if it is not a positive number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise InputFileError(f"{place}: {column} is {text.strip()!r}, expected a positive number")
+    return value * unit
+
+
+# A predicted row, and its flat form in files.
+
+OK, FAILED = "ok", "failed"
+_HEAD = ("row", "gpu", "settings", "status", "reason", "measured_s", "wall_s")
+_TIME, _LIMITER = "_s", "_limiter"
+_OWN = "table."
+"""Prefix of a table column with the same name as one of ours."""
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """One row of a table, predicted.
+
+    `settings` identifies everything predictions depend on besides the row. `times` maps each model to seconds,
+    `limiters` to the limiter, or to `NOT_APPLICABLE` and the reason; both are empty for a failed row, whose `reason`
+    explains why. `wall_s` is the row's wall time.
+    """
+
+    row: int
+    gpu: str
+    settings: str
+    measured_s: float
+    parameters: Mapping[str, str]
+    status: str = OK
+    reason: str = ""
+    facts: Mapping[str, float | str] = field(default_factory=dict)
+    times: Mapping[str, float] = field(default_factory=dict)
+    limiters: Mapping[str, str] = field(default_factory=dict)
+    wall_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the row was predicted."""
+        return self.status == OK
+
+
+def columns_of(parameters: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the flat form."""
+    ours = [*_HEAD, *FACTS, *(model + ending for model in models for ending in (_TIME, _LIMITER))]
+    return (*_HEAD, *(_OWN + name if name in ours else name for name in parameters), *ours[len(_HEAD) :])
+
+
+def flat(result: RowResult, parameters: Sequence[str], models: Sequence[str]) -> dict[str, str | float | int | None]:
+    """The row's values under the names of `columns_of`, in order; None if missing."""
+    head = [getattr(result, name) for name in _HEAD]
+    own = [as_value(result.parameters.get(name, "")) for name in parameters]
+    facts = [result.facts.get(name) for name in FACTS]
+    said = [value for m in models for value in (result.times.get(m), result.limiters.get(m))]
+    values = [*head, *own, *facts, *said]
+    names = columns_of(parameters, models)
+    return {name: None if value == "" else value for name, value in zip(names, values, strict=True)}
+
+
+def layout(columns: Sequence[str], origin: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Parameters and models of a file with these columns. Raises InputFileError for any other file."""
+    missing = [name for name in (*_HEAD, *FACTS) if name not in columns and name not in BAND]
+    if missing:
+        raise InputFileError(f"{origin}: no column {missing[0]!r} (expected rows that drywarp validate wrote)")
+    models = tuple(
+        name.removesuffix(_LIMITER)
+        for name in columns
+        if name.endswith(_LIMITER) and name.removesuffix(_LIMITER) + _TIME in columns
+    )
+    ours = {*_HEAD, *FACTS, *(model + ending for model in models for ending in (_TIME, _LIMITER))}
+    return tuple(name.removeprefix(_OWN) for name in columns if name not in ours), models
+
+
+def from_flat(cells: Mapping[str, object], columns: Sequence[str], place: str) -> RowResult:
+    """The row that `flat` wrote; cells may be texts. Raises InputFileError with place and column."""
+    parameters, models = layout(columns, place)
+
+    def text(name: str) -> str:
+        value = cells.get(name)
+        return "" if value is None else str(value)
+
+    def number(name: str) -> float:
+        try:
+            return float(text(name))
+        except ValueError:
+            raise InputFileError(f"{place}: {name} is {text(name)!r}, expected a number") from None
+
+    facts = {name: as_value(text(name)) for name in FACTS if text(name)}
+    return RowResult(
+        row=int(number("row")),
+        gpu=text("gpu"),
+        settings=text("settings"),
+        measured_s=number("measured_s"),
+        parameters={name: text(_OWN + name if _OWN + name in columns else name) for name in parameters},
+        status=text("status"),
+        reason=text("reason"),
+        facts=facts,
+        times={m: number(m + _TIME) for m in models if text(m + _TIME)},
+        limiters={m: text(m + _LIMITER) for m in models if text(m + _LIMITER)},
+        wall_s=number("wall_s") if text("wall_s") else 0.0,
+    )

@@ -1,0 +1,1 @@
+"""AMD machine code: compiled with clang or read from an LLVM object's disassembly."""

@@ -1,0 +1,1 @@
+"""Machine code: ELF, cubins, fat binaries, and the listing of nvdisasm."""

@@ -1,0 +1,258 @@
+"""Turn CUDA C++ into a `Kernel`: compile, disassemble, parse, and name the parameters."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...errors import CompileError, InputFileError, UsageError
+from ...kernel.kernel import Kernel, Parameter
+from .. import cache
+from ..binary.cubin import kernels_of
+from ..binary.sass import disassemble
+from ..cache import library_folders, tool_versions
+from .deduce import compile_otherwise, kept
+from .headers import HOST_HEADERS, RELOCATABLE, header_folder, stand_in_texts
+from .host_code import holds_host_code
+from .instances import constant_types, typed
+from .nvrtc import Compiled, Translation, compile_program, gather
+from .repair import NAME_MAP, compile_repaired
+from .source import Declared, KernelDeclaration, decode, find_kernels, resolve, template_arguments, type_names
+
+_PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
+
+OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
+
+INLINE_NAME = "<source>"
+"""The file name of source that came as a string or from standard input, in messages and for the compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class CudaOptions:
+    """Compiler options that a user may set: `-D`, `-I`, `--std`, the register cap, and floating-point flags."""
+
+    defines: Mapping[str, str] | None = None
+    includes: Sequence[str] = ()
+    std: str | None = None
+    max_registers: int | None = None
+    arithmetic: Sequence[str] = ()
+
+    def flags(self) -> list[str]:
+        """The options as NVRTC spells them."""
+        flags = [f"-D{name}={value}" if value else f"-D{name}" for name, value in (self.defines or {}).items()]
+        flags += [f"-I{folder}" for folder in self.includes]
+        if self.std:
+            flags.append(f"--std={self.std}")
+        if self.max_registers:
+            flags.append(f"--maxrregcount={self.max_registers}")
+        return [*flags, *self.arithmetic]
+
+    def over(self, own: CudaOptions) -> CudaOptions:
+        """These options, completed by the source's `own` options where unset."""
+        return CudaOptions(
+            {**(own.defines or {}), **(self.defines or {})},
+            (*self.includes, *own.includes),
+            self.std or own.std,
+            self.max_registers or own.max_registers,
+            (*own.arithmetic, *self.arithmetic),
+        )
+
+
+def read_source(path: Path) -> str:
+    """Read the text of a source file. Raises InputFileError if it cannot be read."""
+    try:
+        return decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file (expected CUDA C++ source)") from None
+    except IsADirectoryError:
+        raise InputFileError(f"{path}: is a folder (expected CUDA C++ source)") from None
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path}: not text (expected CUDA C++ source)") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origin: str) -> KernelDeclaration:
+    """The selected kernel. Raises UsageError listing the kernels in the file."""
+    names = ", ".join(d.qualified + ("<…>" if d.template else "") for d in declared)
+    if not declared:
+        raise UsageError(f"{origin}: no __global__ function found (expected a CUDA kernel)")
+    if entry is None:
+        if len(declared) > 1:
+            raise UsageError(f"{origin}: several kernels; name one with --entry: {names}")
+        if declared[0].template:
+            raise UsageError(f"{origin}: {declared[0].name} is a template; give its arguments: --entry '{names}'")
+        return declared[0]
+    plain = entry.split("<")[0].strip().removeprefix("::")
+    meant = [d for d in declared if d.qualified == plain] or [d for d in declared if d.name == plain]
+    if len({d.qualified for d in meant}) > 1:
+        raise UsageError(f"{origin}: several kernels named {plain!r}: {', '.join(d.qualified for d in meant)}")
+    if not meant:
+        raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {names}")
+    if meant[0].template and "<" not in entry:
+        raise UsageError(f"{origin}: {plain} is a template; give its arguments: --entry '{plain}<…>'")
+    return meant[0]
+
+
+def compile_cuda(
+    source: str | Path,
+    *,
+    arch: str,
+    entry: str | None = None,
+    options: CudaOptions | None = None,
+    defines: Mapping[str, str] | None = None,
+    name: str = "",
+) -> Kernel:
+    """Compile one kernel for `arch` (``sm_80``). A `Path` is read; a string is the source itself.
+
+    `entry` selects the kernel if the file has several; a template needs its arguments. `name` is the file name
+    that messages and source lines use for a string, instead of the default one. Raises CompileError with the
+    compiler's own message, UsageError for an unknown entry.
+    """
+    options = options or CudaOptions(defines=defines)
+    made = machine_code_of(source, arch, entry, options, name)
+    kernel = replace(
+        made.kernels[made.symbol],
+        name=entry or made.expression,
+        source_file=made.translation.origin,
+        notes=made.compiled.notes,
+    )
+    if made.declaration is None:
+        return kernel
+    return name_parameters(kernel, made.declaration, made.expression, made.translation, options)
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """The compiled source of one of its kernels, `symbol` among `kernels`."""
+
+    compiled: cache.Entry
+    kernels: Mapping[str, Kernel]
+    symbol: str
+    expression: str
+    declaration: KernelDeclaration | None
+    translation: Translation
+
+
+def machine_code_of(
+    source: str | Path, arch: str, entry: str | None, options: CudaOptions, name: str = ""
+) -> MachineCode:
+    """Compile one kernel, as `compile_cuda` describes; the CUBIN is in `compiled`."""
+    text = read_source(source) if isinstance(source, Path) else source
+    origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
+    folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
+    translation = gather(text, origin, folder, [Path(i) for i in options.includes])
+    declaration = declaration_of(text, translation.bodies, entry, origin)
+    expression = entry or ""
+    if declaration:
+        expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
+    compiled = compile_translation(translation, arch, [expression], options)
+    kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
+    symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
+    if symbol not in kernels:
+        raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {', '.join(kernels) or 'none'}")
+    return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
+
+
+def only_named(kernels: Mapping[str, Kernel], name: str) -> str:
+    """The symbol of the only kernel with this name; the name itself if there is none, or more than one."""
+    found = [symbol for symbol, kernel in kernels.items() if name in (symbol, kernel.name)]
+    return found[0] if len(found) == 1 else name
+
+
+def name_parameters(
+    kernel: Kernel, declaration: KernelDeclaration, expression: str, translation: Translation, options: CudaOptions
+) -> Kernel:
+    """The kernel with parameter names and types as the source declares them."""
+    names = type_names((*translation.bodies, translation.text), options.defines)
+    names.update(template_arguments(declaration, expression))
+    parameters = [resolve(parameter, names) for parameter in declaration.parameters]
+    declared: dict[str, tuple[str, bool, bool]] = {}
+    for body in (*translation.bodies, translation.text):
+        declared.update(constant_types(body))
+    symbols = typed(kernel.symbols, declared, names)
+    return replace(kernel, parameters=with_names(kernel.parameters, parameters), symbols=symbols)
+
+
+def declaration_of(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
+    """The kernel's declaration in the file or its includes; None if only a macro could define it."""
+    declared = find_kernels(text)
+    plain = entry.split("<")[0].strip().split("::")[-1] if entry else None
+    if not any(plain in (None, d.name) for d in declared):
+        declared += tuple(kernel for body in bodies for kernel in find_kernels(body))
+    if plain and not any(plain == d.name for d in declared) and re.search(rf"\b{re.escape(plain)}\b", text):
+        return None
+    return choose_entry(declared, entry, origin)
+
+
+def with_names(parameters: Sequence[Parameter], declarations: Sequence[Declared]) -> tuple[Parameter, ...]:
+    """Machine-code parameters with the names and types of their declarations, if the counts match."""
+    if len(parameters) != len(declarations):
+        return tuple(parameters)
+    return tuple(
+        replace(parameter, name=declared.name, type=declared.type, pointer=declared.pointer)
+        for parameter, declared in zip(parameters, declarations, strict=True)
+    )
+
+
+def compile_translation(
+    translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions
+) -> cache.Entry:
+    """Compile and disassemble a source, using the cache. `expressions` are the names of the kernels to instantiate.
+
+    Raises CompileError with the compiler's own message and its log.
+    """
+    origin = translation.origin
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
+    key = _key(translation, expressions, flags)
+    if (entry := cache.load(key) or kept(key)) is not None:
+        return entry
+    if translation.folder:
+        flags.append(f"-I{translation.folder}")
+    headers = header_folder()
+    flags += [f"-I{place}" for place in (headers, headers / "cccl")]
+    # As nvcc does: files may rely on INFINITY and the like.
+    flags += [f"-I{HOST_HEADERS}", *(f"-I{place}" for place in library_folders()), f"--pre-include={_PRE_INCLUDED}"]
+    try:
+        compiled = _compiled(translation, flags, expressions)
+    except CompileError as error:
+        # The compiler reports a bad name expression in a file that it generates.
+        if str(error).startswith(NAME_MAP):
+            reason = str(error).partition("error: ")[2]
+            names = " or ".join(map(repr, expressions))
+            raise CompileError(f"{origin}: kernel {names}: {reason}", error.log) from None
+        return compile_otherwise(translation, arch, expressions, options.flags(), key, error)
+    # The compiler writes absolute paths; restore the user's spelling for the user's own file.
+    listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols, compiled.notes, compiled.compiler)
+    cache.store(key, entry)
+    return entry
+
+
+def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:
+    """The cache key of a compilation: all texts, the names that include them, options and tools."""
+    included = [part for i in translation.included for part in (i.name, str(i.path), i.text)]
+    tools = [*sorted(tool_versions().values()), *(part for stand_in in stand_in_texts() for part in stand_in)]
+    return cache.key_of(
+        translation.text, translation.origin, *expressions, "flags", *flags, "included", *included, *tools
+    )
+
+
+def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
+    """Compile the source unchanged; if that fails, without host code and with stand-ins for host headers."""
+
+    def attempt(text: str, headers: Mapping[str, str], more: Sequence[str]) -> Compiled:
+        # The user's --std takes precedence.
+        more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
+        made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
+        return replace(made, notes=(OPEN_CALLS,)) if RELOCATABLE in more else made
+
+    try:
+        return attempt(translation.text, {}, ())
+    except CompileError as error:
+        # The remaining unqualified functions may be called from device code, as constexpr ones can.
+        flags = [*flags, "--device-as-default-execution-space"]
+        return compile_repaired(translation, attempt, error, whole=holds_host_code(translation))

@@ -1,0 +1,207 @@
+"""Compile CUDA C++ to a CUBIN with an installed nvcc: the optional last resort for sources that NVRTC rejects.
+
+nvcc also runs the host compiler, so host headers are no obstacle. Its device code is the same as that of NVRTC of the
+same version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from ...errors import CompileError, ToolError
+from ..cache import library_folders
+from .headers import RELOCATABLE
+from .nvrtc import Compiled, Translation, first_error
+
+# Run a compiler that starts child processes, within a time limit; after that, kill all of them.
+
+
+def run_limited(command: Sequence[str], seconds: float, environment: Mapping[str, str], name: str) -> tuple[int, str]:
+    """Exit status and all output of a command. Raises ToolError if it cannot be run, or times out."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise ToolError(f"{name} cannot be run from {command[0]}: {error.strerror}") from None
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except BaseException as error:
+        # No separate process group: killing our group must also kill the compiler.
+        for pid in reversed(_tree(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise ToolError(f"{name} took longer than {seconds:g} s") from None
+        raise
+    return process.returncode, output
+
+
+def _tree(root: int) -> list[int]:
+    """A process and all of its descendants."""
+    found = [root]
+    for pid in found:
+        with contextlib.suppress(OSError, ValueError):
+            found += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return found
+
+
+VARIABLE = "DRYWARP_NVCC"
+"""Environment variable with the path of the nvcc to use, or ``off``."""
+
+SECONDS = 300
+"""Time limit of nvcc for one file, in seconds."""
+
+_OFF = ("off", "0", "no", "none")
+_NEEDS_LINKING = re.compile(r"Unresolved extern|separate compilation mode|-rdc|requires relocatable", re.I)
+_RELAXED = ("--expt-relaxed-constexpr", "--extended-lambda", "-allow-unsupported-compiler", "-w")
+"""Flags that accept more sources without changing the generated code."""
+
+_REMOVED = {
+    "cudaThreadExit": "cudaDeviceReset",
+    "cudaThreadSetCacheConfig": "cudaDeviceSetCacheConfig",
+    "cudaThreadSetLimit": "cudaDeviceSetLimit",
+    "cudaThreadSynchronize": "cudaDeviceSynchronize",
+}
+"""Host functions that CUDA 13 removed, and their replacements."""
+
+
+def find_nvcc() -> Path | None:
+    """Find nvcc: `$DRYWARP_NVCC`, then `$CUDA_HOME`, `$CUDA_PATH`, PATH and /usr/local/cuda.
+
+    None if there is none, or if the variable is ``off``. Raises ToolError if the variable does not name a program.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        if chosen.lower() in _OFF:
+            return None
+        if not (os.path.isfile(chosen) and os.access(chosen, os.X_OK)):
+            raise ToolError(f"{VARIABLE}={chosen}: no such program (expected the path of an nvcc, or off)")
+        return Path(chosen)
+    return next((path for path in _places() if path.is_file() and os.access(path, os.X_OK)), None)
+
+
+def _places() -> Iterator[Path]:
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if folder := os.environ.get(variable):
+            yield Path(folder) / "bin" / "nvcc"
+    if found := shutil.which("nvcc"):
+        yield Path(found)
+    yield Path("/usr/local/cuda/bin/nvcc")
+
+
+@cache
+def nvcc_version(tool: Path) -> str:
+    """The release that an nvcc reports, such as ``13.0.88``; empty if it cannot be run."""
+    try:
+        text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"\bV(\d[\d.]*)", text)
+    return match[1] if match else ""
+
+
+def nvcc_state(tool: Path) -> str:
+    """Identifies an nvcc installation without running it."""
+    state = tool.resolve().stat()
+    return f"{tool} {state.st_size} {state.st_mtime_ns}"
+
+
+def compile_with_nvcc(
+    tool: Path, translation: Translation, arch: str, flags: Sequence[str], seconds: float = SECONDS
+) -> Compiled:
+    """Compile a source for `arch` (``sm_80``) with nvcc. `flags` are `-D`, `-I` and others, in NVRTC's spelling.
+
+    Raises CompileError with nvcc's first error, ToolError if it cannot be run or takes longer than `seconds`.
+    """
+    name = f"nvcc {nvcc_version(tool)}".strip()
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "source.cu", Path(folder) / "source.cubin"
+        # The #line directive maps line numbers to the user's file; -I with its folder resolves its includes.
+        place = os.path.abspath(translation.origin).replace("\\", "\\\\").replace('"', '\\"')
+        source.write_text(f'#line 1 "{place}"\n{translation.text}', encoding="utf-8")
+        beside = [f"-I{translation.folder.resolve()}"] if translation.folder else []
+        removed = [f"-D{old}={new}" for old, new in _REMOVED.items()]
+        libraries = [f"-I{library}" for library in library_folders()]
+        fixed = ["-cubin", f"-arch={arch}", "-lineinfo", "-Xptxas=-v", *_RELAXED, str(source), "-o", str(made)]
+        linked: list[str] = []
+        while True:
+            command = [str(tool), *fixed, *linked, *beside, *removed, *flags, *libraries]
+            status, log = run_limited(command, seconds, {**os.environ, "TMPDIR": folder}, name)
+            if status == 0 and made.exists():
+                return Compiled(made.read_bytes(), log, {}, compiler=name)
+            if linked or not _NEEDS_LINKING.search(log):
+                raise CompileError(f"{name}: {first_error(log)}", log)
+            linked = [RELOCATABLE]
+
+
+def expressions_of(tool: Path, symbols: Sequence[str], expressions: Sequence[str]) -> Mapping[str, str]:
+    """Map kernel names (templates with their arguments) to the symbols that nvcc emitted.
+
+    Names without a symbol are left out: nvcc emits only the instances that the source itself uses.
+    """
+    known = dict(zip(symbols, _demangled(tool, symbols), strict=True))
+    found = {}
+    for expression in expressions:
+        meant = _plain(expression)
+        matches = [symbol for symbol, name in known.items() if meant in (symbol, name)]
+        if len(matches) == 1:
+            found[expression] = matches[0]
+    return found
+
+
+def _demangled(tool: Path, symbols: Sequence[str]) -> list[str]:
+    """The demangled symbols without parameters; unchanged if no demangler is installed."""
+    beside = tool.resolve().parent / "cu++filt"
+    program = str(beside) if beside.is_file() else shutil.which("c++filt")
+    if program is None or not symbols:
+        return list(symbols)
+    text = "\n".join(symbols) + "\n"
+    try:
+        run = subprocess.run([program], input=text, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return list(symbols)
+    lines = run.stdout.splitlines()
+    return [plain_name(line) for line in lines] if len(lines) == len(symbols) else list(symbols)
+
+
+def plain_name(signature: str) -> str:
+    """A kernel's name with its template arguments in a canonical spelling."""
+    return _plain(_without_parameters(signature))
+
+
+def _without_parameters(signature: str) -> str:
+    """The name without return type and parameters: `f<(int)4>` for `void f<(int)4>(float*)`."""
+    depth, end, start = 0, len(signature), 0
+    for at, char in enumerate(signature):
+        if char == "(" and depth == 0 and at and signature[at - 1] not in "<, ":
+            end = at
+            break
+        if char == " " and depth == 0:
+            start = at + 1
+        depth += (char in "<(") - (char in ">)")
+    return signature[start:end]
+
+
+def _plain(name: str) -> str:
+    """The canonical spelling of a name: equal template arguments give equal text."""
+    name = re.sub(r"\((?:unsigned |signed )?(?:int|long|long long|short|char|bool)\)", "", name)
+    name = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", name))
+    name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
+    return re.sub(r"\s+", "", name).removeprefix("::")

@@ -1,0 +1,1 @@
+"""Profiler exports (Nsight Compute, rocprof): the measured metrics of each launch."""

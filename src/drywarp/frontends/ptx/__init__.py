@@ -1,0 +1,1 @@
+"""PTX: read it and assemble it with ptxas."""

@@ -1,0 +1,1 @@
+"""What does each opcode mean? One folder per vendor."""

@@ -1,0 +1,1 @@
+"""What is a launch, and how does a user state its arguments?"""

@@ -1,0 +1,246 @@
+"""A launch: grid, block, dynamic shared memory and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Dim3 = tuple[int, int, int]
+
+DTYPES: dict[str, tuple[str, int]] = {
+    "f16": ("float16", 2), "bf16": ("bfloat16", 2), "f32": ("float32", 4), "f64": ("float64", 8),
+    "i8": ("int8", 1), "i16": ("int16", 2), "i32": ("int32", 4), "i64": ("int64", 8),
+    "u8": ("uint8", 1), "u16": ("uint16", 2), "u32": ("uint32", 4), "u64": ("uint64", 8),
+}  # fmt: skip
+"""Element types of buffers: drywarp's name to (full name, bytes). NumPy has no bf16; see `Buffer`."""
+
+FILLS = ("zeros", "ones", "iota", "random", "array")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer in device memory.
+
+    `dtype` is a key of `DTYPES`, `shape` its dimensions. `fill` is one of `FILLS`. ``random`` is uniform in [0, 1) for
+    floating-point types and over 0..99 for integers; a fixed seed and the buffer's position among the arguments make
+    runs reproducible. ``array`` uses the bytes of `array`.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    fill: str = "zeros"
+    array: npt.NDArray[Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.count * DTYPES[self.dtype][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value passed by copy: its bytes in the parameter area, and the text that the user wrote."""
+
+    data: bytes
+    text: str
+
+
+Argument: TypeAlias = "Buffer | Scalar | TensorMap | Texture | TextureTable"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. `arguments` has one entry per kernel parameter, in order.
+
+    `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes.
+    """
+
+    grid: Dim3
+    block: Dim3
+    arguments: tuple[Argument, ...] = ()
+    dynamic_shared: int = 0
+    constants: Mapping[str, Argument] = field(default_factory=dict)
+    seed: int = 0
+    warp_size: int = 32
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in one block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps in one block; a partially filled last warp counts as a whole one."""
+        return -(-self.threads_per_block // self.warp_size)
+
+    @property
+    def blocks(self) -> int:
+        """Thread blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def coordinates(self, linear: int) -> Dim3:
+        """(x, y, z) of the block with this linear index; x varies fastest, as in launch order."""
+        x, rest = linear % self.grid[0], linear // self.grid[0]
+        return x, rest % self.grid[1], rest // self.grid[1]
+
+
+def array_buffer(array: npt.NDArray[Any]) -> Buffer:
+    """A buffer over a NumPy array, without copying it if it is contiguous; bool counts as u8.
+
+    Raises TypeError for an element type that the device does not have.
+    """
+    array = np.ascontiguousarray(array)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
+    for name, (numpy_name, _) in DTYPES.items():
+        if array.dtype.name == numpy_name:
+            return Buffer(name, array.shape, "array", array)
+    raise TypeError(f"no device type for NumPy elements of type {array.dtype.name}")
+
+
+# Textures and surfaces: a buffer, and how accesses through an object read or write it.
+#
+# The terms are those of CUDA's `cudaTextureDesc`; defaults are those of a zero-filled descriptor.
+
+ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
+CHANNELS = (1, 2, 4)
+CUBE_FACES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Texture:
+    """A texture object, or a surface object if `surface` is set.
+
+    `buffer` holds the elements row by row, with the channels of a texel adjacent. `extents` are in texels, width last:
+    (width), (height, width) or (depth, height, width); for layered textures and cube maps, the first extent counts
+    layers or faces. `address` is one of `ADDRESS_MODES`. With `normalized`, coordinates run from 0 to 1; with
+    `normalized_float`, integers are read as fractions of their range. `border` is the value of each channel outside
+    the texture in mode ``border``.
+    """
+
+    buffer: Buffer
+    extents: tuple[int, ...]
+    channels: int = 1
+    surface: bool = False
+    linear: bool = False
+    address: str = "wrap"
+    normalized: bool = False
+    normalized_float: bool = False
+    layered: bool = False
+    cube: bool = False
+    border: float = 0.0
+
+    @property
+    def shape(self) -> str:
+        """The shape, in machine-code spelling: ``2D``, ``ARRAY_1D``, ``CUBE``."""
+        dimensions = "CUBE" if self.cube else f"{len(self.extents) - self.layered}D"
+        return f"ARRAY_{dimensions}" if self.layered else dimensions
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Texels along x, y and z: one number per coordinate of a fetch within one layer or face."""
+        return self.extents[1:][::-1] if self.layered or self.cube else self.extents[::-1]
+
+    @property
+    def layers(self) -> int:
+        """Layers, or layers times faces; 1 where there are none."""
+        return self.extents[0] if self.layered or self.cube else 1
+
+    @property
+    def texel_bytes(self) -> int:
+        """Bytes per texel, over all channels."""
+        return DTYPES[self.buffer.dtype][1] * self.channels
+
+    @property
+    def floating(self) -> bool:
+        """Whether fetches return floating-point numbers."""
+        return self.normalized_float or self.buffer.dtype in ("f16", "f32")
+
+    @property
+    def text(self) -> str:
+        """The object in user syntax."""
+        words = ["linear"] if self.linear else []
+        if not self.surface and (self.address != "wrap" or self.normalized):
+            words.append(self.address)
+        words += [f"border={self.border:g}"] if self.border else []
+        words += [w for w in ("normalized", "normalized_float", "layered", "cube") if getattr(self, w)]
+        options = f"({','.join(words)})" if words else ""
+        width = f"x{self.channels}" if self.channels > 1 else ""
+        kind = "surface" if self.surface else "texture"
+        return f"{kind}{options}:{self.buffer.dtype}{width}[{','.join(map(str, self.extents))}]:{self.buffer.fill}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextureTable:
+    """An array of texture or surface objects in device memory, as `const cudaTextureObject_t*` takes it."""
+
+    objects: tuple[Texture, ...]
+
+    @property
+    def text(self) -> str:
+        """The array in user syntax."""
+        return f"[{'; '.join(o.text for o in self.objects)}]"
+
+
+# Tensor maps (`CUtensorMap`): the box of a tensor in global memory that one bulk tensor copy moves.
+
+SWIZZLES = (0, 32, 64, 128)
+"""Span in bytes within which a copy permutes 16-byte pieces to spread columns over the banks; 0 means no swizzle."""
+MAP_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor map that a kernel takes by value.
+
+    `buffer` holds the tensor, or `of` names the argument that does. Dimensions are in NumPy order, the contiguous one
+    last (CUDA starts with it). `shape` is the tensor's extents and `box` those of one copy; `strides`, in elements, are
+    those of all dimensions but the last; `element_strides` are the strides inside the box. Empty `shape` and `strides`
+    follow the buffer, empty `element_strides` are 1. `dtype` is the buffer's. Elements outside the tensor read as zero,
+    or with `nan` as NaN.
+    """
+
+    buffer: Buffer | None
+    of: str
+    box: tuple[int, ...]
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    element_strides: tuple[int, ...] = ()
+    swizzle: int = 0
+    nan: bool = False
+    dtype: str = ""
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype][1]
+
+    @property
+    def text(self) -> str:
+        """The map in user syntax."""
+        words = [f"box={_times(self.box)}"]
+        if self.swizzle:
+            words.append(f"swizzle={self.swizzle}")
+        if any(step != 1 for step in self.element_strides):
+            words.append(f"step={_times(self.element_strides)}")
+        words += ["nan"] if self.nan else []
+        held = self.of
+        if self.buffer is not None:
+            held = f"{self.buffer.dtype}[{','.join(map(str, self.buffer.shape))}]:{self.buffer.fill}"
+        return f"tensormap({','.join(words)}):{held}"
+
+
+def _times(extents: tuple[int, ...]) -> str:
+    return "x".join(map(str, extents))

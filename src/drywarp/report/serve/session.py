@@ -1,0 +1,183 @@
+"""The most recently analysed kernel, and its data for the page: numbers, curve, one wave's execution profile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...analysis.detail.code import code_lines, issue_events
+from ...analysis.prepare import prepare_kernel
+from ...analysis.prepared import Prepared
+from ...analysis.request import Options
+from ...analysis.result import limit_words
+from ...analysis.stages import answer_prepared
+from ...errors import DrywarpError, UsageError
+from ...execution.emulator import Limits
+from ...models.base import Prediction
+from ...models.comparison import curve_occupancies
+from ...models.pipeline import Pipeline
+from ...pipeline.extrapolate import instructions
+from ...workload.cost import BoundWorkload
+from ..html.payload import packed_events
+from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits
+from .change import StandIn, lambdas, latencies, offered_gpus, scaled
+from .untrusted import check_source, read_launch
+
+MODELS = ("pipeline",)
+
+
+class Session:
+    """Handles requests sequentially; holds one kernel."""
+
+    def __init__(self, limits: ServeLimits) -> None:
+        self.limits = limits
+        self.number = 0
+        self._kernel: Prepared | None = None
+        self._stand_in: StandIn | None = None
+        self._time_s = 0.0
+
+    def answer(self, request: Analyse | Resimulate) -> dict[str, Any]:
+        """The response as a JSON object. Raises DrywarpError."""
+        return self.analyse(request) if isinstance(request, Analyse) else self.resimulate(request)
+
+    def analyse(self, request: Analyse) -> dict[str, Any]:
+        """Compile, emulate and simulate a kernel, for the sliders to vary."""
+        check_source(request.source)
+        said = read_launch(request.launch)
+        gpus = dict(offered_gpus())
+        if request.gpu not in gpus:
+            raise UsageError(f"gpu {request.gpu[:40]!r}: unknown; expected {', '.join(gpus)}")
+        options = Options(models=MODELS, findings=False, limits=Limits(self.limits.lane_steps))
+        ready = prepare_kernel(
+            request.source + "\n",  # a line break marks it as source, never a path
+            gpu=request.gpu,
+            entry=said.entry,
+            grid=said.grid,
+            block=said.block,
+            args=said.arguments,
+            constants=said.constants,
+            shared=None if said.shared is None else int(said.shared),
+            defines=said.defines,
+            std=said.std,
+            config=said.config,
+            options=options,
+        )
+        answer = answer_prepared(ready, options)
+        self._kernel, self._time_s = ready, answer.time_s
+        self._stand_in = None
+        self.number += 1
+        bound, prediction = ready.bound, answer.prediction
+        code = code_lines(ready, prediction.node_stalls)[0]
+        opcodes = {line.index: _opcode(line.text) for line in code}
+        return {
+            "number": self.number,
+            "kernel": answer.kernel,
+            "gpu": answer.gpu_title,
+            "verdict": answer.verdict,
+            "band": [answer.band.low_at_clock_s, answer.band.high_at_clock_s] if answer.band else None,
+            "clock": answer.clock_hz,
+            "grid": list(answer.grid),
+            "block": list(answer.block),
+            "registers": answer.resources.registers,
+            "limited_by": answer.occupancy.limited_by,
+            "notes": list(answer.notes),
+            "warps_per_block": bound.warps_per_block,
+            "occupancy": bound.warps_per_sm,
+            "most_occupancy": bound.max_blocks_per_sm * bound.warps_per_block,
+            "lambda": lambdas(bound),
+            "latency": latencies(bound),
+            "code": {
+                "index": [line.index for line in code],
+                "text": [line.text for line in code],
+                "line": [line.line if line.file == ready.kernel.source_file else 0 for line in code],
+            },
+            **_figures(bound, prediction),
+            **_profile(bound, opcodes),
+        }
+
+    def resimulate(self, request: Resimulate) -> dict[str, Any]:
+        """Simulate the same kernel at another occupancy, or with other λ and Λ; nothing else is recomputed.
+
+        While a slider moves, a stand-in for the launch (a few tens of thousands of instructions) estimates how the
+        time changes; once settled, the launch itself is simulated.
+        """
+        kernel = self._kernel
+        if kernel is None or request.number != self.number:
+            raise UsageError("another kernel has been analysed in the meantime; analyse this one again")
+        bound = _changed(kernel.bound, request)
+        if request.settled:
+            occupancies = curve_occupancies(bound, None)
+            prediction = Pipeline().predict(bound, occupancies)
+            opcodes = {n: _opcode(ins.text) for n, ins in enumerate(kernel.kernel.instructions)}
+            return {
+                "number": self.number,
+                "settled": True,
+                "occupancy": bound.warps_per_sm,
+                **_figures(bound, prediction),
+                **_profile(bound, opcodes),
+            }
+        self._stand_in = self._stand_in or StandIn(kernel.bound)
+        ratio, limiter = self._stand_in.ratio(bound)
+        time_s = self._time_s * ratio
+        return {
+            "number": self.number,
+            "settled": False,
+            "occupancy": bound.warps_per_sm,
+            "time_s": time_s,
+            "limiter": limit_words(limiter),
+            "point": [bound.warps_per_sm, _rate(bound, (time_s - bound.start_s) * bound.clock_hz), time_s, limiter],
+        }
+
+
+def _changed(bound: BoundWorkload, request: Resimulate) -> BoundWorkload:
+    if request.occupancy is not None:
+        blocks, rest = divmod(request.occupancy, bound.warps_per_block)
+        if rest or not 0 < blocks <= bound.max_blocks_per_sm:
+            raise UsageError(
+                f"occupancy {request.occupancy}: expected a multiple of {bound.warps_per_block} warps (one block) up "
+                f"to {bound.max_blocks_per_sm * bound.warps_per_block}"
+            )
+        bound = replace(bound, blocks_per_sm=blocks)
+    return scaled(bound, request.lambda_factors, request.latency_factors)
+
+
+def _rate(bound: BoundWorkload, cycles: float) -> float | None:
+    """Warps completed per cycle per SM, as in a point of the curve."""
+    return -(-bound.blocks // bound.sm_count) * bound.warps_per_block / cycles if cycles else None
+
+
+def _figures(bound: BoundWorkload, prediction: Prediction) -> dict[str, Any]:
+    return {
+        "time_s": prediction.time_s,
+        "limiter": limit_words(prediction.limiter),
+        "cycles": prediction.cycles,
+        "achieved": prediction.achieved_occupancy_warps,
+        "stalls": {name: cycles / prediction.cycles for name, cycles in prediction.stalls.items() if cycles}
+        if prediction.cycles
+        else {},
+        "utilization": prediction.utilization,
+        "curve": [
+            [p.occupancy_warps, p.warps_per_cycle if p.time_s else None, p.time_s, p.bound] for p in prediction.curve
+        ],
+        "point": [bound.warps_per_sm, _rate(bound, prediction.cycles), prediction.time_s, prediction.limiter],
+    }
+
+
+def _profile(bound: BoundWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
+    """The first wave's issues, up to the limit; if there are none, the reason."""
+    wave = max(1, min(MOST_EVENTS, instructions(bound, bound.blocks_per_sm)))
+    try:
+        events = issue_events(bound, wave)
+    except DrywarpError as reason:
+        return {"events": None, "no_events": str(reason)}
+    if events is None:
+        return {"events": None, "no_events": "the kernel issues no instructions"}
+    used = {node.instruction for node in events.nodes}
+    names = {index: name for index, name in opcodes.items() if index in used}
+    return {"events": packed_events(events, names), "reasons": list(events.reasons)}
+
+
+def _opcode(text: str) -> str:
+    words = text.split()
+    words = words[1:] if words and words[0].startswith("@") else words
+    return words[0].split(".")[0].rstrip(";") if words else ""

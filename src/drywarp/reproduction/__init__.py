@@ -1,1 +1,0 @@
-"""Every number of the papers that can be computed again from what the papers print."""

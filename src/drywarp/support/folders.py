@@ -1,0 +1,112 @@
+"""The cache folder, its keys, locks between processes, atomic file replacement, and time limits."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def cache_folder() -> Path:
+    """`$DRYWARP_CACHE_DIR`, else the user's cache folder of this platform."""
+    override = os.environ.get("DRYWARP_CACHE_DIR")
+    if override:
+        return Path(override)
+    import platformdirs  # slow to import, and not needed above
+
+    return Path(platformdirs.user_cache_dir("drywarp"))
+
+
+@cache
+def sources_digest(*parts: str, suffixes: tuple[str, ...] = (".py",)) -> str:
+    """SHA-256 over names and contents of the sources below `parts` (files or folders; default: the whole package).
+
+    It is part of every cache key, so that edited sources never use results of older ones.
+    """
+    digest = hashlib.sha256()
+    for part in parts or (".",):
+        place = _PACKAGE / part
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.suffix in suffixes:
+                data = path.read_bytes()
+                digest.update(f"{os.path.relpath(path, _PACKAGE)}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Hold this lock file, so that only one process at a time produces a given cache entry; the others wait.
+
+    If locking is not possible (an unwritable folder, another platform), they work in parallel.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("ab"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file atomically, so that no reader sees a partial one; does nothing if the folder is not writable."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            temporary = file.name
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+# Time limits.
+
+
+class OutOfTimeError(BaseException):
+    """The time limit has expired. Not an `Exception`, so that the limited code does not catch it."""
+
+
+def start(seconds: float) -> None:
+    """Raise OutOfTimeError in the main thread after `seconds` of wall time."""
+
+    def over(number: int, frame: FrameType | None) -> None:
+        raise OutOfTimeError(f"{seconds:g} s")
+
+    signal.signal(signal.SIGALRM, over)
+    # Repeat every second: an exception raised in a callback of compiled code is lost.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+
+
+def stop() -> None:
+    """Cancel the timer of `start`."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def time_box(seconds: float) -> Iterator[None]:
+    """A `with` block with a time limit: `start`, then `stop` at the end. Blocks do not nest."""
+    before = signal.getsignal(signal.SIGALRM)
+    start(seconds)
+    try:
+        yield
+    finally:
+        stop()
+        signal.signal(signal.SIGALRM, before)

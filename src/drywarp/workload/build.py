@@ -1,0 +1,311 @@
+"""What a kernel requires on any GPU: its warp paths as instruction dependence graphs, loops kept as loops.
+
+The dependences are those that the compiler's schedule encodes: a scoreboard is a slot that an instruction with a write
+(or read) barrier sets, and that every instruction with that bit in its wait mask waits for. Fixed latencies are the
+stall counts. Both are exact for the given machine code (Cornelis and Lemeire §III.C calls the graph IDG and draws it by
+hand).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.cfg import ControlFlowGraph
+from ..kernel.instruction import Immediate, Instruction, Special
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Launch
+from ..kernel.profile import Profile
+from .cost import SYNC_AT_END, SYNC_SIGNALS, BlockType, Item, Repeat
+from .scoreboards import Dependences, Meetings, find_meetings, spread_counted_waits
+from .waitcnt import Dependences as CountedDependences
+from .waitcnt import counts_accesses, dependences
+
+SCOREBOARDS = 6
+ASYNC_SLOT, BULK_SLOT, WGMMA_SLOT, WGMMA_GROUPS = range(SCOREBOARDS, SCOREBOARDS + 4)
+"""Slots of operations that complete without a scoreboard of their own: per-lane copies, bulk stores and warp-group
+products, and the group `gsb0` that the last of several such products closes."""
+SLOTS = SCOREBOARDS + 4
+_COMMITS = {"LDGDEPBAR": ASYNC_SLOT, "UTMACMDFLUSH": BULK_SLOT}
+"""Operations that a commit instruction groups; the scoreboard that it sets counts the groups."""
+_COUNTED = ("DEPBAR", "WARPGROUP")
+"""Instructions that may wait for all but the last few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One instruction of a path: its index in the kernel, and its dependences as slots.
+
+    `waits` are the slots that must be ready; `sets` is the slot of its result, `sets_read` the slot that is ready once
+    its operands have been read (-1: none). `stall` is the compiler's distance to the next instruction, in issue slots
+    of the warp. `taken` marks a branch that is mostly taken. `sync` and `after` are as in `BoundNode`.
+    """
+
+    instruction: int
+    waits: tuple[int, ...]
+    sets: int
+    sets_read: int
+    stall: int
+    taken: bool = False
+    sync: int = 0
+    after: int = -1
+
+
+@dataclass(frozen=True)
+class Path:
+    """One distinct warp path: nodes, their order with loops kept as loops, and mean active lanes per node.
+
+    An instruction may be several nodes with different slots. `slots` is the number of slots that the nodes use;
+    `events` and `signals` are as in `BoundPath`.
+    """
+
+    nodes: tuple[Node, ...]
+    program: tuple[Item, ...]
+    lanes: tuple[float, ...]
+    slots: int = SLOTS
+    events: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A kernel and its launch, without any hardware. `block_types` weights blocks by their paths."""
+
+    kernel: Kernel
+    launch: Launch
+    paths: tuple[Path, ...]
+    block_types: tuple[BlockType, ...]
+
+
+def build_workload(profile: Profile) -> Workload:
+    """Turn an emulated profile into a workload."""
+    kernel, size = profile.kernel, profile.launch.warp_size
+    meetings = find_meetings(profile)
+    bare: dict[int, Path] = {}
+    paths: dict[tuple[int, tuple[int, ...]], int] = {}
+    made: list[Path] = []
+    plain: dict[tuple[int, int], Node] = {}
+    weights: dict[tuple[int, ...], float] = {}
+    for number, sample in enumerate(profile.blocks):
+        key = []
+        for warp, path in enumerate(sample.paths):
+            events, signals = meetings.of(number, warp)
+            if (path, events) not in paths:
+                if path not in bare:
+                    taken = profile.paths[path]
+                    blocks, lanes = taken.blocks, taken.lanes
+                    bare[path] = _path(kernel.instructions, profile.cfg, blocks, lanes, meetings, size, plain)
+                paths[path, events] = len(made)
+                made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
+            key.append(paths[path, events])
+        weights[tuple(key)] = weights.get(tuple(key), 0.0) + sample.weight
+    types = tuple(BlockType(key, weight) for key, weight in weights.items())
+    return Workload(kernel, profile.launch, tuple(made), types)
+
+
+def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> Node:
+    """The node of one instruction, from its control bits; `sync` is its effect on barrier phases."""
+    instruction = instructions[index]
+    control = instruction.control
+    waits = tuple(b for b in range(SCOREBOARDS) if control.wait_mask >> b & 1)
+    sets = -1 if control.write_barrier is None else control.write_barrier
+    kind = instruction.memory.kind if instruction.memory else ""
+    if instruction.class_ == "async_copy":
+        sets = ASYNC_SLOT
+    elif kind in ("bulk_store", "bulk_reduction"):
+        sets = BULK_SLOT
+    elif instruction.class_ == "wgmma":
+        sets = WGMMA_GROUPS if _names_groups(instruction) else WGMMA_SLOT
+    waits += _counted_wait(instruction)
+    after = ASYNC_SLOT if instruction.opcode == "ARRIVES" else -1
+    if sync & SYNC_SIGNALS and (after >= 0 or kind == "bulk_load"):
+        sync |= SYNC_AT_END
+    return Node(
+        instruction=index,
+        waits=waits,
+        sets=sets,
+        sets_read=-1 if control.read_barrier is None else control.read_barrier,
+        # The encoding allows 0, a leftover from dual issue; a scheduler issues at most once per cycle.
+        stall=max(control.stall, 1),
+        sync=sync,
+        after=after,
+    )
+
+
+def _names_groups(instruction: Instruction) -> bool:
+    return any(isinstance(o, Special) and o.name.startswith("gsb") for o in instruction.operands)
+
+
+def _counted_wait(instruction: Instruction) -> tuple[int, ...]:
+    """Slots that a `DEPBAR.LE SB0, 0x0, {4,3}` waits for: SB0 where the count is 0, and the set in braces.
+
+    If nothing may stay outstanding, neither may operations that complete without a scoreboard.
+    """
+    board, count = _scoreboard_and_count(instruction)
+    if board == WGMMA_GROUPS:
+        return (WGMMA_SLOT, WGMMA_GROUPS) if count == 0 else ()
+    if instruction.opcode != "DEPBAR":
+        return ()
+    names = [o.name for o in instruction.operands if isinstance(o, Special)]
+    whole = [int(board) for name in names if name.startswith("{") for board in re.findall(r"\d", name)]
+    return (*whole, *([board, ASYNC_SLOT, BULK_SLOT] if count == 0 else []))
+
+
+def _scoreboard_and_count(instruction: Instruction) -> tuple[int, int]:
+    """The scoreboard of a DEPBAR.LE and how many operations may stay outstanding; (-1, -1) for other instructions.
+
+    A group of warp-group products counts as one.
+    """
+    groups = instruction.opcode == "WARPGROUP" and _names_groups(instruction)
+    if instruction.opcode != "DEPBAR" and not groups:
+        return -1, -1
+    counts = [int(o.value) for o in instruction.operands if isinstance(o, Immediate)]
+    boards = [int(o.name[2:]) for o in instruction.operands if isinstance(o, Special) and o.name.startswith("SB")]
+    boards = [WGMMA_GROUPS] if groups else boards
+    return (boards[0], counts[0]) if boards and counts else (-1, -1)
+
+
+def _path(
+    instructions: Sequence[Instruction],
+    cfg: ControlFlowGraph,
+    blocks: npt.NDArray[np.int32],
+    lanes: npt.NDArray[np.float32],
+    meetings: Meetings,
+    warp_size: int,
+    plain: dict[tuple[int, int], Node],
+) -> Path:
+    """The path of a warp through basic `blocks`; `plain` holds the nodes that other paths have already created."""
+    tree = fold(blocks.tolist(), cfg)
+    counted = dependences(instructions, cfg, blocks.tolist()) if counts_accesses(instructions) else None
+    order = sorted(set(blocks.tolist()))
+    leaves = _leaves(blocks)
+    node_index: dict[int, int] = {}
+    nodes: list[Node] = []
+    node_lanes: list[float] = []
+    for block in order:
+        mean = float(lanes[blocks == block].mean()) if len(lanes) else float(warp_size)
+        for index in range(cfg.blocks[block].start, cfg.blocks[block].end):
+            node_index[index] = len(nodes)
+            sync = meetings.sync.get(index, 0)
+            if counted:
+                nodes.append(_counted_node(instructions, index, counted))
+            else:
+                if (index, sync) not in plain:
+                    plain[index, sync] = node_of(instructions, index, sync)
+                made = plain[index, sync]
+                last = index == cfg.blocks[block].end - 1
+                leaving = last and block in leaves and instructions[index].class_ == "branch"
+                nodes.append(replace(made, taken=True) if leaving else made)
+            node_lanes.append(mean)
+    spans = {
+        block: tuple(node_index[i] for i in range(cfg.blocks[block].start, cfg.blocks[block].end)) for block in order
+    }
+    if counted is not None:
+        return Path(tuple(nodes), _items(tree, spans), tuple(node_lanes), counted.slots)
+    return _with_counted_waits(instructions, Path(tuple(nodes), _items(tree, spans), tuple(node_lanes)))
+
+
+def _leaves(blocks: npt.NDArray[np.int32]) -> frozenset[int]:
+    """Basic blocks that are mostly followed by a block other than the next one in the code."""
+    before, after = blocks[:-1], blocks[1:]
+    length = int(blocks.max()) + 1 if len(blocks) else 0
+    away = np.bincount(before[after != before + 1], minlength=length)
+    return frozenset(np.flatnonzero(2 * away > np.bincount(before, minlength=length)).tolist())
+
+
+def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:
+    """The path with waits for all but the last few turned into waits for slots (see `scoreboards`)."""
+    if all(instructions[node.instruction].opcode not in _COUNTED for node in path.nodes):
+        return path
+    collects: dict[int, frozenset[int]] = {WGMMA_GROUPS: frozenset({WGMMA_SLOT})}
+    for node in path.nodes:
+        collected = _COMMITS.get(instructions[node.instruction].opcode)
+        board = node.sets if node.sets >= 0 else node.sets_read
+        if collected is not None and board >= 0:
+            collects[board] = collects.get(board, frozenset()) | {collected}
+    # Barrier arrivals that depend on all earlier copies name the copies' slot, which a ring would split.
+    whole = any(node.after == ASYNC_SLOT for node in path.nodes)
+    given = []
+    for node in path.nodes:
+        board, count = _scoreboard_and_count(instructions[node.instruction])
+        waits, counted = node.waits, (board, count) if count > 0 else None
+        if whole and counted and ASYNC_SLOT in collects.get(board, ()):
+            waits, counted = (*waits, board, ASYNC_SLOT), None
+        given.append(Dependences(waits, node.sets, node.sets_read, counted))
+    spread = spread_counted_waits(given, path.program, SLOTS, collects)
+    if spread is None:
+        return path
+    nodes = tuple(
+        replace(path.nodes[origin], waits=made.waits, sets=made.sets, sets_read=made.sets_read)
+        for origin, made in zip(spread.origins, spread.nodes, strict=True)
+    )
+    return Path(nodes, spread.program, tuple(path.lanes[origin] for origin in spread.origins), spread.slots)
+
+
+def _counted_node(instructions: Sequence[Instruction], index: int, counted: CountedDependences) -> Node:
+    """The node of an AMD instruction, with the dependences that the counters imply."""
+    return Node(
+        instruction=index,
+        waits=counted.waits.get(index, ()),
+        sets=counted.sets.get(index, -1),
+        sets_read=-1,
+        stall=instructions[index].control.stall,
+        taken=index in counted.taken,
+    )
+
+
+def _items(tree: Sequence[Item], spans: dict[int, tuple[int, ...]]) -> tuple[Item, ...]:
+    items: list[Item] = []
+    for item in tree:
+        if isinstance(item, Repeat):
+            items.append(Repeat(item.count, _items(item.body, spans)))
+        else:
+            items.extend(spans[item])
+    return tuple(items)
+
+
+def fold(blocks: Sequence[int], cfg: ControlFlowGraph) -> tuple[Item, ...]:
+    """Fold a sequence of basic blocks into loops: equal consecutive iterations become a `Repeat`.
+
+    Works outwards from the innermost natural loop. Unfolding restores the exact sequence, even if a divergent warp
+    interleaves branch sides or skips a header.
+    """
+    items: list[Item] = list(blocks)
+    present = set(blocks)
+    for loop in cfg.loops:
+        if loop.header in present:
+            items = _fold_loop(items, loop.header, loop.blocks)
+    return tuple(items)
+
+
+def _fold_loop(items: list[Item], header: int, members: frozenset[int]) -> list[Item]:
+    folded: list[Item] = []
+    at = 0
+    while at < len(items):
+        if _first_block(items[at]) != header:
+            folded.append(items[at])
+            at += 1
+            continue
+        # An iteration is the header and the members after it, up to the next header.
+        iterations: list[tuple[Item, ...]] = []
+        while at < len(items) and _first_block(items[at]) == header:
+            end = at + 1
+            while end < len(items) and _first_block(items[end]) != header and _first_block(items[end]) in members:
+                end += 1
+            iterations.append(tuple(items[at:end]))
+            at = end
+        for body, run in groupby(iterations):
+            count = len(list(run))
+            folded.extend(body) if count == 1 else folded.append(Repeat(count, body))
+    return folded
+
+
+def _first_block(item: Item) -> int:
+    while isinstance(item, Repeat):
+        item = item.body[0]
+    return item

@@ -1,0 +1,263 @@
+"""Costs of a workload on a GPU, given its memory behaviour: every node gets its subsystem, λ and Λ.
+
+Context-independent classes get their costs from the GPU file (the analysis paper's mapper f, §3.1.3), memory
+instructions from their behaviour (mapper g).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..hardware import ClassCost, Gpu, model_parameters
+from ..kernel.instruction import Address, Instruction, Register
+from ..kernel.isa.amd import is_amd
+from ..kernel.isa.amd.classes import matrix_shape
+from ..kernel.isa.nvidia.classes import is_barrier, sleeps_of
+from ..kernel.isa.nvidia.registers import register_reads
+from ..kernel.profile import SPACE_SHARED
+from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
+from .build import Node, Path, Workload
+from .cost import BoundNode, BoundPath, BoundWorkload, Level, Subsystem, to_ticks
+from .memory_costs import MemoryCosts
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The options of one binding: clock in MHz, scheduler policy, blocks per SM of this launch."""
+
+    clock_mhz: float
+    policy: str
+    blocks_per_sm: int
+
+
+def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding) -> BoundWorkload:
+    """Assign a workload its costs on a GPU."""
+    names = list(gpu.subsystems)
+    costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
+    paths = tuple(costs.path(path) for path in workload.paths)
+    return on_gpu(workload, gpu, binding, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
+
+
+def on_gpu(
+    workload: Workload,
+    gpu: Gpu,
+    binding: Binding,
+    paths: tuple[BoundPath, ...],
+    memory: MemoryBehaviour,
+    notes: tuple[str, ...] = (),
+) -> BoundWorkload:
+    """The workload with costs on its paths, and the machine parameters of the GPU's file."""
+    launch, limits, scheduler = workload.launch, gpu.occupancy, gpu.scheduler
+    warps = launch.warps_per_block
+    most_blocks = (limits.max_multiwarp_blocks_per_sm if warps > 1 else None) or limits.max_blocks_per_sm
+    return BoundWorkload(
+        paths=paths,
+        block_types=workload.block_types,
+        subsystems=tuple(Subsystem(name, its.scope, its.upstream) for name, its in gpu.subsystems.items()),
+        partitions=scheduler.partitions,
+        issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
+        policy=binding.policy,
+        in_order=scheduler.in_order,
+        launch_ticks=to_ticks(gpu.device.block_launch_latency),
+        blocks=launch.blocks,
+        warps_per_block=warps,
+        blocks_per_sm=binding.blocks_per_sm,
+        max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), binding.blocks_per_sm),
+        sm_count=gpu.device.sm_count,
+        clock_hz=binding.clock_mhz * 1e6,
+        notes=(*_clock_notes(gpu, binding.clock_mhz), *notes),
+        parameters=model_parameters(gpu, binding.clock_mhz),
+        data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
+        read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
+        start_s=(gpu.device.kernel_start_ns or 0.0) * 1e-9,
+    )
+
+
+def _clock_notes(gpu: Gpu, clock_mhz: float) -> tuple[str, ...]:
+    """A note on a clock above the GPU's highest."""
+    high = gpu.device.highest_clock_mhz
+    return (f"{clock_mhz:g} MHz is above the highest clock of {gpu.name}, {high:.0f} MHz",) if clock_mhz > high else ()
+
+
+class _Costs:
+    """Looks up what each node costs on one GPU."""
+
+    def __init__(
+        self, workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding, index: dict[str, int]
+    ) -> None:
+        self.instructions, self.sleeps = workload.kernel.instructions, sleeps_of(workload.kernel, workload.launch)
+        self.hertz, self.unknown_sleep = binding.clock_mhz * 1e6, False
+        self.memory, self.gpu, self.index = memory, gpu, index
+        self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
+        read, write = memory.dram_read_bytes, memory.dram_write_bytes
+        self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
+
+        self.known: dict[int, BoundNode] = {}
+        self.equal: dict[Node, BoundNode] = {}
+        self.stalls: dict[tuple[str, int, bool], int] = {}
+        self.usual: dict[str, tuple[int, int, int]] = {}
+
+    def path(self, path: Path) -> BoundPath:
+        # Paths share most of their nodes: equal ones become one object.
+        for node in path.nodes:
+            if id(node) not in self.known:
+                if node not in self.equal:
+                    self.equal[node] = self.node(node)
+                self.known[id(node)] = self.equal[node]
+        nodes = tuple(self.known[id(node)] for node in path.nodes)
+        return BoundPath(nodes, path.program, path.slots, path.events, path.signals)
+
+    def node(self, node: Node) -> BoundNode:
+        instruction = self.instructions[node.instruction]
+        class_, access = instruction.class_, instruction.memory
+        cost = self.gpu.classes[class_]
+        behaviour = self.memory.accesses.get(node.instruction)
+        levels: tuple[Level, ...] = ()
+        if access is None and class_ not in _OWN_COSTS:
+            # All instructions of such a class cost the same.
+            ticks = self.usual.get(class_)
+            if ticks is None:
+                ticks = self.usual[class_] = _ticks(cost, cost.lambda_, cost.latency or 0.0)
+        else:
+            lambda_, latency, levels = self._own(instruction, cost, behaviour)
+            ticks = _ticks(cost, lambda_, latency)
+        stall = self.stalls.get((class_, node.stall, node.taken))
+        if stall is None:
+            stall = self.stalls[class_, node.stall, node.taken] = to_ticks(self._stall(node, cost))
+        if node.instruction in self.sleeps:
+            asleep = self.sleeps[node.instruction]
+            self.unknown_sleep |= asleep is None
+            stall = max(stall, to_ticks((asleep or 0.0) * 1e-9 * self.hertz))
+        return BoundNode(
+            instruction=node.instruction,
+            class_=class_,
+            subsystem=self.index[cost.subsystem],
+            lambda_ticks=ticks[0],
+            latency_ticks=ticks[1],
+            stall_ticks=stall,
+            waits=node.waits,
+            sets=node.sets,
+            sets_read=node.sets_read,
+            read_ticks=ticks[2],
+            barrier=is_barrier(instruction) and not node.sync,
+            async_result=access is not None and access.kind in _ACCEPTED,
+            levels=levels,
+            transactions=_transactions(instruction, behaviour),
+            conflict_ticks=_conflict(behaviour, cost.lambda_),
+            sync=node.sync,
+            after=node.after,
+            register_ticks=self._register_ticks(node.instruction),
+            stays=is_amd(instruction.opcode) or instruction.control.yield_hint,
+        )
+
+    def _own(
+        self, instruction: Instruction, cost: ClassCost, behaviour: AccessBehaviour | None
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of an instruction whose costs differ from its class's."""
+        lambda_, latency = cost.lambda_, cost.latency or 0.0
+        if instruction.class_ == "tensor":
+            return self._tensor(instruction, lambda_), latency, ()
+        if instruction.class_ == "wgmma":
+            busy, levels = self._warp_group(instruction)
+            return lambda_, latency + busy, levels
+        if instruction.class_ == "bulk_copy":
+            return self.access.bulk_cost(behaviour, cost.lambda_, latency)
+        assert instruction.memory is not None
+        floats = next((m for m in instruction.modifiers if m.startswith(("F16", "F32", "F64", "BF16"))), "")
+        return self.access.cost(instruction.memory.space == "shared", behaviour, cost.lambda_, floats)
+
+    def _register_ticks(self, index: int) -> tuple[int, int]:
+        """The register-bank time of a fixed-latency instruction; other instructions yield to it."""
+        control = self.instructions[index].control
+        variable = control.write_barrier is not None or control.read_barrier is not None
+        if not self.reads or variable or self.gpu.classes[self.instructions[index].class_].subsystem not in _FIXED:
+            return 0, 0
+        even, odd = self.reads[index]
+        return to_ticks(even), to_ticks(odd)
+
+    def _warp_group(self, instruction: Instruction) -> tuple[float, tuple[Level, ...]]:
+        """Tensor-core cycles of a partition for a warp's part of a warp-group product, and the levels it visits.
+
+        A warp computes a quarter of the rows. Operands pass through the data path of shared memory: a warp's own rows
+        of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads
+        and stores of shared memory are assumed to fit into the gaps.
+        """
+        _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
+        kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
+        if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
+            kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
+        busy = self.gpu.tensor_lambda(kind, _GROUP_ROWS, columns, depth)
+        held = [o for o in instruction.operands if isinstance(o, Register | Address)]
+        own = _GROUP_ROWS if isinstance(held[1], Address) else 0
+        moved = (own + columns / _GROUP_WARPS) * _GROUP_K_BYTES
+        fetch = self.access.shared_ticks(moved)
+        tensor = self.index[self.gpu.classes["tensor"].subsystem]
+        product = to_ticks(busy)
+        return busy, (Level(self.index["async_shared"], fetch, fetch), Level(tensor, product, product))
+
+    def _stall(self, node: Node, cost: ClassCost) -> float:
+        """Cycles until the warp's next instruction; after a taken branch, Λ or the scheduler's own delay."""
+        scheduler = self.gpu.scheduler
+        slots = node.stall * scheduler.slot_cycles
+        return max(slots, scheduler.taken_cycles or cost.latency or 0.0) if node.taken else slots
+
+    def _tensor(self, instruction: Instruction, usual: float) -> float:
+        """λ of a matrix instruction from its shape and input type; the class's λ if unknown."""
+        if is_amd(instruction.opcode):
+            matrix = matrix_shape(instruction.opcode)
+            if matrix is None or matrix.input_type not in self.gpu.tensor:
+                return usual
+            return matrix.multiplications / self.gpu.tensor[matrix.input_type]
+        shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
+        kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
+        if "TF32" in instruction.modifiers:
+            kind = "tf32"
+        return self.gpu.tensor_lambda(kind, *shape) if shape and kind in self.gpu.tensor else usual
+
+
+_UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"
+
+
+def _ticks(cost: ClassCost, lambda_: float, latency: float) -> tuple[int, int, int]:
+    """λ, Λ and the time until the operands are read, in ticks."""
+    return to_ticks(lambda_), to_ticks(latency), to_ticks(max(cost.read_latency or 0.0, lambda_))
+
+
+def _transactions(instruction: Instruction, behaviour: AccessBehaviour | None) -> float:
+    """Lines that a warp's access to global or local memory touches; 0 for anything else."""
+    if instruction.memory is None or behaviour is None or behaviour.space == SPACE_SHARED:
+        return 0.0
+    return behaviour.lines
+
+
+def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
+    """Ticks of the wavefronts after the first of an access to shared memory."""
+    if behaviour is None or behaviour.space != SPACE_SHARED:
+        return 0
+    return to_ticks(max(0.0, behaviour.units - behaviour.requests) * wavefront)
+
+
+_OWN_COSTS = ("tensor", "wgmma", "bulk_copy")
+"""Classes whose costs depend on their shapes and bytes."""
+_FIXED = ("alu", "fma", "fp16")
+"""Pipes whose instructions have fixed latencies."""
+_ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")
+"""Kinds of access that are complete once memory has accepted them."""
+_GROUP_TYPES = {"HGMMA": "fp16", "QGMMA": "fp8", "IGMMA": "int8"}
+_GROUP_ROWS, _GROUP_WARPS, _GROUP_K_BYTES = 16, 4, 32
+"""For a warp-group product: a warp's rows, the warps, and the bytes of K."""
+
+_SHAPES = {
+    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
+    "16832": (16, 8, 32), "8816": (8, 8, 16), "8832": (8, 8, 32), "16864": (16, 8, 64),
+}  # fmt: skip
+"""Shapes m, n, k as the machine code spells them."""
+
+
+def class_totals(workload: Workload, executions: list[float]) -> dict[str, float]:
+    """Warp instructions of the whole grid by class, most first."""
+    totals: dict[str, float] = {}
+    for instruction, count in zip(workload.kernel.instructions, executions, strict=True):
+        if count:
+            totals[instruction.class_] = totals.get(instruction.class_, 0.0) + count
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))

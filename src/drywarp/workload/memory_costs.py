@@ -1,0 +1,129 @@
+"""The cost of a memory access on a GPU: λ, Λ and the further levels that it visits (mapper g, §3.1.3)."""
+
+from __future__ import annotations
+
+from ..hardware import Gpu
+from ..kernel.profile import SPACE_SHARED
+from ..memory.behaviour import AccessBehaviour
+from .cost import Level, to_ticks
+
+
+class MemoryCosts:
+    """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM."""
+
+    def __init__(
+        self, gpu: Gpu, clock_mhz: float, blocks: int, index: dict[str, int], read: float, write: float
+    ) -> None:
+        self.gpu, self.index = gpu, index
+        levels, sms = gpu.memory, gpu.device.sm_count
+        # SMs active in the partial last wave; all of them if the grid divides evenly.
+        self.sms, self.tail_sms = sms, blocks % sms or sms
+        self.l1_latency = levels.l1.latency
+        # The crossbar and the L2 follow the SM clock; everything beyond them does not.
+        near, far = levels.l2.latency_ns, levels.l3.latency_ns if levels.l3 else 0.0
+        self.l2_latency = gpu.cycles(near)
+        self.l3_latency = self.l2_latency + gpu.cycles(far - near, clock_mhz) if levels.l3 else 0.0
+        self.dram_latency = self.l2_latency + gpu.cycles(levels.dram.latency_ns - near, clock_mhz)
+        self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
+        gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
+        self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
+
+    def cost(
+        self, shared: bool, behaviour: AccessBehaviour | None, slot: float, floats: str = ""
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of a memory instruction; `slot` is the λ of its class, `floats` the type if an atomic
+        adds to floating-point numbers.
+
+        An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared memory as
+        many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per 4 tags, or
+        per pass of the banks if those are also the L1's data stage, whichever is largest. Λ is the mean over the levels
+        that serve its sectors (the average memory access time, GPUPerf §3), plus the λ of its own further wavefronts
+        (analysis paper §6.3). Executions without an active lane also take their slot, so they do not hide the conflicts
+        of the others.
+        """
+        levels = self.gpu.memory
+        if behaviour is None:
+            return slot, levels.shared.latency if shared else self.l1_latency, ()
+        # A measured rate may be slightly below the documented wavefront per slot.
+        bank_pass = min(slot, levels.shared.banks * levels.shared.bank_bytes / levels.shared.bytes_per_cycle)
+        idle = max(0.0, 1 - behaviour.requests)
+        if behaviour.space == SPACE_SHARED:
+            passes = max(1.0, behaviour.units + idle)
+            return max(slot, bank_pass * passes), levels.shared.latency + (passes - 1) * bank_pass, ()
+        sectors = behaviour.units
+        wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
+        lines = sectors * levels.sector_bytes / levels.line_bytes
+        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle)
+        # The banks are those of shared memory, and a pass takes as long as it does there.
+        busy = max(moved, bank_pass * (behaviour.passes + idle))
+        miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
+        farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
+        beyond = self.l2_latency * (1 - far) + farthest * far
+        latency = self.l1_latency * behaviour.l1_hit + beyond * miss + busy - wavefront
+        to_l2 = sectors * miss * levels.sector_bytes
+        to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
+        visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
+        if levels.l3 and (to_l3 := (to_l2 * far + behaviour.dram_write * levels.sector_bytes)):
+            visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
+        if to_dram:
+            visited.append(self._level("dram", to_dram, self.dram_rate))
+        if busy_for := self._atomic_cycles(behaviour, floats):
+            full, tail = to_ticks(busy_for * self.sms), to_ticks(busy_for * self.tail_sms)
+            visited.append(Level(self.index["atomics"], full, tail))
+        return max(slot, busy), latency, tuple(visited)
+
+    def _atomic_cycles(self, behaviour: AccessBehaviour, floats: str) -> float:
+        """How long an atomic occupies the L2's units: its lanes in sequence at one address, or all lanes."""
+        l2 = self.gpu.memory.l2
+        rate = (l2.float_atomics_per_cycle if floats else None) or l2.atomics_per_cycle
+        every = l2.double_atomic_lanes_per_cycle if floats == "F64" else None
+        return max(behaviour.same_address / rate if rate else 0.0, behaviour.lanes / every if every else 0.0)
+
+    def bulk_cost(
+        self, behaviour: AccessBehaviour | None, slot: float, engine: float
+    ) -> tuple[float, float, tuple[Level, ...]]:
+        """λ, Λ and further levels of a copy-engine copy: `slot` per 128 bytes, `engine` on top of the memory's Λ.
+
+        The bytes occupy shared memory's data path, which delays warp-group products, without waiting for those; they
+        bypass the L1 on the way to or from the L2.
+        """
+        if behaviour is None:
+            return slot, engine, ()
+        levels = self.gpu.memory
+        moved = behaviour.units * levels.sector_bytes
+        far = 1 - behaviour.l2_hit
+        latency = engine + self.l2_latency * (1 - far) + self.dram_latency * far
+        taken = self.shared_ticks(moved)
+        visited = [Level(self.index["async_shared"], taken, taken, queues=False)]
+        if moved:
+            visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
+        if to_dram := (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes:
+            visited.append(self._level("dram", to_dram, self.dram_rate))
+        return max(slot, slot * moved / levels.line_bytes), latency, tuple(visited)
+
+    def shared_ticks(self, moved: float) -> int:
+        """Ticks that `moved` bytes without bank conflicts occupy the data path of shared memory."""
+        shared = self.gpu.memory.shared
+        return to_ticks(moved / (shared.banks * shared.bank_bytes))
+
+    def _level(self, name: str, moved: float, rate: float) -> Level:
+        """λ of one SM's transfer of `moved` bytes if all SMs share `rate` bytes per cycle."""
+        alone = moved / self.sm_intake
+        return Level(
+            self.index[name],
+            to_ticks(max(moved * self.sms / rate, alone)),
+            to_ticks(max(moved * self.tail_sms / rate, alone)),
+        )
+
+
+def dram_bandwidth(read_gbs: float, copy_gbs: float, write_gbs: float, read: float, written: float) -> float:
+    """Achievable DRAM bandwidth in GB/s for a mix of bytes read and written.
+
+    Linear interpolation between the measured rates of pure reading, copying (half and half) and pure writing.
+    """
+    if read + written <= 0:
+        return read_gbs
+    share = written / (read + written)
+    if share <= 0.5:
+        return read_gbs + (copy_gbs - read_gbs) * 2 * share
+    return copy_gbs + (write_gbs - copy_gbs) * (2 * share - 1)

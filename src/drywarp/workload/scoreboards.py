@@ -1,0 +1,272 @@
+"""Waits that let some work stay outstanding, and barriers that only some of a block's warps take part in.
+
+The operations that such a scoreboard counts complete in order, so the wait is for all but the last few issued before
+it, and waiting for the newest of those is enough. A path's order is known: its operations are assigned to a ring of
+slots, more than may stay outstanding, and the wait names the slots of older ones. If an iteration of a loop issues
+fewer operations than the ring has slots, successive iterations use different slots; they are written out until the
+pattern repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..kernel.profile import (
+    SYNC_BARRIER,
+    SYNC_INSTRUCTION,
+    SYNC_KIND,
+    SYNC_PHASE,
+    SYNC_SIGNAL,
+    SYNC_STEP,
+    SYNC_WAIT,
+    SYNC_WARP,
+    Profile,
+)
+from .cost import SYNC_AWAITS, SYNC_SIGNALS, Item, Repeat
+
+_LONGEST = 20_000
+"""Most items of a program; if more were needed, a count above 0 is not treated as a wait."""
+_RINGS_TRIED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Dependences:
+    """What a node waits for and sets, as in `workload.Node`; `counted`: a scoreboard and how many may remain."""
+
+    waits: tuple[int, ...]
+    sets: int
+    sets_read: int
+    counted: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Nodes with their counted waits resolved, the original node of each, their order, and the slots in use."""
+
+    nodes: tuple[Dependences, ...]
+    origins: tuple[int, ...]
+    program: tuple[Item, ...]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """Slots `first` to `first + length` that represent one scoreboard.
+
+    Work on the slots `collects` that is issued without a scoreboard belongs to the next operation that the scoreboard
+    counts: asynchronous copies, and the instruction that commits them.
+    """
+
+    board: int
+    first: int
+    length: int
+    collects: frozenset[int]
+
+    def slot(self, count: int) -> int:
+        return self.first + count % self.length
+
+
+_Place = tuple[int, bool]
+"""How many operations a ring has counted, modulo its length, and whether uncommitted work is in the next slot."""
+
+
+class _TooLongError(Exception):
+    pass
+
+
+def spread_counted_waits(
+    nodes: Sequence[Dependences], program: Sequence[Item], slots: int, collects: Mapping[int, frozenset[int]]
+) -> Spread | None:
+    """Resolve the counted waits of one path; None if there are none, or if the result would be too long.
+
+    `slots` is the number that the nodes use. A scoreboard that counts commits `collects` the slots of what they commit.
+    """
+    most: dict[int, int] = {}
+    for node in nodes:
+        if node.counted is not None:
+            board, count = node.counted
+            most[board] = max(most.get(board, 0), count)
+    if not most:
+        return None
+    rings: list[_Ring] = []
+    for board, count in sorted(most.items()):
+        collected = collects.get(board, frozenset())
+        shortest = count + 1 + bool(collected)
+        candidates = [_Ring(board, slots, shortest + n, collected) for n in range(_RINGS_TRIED)]
+        # The length that keeps the loops as short as possible.
+        best = min(candidates, key=lambda ring: (_Writer(nodes, [ring]).size(program), ring.length))
+        rings.append(best)
+        slots += best.length
+    writer = _Writer(nodes, rings)
+    try:
+        items, _ = writer.items(program, tuple((0, False) for _ in rings))
+    except _TooLongError:
+        return None
+    return Spread(tuple(writer.nodes), tuple(writer.origins), items, slots)
+
+
+class _Writer:
+    """Writes out a program with ring slots, making a node for every combination of slots that occurs."""
+
+    def __init__(self, nodes: Sequence[Dependences], rings: Sequence[_Ring]) -> None:
+        self._given, self._rings = nodes, rings
+        self.nodes: list[Dependences] = []
+        self.origins: list[int] = []
+        self._numbers: dict[tuple[int, Dependences], int] = {}
+        self._written = 0
+
+    def size(self, program: Sequence[Item]) -> int:
+        """Items of the result; more than any permitted number if it would be too long."""
+        try:
+            self.items(program, tuple((0, False) for _ in self._rings))
+        except _TooLongError:
+            return _LONGEST + 1
+        return self._written
+
+    def items(self, program: Sequence[Item], places: tuple[_Place, ...]) -> tuple[tuple[Item, ...], tuple[_Place, ...]]:
+        """The items written out, starting at these positions in the rings, and the final positions."""
+        written: list[Item] = []
+        for item in program:
+            if isinstance(item, Repeat):
+                turns, places = self._loop(item, places)
+                written.extend(turns)
+            else:
+                number, places = self._node(item, places)
+                written.append(number)
+        return tuple(written), places
+
+    def _loop(self, loop: Repeat, places: tuple[_Place, ...]) -> tuple[list[Item], tuple[_Place, ...]]:
+        """Iterations until one starts where an earlier one did; from there on they repeat."""
+        begun: list[tuple[_Place, ...]] = []
+        bodies: list[tuple[Item, ...]] = []
+        while places not in begun and len(bodies) < loop.count:
+            begun.append(places)
+            body, places = self.items(loop.body, places)
+            bodies.append(body)
+        if len(bodies) == loop.count:
+            return _joined(bodies), places
+        start = begun.index(places)
+        cycle = bodies[start:]
+        times, rest = divmod(loop.count - start, len(cycle))
+        after = begun[start + rest]
+        repeated: list[Item] = [Repeat(times, tuple(_joined(cycle)))] if times > 1 else _joined(cycle)
+        return [*_joined(bodies[:start]), *repeated, *_joined(cycle[:rest])], after
+
+    def _node(self, index: int, places: tuple[_Place, ...]) -> tuple[int, tuple[_Place, ...]]:
+        self._written += 1
+        if self._written > _LONGEST:
+            raise _TooLongError
+        node, moved = self._given[index], []
+        for ring, place in zip(self._rings, places, strict=True):
+            node, after = _resolved(node, ring, place)
+            moved.append(after)
+        number = self._numbers.setdefault((index, node), len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(node)
+            self.origins.append(index)
+        return number, tuple(moved)
+
+
+def _joined(bodies: Sequence[tuple[Item, ...]]) -> list[Item]:
+    return [item for body in bodies for item in body]
+
+
+def _resolved(node: Dependences, ring: _Ring, place: _Place) -> tuple[Dependences, _Place]:
+    """A node with the ring's slots for its scoreboard, and the next position."""
+    count, uncommitted = place
+    waits, sets, sets_read = node.waits, node.sets, node.sets_read
+    counted = node.counted
+    meant = {ring.board, *ring.collects}
+    stays = 0 if meant & set(waits) else None
+    if counted is not None and counted[0] == ring.board:
+        stays, counted = counted[1], None
+    if stays is not None:
+        newest = {ring.slot(count - 1 - n) for n in range(stays)} | ({ring.slot(count)} if uncommitted else set())
+        awaited = (ring.first + n for n in range(ring.length))
+        waits = (*(w for w in waits if w not in meant), *(slot for slot in awaited if slot not in newest))
+    if sets in ring.collects:
+        sets, uncommitted = ring.slot(count), True
+    elif ring.board in (sets, sets_read):
+        here = ring.slot(count)
+        sets, sets_read = (here if s == ring.board else s for s in (sets, sets_read))
+        count, uncommitted = (count + 1) % ring.length, False
+    return Dependences(waits, sets, sets_read, counted), (count, uncommitted)
+
+
+# Barriers that only some of a block's warps take part in: who signals and who awaits which phase.
+#
+# The emulator records this (`Profile.syncs`). Here it becomes, for each warp, a list of events that the simulation
+# processes alongside the warp's program (`BoundPath.events`).
+
+Events = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """The effect of each instruction on phases, and the events and signals of each warp of each sampled block."""
+
+    sync: Mapping[int, int] = field(default_factory=dict)
+    warps: Mapping[tuple[int, int], Events] = field(default_factory=dict)
+
+    def of(self, block: int, warp: int) -> Events:
+        """Events and signals of a warp, as `BoundPath` has them."""
+        return self.warps.get((block, warp), ((), ()))
+
+
+def find_meetings(profile: Profile) -> Meetings:
+    """Read the record of a profile; empty if only whole blocks synchronise."""
+    rows = profile.syncs
+    if not len(rows):
+        return Meetings()
+    signals = rows[:, SYNC_KIND] == SYNC_SIGNAL
+    waits = rows[:, SYNC_KIND] == SYNC_WAIT
+    sync = {
+        int(i): SYNC_SIGNALS * bool(signals[rows[:, SYNC_INSTRUCTION] == i].any())
+        + SYNC_AWAITS * bool(waits[rows[:, SYNC_INSTRUCTION] == i].any())
+        for i in np.unique(rows[:, SYNC_INSTRUCTION])
+    }
+    per_block = profile.launch.warps_per_block
+    by_block = {
+        index: [i for i in range(block.start, block.end) if i in sync]
+        for index, block in enumerate(profile.cfg.blocks)
+        if any(i in sync for i in range(block.start, block.end))
+    }
+    where = np.array(sorted(by_block))
+    steps = [np.flatnonzero(np.isin(path.blocks, where)) for path in profile.paths]
+    warps: dict[tuple[int, int], Events] = {}
+    for block, sample in enumerate(profile.blocks):
+        mine = rows[rows[:, SYNC_WARP] // per_block == block]
+        numbers = _phase_numbers(mine)
+        for warp, path in enumerate(sample.paths):
+            told: dict[tuple[int, int], list[list[int]]] = {}
+            for row in mine[mine[:, SYNC_WARP] == block * per_block + warp].tolist():
+                told.setdefault((row[SYNC_STEP], row[SYNC_INSTRUCTION]), []).append(row)
+            events: list[int] = []
+            counts = [0] * len(numbers)
+            for step in steps[path].tolist():
+                for index in by_block[int(profile.paths[path].blocks[step])]:
+                    _entry(told.get((step, index), []), sync[index], numbers, events, counts)
+            warps[block, warp] = (tuple(events), tuple(counts))
+    return Meetings(sync, warps)
+
+
+def _phase_numbers(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> dict[tuple[int, int], int]:
+    """Numbers for the phases of a block's barriers that any warp signals."""
+    signalled = rows[rows[:, SYNC_KIND] == SYNC_SIGNAL][:, [SYNC_BARRIER, SYNC_PHASE]]
+    return {(barrier, phase): n for n, (barrier, phase) in enumerate(np.unique(signalled, axis=0).tolist())}
+
+
+def _entry(
+    rows: list[list[int]], sync: int, numbers: dict[tuple[int, int], int], events: list[int], counts: list[int]
+) -> None:  # fmt: skip
+    """Append the entry of one execution of one instruction; of several waits the latest phase counts."""
+    signalled = [numbers[r[SYNC_BARRIER], r[SYNC_PHASE]] for r in rows if r[SYNC_KIND] == SYNC_SIGNAL]
+    for number in signalled:
+        counts[number] += 1
+    events.extend((len(signalled), *signalled))
+    if sync & SYNC_AWAITS:
+        awaited = [numbers.get((r[SYNC_BARRIER], r[SYNC_PHASE]), -1) for r in rows if r[SYNC_KIND] == SYNC_WAIT]
+        events.append(max(awaited, default=-1))
