@@ -135,7 +135,7 @@ def test_the_cuda_guide_speaks_from_the_needed_occupancy_on() -> None:
     assert "23 warps" in prediction.notes[0]
     refined = get_model("cuda_guide_refined").predict(work, range(1, 65))
     assert refined.curve[0].occupancy_warps == 24
-    with pytest.raises(NotApplicable, match="from 23 warps"):
+    with pytest.raises(NotApplicable, match="23 or more warps"):
         get_model("cuda_guide").predict(work, (1, 22))
     with pytest.raises(NotApplicable, match="bandwidth"):
         get_model("cuda_guide").predict(alpha_mix(gpu, 16, GROUPS), (64,))

@@ -9,8 +9,7 @@ from pipeline_kernels import example
 
 from drywarp.pipeline import REASONS, Share, share_of
 from drywarp.pipeline.blocks import awaited
-from drywarp.pipeline.first_issues import first_issues
-from drywarp.pipeline.simulate import run_share
+from drywarp.pipeline.simulate import first_issues, run_share
 from drywarp.workload.cost import BoundWorkload
 
 SEEDS = range(60)

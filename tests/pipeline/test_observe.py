@@ -20,12 +20,9 @@ from drywarp.pipeline.columns import (
     FULL,
     FULL_END,
     FULL_LEFT,
-    GAP,
     GREEDY,
     LAST,
     LAST_ARRIVAL,
-    LEFT,
-    LEVEL,
     NEVER,
     NOTICED,
     NOW,
@@ -34,9 +31,7 @@ from drywarp.pipeline.columns import (
     SEQUENCE,
     VALVE,
     WAITING,
-    WORDS,
 )
-from drywarp.pipeline.engine_dataflow import Dataflow
 from drywarp.pipeline.engine_inorder import InOrder
 from drywarp.pipeline.observe import describe_machine
 from drywarp.pipeline.observe_inorder import describe_warps
@@ -46,7 +41,7 @@ from drywarp.pipeline.state import State, Steady
 from drywarp.workload.cost import BoundPath, BoundWorkload, Level, Repeat, Subsystem
 
 
-def kernel(in_order: bool = True, policy: str = "greedy_then_oldest") -> BoundWorkload:
+def kernel(policy: str = "greedy_then_oldest") -> BoundWorkload:
     """Two warps a block that go round a loop at unlike speeds and meet at a barrier; loads with a further level."""
     load = replace(node(MEM, 2, 300, (), 1), levels=(Level(2, 2000, 1000),))
     slow = (load, node(COMP, 7, 60, (1,), 0), node(COMP, 3, 20, (0,), barrier=True))
@@ -55,7 +50,7 @@ def kernel(in_order: bool = True, policy: str = "greedy_then_oldest") -> BoundWo
         BoundPath(slow, (Repeat(1000, (0, 1, 2)),), 2),
         BoundPath(quick, (Repeat(1000, (Repeat(3, (0,)), 1)),), 2),
     )
-    work = workload(paths[0], warps_per_block=2, issue_limit=1, policy=policy, in_order=in_order, partitions=2)
+    work = workload(paths[0], warps_per_block=2, issue_limit=1, policy=policy, partitions=2)
     levels = Subsystem("dram", "sm", upstream=False)
     subsystems = (replace(work.subsystems[0], outstanding=2), work.subsystems[1], levels)
     return replace(work, paths=paths, block_types=(replace(work.block_types[0], paths=(0, 1)),), subsystems=subsystems)
@@ -226,8 +221,7 @@ def test_the_time_itself_does_not_tell(policy: str, stalls: bool) -> None:
     engine, state = at_a_moment(kernel(policy=policy), stalls)
     before = described(engine, state)
     for ticks in (1, 12345):
-        nothing = np.zeros(0, dtype=np.int64)
-        engine.advance(engine.copy(), nothing, 7, ticks)
+        engine.advance(engine.counters.copy(), 7, ticks)
         state.shift(ticks)
         assert described(engine, state) == before
 
@@ -240,23 +234,3 @@ def test_what_is_past_or_hidden_does_not_tell() -> None:
     late = engine.ready < state.parts[:, VALVE][:, None]
     engine.ready[late] -= 2
     assert described(engine, state) == before
-
-
-def test_dataflow_notices_the_same_moments_again() -> None:
-    """The words of warps that issue out of order: equal a period later, other where a warp is elsewhere."""
-    work = kernel(in_order=False)
-    program = Program(work, 3)
-    state = State.fresh(work, program.tables, Share(2, 2, 2), 0, True, 240, 64, Steady(sparing=10**9))
-    kinds = np.zeros(1, dtype=np.int64)
-    engine = Dataflow(work, program.tables, program.graph, kinds, policy_named(work.policy), state)
-    assert engine.run() == NOTICED
-    words, level, left = engine.words[: state.clock[WORDS]].copy(), state.clock[LEVEL], engine.warps[:, LEFT].copy()
-    moment = engine.copy()
-    assert engine.run() == NOTICED
-    assert state.clock[LEVEL] == level
-    assert np.array_equal(engine.words[: state.clock[WORDS]], words)
-    assert (engine.warps[:, LEFT] < left).all()
-    assert engine.periods(moment, np.arange(2)) > 100
-    engine.warps[0, GAP] += FAR
-    engine.missing[0, engine.warps[0, LEFT]] += 1
-    assert engine.periods(moment, np.arange(2)) == 0

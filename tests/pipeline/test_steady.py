@@ -47,13 +47,12 @@ def compare(work: BoundWorkload, share: Share, seed: int, stalls: bool) -> Simul
     return steady
 
 
-@pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("chunk", first(range(14)))
-def test_jumps_change_nothing(in_order: bool, chunk: int) -> None:
+def test_jumps_change_nothing(chunk: int) -> None:
     """All policies, barriers, partitions, levels, limits, unequal paths, several types of blocks and tails."""
     tried = jumped = folded = 0
     for seed in range(chunk * 200, chunk * 200 + 200):
-        work = lasting_workload(seed, in_order)
+        work = lasting_workload(seed)
         share = share_of(work, work.blocks_per_sm)
         if instructions(work, share.blocks) < 10_000:
             result = compare(work, share, seed, stalls=seed % 4 != 0)
@@ -66,13 +65,13 @@ def test_jumps_change_nothing(in_order: bool, chunk: int) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(
-    st.integers(0, 10**9), st.booleans(), st.sampled_from([*POLICIES]), st.integers(1, 3), st.integers(1, 200),
+    st.integers(0, 10**9), st.sampled_from([*POLICIES]), st.integers(1, 3), st.integers(1, 200),
     st.integers(0, 30),
 )  # fmt: skip
 def test_jumps_change_nothing_whatever_the_policy(
-    seed: int, in_order: bool, policy: str, resident: int, blocks: int, tail: int
+    seed: int, policy: str, resident: int, blocks: int, tail: int
 ) -> None:
-    work = replace(lasting_workload(seed, in_order), policy=policy)
+    work = replace(lasting_workload(seed), policy=policy)
     share = Share(resident, blocks, max(0, blocks - tail))
     if instructions(work, blocks) < 30_000:
         compare(work, share, seed, stalls=True)
@@ -121,13 +120,12 @@ def test_loops_in_each_other() -> None:
     assert result.total_ticks == turns * 960 + 2 * 240
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_a_billion_blocks(in_order: bool) -> None:
+def test_a_billion_blocks() -> None:
     """Two at once, 1 cycle apart, each successor where its predecessor ended: 40 cycles for each pair.
 
     One after the other they would take hours.
     """
-    work = workload(chain(10, 240, 960), in_order=in_order)
+    work = workload(chain(10, 240, 960))
     blocks = 10**9
     result = simulate(work, Share(2, blocks, blocks))
     trace = trace_of(result, 100)
@@ -172,6 +170,13 @@ def test_nothing_recurs_within_the_limit() -> None:
 def test_time_that_leaves_the_range() -> None:
     with pytest.raises(UsageError, match="exceeds the range"):
         simulate(workload(chain(10**13, 240, 960)), Share(1, 1, 1))
+
+
+def test_out_of_order_nothing_is_jumped() -> None:
+    work = lasting_workload(1, in_order=False)
+    share = share_of(work, work.blocks_per_sm)
+    plain, steady = run_share(work, share), run_share(work, share, steady=EAGER)
+    assert (steady.total_ticks, steady.jumped) == (plain.total_ticks, 0)
 
 
 def test_where_warps_wait_for_some_others_nothing_is_jumped() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 from drywarp.frontends.cuda.compile import CudaOptions
-from drywarp.frontends.load import FORMATS, Format, Source
+from drywarp.frontends.formats import Format, Source, formats
 from drywarp.frontends.loaded import Loaded
-
-CUDA = FORMATS[-1]
 
 
 def is_template(source: Source) -> bool:
@@ -19,7 +17,8 @@ def is_template(source: Source) -> bool:
 def load_template(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Fill the template in, then compile the text as CUDA C++."""
     text = re.sub(r"{{(\w+)}}", r"\1", source.text)
-    return CUDA.load(Source(text, text.encode(), text, source.comment), arch, entry, options)
+    cuda = formats()[-1]
+    return cuda.load(Source(text, text.encode(), text, source.comment), arch, entry, options)
 
 
 TEMPLATE = Format("CUDA C++ template", "", is_template, load_template)

@@ -63,14 +63,12 @@ DONE, BLOCK, WAITING, RECORD, BEFORE, COUNTED = range(6)
 PLACE, END, NODE, REASON, POSITION, AFTER, WRITTEN = range(6, 13)
 IN_ORDER_COLUMNS = 13
 
-# Additional columns in dataflow: where its graph begins, its first node that has not issued (as of the last
-# observation), nodes not yet issued, candidates in its list, the tick at which the last issue's stall count ends; and
-# for the node that last issued or opened, when each need of its consumers is met (NEVER: not now). EARLIEST is a lower
-# bound on when a candidate of the list is ready, ONLY the subsystem to which all of them issue (-1: several). NODES is
-# the size of its graph.
-FIRST, LOW, LEFT, COUNT, GAP, TOLD, RESULT_AT, READ_AT, ISSUED_AT, WHY, EARLIEST, ONLY = range(6, 18)
-NODES = 18
-DATAFLOW_COLUMNS = 19
+# Additional columns in dataflow: where its graph begins, nodes not yet issued, candidates in its list, the tick at
+# which the last issue's stall count ends; and for the node that last issued or opened, when each need of its consumers
+# is met (NEVER: not now). EARLIEST is a lower bound on when a candidate of the list is ready, ONLY the subsystem to
+# which all of them issue (-1: several).
+FIRST, LEFT, COUNT, GAP, TOLD, RESULT_AT, READ_AT, ISSUED_AT, WHY, EARLIEST, ONLY = range(6, 17)
+DATAFLOW_COLUMNS = 17
 
 # A partition: its next issue (a lower bound where STALE is set) and the warp that makes it, when the valve opens, the
 # warp slot that issued last, the warp that a greedy policy favours, in dataflow the node that issues next, when a

@@ -33,20 +33,14 @@ from .columns import (
     LAST,
     LAST_ARRIVAL,
     LATENCY,
-    LEADER,
-    LEADING,
     LEFT,
     LIMIT,
-    LOW,
     NEVER,
     NEXT,
     NEXT_BLOCK,
     NEXT_ROOM,
     NO_ROWS,
-    NODES,
-    NOT_BEFORE,
     NOT_SELECTED,
-    NOW,
     ONLY,
     PER_PARTITION,
     PICKED,
@@ -72,7 +66,6 @@ from .columns import (
     loop,
     step,
 )
-from .observe_dataflow import observe
 from .reasons import busy_before, count_issue, note_spell
 from .steps import end_block, end_warp, forget_changes, issued_in, occupy, read_registers, start_block, take_room
 
@@ -191,26 +184,22 @@ def _write_down(
 @loop
 def run_dataflow(
     partitions: int, issue_ticks: int, launch_ticks: int, per_block: int, greedy: bool, order: int, cycle: int,
-    nodes: Any, levels: Any, graph: Any, mark: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
+    nodes: Any, levels: Any, graph: Any, producers: Any, edge_from: Any, edges: Any, path_from: Any,
     block_paths: Any, block_types: Any, warps: Any,
     rank: Any, at_rank: Any, age: Any, todo: Any, missing: Any, ready: Any, reasons: Any, listed: Any,
     written: Any, slots: Any, parts: Any, free: Any, busy: Any, changed: Any, pending: Any, pending_from: Any,
     warp_ends: Any, blocks: Any, stalls: Any, spells: Any, newest: Any, table: Any,
-    clock: Any, watch: Any, seen: Any, words: Any,
+    clock: Any,
 ) -> int:  # fmt: skip
     """Resume at the state in `clock`; fills `warp_ends`, `blocks`, `busy`, `stalls` and `table`.
 
-    `stalls` and `table` are left unchanged if they have no rows; a `watch` without rows watches for nothing. A node
-    that has issued has `missing` -1. Returns why it stopped: `columns.DONE_ALL` and the others.
+    `stalls` and `table` are left unchanged if they have no rows. A node that has issued has `missing` -1. Returns why
+    it stopped: `columns.DONE_ALL` and the others.
     """
     issued = clock[ISSUED]
     record = len(table) > 0
     accounting = len(stalls) > 0
-    watching = len(watch) > 0
     left = 0  # warps in `todo`
-    # The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
-    leader, turns, leading, launches = clock[LEADER], 0, clock[LEADING], 0
-    look_at = -1
     while True:
         if record and issued >= clock[LIMIT]:  # there is no room to write down more issues
             clock[ISSUED] = issued
@@ -236,8 +225,6 @@ def run_dataflow(
                     path = block_paths[kind, i]
                     warps[w, FIRST] = path_from[path]
                     warps[w, LEFT] = path_from[path + 1] - path_from[path]
-                    warps[w, NODES] = warps[w, LEFT]
-                    warps[w, LOW] = 0
                     warps[w, DONE] = tick
                     warps[w, BLOCK] = block
                     warps[w, COUNT] = 0
@@ -256,9 +243,6 @@ def run_dataflow(
                             _offer(w, d, partitions, nodes, graph, warps, ready, listed, parts)
                     todo[i] = w
                 left = per_block
-                launches += 1
-                if watching and (b == leading or launches > 4 * len(slots)):
-                    leading, launches, look_at = b, 0, 0
         else:
             chosen = -1
             for q in range(partitions):
@@ -340,10 +324,6 @@ def run_dataflow(
                 warps[w, RESULT_AT] = NEVER
             else:
                 warps[w, DONE] = max(warps[w, DONE], completion, tick)
-            if watching and mark[warps[w, FIRST] + d] > 0:
-                turns += 1
-                if w == leader or turns > 4 * len(warps):
-                    leader, turns, look_at = w, 0, mark[warps[w, FIRST] + d]
             todo[0] = w
             left = 1
         # Warps of block slot b that resume or end; the end of one may open a barrier for others.
@@ -380,16 +360,3 @@ def run_dataflow(
                 todo[left] = w
                 left += 1
         end_block(b, launch_ticks, slots, clock)
-        if look_at >= 0:
-            if issued >= watch[look_at, NOT_BEFORE]:
-                clock[ISSUED] = issued
-                clock[NOW] = tick
-                clock[LEADER] = leader
-                clock[LEADING] = leading
-                code = observe(
-                    look_at, partitions, per_block, order == 0, greedy, nodes, graph, warps, missing, ready,
-                    reasons, slots, parts, free, pending, pending_from, stalls, clock, watch, seen, words,
-                )  # fmt: skip
-                if code != DONE_ALL:
-                    return code
-            look_at = -1

@@ -1,21 +1,51 @@
-"""Warps that issue in program order: their state, the compiled loop over it, and how far their loops may jump."""
+"""Warps that issue in program order: their state, the compiled loop over it, and exact jumps over steady states."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from ..errors import UsageError
 from ..workload.cost import BoundWorkload
-from .columns import AFTER, COUNTED, DONE, IN_ORDER_COLUMNS, MEETING_COLUMNS, NEVER, PLACE
+from .columns import (
+    AFTER,
+    AGO,
+    AWAITED,
+    COUNTED,
+    DONE,
+    DONE_ALL,
+    FULL,
+    FULL_LEFT,
+    IN_ORDER_COLUMNS,
+    ISSUED,
+    LEVEL,
+    LIMIT,
+    MEETING_COLUMNS,
+    MUTE,
+    NEVER,
+    NEXT_BLOCK,
+    NO_ROWS,
+    NOTICED,
+    NOW,
+    PATIENCE,
+    PLACE,
+    SEQUENCE,
+    SKIPPED,
+    STOPPED,
+    TOTAL,
+    WORDS,
+)
 from .program import Tables
-from .recurrence import ANY
-from .result import Policy, Ticks
-from .state import State
+from .result import Mark, Policy, Recurrence, Ticks
+from .state import State, Steady
+
+ANY = 1 << 62
+"""Any number of periods."""
 
 
 class InOrder:
-    """See `recurrence.Engine`. A copied moment holds the loops' counters."""
-
-    settles = True
+    """The state of all warps, and the compiled loop over it."""
 
     def __init__(self, workload: BoundWorkload, tables: Tables, kinds: Ticks, policy: Policy, state: State) -> None:
         self.workload, self.tables, self.kinds, self.policy, self.state = workload, tables, kinds, policy, state
@@ -91,15 +121,12 @@ class InOrder:
             )
         )
 
-    def copy(self) -> Ticks:
-        """The loops' counters."""
-        return self.counters.copy()
-
     def periods(self, before: Ticks, same: Ticks) -> int:
-        """Number of periods until a loop of some warp ends.
+        """How often the events since the loops' counters were `before` can repeat, until a loop of some warp ends.
 
-        The warp is at the same place as before. If it completed iterations of one loop and is in the same iteration of
-        all inner loops, it did not exit that loop: otherwise an outer loop would have advanced.
+        `same` are the block slots that still run the same block. A warp is at the same place as before. If it completed
+        iterations of one loop and is in the same iteration of all inner loops, it did not exit that loop: otherwise an
+        outer loop would have advanced.
         """
         (moved,) = (self.counters != before).any(axis=1).nonzero()
         if len(moved) == 0:
@@ -113,9 +140,164 @@ class InOrder:
         left = self.tables.turns[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
         return int((left // turns.max(axis=1)).min())
 
-    def advance(self, before: Ticks, same: Ticks, times: int, ticks: int) -> None:
-        """Advance by this many periods, `ticks` later."""
+    def advance(self, before: Ticks, times: int, ticks: int) -> None:
+        """Advance by this many periods since the counters were `before`, `ticks` later."""
         self.counters += times * (self.counters - before)
         self.warps[:, [DONE, AFTER, COUNTED]] += ticks
         self.ready[self.ready < NEVER] += ticks
         self.slot_ready += ticks
+
+
+# Exact jumps: if the state recurs, everything in between recurs.
+#
+# The loops report when a state description recurs (`observe.py`). Then the state is copied. When it recurs once more,
+# and no warp has exited or entered a loop differently, the events since then form a period. A jump of k periods
+# advances every tick by k periods, every sum by k times its increase, every loop counter by k times its iterations, and
+# skips k times as many pending blocks. k is small enough that no counter and no number of pending blocks passes its
+# end. The result equals that of simulating every instruction, to the tick.
+
+MOST_PATIENCE = 6
+"""How often the time without a report is doubled if recurrences are of no use."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A state that may recur."""
+
+    tick: int
+    key: int
+    issued: int
+    """Instructions, including those skipped by jumps."""
+    simulated: int
+    next_block: int
+    words: Ticks
+    sequence: Ticks
+    stalls: Ticks
+    busy: Ticks
+    running: Ticks
+    """Numbers of the warps that have not ended."""
+    counters: Ticks
+    """Of the warps' loops."""
+
+
+class Runner:
+    """Runs a share to its end or to the limit."""
+
+    def __init__(self, engine: InOrder, state: State, kinds: Ticks, steady: Steady | None) -> None:
+        self.engine, self.state, self.kinds = engine, state, kinds
+        self.least_gain = steady.least_gain if steady else 0
+        self.limit, self.mark = (steady.limit, steady.mark) if steady else (NEVER, 0)
+        self.moments: dict[int, Moment] = {}
+        self.failed: dict[int, int] = {}
+
+    def run(self) -> bool:
+        """Whether the end was reached."""
+        while True:
+            code = self.engine.run()
+            if code == NO_ROWS:
+                self.state.make_rows()
+            elif code == NOTICED:
+                self._noticed(int(self.state.clock[LEVEL]))
+            elif code == STOPPED and self.state.clock[ISSUED] < self.limit:
+                self._mark()
+            else:
+                return bool(code == DONE_ALL)
+
+    def _mark(self) -> None:
+        """Record the progress of the run."""
+        state = self.state
+        issued = int(state.clock[ISSUED])
+        state.marks.append(Mark(issued + state.jumped, int(state.clock[NOW]), state.busy.copy(), state.stalls.copy()))
+        state.clock[LIMIT] = min(self.limit, issued + self.mark)
+
+    def _noticed(self, level: int) -> None:
+        watch, state = self.state.watch[level], self.state
+        before = self.moments.get(level)
+        if before is None or before.key != watch[AWAITED]:
+            self.moments[level] = self._moment(int(watch[AWAITED]))
+            watch[PATIENCE] = 2 * watch[AGO] + 2
+            return
+        period = int(state.clock[ISSUED]) + state.jumped - before.issued
+        same = np.flatnonzero((before.sequence == state.slots[:, SEQUENCE]) & (before.sequence >= 0))
+        times = self._periods(before, same)
+        del self.moments[level]
+        watch[AWAITED] = 0
+        if times * period >= max(1, self.least_gain):
+            self._jump(before, times)
+            self.failed[level] = 0
+        else:
+            self.failed[level] = self.failed.get(level, 0) + 1
+        # The rest of this steady state is shorter than a period; if none was usable, wait longer each time.
+        since = int(state.clock[ISSUED]) - before.simulated
+        watch[MUTE] = state.clock[ISSUED] + (since << min(MOST_PATIENCE, self.failed[level]))
+
+    def _moment(self, key: int) -> Moment:
+        state = self.state
+        clock = state.clock
+        return Moment(
+            tick=int(clock[NOW]),
+            key=key,
+            issued=int(clock[ISSUED]) + state.jumped,
+            simulated=int(clock[ISSUED]),
+            next_block=int(clock[NEXT_BLOCK]),
+            words=self.engine.words[: clock[WORDS]].copy(),
+            sequence=state.slots[:, SEQUENCE].copy(),
+            stalls=state.stalls.copy(),
+            busy=state.busy.copy(),
+            running=self._running(),
+            counters=self.engine.counters.copy(),
+        )
+
+    def _running(self) -> Ticks:
+        state = self.state
+        blocks = state.slots[state.slots[:, SEQUENCE] >= 0, SEQUENCE]
+        warps = (blocks[:, None] * state.per_block + np.arange(state.per_block)).ravel()
+        running: Ticks = warps[state.warp_ends[warps] < 0]
+        return running
+
+    def _periods(self, before: Moment, same: Ticks) -> int:
+        """The number of periods to jump."""
+        state = self.state
+        clock = state.clock
+        if not np.array_equal(before.words, self.engine.words[: clock[WORDS]]):
+            return 0
+        times = self.engine.periods(before.counters, same)
+        launched = int(clock[NEXT_BLOCK]) - before.next_block
+        if launched and times:
+            waiting = int(clock[TOTAL] - clock[NEXT_BLOCK])
+            if before.next_block < clock[FULL]:  # one full block is to be left: the tail does not begin
+                waiting = int(clock[FULL] - clock[NEXT_BLOCK]) - 1
+            times = min(times, max(0, waiting) // launched)
+            if len(self.kinds) > 1:
+                first = before.next_block + int(clock[SKIPPED])
+                there = self.kinds[first : first + times * launched]
+                differ = np.flatnonzero(there != self.kinds[first + launched :][: len(there)])
+                times = min(times, int(differ[0]) // launched if len(differ) else times)
+        return times
+
+    def _jump(self, before: Moment, times: int) -> None:
+        state = self.state
+        clock = state.clock
+        period = int(clock[NOW]) - before.tick
+        if int(clock[NOW]) + times * period >= NEVER:
+            raise UsageError(f"the simulated time exceeds the range of {NEVER} ticks; check the latencies")
+        launched = int(clock[NEXT_BLOCK]) - before.next_block
+        if launched:
+            first, end = before.next_block, int(clock[NEXT_BLOCK])
+            started = np.arange(first * state.per_block, end * state.per_block)
+            running = self._running()
+            ended = np.setdiff1d(np.concatenate([before.running, started]), running, assume_unique=True)
+            blocks = np.arange(first, end)
+            state.recurrences.append(Recurrence(times, period, int(clock[NOW]), blocks, ended, running))
+            if before.next_block < clock[FULL]:
+                clock[[FULL, FULL_LEFT]] -= times * launched
+            clock[TOTAL] -= times * launched
+            clock[SKIPPED] += times * launched
+            # Other copied moments include blocks that are now skipped.
+            self.moments.clear()
+            state.forget()
+        state.jumped += times * (int(clock[ISSUED]) + state.jumped - before.issued)
+        state.stalls += times * (state.stalls - before.stalls)
+        state.busy += times * (state.busy - before.busy)
+        self.engine.advance(before.counters, times, times * period)
+        state.shift(times * period)

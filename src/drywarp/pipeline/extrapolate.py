@@ -1,6 +1,6 @@
 """Large runs within a budget: jump where a steady state recurs, else simulate less of the same and extrapolate.
 
-Jumps are exact (`recurrence.py`). If no state recurs soon enough, the answer is an estimate, and says so. With many
+Jumps are exact (`engine_inorder.py`). If no state recurs soon enough, the answer is an estimate, and says so. With many
 waves of blocks, a few waves show the rate of all. If a single wave is long, its loops are shortened: a long loop runs
 at a steady rate, and a shorter one soon reaches it too, so two runs of the same blocks with fewer iterations predict
 the full one. The extrapolation is linear in the number of warp instructions.
@@ -176,9 +176,6 @@ ESTIMATE = 6
 ATTEMPT = 3
 """The part of a budget, 1 in this many, that may be spent on finding that no state recurs."""
 
-ATTEMPT_NODES = 2_000_000
-"""Most nodes of all concurrent warps in total for which that is tried if warps issue out of order."""
-
 ATTEMPT_BLOCKS = 4_000_000
 """Most blocks of several types for which that is tried: the type of each is recorded."""
 
@@ -243,9 +240,9 @@ def _attempt(
     workload: BoundWorkload, share: Share, limit: int, stalls: bool, program: Program
 ) -> SimulationResult | None:
     """The exact result if jumps make it affordable."""
-    if workload.synchronises or (len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS):
+    if workload.synchronises or not workload.in_order:
         return None
-    if not workload.in_order and program.nodes(min(share.resident, share.blocks)) > ATTEMPT_NODES:
+    if len(workload.block_types) > 1 and share.blocks > ATTEMPT_BLOCKS:
         return None
     return try_share(workload, share, stalls=stalls, steady=Steady(limit=limit), program=program)
 

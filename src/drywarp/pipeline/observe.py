@@ -3,7 +3,7 @@
 Two moments with equal words evolve identically, with every tick shifted by the time between them, as long as no loop of
 a warp ends and each launched block is like the one launched before. So a tick in the past is equivalent to now, and a
 tick hidden behind a certain later event is equivalent to that event. Loop counters are not part of the words: they are
-checked separately (`recurrence.py`).
+checked separately (`engine_inorder.py`).
 
 A hash of the words is stored; a hash that was stored before is reported.
 """

@@ -22,7 +22,6 @@ from .columns import (
     LOOP_COLUMNS,
     LOOP_COUNT,
     LOOP_DEPTH,
-    LOOP_LEVEL,
     LOOP_OUTER,
     LOOP_START,
     NODE_COLUMNS,
@@ -263,24 +262,21 @@ RESULT, READ, ISSUE = range(3)
 @loop
 def unroll(
     first: int, end: int, positions: Any, loops: Any, nodes: Any, waits: Any, counters: Any, writer: Any,
-    node: Any, mark: Any, producers: Any, consumers: Any, edges: Any,
+    node: Any, producers: Any, consumers: Any, edges: Any,
 ) -> int:  # fmt: skip
     """Walk the path whose places run from `first` to before `end`; returns the number of edges.
 
-    `counters` are zero, `writer` is -1 for each slot. Fills for each unrolled node its `node`, the level at which it
-    begins another iteration of a watched loop (`mark`, 0: none), the number of incoming edges, and the number of
-    outgoing ones (`consumers`); if there is room, also the `edges`: producer, consumer, need, ordered by consumer.
+    `counters` are zero, `writer` is -1 for each slot. Fills for each unrolled node its `node`, the number of incoming
+    edges (`producers`) and of outgoing ones (`consumers`); if there is room, also the `edges`: producer, consumer,
+    need, ordered by consumer.
     """
     count = 0
     barrier = -1
     position = 0
     place = first
-    begins = 0
     while place < end:
         this = positions[place, 0]
         node[position] = this
-        mark[position] = begins
-        begins = 0
         before = count
         for k in range(nodes[this, WAIT_FROM], nodes[this, WAIT_TO]):
             producer = writer[waits[k]]
@@ -321,7 +317,6 @@ def unroll(
             counters[depth] += 1
             if counters[depth] < loops[closes, LOOP_COUNT]:
                 place = loops[closes, LOOP_START]
-                begins = loops[closes, LOOP_LEVEL]
                 break
             counters[depth] = 0
             closes = loops[closes, LOOP_OUTER]

@@ -15,11 +15,12 @@ import numpy as np
 
 from ..errors import UsageError
 from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from .alone import alone
 from .blocks import Share, type_order
-from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, NEVER, NEXT_BLOCK, SPELLS
-from .engine_dataflow import Graph, check_size, unroll_paths
+from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, LIMIT, NEVER, NEXT_BLOCK, NO_ROWS, SPELLS
+from .engine_dataflow import Dataflow, Graph, check_size, unroll_paths
+from .engine_inorder import InOrder, Runner
 from .program import flatten
-from .recurrence import Engine, Runner, alone
 from .result import ExecutionProfile, SimulationResult, Ticks, policy_named
 from .state import State, Steady
 
@@ -122,11 +123,15 @@ def try_share(
         )
     if workload.synchronises and not workload.in_order:
         raise UsageError("warps that wait for only some warps of their block cannot issue out of program order")
-    # The state description does not include phases.
-    steady = None if profile or workload.synchronises else steady
+    # The state description includes neither phases nor what has issued out of order.
+    steady = None if profile or workload.synchronises or not workload.in_order else steady
     state = State.fresh(workload, tables, share, total if profile else 0, stalls, cycle, spells, steady)
-    if not Runner(engine_of(program, kinds, state), state, kinds, steady).run():
-        return None
+    engine = engine_of(program, kinds, state)
+    if isinstance(engine, InOrder):
+        if not Runner(engine, state, kinds, steady).run():
+            return None
+    else:
+        _run(engine, state)
     issued = int(state.clock[ISSUED]) + state.jumped
     if issued != total and workload.synchronises:
         raise UsageError("deadlock: a barrier phase never completes because the paths of the warps do not match")
@@ -166,18 +171,20 @@ def _total(ticks: Ticks) -> int:
     return (int((ticks >> 32).sum()) << 32) + int((ticks & 0xFFFFFFFF).sum())
 
 
-def engine_of(program: Program, kinds: Ticks, state: State) -> Engine:
+def engine_of(program: Program, kinds: Ticks, state: State) -> InOrder | Dataflow:
     """The compiled loop for this workload, in or out of program order, before its first tick."""
     workload = program.workload
     policy = policy_named(workload.policy)
     if workload.in_order:
-        from .engine_inorder import InOrder
-
         return InOrder(workload, program.tables, kinds, policy, state)
-    from .engine_dataflow import Dataflow
-
     check_size(program.nodes(len(state.slots)), program.longest)
     return Dataflow(workload, program.tables, program.graph, kinds, policy, state)
+
+
+def _run(engine: InOrder | Dataflow, state: State) -> None:
+    """Run without jumps, to the end or to the limit."""
+    while engine.run() == NO_ROWS:
+        state.make_rows()
 
 
 def per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
@@ -187,3 +194,27 @@ def per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
         float(row.mean()) if subsystem.scope == "partition" else float(row.sum())
         for row, subsystem in zip(rows, workload.subsystems, strict=True)
     )
+
+
+def first_issues(workload: BoundWorkload, share: Share, most: int) -> ExecutionProfile:
+    """The first `most` warp instructions that issue when `share` runs: the start of a full profile, exact to the tick.
+
+    Nothing after them is simulated. The completion of a barrier that has not opened by then is its issue. If each SM
+    has a single block, it is one of the longest type. Raises UsageError if the graph of warps that issue out of order
+    is too large.
+    """
+    program = Program(workload)
+    each = instructions_per_block(workload)
+    if share.blocks == 1 and len(each) > 1:
+        likely = [kind for kind in range(len(each)) if workload.block_types[kind].weight > 0]
+        program = program.of_kind(max(likely, key=each.__getitem__))
+        workload, each = program.workload, instructions_per_block(program.workload)
+    kinds, total = np.zeros(1, dtype=np.int64), share.blocks * each[0]
+    if len(each) > 1:
+        kinds = type_order([kind.weight for kind in workload.block_types], share.blocks, each)
+        total = int(np.bincount(kinds, minlength=len(each)) @ np.array(each, dtype=np.int64))
+    rows = min(most, total)
+    state = State.fresh(workload, program.tables, share, rows, False, TICKS_PER_CYCLE, SPELLS, None)
+    state.clock[LIMIT] = rows
+    _run(engine_of(program, kinds, state), state)
+    return ExecutionProfile(state.table[: state.clock[ISSUED]], program.tables.paths_nodes)

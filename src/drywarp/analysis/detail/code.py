@@ -16,8 +16,8 @@ from ...models.inputs import inputs_of
 from ...models.throughput import ISSUE, demand, share_cycles
 from ...pipeline.blocks import awaited, share_of
 from ...pipeline.extrapolate import instructions
-from ...pipeline.first_issues import first_issues
 from ...pipeline.reasons import REASONS
+from ...pipeline.simulate import first_issues
 from ...workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
 from ..build_result import shown_stalls
 from ..prepared import Prepared

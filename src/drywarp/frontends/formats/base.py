@@ -1,0 +1,51 @@
+"""What an input format is: how to recognize a source, and how to load a kernel from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..cuda.compile import INLINE_NAME, CudaOptions
+from ..loaded import LaunchComment, Loaded
+
+GROUP = "drywarp.formats"
+"""Entry-point group: formats from other packages, tried before the built-in ones."""
+NVIDIA, AMD = "NVIDIA", "AMD"
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input: a path or source text, its content, and its launch comment.
+
+    `text` and `comment` are empty where the content is machine code.
+    """
+
+    given: str | Path
+    data: bytes
+    text: str = ""
+    comment: LaunchComment = field(default_factory=LaunchComment)
+
+    @property
+    def origin(self) -> str:
+        """The name that messages use."""
+        return str(self.given) if isinstance(self.given, Path) else INLINE_NAME
+
+    @property
+    def inline(self) -> str:
+        """The text of a source that is not in a file."""
+        return "" if isinstance(self.given, Path) else self.text
+
+
+@dataclass(frozen=True)
+class Format:
+    """An input format: how to recognize it, and how to load a kernel from it for an architecture.
+
+    `vendor` names the vendor of the GPUs that it targets; empty means any. A format that `catches_all` is tried last.
+    """
+
+    name: str
+    vendor: str
+    recognizes: Callable[[Source], bool]
+    load: Callable[[Source, str, str | None, CudaOptions], Loaded]
+    catches_all: bool = False

@@ -1,0 +1,19 @@
+"""NVIDIA machine code in any of its containers: cubin, fat binary, object file, executable, listing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..binary.containers import is_binary, load_binary
+from ..cuda.compile import CudaOptions
+from ..loaded import Loaded
+from .base import NVIDIA, Format, Source
+
+
+def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+    """Read the kernel from the container; `options` do not apply."""
+    assert isinstance(source.given, Path)
+    return Loaded(load_binary(source.given, source.data, arch=arch, entry=entry), source.comment)
+
+
+FORMATS = (Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), load),)

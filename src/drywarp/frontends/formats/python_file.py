@@ -1,0 +1,21 @@
+"""A Python file with a Triton or Numba kernel, or with CUDA C++ in a string."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...kernel.kernel import Kernel
+from ..cuda.compile import CudaOptions
+from ..loaded import Loaded
+from ..python.file import is_python, load_python
+from .base import NVIDIA, Format, Source
+
+
+def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+    """Execute what the kernel needs of the file; a kernel whose arguments decide its code is compiled later."""
+    assert isinstance(source.given, Path)
+    kernel, text = load_python(source.given, source.text, arch=arch, entry=entry, options=options)
+    return Loaded(kernel, source.comment, text, {} if isinstance(kernel, Kernel) else kernel.tools())
+
+
+FORMATS = (Format("Python", NVIDIA, lambda s: isinstance(s.given, Path) and is_python(s.given), load),)
