@@ -53,6 +53,32 @@ def test_starting_the_program_loads_neither_numpy_nor_the_stages() -> None:
             assert "analysis.stages" not in names, f"{path.name}: line {node.lineno}"
 
 
+MOST_FILES, MEDIAN, NINETIETH = 450, 160, 330
+LONGEST_FUNCTION, MOST_POSITIONAL = 80, 8
+COMPILED = {"loop", "part", "step", "inner", "_loop"}
+"""Decorators of loops that Numba compiles: it takes arrays one by one, and inlines no function into a loop for free."""
+
+
+def test_files_are_few_and_short() -> None:
+    lengths = sorted(len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values())
+    assert len(lengths) <= MOST_FILES
+    assert lengths[len(lengths) // 2] < MEDIAN
+    assert lengths[len(lengths) * 9 // 10] < NINETIETH
+
+
+def test_functions_are_short_and_take_few_arguments_by_position() -> None:
+    wrong = []
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or COMPILED & {ast.unparse(d) for d in node.decorator_list}:
+                continue
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            taken = [a.arg for a in (*node.args.posonlyargs, *node.args.args) if a.arg not in ("self", "cls")]
+            if lines > LONGEST_FUNCTION or len(taken) > MOST_POSITIONAL:
+                wrong.append(f"{name}.{node.name}: {lines} lines, {len(taken)} arguments by position")
+    assert wrong == []
+
+
 def test_the_table_in_the_docs_is_the_one_that_the_rules_make() -> None:
     assert table() in DOCS.read_text(encoding="utf-8"), "python -m tests.architecture prints it"
 

@@ -17,6 +17,7 @@ from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
 
 if TYPE_CHECKING:
     from ..analysis.request import Options
+    from ..analysis.result import Analysis
     from ..analysis.series import LaunchSeries
 
 
@@ -93,7 +94,10 @@ def analyze_command(
         return
     with stages() as on_stage:
         result = analyze(source, gpu=gpu, **launch.given(), options=replace(chosen, on_stage=on_stage))
-    said = files.write(result)
+    _print(result, files.write(result), json)
+
+
+def _print(result: Analysis, said: list[str], json: bool) -> None:
     if json:
         from ..report.text import json_text
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def calibrate_command(
+    *,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="The GPU file to write.", metavar="FILE.toml")
     ] = None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def measure_command(
     suite: Annotated[str, typer.Argument(help="Folder with TOML files that describe kernels, or one such file.")],
+    *,
     out: Annotated[
         str,
         typer.Option("--out", "-o", help="Append each row when it is done (.csv); skip existing rows.", metavar="FILE"),

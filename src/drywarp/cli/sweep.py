@@ -25,6 +25,7 @@ def sweep_command(
     space: Annotated[
         str, typer.Argument(help="The search space: kernel, parameters, restrictions, launch.", metavar="TOML")
     ],
+    *,
     gpu: Annotated[
         str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
     ] = None,
@@ -71,36 +72,20 @@ def sweep_command(
         raise UsageError(f"--prune {prune:g}: expected a share above 0 and up to 1, such as 0.05")
     if kept is not None:
         check_target(Path(kept), Path(out) if out else None)
-    latest = (0, 0)
-    with _terminated(), _progress() as tell:
-
-        def on_row(row: SweepRow, done: int, of: int) -> None:
-            nonlocal latest
-            latest = (done, of)
-            tell(_line(row), done, of)
-
-        try:
-            found = sweep(
-                space,
-                gpus=gpu,
-                out=out,
-                jobs=jobs,
-                scheduler=scheduler,
-                band=band,
-                time_limit_s=time_limit,
-                restart=restart,
-                retry_failed=retry_failed,
-                on_row=on_row,
-                on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
-            )
-        except KeyboardInterrupt:
-            done, of = latest
-            end = (
-                f"they are saved in {out}; rerun the same command to resume"
-                if out
-                else "none was saved (use --out FILE to save rows)"
-            )
-            raise InterruptedRunError(f"interrupted after {done} of {of or '?'} rows; {end}") from None
+    with _interruptible(out) as on_row:
+        found = sweep(
+            space,
+            gpus=gpu,
+            out=out,
+            jobs=jobs,
+            scheduler=scheduler,
+            band=band,
+            time_limit_s=time_limit,
+            restart=restart,
+            retry_failed=retry_failed,
+            on_row=on_row,
+            on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
+        )
     _show(found, prune, best, json)
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
@@ -134,6 +119,26 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
         return
     with rated() as tell:
         yield tell
+
+
+@contextmanager
+def _interruptible(out: str | None) -> Iterator[Callable[[SweepRow, int, int], None]]:
+    """A callback for finished rows; an interruption is reported with the number of rows done, and where they are."""
+    latest = (0, 0)
+    with _terminated(), _progress() as tell:
+
+        def on_row(row: SweepRow, done: int, of: int) -> None:
+            nonlocal latest
+            latest = (done, of)
+            tell(_line(row), done, of)
+
+        try:
+            yield on_row
+        except KeyboardInterrupt:
+            done, of = latest
+            saved = f"they are saved in {out}; rerun the same command to resume"
+            end = saved if out else "none was saved (use --out FILE to save rows)"
+            raise InterruptedRunError(f"interrupted after {done} of {of or '?'} rows; {end}") from None
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -18,6 +19,88 @@ if TYPE_CHECKING:
     from ..experiments.validate import RatioReport, RowResult, ValidationReport
 
 
+@dataclass(frozen=True)
+class RowLaunchOptions:
+    """How a row of the table becomes a launch; texts may be expressions over its columns."""
+
+    PANEL: ClassVar = "Kernel and launch, where columns may be named"
+
+    kernel: Annotated[str | None, typer.Option(help="The kernel's file.", metavar="FILE")] = None
+    entry: Annotated[
+        str | None, typer.Option(help="Name of the kernel; may contain columns in braces: 'gemm<{bm},{bn}>'.")
+    ] = None
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Grid size; expressions over columns: 'cdiv(4096,bx*tile),64'.", metavar="X[,Y[,Z]]"),
+    ] = None
+    block: Annotated[str | None, typer.Option(help="Block size; likewise expressions.", metavar="X[,Y[,Z]]")] = None
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A kernel argument; extents and numbers may be expressions: a=f32[n*n].", metavar="NAME=VALUE"
+        ),
+    ] = None
+    const: take.Constants = None
+    shared: Annotated[
+        str | None, typer.Option(help="Dynamic shared memory; an expression over columns.", metavar="BYTES")
+    ] = None
+    macros: Annotated[
+        str | None, typer.Option(help="Columns to define as macros (default: all parameters).", metavar="A,B")
+    ] = None
+    define: take.Defines = None
+    include: take.Includes = None
+    std: take.Std = None
+    max_registers: Annotated[
+        str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
+    ] = None
+    clock: Annotated[
+        str | None,
+        typer.Option(help="SM clock in MHz (default: the boost clock): a number, or an expression over columns."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The keyword arguments of `validate`. Raises UsageError for malformed values."""
+        return {
+            "kernel": None if self.kernel is None else Path(self.kernel),
+            "entry": self.entry,
+            "grid": self.grid,
+            "block": self.block,
+            "args": pairs(self.arg, "--arg"),
+            "constants": pairs(self.const, "--const"),
+            "shared": self.shared,
+            "macros": None if self.macros is None else [name for name in self.macros.split(",") if name],
+            "defines": pairs(self.define, "-D", value_needed=False),
+            "includes": self.include or (),
+            "std": self.std,
+            "max_registers": self.max_registers,
+            "clock": self.clock,
+        }
+
+
+@dataclass(frozen=True)
+class RowChoiceOptions:
+    """Which rows of the table are used."""
+
+    PANEL: ClassVar = "Rows of the table"
+
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column with the times (default: found by its usual names).", metavar="COLUMN[:UNIT]"),
+    ] = None
+    where: Annotated[
+        str | None,
+        typer.Option(help="Keep only rows that satisfy this: 'bx>=32 and use_shmem==1'.", metavar="CONDITION"),
+    ] = None
+    rows: Annotated[int | None, typer.Option(help="Use this many rows, evenly spaced.", min=1)] = None
+    split: Annotated[
+        str | None, typer.Option(help="Set this half of the table aside and use the other.", metavar="even|odd")
+    ] = None
+    like: Annotated[
+        str | None,
+        typer.Option(help="Use the configurations of another output, to compare two GPUs.", metavar="FILE"),
+    ] = None
+
+
 def validate_command(
     tables: Annotated[
         list[str],
@@ -27,51 +110,10 @@ def validate_command(
             metavar="TABLE",
         ),
     ],
-    kernel: Annotated[str | None, typer.Option(help="The kernel's file.", metavar="FILE")] = None,
+    *,
+    launch: RowLaunchOptions,
+    choice: RowChoiceOptions,
     gpu: take.GpuName = "a100",
-    entry: Annotated[
-        str | None, typer.Option(help="Name of the kernel; may contain columns in braces: 'gemm<{bm},{bn}>'.")
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Grid size; expressions over columns: 'cdiv(4096,bx*tile),64'.", metavar="X[,Y[,Z]]"),
-    ] = None,
-    block: Annotated[str | None, typer.Option(help="Block size; likewise expressions.", metavar="X[,Y[,Z]]")] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A kernel argument; extents and numbers may be expressions: a=f32[n*n].", metavar="NAME=VALUE"
-        ),
-    ] = None,
-    const: take.Constants = None,
-    shared: Annotated[
-        str | None, typer.Option(help="Dynamic shared memory; an expression over columns.", metavar="BYTES")
-    ] = None,
-    macros: Annotated[
-        str | None, typer.Option(help="Columns to define as macros (default: all parameters).", metavar="A,B")
-    ] = None,
-    define: take.Defines = None,
-    include: take.Includes = None,
-    std: take.Std = None,
-    max_registers: Annotated[
-        str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column with the times (default: found by its usual names).", metavar="COLUMN[:UNIT]"),
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(help="Keep only rows that satisfy this: 'bx>=32 and use_shmem==1'.", metavar="CONDITION"),
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="Use this many rows, evenly spaced.", min=1)] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Set this half of the table aside and use the other.", metavar="even|odd")
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(help="Use the configurations of another output, to compare two GPUs.", metavar="FILE"),
-    ] = None,
     models: Annotated[
         str | None, typer.Option(help="Models to evaluate, the primary one first (default: all).", metavar="A,B")
     ] = None,
@@ -84,17 +126,10 @@ def validate_command(
     jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per row, in seconds.", metavar="S")] = 300.0,
     seconds: take.Seconds = None,
-    clock: Annotated[
-        str | None,
-        typer.Option(help="SM clock in MHz (default: the boost clock): a number, or an expression over columns."),
-    ] = None,
     scheduler: take.Scheduler = None,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
-    full_simulation: Annotated[
-        bool,
-        typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation."),
-    ] = False,
+    full_simulation: take.FullSimulation = False,
     report: Annotated[bool, typer.Option("--report", help="Report on an existing output without predicting.")] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare two outputs: the ratio of times per configuration.")
@@ -115,50 +150,26 @@ def validate_command(
 
     check_positive(time_limit, "--time-limit")
     if report:
-        if kernel is not None:
+        if launch.kernel is not None:
             raise UsageError("--report reads an output of this verb: it cannot be combined with --kernel")
-        found = report_again(tables[0], split=split, models=wanted)
-        write_plot(found, plot, figure_theme)
-        _show(found, json)
-        return
-    with rated() as tell:
-
-        def on_row(row: RowResult, done: int, of: int) -> None:
-            tell(_line(row), done, of)
-
-        found = validate(
-            tables[0],
-            kernel=None if kernel is None else Path(kernel),
-            gpu=gpu,
-            entry=entry,
-            grid=grid,
-            block=block,
-            args=pairs(arg, "--arg"),
-            constants=pairs(const, "--const"),
-            shared=shared,
-            macros=None if macros is None else [name for name in macros.split(",") if name],
-            defines=pairs(define, "-D", value_needed=False),
-            includes=include or (),
-            std=std,
-            max_registers=max_registers,
-            clock=clock,
-            time=time,
-            where=where,
-            rows=rows,
-            split=split,
-            like=like,
-            models=wanted,
-            out=out,
-            jobs=jobs,
-            time_limit_s=time_limit,
-            settings=Settings(
-                warm_l2=warm_l2,
-                scheduler=scheduler,
-                blocks=parse_blocks(blocks),
-                full_simulation=full_simulation,
-            ),
-            on_row=on_row,
+        found = report_again(tables[0], split=choice.split, models=wanted)
+    else:
+        settings = Settings(
+            warm_l2=warm_l2, scheduler=scheduler, blocks=parse_blocks(blocks), full_simulation=full_simulation
         )
+        with rated() as tell:
+            found = validate(
+                tables[0],
+                gpu=gpu,
+                **launch.given(),
+                **vars(choice),
+                models=wanted,
+                out=out,
+                jobs=jobs,
+                time_limit_s=time_limit,
+                settings=settings,
+                on_row=lambda row, done, of: tell(_line(row), done, of),
+            )
     write_plot(found, plot, figure_theme)
     _show(found, json)
 

@@ -95,22 +95,7 @@ def analyse_memory(
     Further blocks are run only if addresses are not affine in the block index: briefly by `looks`, a list of ways with
     the cheapest first, and whole by `emulate_blocks`.
     """
-    table = request_table(profile, geometry)
-    weights = np.array([sample.weight for sample in profile.blocks])
-    executions = profile.executions()
-    count = len(profile.kernel.instructions)
-    weight = weights[table.sample] if len(table.sample) else np.zeros(0)
-    # An asynchronous copy is logged twice, where it reads and where it writes; the read determines its cost.
-    copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in profile.kernel.instructions])
-    counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
-    if profile.logged is not None:
-        # Each logged access also represents those that the log leaves out.
-        weight = weight / profile.logged[table.instruction]
-        counted = counted / profile.logged[table.instruction]
-    units = np.bincount(table.instruction, table.units * counted, minlength=count)
-    lines = np.bincount(table.instruction, table.lines * weight, minlength=count)
-    passes = np.bincount(table.instruction, table.passes * counted, minlength=count)
-    requests = np.bincount(table.instruction, counted * (table.units > 0), minlength=count)
+    asked = _Asked.of(profile, request_table(profile, geometry))
     affine = fit_affine(profile)
     followed = None
     if affine is None or affine.departure > SETTLED_DEPARTURE:
@@ -118,58 +103,113 @@ def analyse_memory(
             affine = None  # every block is present: none represents another
         else:
             followed = follow(profile, looks, emulate_blocks, geometry)
-    l1_hit = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
     # The L1 is write-through: it serves no store.
-    stores = _stores(profile)
-    l1_hit = np.where(stores, 0.0, l1_hit)
-    to_l2 = units * (1 - l1_hit)
-    asked = float(to_l2[_spaces(table, counted, count) == SPACE_GLOBAL].sum()) / profile.launch.blocks
-    totals, method = dram_traffic(profile, followed or affine, geometry, warm_l2, emulate_blocks, asked)
+    l1_hit = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
+    l1_hit = np.where(asked.stores, 0.0, l1_hit)
+    to_l2 = asked.units * (1 - l1_hit)
+    each = float(to_l2[asked.space == SPACE_GLOBAL].sum()) / profile.launch.blocks
+    totals, method = dram_traffic(profile, followed or affine, geometry, warm_l2, emulate_blocks, each)
     beyond, larger = totals, geometry
     if geometry.l3_bytes > geometry.l2_bytes:
         # An L3 passes on what an L2 of its size would.
         larger = replace(geometry, l2_bytes=geometry.l3_bytes)
-        beyond, _ = dram_traffic(profile, followed or affine, larger, warm_l2, emulate_blocks, asked)
-    if profile.logged is not None:
-        parts = [totals] if beyond is totals else [totals, beyond]
-        for found in (counts for part in parts for counts in (part.fetched, part.written)):
-            found.update({index: sectors / profile.logged[index] for index, sectors in found.items()})
-    own_units = (table.units * counted * (table.space == SPACE_LOCAL)).astype(np.float64)
-    local = np.bincount(table.instruction, own_units, minlength=count).astype(np.float64)
+        beyond, _ = dram_traffic(profile, followed or affine, larger, warm_l2, emulate_blocks, each)
     own = local_sectors(profile, geometry)
     for part, sizes in ((totals, geometry), (beyond, larger)) if beyond is not totals else ((totals, geometry),):
+        if profile.logged is not None:
+            for counts in (part.fetched, part.written):
+                counts.update({index: sectors / profile.logged[index] for index, sectors in counts.items()})
         shares = local_shares(profile.launch.blocks, own, sizes, part.written)
-        _add_local(part, local, local * (1 - l1_hit), stores, shares)
-    accesses: dict[int, AccessBehaviour] = {}
-    atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
-    lanes = np.where(atomics, weights @ profile.thread_instructions, 0)
+        _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine)
-    space = _spaces(table, counted, count)
-    for index in np.unique(table.instruction).tolist():
-        runs = float(executions[index])
-        missed = totals.fetched.get(index, 0.0)
-        fetched = beyond.fetched.get(index, 0.0)
-        accesses[index] = AccessBehaviour(
-            executions=runs,
-            space=int(space[index]),
-            units=float(units[index]) / runs,
-            lines=float(lines[index]) / runs,
-            l1_hit=float(l1_hit[index]),
-            l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
-            dram_read=fetched / runs,
-            dram_write=beyond.written.get(index, 0.0) / runs,
-            passes=float(passes[index]) / runs,
-            requests=float(requests[index]) / runs,
-            l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
-            same_address=float(busiest.lanes[index]) / runs,
-            lanes=float(lanes[index]) / runs,
-        )
-    judged = _summary(profile, geometry, table, weight, accesses, (totals, beyond), method)
+    accesses = _accesses(profile, asked, l1_hit, totals, beyond, busiest.lanes)
+    judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
     dependent = reads_of_others(profile) if contended is None else None
     judged = replace(judged, contended=contended, dependent=dependent)
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per logged access."""
+
+    table: RequestTable
+    weight: npt.NDArray[np.float64]
+    units: npt.NDArray[np.float64]
+    lines: npt.NDArray[np.float64]
+    passes: npt.NDArray[np.float64]
+    requests: npt.NDArray[np.float64]
+    local: npt.NDArray[np.float64]
+    space: npt.NDArray[np.intp]
+    stores: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, profile: Profile, table: RequestTable) -> _Asked:
+        instructions = profile.kernel.instructions
+        count = len(instructions)
+        weights = np.array([sample.weight for sample in profile.blocks])
+        weight = weights[table.sample] if len(table.sample) else np.zeros(0)
+        # An asynchronous copy is logged twice, where it reads and where it writes; the read determines its cost.
+        copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in instructions])
+        counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
+        if profile.logged is not None:
+            # Each logged access also represents those that the log leaves out.
+            weight = weight / profile.logged[table.instruction]
+            counted = counted / profile.logged[table.instruction]
+
+        def total(amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            return np.bincount(table.instruction, amounts, minlength=count).astype(np.float64)
+
+        return cls(
+            table=table,
+            weight=weight,
+            units=total(table.units * counted),
+            lines=total(table.lines * weight),
+            passes=total(table.passes * counted),
+            requests=total(counted * (table.units > 0)),
+            local=total(table.units * counted * (table.space == SPACE_LOCAL)),
+            space=_spaces(table, counted, count),
+            stores=np.array([bool(i.memory and i.memory.kind == "store") for i in instructions]),
+        )
+
+
+def _accesses(
+    profile: Profile,
+    asked: _Asked,
+    l1_hit: npt.NDArray[np.float64],
+    totals: WaveTotals,
+    beyond: WaveTotals,
+    same_address: npt.NDArray[np.float64],
+) -> dict[int, AccessBehaviour]:
+    """Means by instruction; `totals` are the sectors that miss the L2, `beyond` those that miss the L3 too."""
+    executions = profile.executions()
+    to_l2 = asked.units * (1 - l1_hit)
+    atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
+    weights = np.array([sample.weight for sample in profile.blocks])
+    lanes = np.where(atomics, weights @ profile.thread_instructions, 0)
+    accesses: dict[int, AccessBehaviour] = {}
+    for index in np.unique(asked.table.instruction).tolist():
+        runs = float(executions[index])
+        missed = totals.fetched.get(index, 0.0)
+        fetched = beyond.fetched.get(index, 0.0)
+        accesses[index] = AccessBehaviour(
+            executions=runs,
+            space=int(asked.space[index]),
+            units=float(asked.units[index]) / runs,
+            lines=float(asked.lines[index]) / runs,
+            l1_hit=float(l1_hit[index]),
+            l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
+            dram_read=fetched / runs,
+            dram_write=beyond.written.get(index, 0.0) / runs,
+            passes=float(asked.passes[index]) / runs,
+            requests=float(asked.requests[index]) / runs,
+            l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
+            same_address=float(same_address[index]) / runs,
+            lanes=float(lanes[index]) / runs,
+        )
+    return accesses
 
 
 def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBehaviour:
@@ -199,10 +239,6 @@ def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -
     return found
 
 
-def _stores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.array([bool(i.memory and i.memory.kind == "store") for i in profile.kernel.instructions])
-
-
 def _add_local(
     totals: WaveTotals,
     stored: npt.NDArray[np.float64],
@@ -230,8 +266,7 @@ def _dirty_bytes(blocks: int, local: float, geometry: MemoryGeometry, totals: Wa
 def _summary(
     profile: Profile,
     geometry: MemoryGeometry,
-    table: RequestTable,
-    weight: np.ndarray[tuple[int], np.dtype[np.float64]],
+    asked: _Asked,
     accesses: Mapping[int, AccessBehaviour],
     waves: tuple[WaveTotals, WaveTotals],
     method: str,
@@ -245,9 +280,9 @@ def _summary(
             a.units * a.executions for i, a in accesses.items() if a.space == SPACE_GLOBAL and kinds[i] in wanted
         )
 
-    shared = table.space == SPACE_SHARED
-    wavefronts = float((table.units * weight)[shared].sum())
-    ideal = float((table.ideal * weight)[shared].sum())
+    shared = asked.table.space == SPACE_SHARED
+    wavefronts = float((asked.table.units * asked.weight)[shared].sum())
+    ideal = float((asked.table.ideal * asked.weight)[shared].sum())
     # The copy engine bypasses the L1 and goes to the L2.
     cached = sectors("load", "copy")
     hits = sum(

@@ -10,7 +10,7 @@ from ...kernel.profile import Sampling
 from ...models.base import CurvePoint
 from ...pipeline.occupancy import OccupancyTrace
 from ...support.display import figures, frame, summary_html
-from .answer import Answer, Band, MeasuredComparison, MemoryBounds
+from .answer import Answer, Band, MeasuredComparison, MemoryBounds, MemoryResult
 
 SCHEMA_VERSION = 2
 """Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
@@ -58,18 +58,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "by_class": {name: _count(value) for name, value in analysis.by_class.items()},
         },
         **({"sampling": _sampling(analysis.sampling)} if analysis.sampling else {}),
-        "memory": {
-            "global_load_sectors": analysis.memory.global_load_sectors,
-            "global_store_sectors": analysis.memory.global_store_sectors,
-            "shared_wavefronts": analysis.memory.shared_wavefronts,
-            "shared_conflict_degree": analysis.memory.shared_conflict_degree,
-            "l1_hit_rate": analysis.memory.l1_hit_rate,
-            "l2_hit_rate": analysis.memory.l2_hit_rate,
-            "dram_bytes": analysis.memory.dram_bytes,
-            "dram_read_bytes": analysis.memory.dram_read_bytes,
-            "dram_write_bytes": analysis.memory.dram_write_bytes,
-            "l2_method": analysis.memory.l2_method,
-        },
+        "memory": _memory(analysis.memory),
         "prediction": {
             "time_s": primary.time_s,
             "start_s": analysis.start_s,
@@ -105,6 +94,21 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "simulate_s": analysis.timing.simulate_s,
         },
         "notes": list(analysis.notes),
+    }
+
+
+def _memory(found: MemoryResult) -> dict[str, Any]:
+    return {
+        "global_load_sectors": found.global_load_sectors,
+        "global_store_sectors": found.global_store_sectors,
+        "shared_wavefronts": found.shared_wavefronts,
+        "shared_conflict_degree": found.shared_conflict_degree,
+        "l1_hit_rate": found.l1_hit_rate,
+        "l2_hit_rate": found.l2_hit_rate,
+        "dram_bytes": found.dram_bytes,
+        "dram_read_bytes": found.dram_read_bytes,
+        "dram_write_bytes": found.dram_write_bytes,
+        "l2_method": found.l2_method,
     }
 
 

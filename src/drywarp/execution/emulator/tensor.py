@@ -80,7 +80,7 @@ def _matrix(values: Value, places: Places, shape: tuple[int, int]) -> Value:
 
 def _step(
     d: Decoder, i: Instruction, a_count: int, b_count: int, c_count: int, out_count: int,
-    widen_a: Callable[[Value], Value], widen_b: Callable[[Value], Value], widen_c: Callable[[Value], Value],
+    *, widen_a: Callable[[Value], Value], widen_b: Callable[[Value], Value], widen_c: Callable[[Value], Value],
     per_a: int, per_c: int, finish: Callable[[Value], Value],
 ) -> Step:  # fmt: skip
     """A multiply-accumulate of 16 x K by K x 8, given the conversions of words to elements and back."""
@@ -146,14 +146,23 @@ def _half_multiply(d: Decoder, i: Instruction) -> Step:
     names = i.modifiers
     if "TF32" in names:
         counts = {"1688": (4, 2), "1684": (2, 1)}[names[0]]
-        return _step(d, i, *counts, 4, 4, _tf32, _tf32, _singles, 1, 1, _single_words)
+        return _step(
+            d, i, *counts, 4, 4,
+            widen_a=_tf32, widen_b=_tf32, widen_c=_singles, per_a=1, per_c=1, finish=_single_words,
+        )  # fmt: skip
     a_count, b_count = {"16816": (4, 2), "1688": (2, 1)}.get(names[0], (0, 0))
     if not a_count:
         raise UnsupportedInstructionError(f"shape {names[0]}")
     widen = bf16_to_double if "BF16" in names else f16_to_double
     if "F32" in names:
-        return _step(d, i, a_count, b_count, 4, 4, widen, widen, _singles, 2, 1, _single_words)
-    return _step(d, i, a_count, b_count, 2, 2, widen, widen, f16_to_double, 2, 2, _half_words)
+        return _step(
+            d, i, a_count, b_count, 4, 4,
+            widen_a=widen, widen_b=widen, widen_c=_singles, per_a=2, per_c=1, finish=_single_words,
+        )  # fmt: skip
+    return _step(
+        d, i, a_count, b_count, 2, 2,
+        widen_a=widen, widen_b=widen, widen_c=f16_to_double, per_a=2, per_c=2, finish=_half_words,
+    )  # fmt: skip
 
 
 @opcode("IMMA", "16816 16832 8816 S8 U8 SAT ROW COL")
@@ -168,7 +177,10 @@ def _integer_multiply(d: Decoder, i: Instruction) -> Step:
     def integers(words: Value) -> Value:
         return words.view(np.int32).astype(np.float64)[..., None]
 
-    return _step(d, i, a_count, b_count, c_count, c_count, widen_a, widen_b, integers, 4, 1, finish)
+    return _step(
+        d, i, a_count, b_count, c_count, c_count,
+        widen_a=widen_a, widen_b=widen_b, widen_c=integers, per_a=4, per_c=1, finish=finish,
+    )  # fmt: skip
 
 
 @opcode("DMMA", "884 8x8x4")

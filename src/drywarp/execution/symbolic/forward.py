@@ -171,7 +171,7 @@ class Forward:
         if count < 1 or count >= FAR:
             return False
         items.append(Repetition(count, tuple(_shifted(third, list(shifts))), shifts))
-        self._advance(index, batch, watch, c, d, steps, count, period, bit)
+        self._advance(index, batch, watch, c, d, steps=steps, count=count, period=period, bit=bit)
         return True
 
     def _steps(
@@ -225,7 +225,7 @@ class Forward:
 
     def _advance(
         self, index: int, batch: Batch, watch: _Watch, c: _Visit, d: _Visit,
-        steps: Sequence[npt.NDArray[Any]], count: int, period: int, bit: int,
+        *, steps: Sequence[npt.NDArray[Any]], count: int, period: int, bit: int,
     ) -> None:  # fmt: skip
         """Update registers and counts as if `count` more periods had passed."""
         walk = self.walk

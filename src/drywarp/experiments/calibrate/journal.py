@@ -204,6 +204,7 @@ class Session:
         arguments: Mapping[str, Value],
         shared: int = 0,
         turns: int = TURNS,
+        *,
         others: int = 0,
     ) -> Estimate:
         """Cycles per step of a chain: the time difference of a long and a short loop, divided by the extra steps.

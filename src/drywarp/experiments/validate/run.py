@@ -83,6 +83,13 @@ def half_of(number: int) -> str:
     return HALVES[number.bit_count() % 2]
 
 
+def _check(split: str | None, jobs: int | None = None) -> None:
+    if split not in (None, *HALVES):
+        raise UsageError(f"--split {split}: expected one of {', '.join(HALVES)}")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs}: expected a positive number")
+
+
 OnRow = Callable[[RowResult, int, int], None]
 """Called with each finished row, the number done, and the total; rows already in the file come first."""
 
@@ -126,14 +133,11 @@ def validate(
     and uses the other; `like` is another output of this function, whose configurations alone are used. `models` None
     means all models; the first is the primary one.
 
-    Rows are predicted in `jobs` parallel processes (None: one per core), for at most `time_limit_s` each, and appended
-    to `out` (.csv, .jsonl or .parquet) as they are done; rows already in it are not predicted again. A failed row is
-    recorded with its reason. Raises DrywarpError for bad input before anything is predicted.
+    `jobs` processes (None: one per core) predict the rows, for at most `time_limit_s` each, and append them to `out`
+    (.csv, .jsonl or .parquet); rows already in it are not predicted again, failed ones are recorded with their reason.
+    Raises DrywarpError for bad input before anything is predicted.
     """
-    if split not in (None, *HALVES):
-        raise UsageError(f"--split {split}: expected one of {', '.join(HALVES)}")
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs}: expected a positive number")
+    _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     chosen = replace(settings or Settings(), models=chosen_models(models))
     recipe = Recipe(
@@ -152,22 +156,14 @@ def validate(
     )
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)
-    if described := is_described(table) and isinstance(source, Path) and source.is_dir():
+    described = is_described(table) and isinstance(source, Path) and source.is_dir()
+    if described:
         check_none(recipe)
         table = as_described(table)
-    kept = [row for row in keep(table, where) if split is None or half_of(row.number) != split]
-    wanted = sample(kept, rows) if like is None else keep_like(table, kept, Path(like))[:rows]
-    if not wanted:
-        raise UsageError(f"{table.origin}: no row is left outside the {split} half")
-    launches: dict[int, Mapping[str, Any]]
-    if described:
-        launches = described_launches(wanted, Path(str(source)), recipe.includes, recipe.std, recipe.clock)
-    else:
-        names = check(recipe, table)
-        launches = {row.number: launch_of(recipe, row, names) for row in wanted}
+    wanted = _wanted(table, where, rows, split, like)
+    launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
-    started = perf_counter()
-    found = list(run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row))
+    found = run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row)
     return report_of(
         sorted(found, key=lambda row: row.row),
         chosen.models,
@@ -176,8 +172,28 @@ def validate(
         timed_by=table.timed_by,
         left_out=table.left_out,
         aside=split,
-        seconds=perf_counter() - started,
+        seconds=perf_counter() - run.started,
     )
+
+
+def _wanted(
+    table: Table, where: str | None, count: int | None, split: str | None, like: str | Path | None
+) -> list[MeasuredRow]:
+    kept = [row for row in keep(table, where) if split is None or half_of(row.number) != split]
+    wanted = sample(kept, count) if like is None else keep_like(table, kept, Path(like))[:count]
+    if not wanted:
+        raise UsageError(f"{table.origin}: no row is left outside the {split} half")
+    return wanted
+
+
+def _launches(
+    table: Table, wanted: Sequence[MeasuredRow], recipe: Recipe, described: Path | None
+) -> Mapping[int, Mapping[str, Any]]:
+    """The launch of each row by number; with `described`, rows name files in that folder."""
+    if described is not None:
+        return described_launches(wanted, described, recipe.includes, recipe.std, recipe.clock)
+    names = check(recipe, table)
+    return {row.number: launch_of(recipe, row, names) for row in wanted}
 
 
 def report_again(
@@ -185,8 +201,7 @@ def report_again(
 ) -> ValidationReport:
     """The report of an output file of `validate`, without predicting anything; `split` and `models` as there."""
     path = Path(rows)
-    if split not in (None, *HALVES):
-        raise UsageError(f"--split {split}: expected one of {', '.join(HALVES)}")
+    _check(split)
     _, known, found = read_rows(path)
     unknown = [name for name in models or () if name not in known]
     if unknown:
@@ -213,6 +228,7 @@ class _Run:
     def __init__(self, table: Table, gpu: Gpu, settings: Settings, identity: str, time_limit_s: float) -> None:
         self.table, self.gpu, self.settings = table, gpu, settings
         self.identity, self.time_limit_s = identity, time_limit_s
+        self.started = perf_counter()
 
     def results(
         self,
