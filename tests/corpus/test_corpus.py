@@ -18,6 +18,7 @@ from drywarp.experiments.corpus.files import Settings
 from drywarp.experiments.corpus.headers import guessed_macros
 from drywarp.experiments.corpus.run import Watched
 from drywarp.frontends.ptx.assembler import find_ptxas
+from drywarp.support.child import Child
 from drywarp.support.folders import OutOfTimeError, time_box
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -130,7 +131,7 @@ def test_what_is_analysed_stays_so_where_a_prediction_takes_too_long() -> None:
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
     process.start()
-    watched = Watched(process, here)
+    watched = Watched(Child(process, here))
     there.send(("stage", "predict"))
     there.send(("analysed", {"status": "analysed", "notes": ("a note",)}))
     watched.started -= 100

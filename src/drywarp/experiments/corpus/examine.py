@@ -27,6 +27,7 @@ from ...kernel.cfg import build_cfg
 from ...kernel.dataflow import Dataflow
 from ...kernel.isa.nvidia.classes import UNKNOWN
 from ...kernel.kernel import Kernel
+from ...support.child import lead_group, raised_at
 from ...support.folders import OutOfTimeError, time_box
 from ...workload.build import node_of
 from .files import KnownLaunch
@@ -175,8 +176,7 @@ def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch],
 
 def work(task: Task, connection: Connection) -> None:
     """Entry point of the process. Sends ("stage", name) messages, and ("row", fields) at the end."""
-    # Its own process group, so the tools it runs end with it.
-    os.setpgid(0, 0)
+    lead_group()
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, sys.stdout.fileno())
     os.dup2(silent, sys.stderr.fileno())
@@ -187,19 +187,9 @@ def work(task: Task, connection: Connection) -> None:
     except MemoryError:
         found = {"status": FAILED, "reason": "out of memory"}
     except RecursionError as error:
-        found = {"status": FAILED, "reason": f"RecursionError: {error} ({_place(error)})"}
+        found = {"status": FAILED, "reason": f"RecursionError: {error} ({raised_at(error)})"}
     except Exception as error:  # our own bug: it is recorded in the row and does not stop the run
-        found = {"status": FAILED, "reason": f"{type(error).__name__}: {error} ({_place(error)})"}
+        found = {"status": FAILED, "reason": f"{type(error).__name__}: {error} ({raised_at(error)})"}
     own, tools = (resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     connection.send(("row", {**found, "peak_rss_bytes": max(own, tools)}))
     connection.close()
-
-
-def _place(error: BaseException) -> str:
-    """File and line where an exception was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "place unknown"
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"

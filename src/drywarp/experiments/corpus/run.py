@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,6 +12,7 @@ from typing import Any
 from ...errors import UsageError
 from ...execution.emulator.compiled.engine import prepare
 from ...hardware import Gpu, load_gpu
+from ...support.child import Child
 from .examine import Task, work
 from .files import Module, Settings, find_modules, launches_below
 from .headers import HeaderTree, guessed_macros, settle_parts
@@ -30,8 +26,7 @@ class Watched:
     `analysed` is what it sent before it started to predict times.
     """
 
-    process: BaseProcess
-    connection: Connection
+    child: Child
     started: float = field(default_factory=perf_counter)
     stage: str = "read"
     peak: int = 0
@@ -42,7 +37,7 @@ class Watched:
         """Read messages and enforce the limits; true once the worker has finished and exited."""
         ended = self._receive()
         if self.found is None and not ended:
-            self.peak = max(self.peak, _resident(self.process.pid or 0))
+            self.peak = max(self.peak, self.child.resident_bytes())
             seconds = perf_counter() - self.started
             if seconds > settings.time_limit_s:
                 self._ended_by(f"time limit of {settings.time_limit_s:g} s", by_time=True)
@@ -51,24 +46,16 @@ class Watched:
             else:
                 return False
         elif self.found is None:
-            self.process.join()
-            code = self.process.exitcode or 0
-            self._ended_by(f"crashed with {_signal_name(-code)}" if code < 0 else f"ended with status {code}")
-        self._kill()
-        self.process.join()
-        self.connection.close()
+            self._ended_by(self.child.ended())
+            return True
+        self.child.stop()
         return True
-
-    def stop(self) -> None:
-        """Stop the worker, whether or not it has finished."""
-        self._kill()
-        self.process.join()
 
     def _receive(self) -> bool:
         """Read all messages; true at the end of the stream."""
         try:
-            while self.connection.poll():
-                kind, value = self.connection.recv()
+            while self.child.connection.poll():
+                kind, value = self.child.connection.recv()
                 if kind == "stage":
                     self.stage = value
                 elif kind == "analysed":
@@ -89,34 +76,6 @@ class Watched:
         # If the compiler exceeds a limit or crashes, the module counts as not compiling.
         status = COMPILE_FAILED if self.stage in ("read", "compile") else FAILED
         self.found = {"status": status, "reason": f"{reason} at stage {self.stage}"}
-
-    def _kill(self) -> None:
-        pid = self.process.pid
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                self.process.kill()
-
-
-def _signal_name(number: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"
-
-
-def _resident(pid: int) -> int:
-    """Resident bytes of a process and its children; 0 if the system does not report them."""
-    total = 0
-    pending = [pid]
-    while pending:
-        process = Path("/proc", str(pending.pop()))
-        try:
-            total += int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-            pending += [int(child) for child in (process / "task" / process.name / "children").read_text().split()]
-        except (OSError, IndexError, ValueError):
-            continue
-    return total
 
 
 # Every module of a folder runs in its own process, several in parallel, within limits.
@@ -192,8 +151,6 @@ def run_modules(
     target: Callable[[Any, Connection], None] = work,
 ) -> list[Row]:
     """One row for each module, however its process ends. `target` is what each process runs."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([target.__module__])
     pending = list(reversed(modules))
     running: list[tuple[Module, Watched]] = []
     rows: list[Row] = []
@@ -201,12 +158,8 @@ def run_modules(
         while pending or running:
             while pending and len(running) < settings.jobs:
                 module = pending.pop()
-                receiver, sender = context.Pipe(duplex=False)
-                process = context.Process(target=target, args=(task_of(module), sender), daemon=False)
-                process.start()
-                sender.close()
-                running.append((module, Watched(process, receiver)))
-            wait([watched.connection for _, watched in running], timeout=_POLL_S)
+                running.append((module, Watched(Child.forked(target, task_of(module)))))
+            wait([watched.child.connection for _, watched in running], timeout=_POLL_S)
             for item in [*running]:
                 module, watched = item
                 if watched.look(settings):
@@ -215,7 +168,7 @@ def run_modules(
                     on_row(rows[-1], len(rows), len(modules))
     finally:
         for _, watched in running:
-            watched.stop()
+            watched.child.stop()
     return sorted(rows, key=lambda row: row.file)
 
 

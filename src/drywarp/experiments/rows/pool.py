@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pickle
-import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from multiprocessing.connection import Connection, Pipe, wait
-from pathlib import Path
+from multiprocessing.connection import wait
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from ...support.child import Child
 from .kept_answers import Answer
 from .worker import Task
 
@@ -25,7 +20,6 @@ TRIES = 3
 """Attempts for a row whose process dies: the system may have killed the first for lack of memory."""
 DIED = ("crashed with ", "the process ended with status ")
 """Prefixes of the failure reason of a row whose process died."""
-_PACKAGE_PARENT = Path(__file__).parents[3]
 
 Key = TypeVar("Key")
 
@@ -34,56 +28,14 @@ class _Worker(Generic[Key]):
     """One process, and its current row."""
 
     def __init__(self, task: Task) -> None:
-        ours, theirs = Pipe()
-        path = os.pathsep.join(filter(None, [str(_PACKAGE_PARENT), os.environ.get("PYTHONPATH", "")]))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "drywarp.experiments.rows.worker", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-            pass_fds=[theirs.fileno()],
-            # Its own process group, so the tools it runs end with it.
-            start_new_session=True,
-        )
-        theirs.close()
-        self.connection: Connection = ours
+        self.child = Child.program("drywarp.experiments.rows.worker")
         self.row: Key | None = None
         self.started = 0.0
-        with contextlib.suppress(OSError):
-            self.connection.send(task)
+        self.child.send(task)
 
     def give(self, row: Key, launch: Mapping[str, Any]) -> None:
         self.row, self.started = row, perf_counter()
-        with contextlib.suppress(OSError):
-            self.connection.send(launch)
-
-    def result(self) -> Answer | str | None:
-        """The answer; None if the process has ended."""
-        try:
-            found: Answer | str = self.connection.recv()
-            return found
-        except (EOFError, OSError):
-            return None
-
-    def ended(self) -> str:
-        """How the process ended, once its connection is closed."""
-        try:
-            code = self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL
-        self.stop()
-        if code >= 0:
-            return f"the process ended with status {code}"
-        with contextlib.suppress(ValueError):
-            return f"crashed with {signal.Signals(-code).name}"
-        return f"crashed with signal {-code}"
-
-    def stop(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.connection.close()
+        self.child.send(launch)
 
 
 def run_rows(
@@ -118,15 +70,15 @@ def run_rows(
             busy = [worker for worker in workers if worker.row is not None]
             if not busy:
                 return
-            ready = wait([worker.connection for worker in busy], timeout=_POLL_S)
+            ready = wait([worker.child.connection for worker in busy], timeout=_POLL_S)
             for worker in busy:
                 row, seconds = worker.row, perf_counter() - worker.started
                 assert row is not None
-                if worker.connection in ready:
-                    found = worker.result()
+                if worker.child.connection in ready:
+                    found = worker.child.receive()
                     if found is None:
                         workers.remove(worker)
-                        found = worker.ended()
+                        found = worker.child.ended()
                         deaths[row] += 1
                         if deaths[row] < tries:
                             again.append(row)
@@ -136,13 +88,13 @@ def run_rows(
                     del given[row]
                     yield row, found, seconds
                 elif seconds > time_limit_s:
-                    worker.stop()
+                    worker.child.stop()
                     workers.remove(worker)
                     del given[row]
                     yield row, f"time limit of {time_limit_s:g} s", seconds
     finally:
         for worker in workers:
-            worker.stop()
+            worker.child.stop()
 
 
 _kept = threading.local()
@@ -156,14 +108,14 @@ def alone(shared: bytes, launch: Mapping[str, Any], time_limit_s: float) -> tupl
     worker: _Worker[int] | None = getattr(_kept, "worker", None)
     if worker is None or _kept.shared != shared:
         if worker is not None:
-            worker.stop()
+            worker.child.stop()
         worker = _kept.worker = _Worker[int](pickle.loads(shared))
         _kept.shared = shared
     worker.give(0, launch)
-    in_time = worker.connection.poll(time_limit_s)
-    found = worker.result() if in_time else f"time limit of {time_limit_s:g} s"
+    in_time = worker.child.connection.poll(time_limit_s)
+    found = worker.child.receive() if in_time else f"time limit of {time_limit_s:g} s"
     if found is None or not in_time:
         _kept.worker = None
     if not in_time:
-        worker.stop()
-    return found or worker.ended(), perf_counter() - worker.started
+        worker.child.stop()
+    return found or worker.child.ended(), perf_counter() - worker.started

@@ -7,23 +7,18 @@ task and then launches over the connection, and exits when the other side does.
 from __future__ import annotations
 
 import gc
-import os
-import signal
-import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection
-from time import sleep
 from typing import Any, TypeVar
 
 from ...errors import DrywarpError
 from ...hardware import Gpu
+from ...support.child import raised_at, serve
 from .kept_answers import Answer
 from .predict import Settings, predict_row
 
-_POLL_S = 1.0
 _COLLECT_EVERY = 16
 """Rows between runs of the cyclic garbage collector."""
 GPU = "gpu"
@@ -58,12 +53,11 @@ def answer(task: Task, launch: Mapping[str, Any]) -> Answer | str:
     except MemoryError:
         return "out of memory"
     except Exception as error:  # our own bug: it is recorded in the row and does not stop the run
-        return f"{type(error).__name__}: {error} ({_place(error)})"
+        return f"{type(error).__name__}: {error} ({raised_at(error)})"
 
 
 def work(connection: Connection) -> None:
     """Receive the task, answer launches, and exit when the connection closes."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     # A row creates a hundred thousand small objects, hardly any in cycles: frequent cyclic collection is wasted.
     gc.freeze()
     gc.set_threshold(50_000)
@@ -77,24 +71,6 @@ def work(connection: Connection) -> None:
         return
 
 
-def _end_with(parent: int) -> None:
-    """End this process and its tools, even in the middle of a row, if the parent process is gone."""
-    while os.getppid() == parent:
-        sleep(_POLL_S)
-    os.killpg(0, signal.SIGKILL)
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "place unknown"
-
-
-if __name__ == "__main__":
-    work(Connection(int(sys.argv[1])))
-
-
 # An order of rows in which every prefix is spread evenly over all rows.
 
 Item = TypeVar("Item")
@@ -105,3 +81,7 @@ def spread(rows: Sequence[Item]) -> list[Item]:
     bits = max(1, (len(rows) - 1).bit_length())
     order = (int(f"{index:0{bits}b}"[::-1], 2) for index in range(1 << bits))
     return [rows[index] for index in order if index < len(rows)]
+
+
+if __name__ == "__main__":
+    serve(work)

@@ -7,20 +7,18 @@ folder is empty, so that a quoted `#include` finds none of the user's files ther
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
-import signal
 import tempfile
 from multiprocessing.connection import Connection
 from threading import Lock
-from typing import Any
 
 import msgspec
 
 from ...errors import CompileError, DrywarpError
 from ...frontends.cache import COMPILER_VARIABLE
 from ...frontends.cuda.nvcc import VARIABLE as NVCC
+from ...support.child import Child, serve
 from .asked import MEMORY_BYTES, MOST_LOG, MOVE_SECONDS, Analyse, Resimulate, ServeLimits
 
 Reply = tuple[int, bytes]
@@ -44,8 +42,7 @@ class Worker:
         self.limits = limits
         self._analysing, self._turn = Lock(), Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="drywarp-serve-")
-        self._process: Any = None
-        self._pipe: Connection | None = None
+        self._child: Child | None = None
         self._closed = False
 
     @property
@@ -56,7 +53,7 @@ class Worker:
     @property
     def running(self) -> bool:
         """Whether the process is running."""
-        return self._process is not None
+        return self._child is not None
 
     def ask(self, request: Analyse | Resimulate) -> Reply:
         """Handle a request. A concurrent analysis is refused; a slider move waits for its turn."""
@@ -102,28 +99,20 @@ class Worker:
     def _connected(self) -> Connection:
         if self._closed:
             raise EOFError
-        if self._pipe is None:
-            context = multiprocessing.get_context("spawn")
-            ours, theirs = context.Pipe()
-            arguments = (theirs, self.limits, self._folder.name)
-            process = context.Process(target=work, args=arguments, daemon=True, name="drywarp serve")
-            process.start()
-            theirs.close()
-            self._process, self._pipe = process, ours
-        return self._pipe
+        if self._child is None:
+            self._child = Child.program("drywarp.report.serve.worker")
+            self._child.send((self.limits, self._folder.name))
+        return self._child.connection
 
     def _end(self) -> None:
-        process, pipe, self._process, self._pipe = self._process, self._pipe, None, None
-        if process is not None:
-            process.kill()
-            process.join()
-        if pipe is not None:
-            pipe.close()
+        child, self._child = self._child, None
+        if child is not None:
+            child.stop()
 
 
-def work(pipe: Connection, limits: ServeLimits, folder: str) -> None:
+def work(pipe: Connection) -> None:
     """The main loop of the process: handle requests until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, which closes the pipe
+    limits, folder = pipe.recv()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
@@ -151,3 +140,7 @@ def work(pipe: Connection, limits: ServeLimits, folder: str) -> None:
         except Exception as error:  # in any case, the page gets one line and the server continues
             reply = reply_error(FAILED, f"internal error: {type(error).__name__}: {error}")
         pipe.send(reply)
+
+
+if __name__ == "__main__":
+    serve(work)
