@@ -11,10 +11,9 @@ import pytest
 from drywarp.analysis.advice.case import Setting
 from drywarp.analysis.advice.resimulate import reuse_by_buffer
 from drywarp.analysis.advice.rules.atomics import lanes_per_address
-from drywarp.analysis.advice.rules.integer_division import division_instructions, division_starts
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.scheduler_imbalance import imbalance
-from drywarp.analysis.advice.rules.sfu_bound import refinement
+from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_SHARED, Profile, WarpPath
 from drywarp.workload.cost import BlockType

@@ -70,6 +70,7 @@ def test_a_compiler_ends_with_the_process_that_asked(tmp_path: Path, own_cache: 
     command = [sys.executable, "-m", "drywarp", "analyze", str(source), "--grid=1", "--block=32", "--arg=p=i32[1]"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while not (compilers := compilers_of(process.pid)):
+            assert process.poll() is None, "it ended without compiling"
             sleep(0.01)
         process.kill()
     while any(Path(f"/proc/{pid}/cmdline").exists() for pid in compilers):

@@ -17,7 +17,7 @@ from .cuda.compile import INLINE_NAME, CudaOptions
 from .cuda.source import decode
 from .formats import AMD, GROUP, NVIDIA, Format, Source, formats
 from .loaded import LaunchComment, Loaded, launch_comment
-from .python.objects import load_object
+from .python.file import load_object
 
 T = TypeVar("T")
 

@@ -19,8 +19,7 @@ from math import inf
 from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
-from .inputs import Interval, ModelInputs, inputs_of
-from .roof_side import roof_side
+from .inputs import Interval, ModelInputs, inputs_of, roof_side
 
 # The formulas of GPUMech: interval analysis of one representative warp, then what the other warps overlap.
 #

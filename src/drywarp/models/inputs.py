@@ -319,3 +319,9 @@ def _conflicts(workload: BoundWorkload, weights: list[float]) -> float:
 
 
 __all__ = ["Interval", "ModelInputs", "Part", "WorkNode", "inputs_of", "kind_of"]
+
+
+def roof_side(inputs: ModelInputs) -> str:
+    """``memory`` if the memory instructions' Σλ is that of the busiest subsystem, else ``computation``."""
+    busiest = inputs.busy.get(inputs.roof_bound, 0.0)
+    return "memory" if busiest <= inputs.memory.count * inputs.memory.lambda_ else "computation"

@@ -28,8 +28,7 @@ from math import ceil, inf
 from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
-from .inputs import ModelInputs, inputs_of
-from .roof_side import roof_side
+from .inputs import ModelInputs, inputs_of, roof_side
 
 
 @dataclass(frozen=True, slots=True)

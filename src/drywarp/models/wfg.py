@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from ..workload.cost import BoundWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
-from .inputs import ModelInputs, WorkNode, inputs_of
-from .roof_side import roof_side
+from .inputs import ModelInputs, WorkNode, inputs_of, roof_side
 
 # Reducing a work-flow graph whose arcs have weights: the longest way through it.
 #

@@ -8,7 +8,7 @@ from ..amd.code import is_assembly
 from ..amd.compile import is_opencl, load_amd
 from ..cuda.compile import CudaOptions, compile_cuda
 from ..loaded import Loaded
-from .base import AMD, Format, Source
+from . import AMD, Format, Source
 
 
 def load_for_amd(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:

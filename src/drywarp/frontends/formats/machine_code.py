@@ -7,7 +7,7 @@ from pathlib import Path
 from ..binary.containers import is_binary, load_binary
 from ..cuda.compile import CudaOptions
 from ..loaded import Loaded
-from .base import NVIDIA, Format, Source
+from . import NVIDIA, Format, Source
 
 
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:

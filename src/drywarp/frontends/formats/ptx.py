@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..cuda.compile import CudaOptions
 from ..loaded import Loaded
 from ..ptx.ptx import is_ptx, load_ptx, ptx_tools
-from .base import NVIDIA, Format, Source
+from . import NVIDIA, Format, Source
 
 
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:

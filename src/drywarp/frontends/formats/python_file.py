@@ -8,7 +8,7 @@ from ...kernel.kernel import Kernel
 from ..cuda.compile import CudaOptions
 from ..loaded import Loaded
 from ..python.file import is_python, load_python
-from .base import NVIDIA, Format, Source
+from . import NVIDIA, Format, Source
 
 
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ...errors import InputFileError
 from ...kernel.profile import TIME, MeasuredKernel
-from .ncu import read_text
-from .units import number
+from .ncu import number, read_text
 
 _NAMES = {
     "SQ_INSTS": "smsp__inst_executed.sum",

@@ -1,0 +1,152 @@
+"""Occupancy that one resource limits: the block size, registers, or shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....workload.cost import BoundWorkload
+from ..case import Case, Setting
+from ..resimulate import register_steps
+from ..whatif import WhatIf, resident_blocks
+from .base import WAITING, Documentation, Suspicion, lone_limit, register
+
+_LEAST_WASTE = 0.03
+
+
+@register
+class OccupancyBlockSize:
+    """The limit on blocks per SM, and partly filled last warps."""
+
+    name = "occupancy-block-size"
+    title = "the block size wastes warp slots, or lanes of warps"
+    documentation = Documentation(
+        what="Finds launches with blocks so small that the limit on resident blocks, not warps, determines the "
+        "occupancy, and blocks that are not a whole number of warps.",
+        why="An SM holds at most 16 to 32 blocks, however small they are: one-warp blocks fill a quarter to a half "
+        "of its warp slots. And a block's last warp costs as much with one lane as with all.",
+        evidence="Blocks per SM with and without that limit, or the share of missing lanes. The gain comes from "
+        "simulating as many of the same blocks as the other resources allow, or the same threads in full "
+        "warps.",
+        change="Use blocks of 128 to 256 threads, a multiple of the warp size.",
+        before="kernel<<<n / 32, 32>>>(x);",
+        after="kernel<<<n / 128, 128>>>(x);",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """Check for small blocks first, then for partly filled warps."""
+        setting = case.setting
+        launch, fits = setting.workload.launch, setting.fits
+        target = lone_limit(case, "blocks")
+        if target is not None:
+            return Suspicion(
+                resident_blocks(target),
+                (),
+                f"blocks of {launch.threads_per_block} threads: the limit of {fits.blocks_per_sm} blocks per SM leaves "
+                f"{1 - fits.fraction:.0%} of the warp slots empty",
+                "use blocks of 128 to 256 threads",
+                case.stall_share(*WAITING) / 2,
+            )
+        lanes = launch.warps_per_block * launch.warp_size
+        waste = 1 - launch.threads_per_block / lanes
+        if waste < _LEAST_WASTE:
+            return None
+        return Suspicion(
+            full_warps(launch.threads_per_block / lanes),
+            (),
+            f"blocks of {launch.threads_per_block} threads leave {waste:.0%} of their warps' lanes empty",
+            f"use a multiple of {launch.warp_size} threads per block",
+            waste,
+        )
+
+
+def full_warps(share: float) -> WhatIf:
+    """The same threads in correspondingly fewer, full blocks."""
+
+    def fewer(bound: BoundWorkload) -> BoundWorkload:
+        return replace(bound, blocks=max(1, round(bound.blocks * share)))
+
+    def apply(setting: Setting) -> Setting | None:
+        return setting.then(fewer)
+
+    return WhatIf("all warps full", "launch", apply)
+
+
+_LEAST_CAP = 0.8
+"""A gain is trusted without recompiling only if the kernel keeps at least this share of its registers."""
+
+
+@register
+class OccupancyRegisters:
+    """Occupancy limited by registers alone."""
+
+    name = "occupancy-registers"
+    title = "register usage allows too few warps to hide latency"
+    documentation = Documentation(
+        what="Finds kernels whose blocks per SM are limited by registers alone, and that would run faster with "
+        "more of them.",
+        why="An SM's register file is shared by its resident warps. Many registers per thread leave few warps, and "
+        "few warps leave latency exposed.",
+        evidence="Registers per thread, and blocks per SM now and with a cap at 0.8 of them or more. The gain comes "
+        "from simulating the same code at the higher occupancy. With --advice the kernel is recompiled with a "
+        "cap at each occupancy step, spills included, and the best result is the gain.",
+        change="State the target with __launch_bounds__(threads, blocks), keep fewer values live at once, unroll less, "
+        "or use smaller blocks where the next occupancy step is just missed.",
+        before="__global__ void f(float* x)",
+        after="__global__ void __launch_bounds__(256, 4) f(float* x)",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The blocks that would fit with fewer registers."""
+        fits, setting = case.setting.fits, case.setting
+        kernel, launch = setting.workload.kernel, setting.workload.launch
+        most = lone_limit(case, "registers")
+        steps = register_steps(setting.gpu.occupancy, kernel, launch, most) if most else {}
+        near = [blocks for blocks, cap in steps.items() if cap >= _LEAST_CAP * kernel.resources.registers]
+        if not near:
+            return None
+        target = max(near)
+        return Suspicion(
+            resident_blocks(target),
+            (),
+            f"{kernel.resources.registers} registers per thread allow {fits.blocks_per_sm} blocks per SM "
+            f"({fits.fraction:.0%} of the warps), {steps[target]} would allow {target}",
+            f"cap them with __launch_bounds__({launch.threads_per_block}, {target}); --advice recompiles and "
+            "predicts the gain of each cap",
+            case.stall_share(*WAITING) / 2,
+        )
+
+
+@register
+class OccupancySharedMemory:
+    """Occupancy limited by shared memory alone."""
+
+    name = "occupancy-shared-memory"
+    title = "shared memory per block allows too few warps to hide latency"
+    documentation = Documentation(
+        what="Finds kernels whose blocks per SM are limited by shared memory alone, and that would run faster with "
+        "more of them.",
+        why="An SM divides its shared memory among the resident blocks. What a block reserves, used or not, keeps "
+        "other blocks out, and few warps leave latency exposed.",
+        evidence="Bytes per block, and blocks per SM with and without that limit. The gain comes from simulating the "
+        "same code with as many blocks as the other resources allow.",
+        change="Use smaller tiles or smaller types, reuse one array for several purposes, or let larger blocks share "
+        "the same tile.",
+        before="__shared__ float a[64][64], b[64][64];   // 32 KiB",
+        after="__shared__ float a[64][16], b[16][64];   // 8 KiB: a slice of the tile at a time",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The blocks that would fit with less shared memory."""
+        fits = case.setting.fits
+        target = lone_limit(case, "shared_memory")
+        if target is None:
+            return None
+        stores = case.setting.indices("shared_store", "async_copy", "shared_load")
+        return Suspicion(
+            resident_blocks(target),
+            case.setting.places(stores),
+            f"{fits.shared_bytes_per_block} B of shared memory per block allow {fits.blocks_per_sm} blocks per SM "
+            f"({fits.fraction:.0%} of the warps), {target} without that limit",
+            "use smaller tiles or types, or one array for several purposes",
+            case.stall_share(*WAITING) / 2,
+        )
