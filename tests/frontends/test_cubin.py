@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from drywarp.errors import InputFileError
 from drywarp.frontends.binary.cubin import kernels_of, plain_name
 from drywarp.frontends.binary.elf import parse_elf
+from drywarp.frontends.binary.signatures import declared_types
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.kernel.instruction import RZ, Register
 from drywarp.kernel.kernel import Kernel, Parameter, Symbol
@@ -87,6 +88,22 @@ def test_plain_names(symbol: str, name: str) -> None:
     assert plain_name(symbol) == name
 
 
+@pytest.mark.parametrize(
+    ("symbol", "types"),
+    [
+        ("_Z5saxpyPKfPfi", ["float*", "float*", "int"]),
+        ("_ZN1a2bb6kernelERK6float4Py", ["float4*", "unsigned long long*"]),
+        ("_Z3fooILi128EdEvPT0_S0_", ["double*", "double"]),
+        ("_Z4rowsPA32_fPFviE", ["float*", "void*"]),
+        ("_Z4nonev", []),
+        ("extern_c", []),
+        ("_Z9cut", []),
+    ],
+)
+def test_types_by_the_symbol(symbol: str, types: list[str]) -> None:
+    assert [one.type + "*" * one.pointer for one in declared_types(symbol)] == types
+
+
 # Damaged files --------------------------------------------------------------------------------------------------
 
 
@@ -103,8 +120,8 @@ def read(data: bytes) -> dict[str, Kernel]:
 def test_the_undamaged_file_is_read() -> None:
     (kernel,) = read(cubin()).values()
     assert kernel.name == "variables"
-    # A bare file knows neither names nor types, and spills only by the compiler's log.
-    assert kernel.parameters[2] == Parameter(2, 24, 8)
+    # A bare file knows no names, types by the mangled symbol, and spills only by the compiler's log.
+    assert kernel.parameters[2] == Parameter(2, 24, 8, "", "float", pointer=True)
     assert kernel.resources.spill_bytes is None
 
 

@@ -398,6 +398,17 @@ def test_a_chosen_compiler_gets_the_headers_of_its_toolkit(
     assert found == {**dict.fromkeys(theirs, "theirs"), "math_constants.h": "ours"}
 
 
+def test_a_typedef_that_a_macro_of_the_compiler_decides_has_the_compilers_type() -> None:
+    """The text does not say which branch is taken; the mangled symbol does."""
+    choice = "#if __CUDA_ARCH__ >= 800\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+    text = choice + "__global__ void k(real* x, const real a, size_t n, cudaTextureObject_t t) { x[n] = a; }"
+    for arch, real in (("sm_75", "float"), ("sm_80", "double")):
+        found = [(p.name, p.type, p.pointer) for p in compile_cuda(text, arch=arch).parameters]
+        assert found[:2] == [("x", real, True), ("a", real, False)]
+        # What the text states is shown as it is written.
+        assert found[2:] == [("n", "size_t", False), ("t", "cudaTextureObject_t", False)]
+
+
 def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,6 @@ def check_theme(theme: str | None, used: bool, option: str) -> None:
 
 PROFILE_EVENTS = 100_000
 """Default number of instructions in the execution profile of HTML reports and figures."""
-
 FEWEST_TRACE_EVENTS = 1000
 
 

@@ -122,18 +122,13 @@ def render_cusp(result: NeededOccupancy) -> Text:
         + (f", for {result.share:.0%} of the peak" if result.share < 1 else "")
     )
     rows = [["α", "bound", *result.needed]]
-    columns = result.needed.values()
-    for index, (alpha, bound) in enumerate(zip(result.alphas, result.bounds, strict=True)):
-        rows.append([f"{alpha:.3g}", bound, *(_cell(column[index]) for column in columns)])
+    for alpha, bound, *needed in zip(result.alphas, result.bounds, *result.needed.values(), strict=True):
+        rows.append([f"{alpha:.3g}", bound, *("–" if warps is None else f"{warps:.1f}" for warps in needed)])
     lines = aligned(rows)
     text = Text.assemble((f"{gpu.name}: {gpu.title}", "bold"), f"\n{head}\n\n", (lines[0], "dim"), "\n")
     text.append("\n".join(lines[1:]) + "\n\n")
     text.append("\n".join(_chart(result)) + "\n\n")
     return text.append("\n".join(result.notes), style="dim")
-
-
-def _cell(warps: float | None) -> str:
-    return "–" if warps is None else f"{warps:.1f}"
 
 
 def _chart(result: NeededOccupancy) -> list[str]:

@@ -110,14 +110,8 @@ def rules_dict(rules: Sequence[RuleText]) -> dict[str, Any]:
 
 
 def _sections(rule: RuleText) -> Mapping[str, str]:
-    return {
-        "What": rule.what,
-        "Why": rule.why,
-        "Evidence": rule.evidence,
-        "Change": rule.change,
-        "Before": rule.before,
-        "After": rule.after,
-    }
+    parts = ("what", "why", "evidence", "change", "before", "after")
+    return {name.capitalize(): getattr(rule, name) for name in parts}
 
 
 def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:

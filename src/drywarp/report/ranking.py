@@ -79,10 +79,8 @@ _RUNS = 1e6
 def render_ranking(ranking: Ranking) -> Text:
     """The best GPU; all GPUs with time, limiter, occupancy and energy; then those that cannot run the kernel."""
     best = ranking.gpus[0]
-    text = Text()
-    text.append(
-        f"{plain(ranking.kernel)}: {_BEST[ranking.by]} {plain(best.gpu_title)}, {time_text(best.time_s)}", "bold"
-    )
+    head = f"{plain(ranking.kernel)}: {_BEST[ranking.by]} {plain(best.gpu_title)}, {time_text(best.time_s)}"
+    text = Text.assemble((head, "bold"))
     text.append(f"\n{plain(ranking.source_file)}, {ranking.l2_state} L2, boost clocks unless noted\n", "dim")
     priced = any(gpu.price_per_hour is not None for gpu in ranking.gpus)
     heads = ["GPU", "time", "uncertainty", "vs best", "limited by", "warps per SM", "TDP", "energy at TDP"]

@@ -11,6 +11,7 @@ from ...errors import InputFileError
 from ...kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, Section, parse_elf
 from .sass import Listing, parse_listing
+from .signatures import with_types
 
 # Attributes of .nv.info, numbered as in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
@@ -184,7 +185,7 @@ def _parameters(elf: ElfFile, name: str) -> tuple[tuple[Parameter, ...], int]:
         elif attribute.id == _KPARAM_INFO:
             _, ordinal, offset, flags = struct.unpack_from("<IHHI", attribute.payload)
             found.append(Parameter(ordinal, offset, flags >> 18))
-    return tuple(sorted(found, key=lambda p: p.ordinal)), base
+    return with_types(sorted(found, key=lambda p: p.ordinal), name), base
 
 
 def _constant_banks(elf: ElfFile, origin: str) -> dict[str, dict[int, bytes]]:

@@ -75,11 +75,7 @@ def holds_kernels(translation: Translation) -> bool:
 
 
 def _module(
-    translation: Translation,
-    arch: str,
-    options: CudaOptions,
-    comment: LaunchComment,
-    on_stage: Callable[[str], None],
+    translation: Translation, arch: str, options: CudaOptions, comment: LaunchComment, on_stage: Callable[[str], None]
 ) -> Module:
     if not holds_kernels(translation):
         return Module((), comment)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
+from ...kernel.launch.arguments import number_code
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
@@ -189,13 +190,21 @@ def declaration_of(text: str, bodies: Sequence[str], entry: str | None, origin: 
 
 
 def with_names(parameters: Sequence[Parameter], declarations: Sequence[Declared]) -> tuple[Parameter, ...]:
-    """Machine-code parameters with the names and types of their declarations, if the counts match."""
+    """Machine-code parameters with the names and types of their declarations, if the counts match.
+
+    Where the compiler says in the symbol that a parameter is another number type, or a number type of a name that the
+    text leaves open (a typedef under `#if`), the compiler is right.
+    """
     if len(parameters) != len(declarations):
         return tuple(parameters)
-    return tuple(
-        replace(parameter, name=declared.name, type=declared.type, pointer=declared.pointer)
-        for parameter, declared in zip(parameters, declarations, strict=True)
-    )
+    return tuple(_with_name(*both) for both in zip(parameters, declarations, strict=True))
+
+
+def _with_name(parameter: Parameter, declared: Declared) -> Parameter:
+    code = number_code(parameter.type)
+    if code and parameter.pointer == declared.pointer and number_code(declared.type) != code:
+        return replace(parameter, name=declared.name)
+    return replace(parameter, name=declared.name, type=declared.type, pointer=declared.pointer)
 
 
 def compile_translation(

@@ -162,7 +162,7 @@ def compile_otherwise(
     symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
     listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
     note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
-    named = dict(expressions_of(tool, symbols, expressions))
+    named = dict(expressions_of(symbols, expressions))
     entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
     cache.store(_key(key, tool), entry)
     return entry

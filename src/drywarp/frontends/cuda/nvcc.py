@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from ...errors import CompileError, ToolError
+from ..binary.signatures import demangled, without_parameters
 from ..cache import library_folders
 from .headers import RELOCATABLE
 from .nvrtc import Compiled, Translation, first_error
@@ -151,12 +152,12 @@ def compile_with_nvcc(
             linked = [RELOCATABLE]
 
 
-def expressions_of(tool: Path, symbols: Sequence[str], expressions: Sequence[str]) -> Mapping[str, str]:
+def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mapping[str, str]:
     """Map kernel names (templates with their arguments) to the symbols that nvcc emitted.
 
     Names without a symbol are left out: nvcc emits only the instances that the source itself uses.
     """
-    known = dict(zip(symbols, _demangled(tool, symbols), strict=True))
+    known = {symbol: plain_name(demangled(symbol)) for symbol in symbols}
     found = {}
     for expression in expressions:
         meant = _plain(expression)
@@ -166,37 +167,9 @@ def expressions_of(tool: Path, symbols: Sequence[str], expressions: Sequence[str
     return found
 
 
-def _demangled(tool: Path, symbols: Sequence[str]) -> list[str]:
-    """The demangled symbols without parameters; unchanged if no demangler is installed."""
-    beside = tool.resolve().parent / "cu++filt"
-    program = str(beside) if beside.is_file() else shutil.which("c++filt")
-    if program is None or not symbols:
-        return list(symbols)
-    text = "\n".join(symbols) + "\n"
-    try:
-        run = subprocess.run([program], input=text, capture_output=True, text=True, check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return list(symbols)
-    lines = run.stdout.splitlines()
-    return [plain_name(line) for line in lines] if len(lines) == len(symbols) else list(symbols)
-
-
 def plain_name(signature: str) -> str:
     """A kernel's name with its template arguments in a canonical spelling."""
-    return _plain(_without_parameters(signature))
-
-
-def _without_parameters(signature: str) -> str:
-    """The name without return type and parameters: `f<(int)4>` for `void f<(int)4>(float*)`."""
-    depth, end, start = 0, len(signature), 0
-    for at, char in enumerate(signature):
-        if char == "(" and depth == 0 and at and signature[at - 1] not in "<, ":
-            end = at
-            break
-        if char == " " and depth == 0:
-            start = at + 1
-        depth += (char in "<(") - (char in ">)")
-    return signature[start:end]
+    return _plain(without_parameters(signature))
 
 
 def _plain(name: str) -> str:

@@ -137,7 +137,7 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
         return packed
     if buffer is not None:
         # Eight bytes of a type that we do not know may well be an address.
-        known = _code(parameter.type.split("::")[-1]) or _VECTOR.match(parameter.type)
+        known = number_code(parameter.type.split("::")[-1]) or _VECTOR.match(parameter.type)
         if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
         _check_elements(parameter, buffer, place)
@@ -152,7 +152,7 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
 def _check_elements(parameter: Parameter, buffer: Buffer, place: str) -> None:
     """Raise UsageError if the element size does not match a pointer's type; byte buffers match any type."""
     name = parameter.type.split("::")[-1]
-    code = _code(name) if parameter.pointer else ""
+    code = number_code(name) if parameter.pointer else ""
     size = 2 if parameter.pointer and name in _BFLOAT else struct.calcsize(code) if code else 1
     given = buffer.nbytes // max(1, buffer.count)
     # Zeros of a larger type are still zeros.
@@ -194,7 +194,7 @@ def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar
         data = bytes(buffer.nbytes) if buffer.array is None else buffer.array.tobytes()
     name = parameter.type.split("::")[-1]
     # Eight bytes of a type that we do not know may well be an address.
-    known = _code(name) or _VECTOR.match(name) or name in _HALVES or name in _BFLOAT
+    known = number_code(name) or _VECTOR.match(name) or name in _HALVES or name in _BFLOAT
     address = buffer is not None and parameter.size == 8
     if parameter.pointer or known or address or len(data) != parameter.size:
         return None
@@ -312,7 +312,7 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
     number = _number(value, place)
     if name in _BFLOAT and parameter.size == 2:
         return Scalar(_bfloat(number, value, place), str(value))
-    code = _code(name)
+    code = number_code(name)
     if not code or struct.calcsize(code) != parameter.size:
         # An unknown type, such as an enumeration: the number determines the encoding.
         whole = isinstance(number, int)
@@ -325,7 +325,7 @@ def _scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
     return Scalar(_packed(code, [number], value, place), str(value))
 
 
-def _code(name: str) -> str:
+def number_code(name: str) -> str:
     """The `struct` code of a C++ type, its words in any order; empty if it is not a number type."""
     words = name.split()
     if not words or not _WORDS.issuperset(words):

@@ -14,9 +14,6 @@ from ...analysis.result import Analysis
 from ...analysis.result.detail import CodeLine, Events, SourceText
 from ..figures.theme import REASON_COLOURS
 
-# Colours of stall reasons: the same as in figures, and never without a text label.
-
-
 # Arrays as base64 of the smallest integer type that fits.
 
 _TYPES = (("u8", "<u1", 2**8), ("u16", "<u2", 2**16), ("u32", "<u4", 2**32))
@@ -56,13 +53,7 @@ def packed_events(events: Events, opcodes: dict[int, str]) -> dict[str, object]:
     }
 
 
-_ESCAPES = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
+_ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 def json_for_script(value: Any) -> str:
@@ -163,6 +154,3 @@ def _source(source: SourceText) -> dict[str, Any]:
         "numbers": None if whole else numbers,
         "texts": [text for _, text in source.lines],
     }
-
-
-__all__ = ["REASON_COLOURS"]

@@ -20,7 +20,8 @@ from ...pipeline.blocks import share_of
 from ...pipeline.extrapolate import instructions, shorten, simulate
 from ...pipeline.reasons import REASONS, dependent_reason
 from ...workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
-from ..html.payload import REASON_COLOURS, json_for_script
+from ..figures.theme import REASON_COLOURS
+from ..html.payload import json_for_script
 
 ISSUE = "issue"
 BARRIER, FIXED = "barrier", "wait"

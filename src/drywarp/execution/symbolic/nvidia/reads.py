@@ -51,10 +51,7 @@ class StaticBanks:
         self._flags: dict[int, Flags] = {}
         for parameter, flag in zip(kernel.parameters, given.flags, strict=True):
             at = kernel.parameter_base + parameter.offset
-            if isinstance(flag, int):
-                self._bank(0)[at : at + parameter.size] = flag
-            else:
-                self._bank(0)[at : at + parameter.size] = flag
+            self._bank(0)[at : at + parameter.size] = flag
         if any(symbol.space == "constant" for symbol in kernel.symbols.values()):
             self._bank(_USER_BANK)[:] = DATA
             for name, value in launch.constants.items():
@@ -120,8 +117,7 @@ def pointers(kernel: Kernel) -> frozenset[int]:
 def _is_pair(i: Instruction, position: int) -> bool:
     """Whether a constant operand is a 64-bit number to which something is added."""
     if i.opcode in ("IMAD", "UIMAD") and i.modifiers[:1] == ("WIDE",):
-        last = [n for n, o in enumerate(i.operands) if not isinstance(o, Predicate)][-1]
-        return position == last
+        return position == max(n for n, o in enumerate(i.operands) if not isinstance(o, Predicate))
     return False
 
 

@@ -88,14 +88,7 @@ def occupancies(most: int) -> list[int]:
 # classes' own Λ.
 
 CLASSES = {"FFMA": "fp32", "MUFU": "sfu", "IMAD": "imad", "SHF": "shift", "POPC": "bit", "SHFL": "shuffle"}
-PAIRS = (
-    ("FFMA", "SHF"),
-    ("FFMA", "IMAD"),
-    ("FFMA", "MUFU"),
-    ("SHF", "POPC"),
-    ("FFMA", "SHFL"),
-    ("MUFU", "SHFL"),
-)
+PAIRS = (*(("FFMA", other) for other in ("SHF", "IMAD", "MUFU", "SHFL")), ("SHF", "POPC"), ("MUFU", "SHFL"))
 
 
 def measure_round_trips(session: Session, findings: Findings) -> None:

@@ -53,9 +53,8 @@ def read_script(path: str | Path) -> TuningSpace:
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        raise InputFileError(
-            f"{path}{_line(error, file)}: {type(error).__name__}: {error} (before tune_kernel)"
-        ) from None
+        what = f"{type(error).__name__}: {error} (before tune_kernel)"
+        raise InputFileError(f"{path}{_line(error, file)}: {what}") from None
     raise InputFileError(f"{path}: ended without calling tune_kernel (expected a Kernel Tuner script)")
 
 
