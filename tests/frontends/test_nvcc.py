@@ -11,7 +11,6 @@ import pytest
 
 from drywarp.errors import CompileError, ToolError
 from drywarp.frontends.binary.module import load_module
-from drywarp.frontends.cuda import deduce as last_resort
 from drywarp.frontends.cuda import nvcc
 from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
@@ -135,7 +134,8 @@ def test_a_time_limit_ends_it_and_what_it_started(
         while alive(child):
             time.sleep(0.01)
     # The user reads of it behind NVRTC's own message.
-    monkeypatch.setattr(last_resort, "compile_with_nvcc", lambda *_: nvcc.compile_with_nvcc(*_, seconds=1))
+    made = nvcc.compile_with_nvcc
+    monkeypatch.setattr(nvcc, "compile_with_nvcc", lambda *_: made(*_, seconds=1))
     with pytest.raises(CompileError, match=r"^\S+: error: .* \(nvcc took longer than 1 s\)$"):
         compile_cuda(source, arch="sm_80", entry="weigh", options=options())
 

@@ -153,8 +153,9 @@ def test_one_analysis_at_a_time() -> None:
         assert (status, "one at a time" in told["error"]) == (429, True)
         status, told = post(server, "resimulate", {"number": 1})
         assert (status, "an analysis is running" in told["error"]) == (429, True)
+        while not server.worker.running:
+            time.sleep(0.01)
         assert first == []
-        assert server.worker.running
         server.worker.close()
         thread.join()
         assert first[0][0] == 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -97,7 +98,8 @@ def _pipes(profile: Profile, pipes: Mapping[str, str]) -> dict[str, float]:
 
 
 def _memory(profile: Profile, behaviour: MemoryBehaviour, code_sectors: float) -> dict[str, float]:
-    requests, units, misses = _Sums(), _Sums(), _Sums()
+    # By memory space and kind of access.
+    requests, units, misses = (defaultdict[tuple[int, str], float](float) for _ in range(3))
     hits = asked = served = at_l2 = 0.0
     for index, access in behaviour.accesses.items():
         memory = profile.kernel.instructions[index].memory
@@ -108,12 +110,12 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour, code_sectors: float) -
         key = (access.space, name)
         total = access.units * access.executions
         # The texels of one fetch may be recorded as several accesses.
-        requests.add(key, (min(access.requests, 1.0) if textured else access.requests) * access.executions)
-        units.add(key, total)
+        requests[key] += (min(access.requests, 1.0) if textured else access.requests) * access.executions
+        units[key] += total
         if access.space == SPACE_SHARED:
             continue
         missed = total * (1 - _l1_hit(access, memory.kind))
-        misses.add(key, missed)
+        misses[key] += missed
         at_l2 += missed
         served += missed * access.l2_hit
         if memory.kind in ("load", "copy"):
@@ -121,22 +123,22 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour, code_sectors: float) -
             hits += total - missed
     metrics: dict[str, float] = {}
     for name in ("ld", "st", "atom", "red", "ldgsts"):
-        metrics[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum"] = requests.of((SPACE_GLOBAL, name))
-        metrics[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum"] = units.of((SPACE_GLOBAL, name))
+        metrics[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum"] = requests[SPACE_GLOBAL, name]
+        metrics[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum"] = units[SPACE_GLOBAL, name]
     for name in ("ld", "st"):
-        metrics[f"l1tex__t_sectors_pipe_lsu_mem_local_op_{name}.sum"] = units.of((SPACE_LOCAL, name))
-        metrics[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{name}.sum"] = units.of((SPACE_SHARED, name))
+        metrics[f"l1tex__t_sectors_pipe_lsu_mem_local_op_{name}.sum"] = units[SPACE_LOCAL, name]
+        metrics[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{name}.sum"] = units[SPACE_SHARED, name]
     metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"] = behaviour.shared_wavefronts
     for name in dict.fromkeys(_TEXTURES.values()):
-        metrics[f"l1tex__t_requests_pipe_tex_mem_{name}.sum"] = requests.of((SPACE_GLOBAL, name))
-        metrics[f"l1tex__t_sectors_pipe_tex_mem_{name}.sum"] = units.of((SPACE_GLOBAL, name))
+        metrics[f"l1tex__t_requests_pipe_tex_mem_{name}.sum"] = requests[SPACE_GLOBAL, name]
+        metrics[f"l1tex__t_sectors_pipe_tex_mem_{name}.sum"] = units[SPACE_GLOBAL, name]
     reads = [(space, name) for space in (SPACE_GLOBAL, SPACE_LOCAL) for name in ("ld", "ldgsts")]
     reads += [(SPACE_GLOBAL, name) for name in ("texture", "surface_op_ld", "tma_ld")]
-    metrics["lts__t_sectors_op_read.sum"] = sum(misses.of(key) for key in reads) + code_sectors
+    metrics["lts__t_sectors_op_read.sum"] = sum(misses[key] for key in reads) + code_sectors
     writes = [(SPACE_GLOBAL, "st"), (SPACE_LOCAL, "st"), (SPACE_GLOBAL, "surface_op_st"), (SPACE_GLOBAL, "tma_st")]
-    metrics["lts__t_sectors_op_write.sum"] = sum(misses.of(key) for key in writes)
-    metrics["lts__t_sectors_op_atom.sum"] = misses.of((SPACE_GLOBAL, "atom"))
-    metrics["lts__t_sectors_op_red.sum"] = misses.of((SPACE_GLOBAL, "red")) + misses.of((SPACE_GLOBAL, "tma_red"))
+    metrics["lts__t_sectors_op_write.sum"] = sum(misses[key] for key in writes)
+    metrics["lts__t_sectors_op_atom.sum"] = misses[SPACE_GLOBAL, "atom"]
+    metrics["lts__t_sectors_op_red.sum"] = misses[SPACE_GLOBAL, "red"] + misses[SPACE_GLOBAL, "tma_red"]
     if asked:
         metrics["l1tex__t_sector_hit_rate.pct"] = 100 * hits / asked
     if at_l2:
@@ -147,19 +149,6 @@ def _memory(profile: Profile, behaviour: MemoryBehaviour, code_sectors: float) -
 def _l1_hit(access: AccessBehaviour, kind: str) -> float:
     """The L1 hit rate: only loads can hit, because the L1 is write-through and the L2 performs atomics."""
     return access.l1_hit if kind in ("load", "copy") else 0.0
-
-
-class _Sums:
-    """Totals by memory space and access kind."""
-
-    def __init__(self) -> None:
-        self._totals: dict[tuple[int, str], float] = {}
-
-    def add(self, key: tuple[int, str], value: float) -> None:
-        self._totals[key] = self._totals.get(key, 0.0) + value
-
-    def of(self, key: tuple[int, str]) -> float:
-        return self._totals.get(key, 0.0)
 
 
 def _tidy(value: float) -> float:

@@ -8,12 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from statistics import median
 
-from ...errors import InputFileError, UsageError
-from ...frontends.profiles.measured_file import read_measured
-from ...kernel.profile import MeasuredKernel
+from ...errors import InputFileError
 from ..rows.cells import Row
 from .row import choose, seconds
 
@@ -123,52 +119,3 @@ def _check_header(header: list[str], origin: str) -> None:
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
         raise InputFileError(f"{origin}: line 1: column {twice[0]!r} occurs twice")
-
-
-# A profiler's export as a table of measurements: one row for each grid and block of one kernel.
-
-TIMED_BY = "gpu__time_duration.sum"
-
-
-def read_profile(path: Path, entry: str | None) -> Table:
-    """The launches in a CSV file of Nsight Compute or rocprof, or in the output of `drywarp import-ncu`.
-
-    Launches of the same grid and block form one row with their median time and metrics. `entry` selects the kernel if
-    the file holds several. Raises UsageError that lists them.
-    """
-    origin = str(path)
-    launches = [k for k in read_measured(path).kernels if k.time_s]
-    if not launches:
-        raise InputFileError(f"{origin}: no launch has a time (expected the metric {TIMED_BY})")
-    names = sorted({plain_name(k.name) for k in launches})
-    if entry is not None:
-        chosen = [k for k in launches if plain_name(k.name) == plain_name(entry)]
-        if not chosen:
-            raise UsageError(f"{origin}: no launch of {entry}; it holds: {', '.join(names)}")
-    elif len(names) > 1:
-        raise UsageError(f"{origin}: launches of several kernels, name one with --entry: {', '.join(names)}")
-    else:
-        chosen = launches
-    alike: dict[tuple[object, object], list[MeasuredKernel]] = {}
-    for kernel in chosen:
-        alike.setdefault((kernel.grid, kernel.block), []).append(kernel)
-    rows = [_row(number, same) for number, same in enumerate(alike.values(), 1)]
-    columns = tuple(dict.fromkeys(name for row in rows for name in row.cells))
-    return Table(origin, columns, tuple(rows), (), TIMED_BY)
-
-
-def _row(number: int, launches: Sequence[MeasuredKernel]) -> MeasuredRow:
-    first = launches[0]
-    cells = {"kernel": plain_name(first.name), "launches": str(len(launches))}
-    for what, extents in (("grid", first.grid), ("block", first.block)):
-        if extents is not None:
-            cells[what] = ",".join(map(str, extents))
-    for metric in dict.fromkeys(name for k in launches for name in k.metrics):
-        cells[metric] = repr(median(k.metrics[metric] for k in launches if metric in k.metrics))
-    return MeasuredRow(number, first.place, cells, median(k.time_s or 0.0 for k in launches))
-
-
-def plain_name(name: str) -> str:
-    """The plain name of a kernel: `kernel` for `void ns::kernel<float, 4>(float*)`."""
-    head = name.split("(anonymous namespace)::")[-1].split("(")[0].split("<")[0]
-    return (head.split() or [""])[-1].split("::")[-1]

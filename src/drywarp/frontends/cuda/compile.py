@@ -15,10 +15,10 @@ from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
 from ..cache import library_folders, tool_versions
-from .deduce import compile_otherwise, kept
 from .headers import HOST_HEADERS, RELOCATABLE, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
+from .nvcc import compile_otherwise, kept
 from .nvrtc import Compiled, Translation, compile_program, gather
 from .repair import NAME_MAP, compile_repaired
 from .source import Declared, KernelDeclaration, decode, find_kernels, resolve, template_arguments, type_names

@@ -6,18 +6,10 @@ variables, casts, literals, or a pointer plus an offset. Anything else is not de
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ...errors import CompileError, ToolError
-from .. import cache
-from ..binary.elf import parse_elf
-from ..binary.sass import disassemble
-from .nvcc import compile_with_nvcc, expressions_of, find_nvcc, nvcc_state
-from .nvrtc import Translation
 from .source import Declared, KernelDeclaration, blank_directives, parameters_of
 
 _CONSTANT = re.compile(r"\b(?:const|constexpr)\b[\w\s:]*?\b([A-Za-z_]\w*)\s*=\s*([^;{}]+?)\s*;")
@@ -134,39 +126,3 @@ def _declared(name: str, local: Mapping[str, Declared], text: str) -> _Type | No
 
 def _plain(text: str) -> str:
     return " ".join(re.sub(r"\b(const|volatile|struct|typename|static)\b", " ", text).split())
-
-
-# Compile what NVRTC rejects with nvcc, if installed; the result is cached like NVRTC's.
-
-
-def kept(key: str) -> cache.Entry | None:
-    """The cached nvcc result for the compilation whose NVRTC cache key is `key`."""
-    tool = find_nvcc()
-    return cache.load(_key(key, tool)) if tool else None
-
-
-def compile_otherwise(
-    translation: Translation, arch: str, expressions: Sequence[str], flags: Sequence[str], key: str, error: CompileError
-) -> cache.Entry:
-    """Compile with nvcc what NVRTC rejected with `error`, and add a note. Raises that error if nvcc does not help."""
-    tool = find_nvcc()
-    if tool is None:
-        raise error
-    try:
-        made = compile_with_nvcc(tool, translation, arch, flags)
-    except CompileError as refused:
-        raise CompileError(str(error), f"{error.log}\n{refused.log}") from None
-    except ToolError as trouble:
-        raise CompileError(f"{error} ({trouble})", error.log) from None
-    origin = translation.origin
-    symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
-    listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
-    note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
-    named = dict(expressions_of(symbols, expressions))
-    entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
-    cache.store(_key(key, tool), entry)
-    return entry
-
-
-def _key(key: str, tool: Path) -> str:
-    return cache.key_of(key, nvcc_state(tool))

@@ -7,6 +7,7 @@ same version.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -14,10 +15,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from ...errors import CompileError, ToolError
+from .. import cache
+from ..binary.elf import parse_elf
+from ..binary.sass import disassemble
 from ..binary.signatures import demangled, without_parameters
 from ..cache import library_folders
 from .headers import RELOCATABLE
@@ -107,7 +110,7 @@ def _places() -> Iterator[Path]:
     yield Path("/usr/local/cuda/bin/nvcc")
 
 
-@cache
+@functools.cache
 def nvcc_version(tool: Path) -> str:
     """The release that an nvcc reports, such as ``13.0.88``; empty if it cannot be run."""
     try:
@@ -178,3 +181,39 @@ def _plain(name: str) -> str:
     name = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", name))
     name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
     return re.sub(r"\s+", "", name).removeprefix("::")
+
+
+# Compile what NVRTC rejects with nvcc, if installed; the result is cached like NVRTC's.
+
+
+def kept(key: str) -> cache.Entry | None:
+    """The cached nvcc result for the compilation whose NVRTC cache key is `key`."""
+    tool = find_nvcc()
+    return cache.load(_key(key, tool)) if tool else None
+
+
+def compile_otherwise(
+    translation: Translation, arch: str, expressions: Sequence[str], flags: Sequence[str], key: str, error: CompileError
+) -> cache.Entry:
+    """Compile with nvcc what NVRTC rejected with `error`, and add a note. Raises that error if nvcc does not help."""
+    tool = find_nvcc()
+    if tool is None:
+        raise error
+    try:
+        made = compile_with_nvcc(tool, translation, arch, flags)
+    except CompileError as refused:
+        raise CompileError(str(error), f"{error.log}\n{refused.log}") from None
+    except ToolError as trouble:
+        raise CompileError(f"{error} ({trouble})", error.log) from None
+    origin = translation.origin
+    symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
+    listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
+    named = dict(expressions_of(symbols, expressions))
+    entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
+    cache.store(_key(key, tool), entry)
+    return entry
+
+
+def _key(key: str, tool: Path) -> str:
+    return cache.key_of(key, nvcc_state(tool))

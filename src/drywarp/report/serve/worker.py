@@ -102,6 +102,9 @@ class Worker:
         if self._child is None:
             self._child = Child.program("drywarp.report.serve.worker")
             self._child.send((self.limits, self._folder.name))
+            if self._closed:  # while it started
+                self._child.stop()
+                raise EOFError
         return self._child.connection
 
     def _end(self) -> None:
