@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from drywarp import surface, texture
 from drywarp.errors import EmulationError, UnsupportedInstructionError
 from drywarp.execution.emulator import Emulation, emulate
+from drywarp.execution.emulator.decode import computed
 from drywarp.frontends.binary.sass import parse_listing
+from drywarp.kernel.isa.nvidia.opcodes import OPCODES
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from drywarp.kernel.launch.launch import Argument, Launch, array_buffer
 
@@ -77,6 +80,47 @@ def run(text: str, compiled: bool = True) -> Emulation:
     return emulate(kernel(text), Launch((1, 1, 1), (32, 1, 1), arguments()), compiled=compiled)
 
 
+def for_lanes(text: str) -> str:
+    """A uniform instruction as the one on lanes; empty where the table has none, or where it names no numbers."""
+    opcode = opcode_of(text)
+    if opcode[0] != "U" or opcode[1:] not in RUN or not re.search(r"\bU[RP]\d", text) or "[" in text:
+        return ""
+    return re.sub(r"\bU(?=R\d|RZ|P\d|PT)", "", text.replace(opcode, opcode[1:], 1))
+
+
+WARPS = 32
+NUMBERS = np.array(
+    [
+        0, 1, 2, 5, 31, 32, 255, 0x7FFF, 0x8000, 0xFFFF, 0x80FF7F01, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFE,
+        0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x40490FDB, 0x4B7FFFFF, 0xCB000001, 0x7F800000, 0xFF800000, 0x3C003C00,
+    ], np.uint32,
+)  # fmt: skip
+
+
+def computed_by_warps(text: str) -> npt.NDArray[np.uint32]:
+    """R8 to R11 and P0 of each warp, or UR8 to UR11 and UP0, after the instruction; shape (warps, 5).
+
+    Each warp has numbers of its own in R9 to R12 and in UR9 to UR12; P0 and UP0 are true.
+    """
+    uniform = opcode_of(text)[0] == "U"
+    code = [
+        "S2R R0, SR_TID.X", "SHF.R.U32.HI R0, RZ, 0x5, R0", "MOV R2, c[0x0][0x160]", "MOV R3, c[0x0][0x164]",
+        "IMAD.WIDE.U32 R2, R0, 0x20, R2", "LDG.E.128 R16, [R2.64]",
+        *(f"MOV R{n}, R{n + 7}" for n in range(9, 13)), *(f"R2UR UR{n}, R{n + 7}" for n in range(9, 13)),
+        "ISETP.EQ.U32.AND P0, PT, RZ, RZ, PT", "UISETP.EQ.U32.AND UP0, UPT, URZ, URZ, UPT", text,
+        *(["USEL UR12, URZ, 0x1, UP0", *(f"MOV R{n}, UR{n}" for n in range(8, 13))] if uniform
+          else ["SEL R12, RZ, 0x1, P0"]),
+        "STG.E.128 [R2.64], R8", "STG.E [R2.64+0x10], R12", "EXIT",
+    ]  # fmt: skip
+    lines = parse_listing(listing(*code), "f")["k"]
+    made = Kernel("k", "k", "sm_80", lines.instructions, (Parameter(0, 0, 8),), 0x160, Resources(32, 0))
+    numbers = np.random.default_rng(7).choice(NUMBERS, (WARPS, 8))
+    numbers[: len(NUMBERS), 0] = NUMBERS
+    launch = Launch((1, 1, 1), (32 * WARPS, 1, 1), (array_buffer(numbers),))
+    found = emulate(made, launch).buffer(0).reshape(WARPS, 8)
+    return np.asarray(found[:, :5])
+
+
 @pytest.mark.parametrize("opcode", RUN)
 def test_it_does_the_same_in_both_loops(opcode: str) -> None:
     """What it loads, what memory holds afterwards, and the instructions that were executed."""
@@ -100,7 +144,12 @@ def test_it_has_a_class() -> None:
     assert [text for text in texts if kernel(text).instructions[len(PRELUDE)].class_ == "unknown"] == []
 
 
-_WITHOUT_EFFECT = frozenset("CCTL CGAERRBAR DEPBAR ERRBAR FENCE LDGDEPBAR MEMBAR NOP UVIRTCOUNT".split())
+_WITHOUT_EFFECT = frozenset(
+    """
+    ACQBULK CCTL CCTLL CCTLT CGAERRBAR DEPBAR ERRBAR FENCE LDGDEPBAR MEMBAR NOP PMTRIG PREEXIT UCCTL UCGABAR_ARV
+    UTMACCTL UTMACMDFLUSH UVIRTCOUNT WARPGROUPSET
+    """.split()
+)
 """Opcodes that do nothing here, whatever their modifiers say."""
 
 
@@ -134,3 +183,28 @@ def test_the_list_is_complete() -> None:
     listed = {kernel(text.lstrip("!~")).instructions[len(PRELUDE)].full_opcode for text in ALL}
     assert len(counted()) == 640
     assert counted() - listed == set()
+
+
+ELSEWHERE = {
+    **dict.fromkeys(("ARRIVES", "SYNCS"), "test_mbarrier.py"),
+    **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"), "test_bulk_copy.py"),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
+    **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),
+    "BPT": "test_a_trap_ends_the_run",
+}
+"""Opcodes that need more than an instruction on its own, and the tests that compile programs with them."""
+
+
+def test_each_opcode_that_is_computed_has_a_row_and_a_case() -> None:
+    assert computed() <= OPCODES.keys()
+    assert computed() - RUN.keys() == ELSEWHERE.keys()
+
+
+UNIFORM = {text: text_for_lanes for texts in RUN.values() for text in texts if (text_for_lanes := for_lanes(text))}
+
+
+@pytest.mark.parametrize("text", UNIFORM)
+def test_a_uniform_opcode_does_what_its_lanes_would(text: str) -> None:
+    """The rows U… and … of the table: a warp's number against the same number in each lane, on boundary values."""
+    ours, lanes = (computed_by_warps(one) for one in (text, UNIFORM[text]))
+    np.testing.assert_array_equal(ours, lanes, err_msg=f"{text} against {UNIFORM[text]}")

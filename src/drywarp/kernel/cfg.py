@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .instruction import Instruction, Label, Register
-from .isa.amd import classes as flow
 from .isa.amd import is_amd
+from .isa.amd import opcodes as flow
 from .isa.nvidia.opcodes import having
 
 _JUMPS = having("jump")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import Address, Instruction, Register
 from ..kernel.isa.amd import is_amd
-from ..kernel.isa.amd.classes import matrix_shape
+from ..kernel.isa.amd.opcodes import matrix_shape
 from ..kernel.isa.nvidia.classes import is_barrier, sleeps_of
 from ..kernel.isa.nvidia.registers import register_reads
 from ..kernel.profile import SPACE_SHARED

@@ -43,6 +43,11 @@ def opcode(names: str, modifiers: str | None = "") -> Callable[[Handler], Handle
     return register
 
 
+def computed() -> frozenset[str]:
+    """The opcodes with a handler; importing `program` registers all. Each has a row in the table of opcodes."""
+    return frozenset(_HANDLERS)
+
+
 def place(kernel: Kernel, instruction: Instruction) -> str:
     """The location of an instruction, for messages: kernel, address and source line."""
     source = f" ({instruction.source})" if instruction.source else ""

@@ -18,7 +18,7 @@ from ...kernel.instruction import (
     SourceLine,
     Special,
 )
-from ...kernel.isa.amd.classes import class_of, memory_access
+from ...kernel.isa.amd.opcodes import class_of, memory_access
 from ...kernel.isa.amd.registers import counting_of
 from ...kernel.kernel import Kernel
 from .metadata import KernelMetadata, abi_of, parameters_of, read_metadata, resources_of, wavefront_size

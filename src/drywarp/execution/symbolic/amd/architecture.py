@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ....kernel.cfg import ControlFlowGraph, ends_block
 from ....kernel.instruction import Immediate, Instruction, RegisterRange
-from ....kernel.isa.amd.classes import is_jump
+from ....kernel.isa.amd.opcodes import adds_address, is_jump, works_on_long
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ....kernel.kernel import Kernel
@@ -20,10 +19,10 @@ from ..report import Record
 from ..state import State
 from ..words import Code, Step, safely
 from .control import AmdWords, Finishes
+from .iterations import Loops, with_turns
 from .memory import MemorySteps
 from .operands import SCALARS, Operands
 from .start import Handed, start
-from .turns import Loops, with_turns
 from .values import Values
 
 # Which AMD instructions must be evaluated to know where every warp goes and what it accesses.
@@ -72,10 +71,6 @@ def _address_places(i: Instruction) -> set[Place]:
 # What a 64-bit load returns, judged by its first use: an address, a long integer, or neither.
 
 _LOOK_AHEAD = 96
-_LONG = re.compile(
-    r"(v_lshlrev|s_lshl|v_ashrrev|s_ashr|v_lshrrev|s_lshr)_[bi]64|[vs]_cmpx?_\w+_[iu]64|v_mul_lo_u32|s_mul_i32"
-)
-_SUM = re.compile(r"v_add_(co_)?u32|s_add_u32|v_mad_[iu]64_[iu]32")
 
 
 def wide_loads(instructions: Sequence[Instruction]) -> dict[int, str]:
@@ -116,9 +111,9 @@ def _use(i: Instruction, pair: RegisterRange) -> str:
     if i.opcode == "v_lshl_add_u64" and mine:
         amount = sources[1]
         return INTEGER if mine[0] == 0 and not (isinstance(amount, Immediate) and amount.value == 0) else POINTER
-    if _LONG.match(i.opcode):
+    if works_on_long(i.opcode):
         return INTEGER
-    return POINTER if _SUM.fullmatch(i.opcode) and mine else ""
+    return POINTER if adds_address(i.opcode) and mine else ""
 
 
 def _is_pair(sources: Sequence[object], positions: Sequence[int]) -> bool:

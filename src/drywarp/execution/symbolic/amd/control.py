@@ -9,13 +9,13 @@ import numpy as np
 
 from ....kernel.cfg import ControlFlowGraph, jump_target
 from ....kernel.instruction import Instruction
-from ....kernel.isa.amd.classes import is_jump
+from ....kernel.isa.amd import opcodes
 from ..flags import Flags, Lanes
 from ..flow import EXIT_BLOCK
 from ..state import Batch
 from ..words import Branch, Call, Finish, Goto
+from .iterations import bent_flags
 from .operands import EXEC, SCC, VCC, Operands, active, lanes_of
-from .turns import bent_flags
 from .values import settled_exec
 
 
@@ -24,15 +24,15 @@ class AmdWords:
 
     def is_call(self, instruction: Instruction) -> bool:
         """Whether it calls; the compiler inlines every function that it can."""
-        return instruction.opcode in ("s_swappc_b64", "s_call_b64")
+        return opcodes.is_call(instruction.opcode)
 
     def is_return(self, instruction: Instruction) -> bool:
         """Whether it jumps to an address in registers."""
-        return instruction.opcode == "s_setpc_b64"
+        return opcodes.is_return(instruction.opcode)
 
     def is_exit(self, instruction: Instruction) -> bool:
         """Whether the warp ends."""
-        return instruction.opcode.startswith("s_endpgm")
+        return opcodes.is_exit(instruction.opcode)
 
     def callee(self, instruction: Instruction) -> int | None:
         """The code of called functions is not followed."""
@@ -56,12 +56,12 @@ class Finishes:
         """How a block ends."""
         i = self.instructions[self.cfg.blocks[block].end - 1]
         fall = block + 1 if block + 1 < len(self.cfg.blocks) else EXIT_BLOCK
-        if i.opcode.startswith("s_endpgm"):
+        if opcodes.is_exit(i.opcode):
             return Goto(EXIT_BLOCK)
-        if i.opcode in ("s_swappc_b64", "s_call_b64"):
+        if opcodes.is_call(i.opcode):
             return Call(None, fall)
-        if not is_jump(i.opcode):
-            return Goto(EXIT_BLOCK if i.opcode == "s_setpc_b64" else fall)
+        if not opcodes.is_jump(i.opcode):
+            return Goto(EXIT_BLOCK if opcodes.is_return(i.opcode) else fall)
         target = jump_target(i)
         to = EXIT_BLOCK if target is None else self.cfg.block_of[target // 16]
         return Goto(to) if i.opcode == "s_branch" else self._branch(i, to, fall)

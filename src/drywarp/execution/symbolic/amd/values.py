@@ -15,8 +15,8 @@ from ..nvidia.compare import DEFAULT_SHARE, lanes_of_share
 from ..state import Batch
 from ..words import Step
 from .functions import COMPARES, SCALAR, VECTOR, as_compared
+from .iterations import note_compare
 from .operands import EXEC, NOT_KNOWN, SCC, Operands, active, lanes_of, over_lanes, put, range_places, word_of
-from .turns import note_compare
 
 _CARRY = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_(?:co_)?u32$")
 _COMPARE = re.compile(r"v_cmpx?_(\w+?)_([iuf]\d+)$")

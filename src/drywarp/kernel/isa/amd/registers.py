@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from ...instruction import Counting, Instruction, Operand, RegisterRange
-from .classes import memory_access
+from .opcodes import memory_access
 
 Place = tuple[str, int]
 _SCC: Place = ("scc", 0)

@@ -9,7 +9,7 @@ import pytest
 
 from drywarp.hardware import load_gpu
 from drywarp.kernel.isa.amd import is_amd
-from drywarp.kernel.isa.amd.classes import class_of, matrix_shape, memory_access
+from drywarp.kernel.isa.amd.opcodes import class_of, matrix_shape, memory_access
 from drywarp.kernel.isa.nvidia.classes import CLASSES
 from drywarp.workload.cost_model import bind
 

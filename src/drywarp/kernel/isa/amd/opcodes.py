@@ -1,7 +1,8 @@
-"""Instruction classes of AMD opcodes, and how they access memory.
+"""What is known of an AMD opcode by its name: class, memory access, control flow, matrix shape, affine behaviour.
 
-An opcode name contains almost everything: the unit (``v_``, ``s_``, ``ds_``, ``global_`` …), the operation and the
-type. The rules parse the name, so that a new opcode of a known kind gets its class; anything else is ``unknown``.
+NVIDIA's opcodes have a row each. AMD's names follow a grammar instead: the unit (``v_``, ``s_``, ``ds_``, ``global_``
+…), the operation and the type. Rules parse them, so that a new opcode of a known kind is known at once; anything else
+has the class ``unknown``. Which registers an instruction reads and writes is in `registers.py`.
 """
 
 from __future__ import annotations
@@ -156,6 +157,21 @@ _ENDS = ("s_endpgm", "s_setpc_b64", "s_rfe_b64")
 _CALLS = ("s_swappc_b64", "s_call_b64")
 
 
+def is_call(opcode: str) -> bool:
+    """Whether it calls a function that returns."""
+    return opcode in _CALLS
+
+
+def is_return(opcode: str) -> bool:
+    """Whether it jumps to an address in registers."""
+    return opcode == "s_setpc_b64"
+
+
+def is_exit(opcode: str) -> bool:
+    """Whether it ends the warp."""
+    return opcode.startswith("s_endpgm")
+
+
 def ends_block(opcode: str) -> bool:
     """Whether the warp may leave the sequential order, or wait for others, after this instruction."""
     return opcode.startswith((_CONDITIONAL, *_ENDS, *_CALLS)) or opcode in ("s_branch", "s_barrier")
@@ -169,6 +185,62 @@ def is_jump(opcode: str) -> bool:
 def falls_through(opcode: str) -> bool:
     """Whether the next instruction in address order may follow; a call returns to it."""
     return opcode != "s_branch" and not opcode.startswith(_ENDS)
+
+
+# Numbers that change by a constant with a loop's iterations: which opcodes keep them so.
+
+_EVEN = re.compile(
+    r"v_(mov|accvgpr_(read|write|mov))_b\d+|v_pk_mov_b32|v_(add|sub|subrev|addc|subb|subbrev)_(co_)?[ui]32|v_add3_u32"
+    r"|s_(mov|movk|add|sub|addc|subb|addk|mulk|lshl[1-4]_add)_[biu]\d+|v_readfirstlane_b32"
+)
+_PRODUCTS = re.compile(r"(v_mul_lo|v_mul|v_mad|v_mad_u64|v_mad_i64|s_mul)_[iu]32(_[iu]24)?$")
+_COMPARES = re.compile(r"(s_cmpk?|v_cmpx?)_\w+?_[iuf]\d+$")
+_LONG = re.compile(
+    r"(v_lshlrev|s_lshl|v_ashrrev|s_ashr|v_lshrrev|s_lshr)_[bi]64|[vs]_cmpx?_\w+_[iu]64|v_mul_lo_u32|s_mul_i32"
+)
+_SUM = re.compile(r"v_add_(co_)?u32|s_add_u32|v_mad_[iu]64_[iu]32")
+CONSTANT_OPERAND = {
+    "v_lshlrev_b32": 1, "v_lshlrev_b64": 1, "v_lshl_add_u32": 2, "v_lshl_add_u64": 2, "v_add_lshl_u32": 3,
+    "s_lshl_b32": 2, "s_lshl_b64": 2, "v_cndmask_b32": 3, "v_readlane_b32": 2,
+}  # fmt: skip
+"""Position of the operand that must stay constant: the shift amount, or the lane whose number is taken."""
+SIGN_AMOUNT = {"v_ashrrev_i32": 1, "s_ashr_i32": 2}
+"""Position of the shift amount that, if 31, makes the result a sign."""
+
+
+def keeps_affine(opcode: str) -> bool:
+    """Whether affine sources give an affine result."""
+    return _EVEN.fullmatch(opcode) is not None
+
+
+def is_product(opcode: str) -> bool:
+    """Whether the result is affine only if one of its factors stays constant."""
+    return _PRODUCTS.match(opcode) is not None
+
+
+def is_compare(opcode: str) -> bool:
+    """Whether it compares two numbers."""
+    return _COMPARES.match(opcode) is not None
+
+
+def selects(opcode: str) -> bool:
+    """Whether the condition code selects one of two scalars."""
+    return opcode.startswith(("s_cselect", "s_cmov"))
+
+
+def takes_carry(opcode: str) -> bool:
+    """Whether it adds the upper half of a 64-bit number."""
+    return opcode.startswith(("s_addc_", "s_subb_", "v_addc_", "v_subb_", "v_subbrev_"))
+
+
+def works_on_long(opcode: str) -> bool:
+    """Whether a register pair that it reads is a long integer rather than an address."""
+    return _LONG.match(opcode) is not None
+
+
+def adds_address(opcode: str) -> bool:
+    """Whether it may add an offset to an address."""
+    return _SUM.fullmatch(opcode) is not None
 
 
 # Matrix instructions of AMD GPUs, parsed from their names.

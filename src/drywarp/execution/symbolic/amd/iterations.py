@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ....kernel.cfg import ControlFlowGraph
 from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange
+from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ..flags import ANY_BENT, ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Compared, Flags, Lanes, Value
@@ -17,18 +17,7 @@ from ..state import Batch
 from ..words import Step
 from .operands import SCC, Operands, active, place_of, range_places
 
-_COMPARES = re.compile(r"(s_cmpk?|v_cmpx?)_\w+?_[iuf]\d+$")
-_EVEN = re.compile(
-    r"v_(mov|accvgpr_(read|write|mov))_b\d+|v_pk_mov_b32|v_(add|sub|subrev|addc|subb|subbrev)_(co_)?[ui]32|v_add3_u32"
-    r"|s_(mov|movk|add|sub|addc|subb|addk|mulk|lshl[1-4]_add)_[biu]\d+|v_readfirstlane_b32"
-)
-_PRODUCTS = re.compile(r"(v_mul_lo|v_mul|v_mad|v_mad_u64|v_mad_i64|s_mul)_[iu]32(_[iu]24)?$")
-_AMOUNTS = {"v_lshlrev_b32": 1, "v_lshlrev_b64": 1, "v_lshl_add_u32": 2, "v_lshl_add_u64": 2, "v_add_lshl_u32": 3,
-            "s_lshl_b32": 2, "s_lshl_b64": 2, "v_cndmask_b32": 3, "v_readlane_b32": 2}  # fmt: skip
-"""Position of the operand that must stay constant: the shift amount, or the lane whose number is taken."""
-_SIGNS = {"v_ashrrev_i32": 1, "s_ashr_i32": 2}
 _SIGN_BIT = 31
-_BY_CONDITION = ("s_cselect", "s_cmov")
 _FAR = 1 << 62
 _HOW = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "eq": "EQ", "ne": "NE", "lg": "NE"}
 
@@ -36,7 +25,7 @@ _HOW = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "eq": "EQ", "ne": "NE", 
 def with_turns(o: Operands, i: Instruction, step: Step) -> Step:
     """A step that marks results that are not affine in the iteration although their sources are."""
     touched = [place_of(*place) for place in sorted(reads_and_writes(i)[1])]
-    if _COMPARES.match(i.opcode):
+    if opcodes.is_compare(i.opcode):
         return _forgetting(step, touched)
     bent = _condition(o, i)
     if bent is None:
@@ -72,20 +61,21 @@ def _condition(o: Operands, i: Instruction) -> Callable[[Batch], bool] | None:
     opcode, operands = i.opcode, i.operands
     if "sdwa" in i.modifiers:
         return lambda b: True
-    if opcode.startswith(_BY_CONDITION):
+    if opcodes.selects(opcode):
         return lambda b: _turns(b.flags["s"][SCC])
-    if opcode in _SIGNS:
-        amount = operands[_SIGNS[opcode]]
+    if opcode in opcodes.SIGN_AMOUNT:
+        amount = operands[opcodes.SIGN_AMOUNT[opcode]]
         if isinstance(amount, Immediate) and amount.value == _SIGN_BIT:
             return None
-    if opcode in _AMOUNTS and len(operands) > _AMOUNTS[opcode]:
-        amounts = o.flags([operands[_AMOUNTS[opcode]]])
+    constant = opcodes.CONSTANT_OPERAND.get(opcode)
+    if constant is not None and len(operands) > constant:
+        amounts = o.flags([operands[constant]])
         return lambda b: _turns(amounts(b))
-    if _PRODUCTS.match(opcode):
+    if opcodes.is_product(opcode):
         first = result_count(i)
         left, right = o.flags(operands[first : first + 1]), o.flags(operands[first + 1 : first + 2])
         return lambda b: _turns(left(b) & right(b))
-    return None if _EVEN.fullmatch(opcode) else lambda b: True
+    return None if opcodes.keeps_affine(opcode) else lambda b: True
 
 
 def _turns(flags: Value) -> bool:
@@ -166,6 +156,5 @@ def _pairs_of(i: Instruction) -> Iterable[tuple[Place, Place]]:
             yield low, high
     # Halves that are added one after the other.
     first = operands[0] if operands else None
-    carries = i.opcode.startswith(("s_addc_", "s_subb_", "v_addc_", "v_subb_", "v_subbrev_"))
-    if carries and isinstance(first, RegisterRange) and first.index > 0:
+    if opcodes.takes_carry(i.opcode) and isinstance(first, RegisterRange) and first.index > 0:
         yield place_of(first.file, first.index - 1), place_of(first.file, first.index)
