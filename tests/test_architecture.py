@@ -79,6 +79,22 @@ def test_functions_are_short_and_take_few_arguments_by_position() -> None:
     assert wrong == []
 
 
+def test_no_name_is_bound_twice_in_a_file() -> None:
+    """The second constant of a name would silently change what the first one's functions do."""
+    twice = []
+    for name, path in modules().items():
+        bound: list[str] = []
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                bound.append(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                parts = [part for target in targets for part in ast.walk(target)]
+                bound += [p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)]
+        twice += [f"{name}: {one}" for one in sorted(set(bound)) if bound.count(one) > 1]
+    assert twice == []
+
+
 def test_the_table_in_the_docs_is_the_one_that_the_rules_make() -> None:
     assert table() in DOCS.read_text(encoding="utf-8"), "python -m tests.architecture prints it"
 

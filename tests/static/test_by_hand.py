@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.execution.symbolic import AccessReport, LoopReport, StaticProfile, Steering, assume_launch
+from drywarp.execution.symbolic import AccessReport, LoopReport, StaticProfile, Steering, assume_launch, static_profile
 from drywarp.execution.symbolic.amd.architecture import wide_loads as amd_loads
 from drywarp.execution.symbolic.amd.operands import place_of
 from drywarp.execution.symbolic.flags import DATA
 from drywarp.execution.symbolic.nvidia.needed import wide_loads as nvidia_loads
 from drywarp.execution.symbolic.nvidia.reads import StaticBanks
 from drywarp.execution.symbolic.parameters import INTEGER, POINTER
+from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from drywarp.kernel.launch.launch import Buffer, Scalar
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
 from tests.amd.kernels import kernel_of
@@ -326,3 +327,17 @@ __global__ void kinds(bool b, short s, unsigned char c, int n, long long l, floa
     assert (said["b"], said["c"], said["f"], said["d"]) == ("1", "1", "1", "1")
     assert "large enough" in said["x"]
     assert int(said["n"]) > 100
+
+
+def test_a_uniform_compare_of_numbers_that_nobody_gave() -> None:
+    """All lanes of a warp share the predicate; what is assumed of it is one value for the warp."""
+    instructions = code(
+        "ULDC UR4, c[0x0][0x160]", "ULDC UR5, c[0x0][0x164]", "UISETP.LT.U32.AND UP0, UPT, UR4, UR5, UPT",
+        "USEL UR4, UR4, UR5, !UP0", "ISETP.GT.AND P0, PT, UR4, 0xf, PT", "@P0 BRA `(.L_x_0)", "IADD3 R1, R1, 0x1, RZ",
+        ".L_x_0:", "EXIT",
+    )  # fmt: skip
+    parameters = (Parameter(0, 0, 4, "a", "int"), Parameter(1, 4, 4, "b", "int"))
+    kernel = Kernel("k", "k", "sm_80", instructions, parameters, 0x160, Resources(32, 0))
+    found = static_profile(kernel, assume_launch(kernel, grid=(4, 1, 1), block=(64, 1, 1), arguments={}))
+    # A number that was not given is larger than 15: the branch is taken.
+    assert found.profile.executions().tolist() == [8.0] * 6 + [0.0, 8.0]

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import DrywarpError
+from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction
 from .flags import FileShape, Flags, Lanes
 from .state import Batch, State
@@ -22,12 +22,15 @@ Step = Callable[[Batch], None]
 
 
 def safely(step: Step, otherwise: Step) -> Step:
-    """A step that falls back to another if made-up numbers, or unsupported operands, lead it astray."""
+    """A step that falls back to another where made-up numbers have no result: a division by zero, an overflow.
+
+    Anything else that goes wrong is a fault of ours and is not hidden.
+    """
 
     def run(batch: Batch) -> None:
         try:
             step(batch)
-        except (DrywarpError, ArithmeticError, LookupError, ValueError, TypeError):
+        except (UnsupportedInstructionError, ArithmeticError):
             otherwise(batch)
 
     return run

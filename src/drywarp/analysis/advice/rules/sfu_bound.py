@@ -85,7 +85,7 @@ def refinement(setting: Setting, functions: list[int]) -> frozenset[int]:
 
 # Integer divisions and remainders by values that are unknown at compile time.
 
-_REACH = 48
+_LONGEST = 48
 """A division ends within this many instructions of its first."""
 
 
@@ -141,7 +141,7 @@ def division_instructions(setting: Setting, starts: list[int]) -> frozenset[int]
     gone: set[int] = set()
     for start in starts:
         mine = {start}
-        for index in range(start + 1, min(len(code), start + _REACH * (3 if "U64" in code[start].modifiers else 1))):
+        for index in range(start + 1, min(len(code), start + _LONGEST * (3 if "U64" in code[start].modifiers else 1))):
             its = code[index]
             if its.memory or its.class_ in ("branch", "convergence", "barrier") or its.source != code[start].source:
                 continue

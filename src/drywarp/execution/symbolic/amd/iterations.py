@@ -17,7 +17,6 @@ from ..state import Batch
 from ..words import Step
 from .operands import SCC, Operands, active, place_of, range_places
 
-_SIGN_BIT = 31
 _FAR = 1 << 62
 _HOW = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "eq": "EQ", "ne": "NE", "lg": "NE"}
 
@@ -65,7 +64,7 @@ def _condition(o: Operands, i: Instruction) -> Callable[[Batch], bool] | None:
         return lambda b: _turns(b.flags["s"][SCC])
     if opcode in opcodes.SIGN_AMOUNT:
         amount = operands[opcodes.SIGN_AMOUNT[opcode]]
-        if isinstance(amount, Immediate) and amount.value == _SIGN_BIT:
+        if isinstance(amount, Immediate) and amount.value == opcodes.SIGN_BIT:
             return None
     constant = opcodes.CONSTANT_OPERAND.get(opcode)
     if constant is not None and len(operands) > constant:

@@ -147,9 +147,13 @@ def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: floa
             run(batch)
         if test is not None and put is not None:
             saved = batch.narrow(batch.lanes() & replaced)
-            put(batch, combine(test, also))
+            true, false = combine(test, also), combine(~test, also)
+            if isinstance(first, Predicate) and first.uniform:
+                # All lanes of a warp hold the same numbers, so what is assumed of one is assumed of the warp.
+                true, false = np.atleast_2d(true)[:, :1], np.atleast_2d(false)[:, :1]
+            put(batch, true)
             if put_other is not None:
-                put_other(batch, combine(~test, also))
+                put_other(batch, false)
             batch.restore(saved)
         total = tested | also_flags
         for place in targets:

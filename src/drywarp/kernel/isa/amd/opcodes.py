@@ -204,8 +204,8 @@ CONSTANT_OPERAND = {
     "s_lshl_b32": 2, "s_lshl_b64": 2, "v_cndmask_b32": 3, "v_readlane_b32": 2,
 }  # fmt: skip
 """Position of the operand that must stay constant: the shift amount, or the lane whose number is taken."""
-SIGN_AMOUNT = {"v_ashrrev_i32": 1, "s_ashr_i32": 2}
-"""Position of the shift amount that, if 31, makes the result a sign."""
+SIGN_BIT, SIGN_AMOUNT = 31, {"v_ashrrev_i32": 1, "s_ashr_i32": 2}
+"""Position of the shift amount that, if it is the sign bit's, makes the result a sign."""
 
 
 def keeps_affine(opcode: str) -> bool:
