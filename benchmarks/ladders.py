@@ -100,7 +100,7 @@ def predict(name: str, rung: Rung, gpu: str = USUAL) -> Analysis:
 
 def time_s(name: str, rung: Rung, gpu: str = USUAL) -> float:
     """The time of that answer alone, sooner."""
-    bound = prepare_kernel(**_launch(name, rung, gpu)).bound
+    bound = prepare_kernel(**_launch(name, rung, gpu)).costed
     return get_model("pipeline").predict(bound, [bound.warps_per_sm]).time_s
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from drywarp.workload.cost import (
     TICKS_PER_CYCLE,
     BlockType,
-    BoundNode,
-    BoundPath,
-    BoundWorkload,
+    CostedNode,
+    CostedPath,
+    CostedWorkload,
     Item,
     Level,
     Repeat,
@@ -52,17 +52,17 @@ print(imported, time.perf_counter() - start)
 """
 
 
-def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int = 16) -> BoundWorkload:
+def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int = 16) -> CostedWorkload:
     """`turns` of the tile loop by blocks of 8 warps, 8 blocks per SM."""
     cycle = TICKS_PER_CYCLE
     rate = 4 // partitions  # one valve instead of four keeps the machine's throughput
     levels = (Level(L2, 2 * cycle, 2 * cycle), Level(DRAM, 4 * cycle, 2 * cycle))
-    nodes: list[BoundNode] = []
+    nodes: list[CostedNode] = []
     program: list[Item] = []
 
     def add(name: str, subsystem: int, cost: float, latency: int, **more: object) -> int:
         ticks = int(cost * cycle)
-        nodes.append(BoundNode(len(nodes), name, subsystem, ticks, latency * cycle, cycle, **more))  # type: ignore[arg-type]
+        nodes.append(CostedNode(len(nodes), name, subsystem, ticks, latency * cycle, cycle, **more))  # type: ignore[arg-type]
         return len(nodes) - 1
 
     program += [
@@ -78,8 +78,8 @@ def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int 
         *(add("fp32", FMA, 1 / rate, 4, waits=(2, 3, 4 + k), sets=4 + k) for k in range(4)),
     ]
     program += [Repeat(steps, tuple(step)), add("barrier", BAR, 1, 20, barrier=True)]
-    path = BoundPath(tuple(nodes), (Repeat(turns, tuple(program)),), 8)
-    return BoundWorkload(
+    path = CostedPath(tuple(nodes), (Repeat(turns, tuple(program)),), 8)
+    return CostedWorkload(
         paths=(path,),
         block_types=(BlockType((0,) * 8, 1.0),),
         subsystems=SUBSYSTEMS,
@@ -97,10 +97,10 @@ def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int 
     )
 
 
-def coarser(work: BoundWorkload, by: int) -> BoundWorkload:
+def coarser(work: CostedWorkload, by: int) -> CostedWorkload:
     """The same in ticks that are so many times as long: the plain simulation looks at every one."""
 
-    def node(one: BoundNode) -> BoundNode:
+    def node(one: CostedNode) -> CostedNode:
         levels = tuple(Level(v.subsystem, v.lambda_ticks // by, v.tail_ticks // by) for v in one.levels)
         costs = {name: getattr(one, name) // by for name in ("lambda_ticks", "latency_ticks", "stall_ticks")}
         return replace(one, levels=levels, **costs)

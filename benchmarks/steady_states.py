@@ -21,7 +21,7 @@ from drywarp.analysis.prepare import prepare_kernel
 from drywarp.models import get_model
 from drywarp.pipeline import Share, share_of, simulate
 from drywarp.pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 T = TypeVar("T")
@@ -37,13 +37,13 @@ def timed(run: Callable[[], T], times: int = 1) -> tuple[T, float]:
     return result, best
 
 
-def matmul(n: int) -> BoundWorkload:
+def matmul(n: int) -> CostedWorkload:
     shapes = dict.fromkeys("ABC", f"f32[{n},{n}]")
     side = n // 16
-    return prepare_kernel(EXAMPLES / "tiled_matmul.cu", gpu="a100", grid=(side, side), args={**shapes, "n": n}).bound
+    return prepare_kernel(EXAMPLES / "tiled_matmul.cu", gpu="a100", grid=(side, side), args={**shapes, "n": n}).costed
 
 
-def every_occupancy(work: BoundWorkload) -> None:
+def every_occupancy(work: CostedWorkload) -> None:
     print("blocks per SM   full s   answer s   full / answer   off by   how")
     for blocks in range(1, work.max_blocks_per_sm + 1):
         share = share_of(work, blocks)
@@ -68,7 +68,7 @@ def sizes() -> None:
 
 def grids() -> None:
     for name, args in (("saxpy.cu", {}), ("stencil.cu", {}), ("tiled_matmul.cu", {})):
-        work = prepare_kernel(EXAMPLES / name, gpu="a100", args=args).bound
+        work = prepare_kernel(EXAMPLES / name, gpu="a100", args=args).costed
         found = {}
         for blocks in (1_000, 1_000_000):
             many = replace(work, blocks=blocks)

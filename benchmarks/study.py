@@ -19,7 +19,7 @@ from drywarp.errors import DrywarpError
 from drywarp.hardware import load_gpu
 from drywarp.models.pipeline import Pipeline
 from drywarp.workload.abstract import most_warps, read_workload, settings_of, tie, workload_names
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = (
@@ -30,14 +30,14 @@ KERNELS = (
 GPUS = ("a100", "rtx3090", "rtx4090")
 PAPER_GPUS = ("papers/analysis-fermi", "papers/analysis-kepler", "papers/analysis-pascal")
 
-Study = list[tuple[str, BoundWorkload, list[int]]]
+Study = list[tuple[str, CostedWorkload, list[int]]]
 
 
 def real() -> Study:
     study: Study = []
     for gpu in GPUS:
         for name in KERNELS:
-            work = replace(prepare_kernel(EXAMPLES / name, gpu=gpu).bound, runs=1)
+            work = replace(prepare_kernel(EXAMPLES / name, gpu=gpu).costed, runs=1)
             blocks = range(1, work.max_blocks_per_sm + 1)
             study.append((f"{name} on {gpu}", work, [count * work.warps_per_block for count in blocks]))
     return study

@@ -3,7 +3,7 @@
     python benchmarks/warm_analyze.py
 
 Wall time and processor time, the quickest of ten runs after one that fills the caches; then the parts in a process of
-their own: importing, the GPU file, the kernel from the cache, the kept emulation and its memory behaviour, binding,
+their own: importing, the GPU file, the kernel from the cache, the kept emulation and its memory behaviour, costs,
 the simulation of the curve with the confidence band, the band alone, the report. On a machine that is busy with other
 things the processor time says more.
 """

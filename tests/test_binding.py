@@ -86,7 +86,7 @@ __global__ void sum(const float* in, float* out, int n) {
 
 def test_a_branch_that_is_taken_holds_its_warp() -> None:
     ready = prepare_kernel(LOOP, gpu="a100", grid=1, block=32, args={"in": "f32[3200]", "out": "f32[32]", "n": 100})
-    code, (path,) = ready.kernel.instructions, ready.bound.paths
+    code, (path,) = ready.kernel.instructions, ready.costed.paths
     taken = to_ticks(ready.gpu.scheduler.taken_cycles or 0)
     counts = dict(zip((node.instruction for node in path.nodes), path.counts(), strict=True))
     loop = [n for n in path.nodes if code[n.instruction].opcode == "BRA" and counts[n.instruction] > 1]

@@ -73,7 +73,7 @@ def test_what_comes_back_is_what_was_emulated(name: str, monkeypatch: pytest.Mon
     for field in fields(Profile):
         assert same(getattr(first.profile, field.name), getattr(again.profile, field.name)), field.name
     assert first.behaviour == again.behaviour
-    assert first.bound == again.bound
+    assert first.costed == again.costed
 
 
 def test_the_key_holds_all_that_matters() -> None:
@@ -115,7 +115,7 @@ def test_a_damaged_entry_counts_as_absent(cache: Path) -> None:
     for entry in entries:
         entry.write_bytes(entry.read_bytes()[:-5])
     again = ready()
-    assert again.bound == first.bound
+    assert again.costed == first.costed
 
 
 def test_what_limits_of_time_cut_short_is_not_kept() -> None:

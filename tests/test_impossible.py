@@ -99,7 +99,7 @@ def test_a_clock_that_it_does_not_reach_by_itself_is_noted() -> None:
     other = prepare_on(prepare_kernel("examples/saxpy.cu", gpu="a100", options=Options(clock_mhz=1500)),
     "a100-sxm4-80gb",
                        Options(clock_mhz=1450))  # fmt: skip
-    assert [text for text in (*other.notes, *other.bound.notes) if "highest clock" in text] == [
+    assert [text for text in (*other.notes, *other.costed.notes) if "highest clock" in text] == [
         "1450 MHz is above the highest clock of a100-sxm4-80gb, 1410 MHz"
     ]
 

@@ -13,7 +13,7 @@ from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
 from drywarp.kernel.profile import SM_CLOCK, TIME, MeasuredKernel
 from drywarp.models.base import CurvePoint, Prediction
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 from tests.round_gpu import round_gpu
 
 COPY = "__global__ void copy(const float* x, float* y) { int i = blockIdx.x * 128 + threadIdx.x; y[i] = x[i]; }"
@@ -73,10 +73,10 @@ def test_each_figure_explains_its_part_and_the_model_the_rest(ready: Prepared) -
         name = summary = "stand-in"
 
         def __init__(self) -> None:
-            self.first: dict[float, BoundWorkload] = {}
+            self.first: dict[float, CostedWorkload] = {}
 
-        def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
-            slow = workload.clock_hz < ready.bound.clock_hz
+        def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
+            slow = workload.clock_hz < ready.costed.clock_hz
             averaged = workload != self.first.setdefault(workload.clock_hz, workload)
             return prediction(8e-6 * (1.5 if slow else 1) * (0.5 if averaged else 1))
 
@@ -110,7 +110,7 @@ def test_the_mapper_is_that_of_averages_where_a_profile_is_given(ready: Prepared
         assert found.behaviour.method == "averaged"
         assert found.behaviour.l1_hit_rate == 0.25
         assert found.behaviour.notes[-1].endswith("; from the profile: L1 hit rate")
-        assert found.bound.clock_hz == ready.bound.clock_hz
+        assert found.costed.clock_hz == ready.costed.clock_hz
     own = with_memory(ready, "averaged", None)
     assert own.behaviour.notes[-1].endswith("with emulated values")
     assert own.behaviour.dram_read_bytes == ready.behaviour.dram_read_bytes

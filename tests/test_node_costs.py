@@ -13,8 +13,8 @@ from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, analyse_memory
 from drywarp.workload.build import build_workload
-from drywarp.workload.cost import BoundNode, BoundWorkload
-from drywarp.workload.cost_model import Binding, bind, class_totals, on_gpu
+from drywarp.workload.cost import CostedNode, CostedWorkload
+from drywarp.workload.cost_model import Conditions, assign_costs, class_totals, on_gpu
 from drywarp.workload.table_costs import bind_to_table
 from tests.listing import control
 from tests.memory.profiles import LANES, Access, access, geometry, profile
@@ -37,12 +37,12 @@ def hand_made(*lines: Line, accesses: tuple[Access, ...] = (), grid: int = 23, w
     )
 
 
-def bound(made: Profile, gpu: Gpu, memory: MemoryBehaviour | None = None, clock: float = 1000.0) -> BoundWorkload:
+def bound(made: Profile, gpu: Gpu, memory: MemoryBehaviour | None = None, clock: float = 1000.0) -> CostedWorkload:
     behaviour = memory or analyse_memory(made, geometry())
-    return bind(build_workload(made), behaviour, gpu, Binding(clock, "oldest_first", 4))
+    return assign_costs(build_workload(made), behaviour, gpu, Conditions(clock, "oldest_first", 4))
 
 
-def nodes(made: Profile, gpu: Gpu, memory: MemoryBehaviour | None = None) -> list[BoundNode]:
+def nodes(made: Profile, gpu: Gpu, memory: MemoryBehaviour | None = None) -> list[CostedNode]:
     return list(bound(made, gpu, memory).paths[0].nodes)
 
 
@@ -262,8 +262,8 @@ def test_the_most_blocks_are_those_of_warp_slots_or_of_the_block_limit() -> None
         occupancy = msgspec.structs.replace(gpu.occupancy, max_warps_per_sm=48, max_blocks_per_sm=16, **limits)
         gpu = replace(gpu, sections={**gpu.sections, "occupancy": occupancy})
         made = hand_made("FADD R4, R4, R5", warps=warps)
-        workload, binding = build_workload(made), Binding(1000.0, "oldest_first", resident)
-        return on_gpu(workload, gpu, binding, (), analyse_memory(made, geometry())).max_blocks_per_sm
+        workload, conditions = build_workload(made), Conditions(1000.0, "oldest_first", resident)
+        return on_gpu(workload, gpu, conditions, (), analyse_memory(made, geometry())).max_blocks_per_sm
 
     assert [most(warps) for warps in (1, 2, 3, 4, 5, 32)] == [16, 16, 16, 12, 9, 1]
     assert most(5, resident=11) == 11  # what is resident is possible
@@ -291,11 +291,11 @@ def table_gpu() -> Gpu:
     return replace(gpu, sections=sections)
 
 
-def table_nodes(gpu: Gpu, *lines: Line, **behaviours: AccessBehaviour) -> list[BoundNode]:
+def table_nodes(gpu: Gpu, *lines: Line, **behaviours: AccessBehaviour) -> list[CostedNode]:
     made = hand_made(*lines)
     nothing = analyse_memory(made, geometry())
     memory = replace(nothing, accesses={int(n[1:]): one for n, one in behaviours.items()})
-    found = bind_to_table(build_workload(made), made.cfg, memory, gpu, Binding(1000.0, "loose_round_robin", 1))
+    found = bind_to_table(build_workload(made), made.cfg, memory, gpu, Conditions(1000.0, "loose_round_robin", 1))
     return list(found.paths[0].nodes)
 
 

@@ -17,7 +17,7 @@ from drywarp.kernel.profile import Profile
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
 from drywarp.models.base import Prediction
 from drywarp.workload.build import build_workload
-from drywarp.workload.cost_model import Binding
+from drywarp.workload.cost_model import Conditions
 from tests.memory.profiles import Access, geometry, profile
 from tests.round_gpu import MIB, round_gpu
 
@@ -72,9 +72,9 @@ def setting(
     machine = gpu or round_gpu()
     fits = occupancy(machine.occupancy, registers, shared, launch.threads_per_block)
     blocks = resident or fits.blocks_per_sm
-    binding = Binding(machine.device.boost_clock_mhz, "oldest_first", blocks)
+    conditions = Conditions(machine.device.boost_clock_mhz, "oldest_first", blocks)
     memory = behaviour or analyse_memory(made, geometry())
-    return Setting(made, build_workload(made), memory, machine, fits, binding)
+    return Setting(made, build_workload(made), memory, machine, fits, conditions)
 
 
 def case(

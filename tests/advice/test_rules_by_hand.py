@@ -495,23 +495,23 @@ def test_the_busiest_part_says_how_much_the_tail_may_cost() -> None:
 
 def test_partitions_with_more_to_do_than_others() -> None:
     made = setting(ADD, ADD, ADD, grid=40, warps=4, resident=2)
-    bound = made.bound
+    bound = made.costed
     # Four warps of 4 instructions each, one for each partition.
     assert imbalance(bound) == 0
     # 6 warps: two partitions have two, two have one. The mean is 1.5 of 2.
     uneven = setting(ADD, ADD, ADD, grid=20, warps=3, resident=2)
-    assert imbalance(uneven.bound) == pytest.approx(0.25)
+    assert imbalance(uneven.costed) == pytest.approx(0.25)
     found = seen("scheduler-imbalance", uneven)
     assert found.evidence == "the average scheduler has 25% fewer instructions than the busiest, with 6 warps per SM"
     assert found.weight == pytest.approx(0.25)
     assert look("scheduler-imbalance", uneven, use={"fma": 0.98}) is None
     assert look("scheduler-imbalance", made) is None
     # 10 blocks leave one for each SM, whatever fits: 3 warps, one partition idle.
-    assert imbalance(setting(ADD, grid=10, warps=3, resident=2).bound) == pytest.approx(0.25)
-    assert imbalance(setting(ADD, grid=11, warps=3, resident=2).bound) == pytest.approx(0.25)
+    assert imbalance(setting(ADD, grid=10, warps=3, resident=2).costed) == pytest.approx(0.25)
+    assert imbalance(setting(ADD, grid=11, warps=3, resident=2).costed) == pytest.approx(0.25)
     # Two blocks of 5 warps: 3, 3, 2 and 2 warps; one alone: 2, 1, 1 and 1.
-    assert imbalance(setting(ADD, grid=20, warps=5, resident=2).bound) == pytest.approx(1 - 2.5 / 3)
-    assert imbalance(setting(ADD, grid=10, warps=5, resident=2).bound) == pytest.approx(1 - 1.25 / 2)
+    assert imbalance(setting(ADD, grid=20, warps=5, resident=2).costed) == pytest.approx(1 - 2.5 / 3)
+    assert imbalance(setting(ADD, grid=10, warps=5, resident=2).costed) == pytest.approx(1 - 1.25 / 2)
     # A kind of blocks whose first warp is short, three quarters of all: 3/4 · (1, 4, 4, 4) + 1/4 · (4, 4, 4, 4).
     (path,) = bound.paths
     short = replace(path, program=path.program[:1])

@@ -21,7 +21,7 @@ from drywarp.analysis.advice.whatif import dropped, ideal_rate, lighter, used
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.kernel.profile import WarpPath
 from drywarp.models.pipeline import Pipeline
-from drywarp.workload.cost import BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from drywarp.workload.cost import CostedNode, CostedPath, CostedWorkload, Item, Repeat
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("tiled_matmul", "saxpy", "reduction", "softmax", "transpose_naive", "collatz", "histogram", "black_scholes")
@@ -37,14 +37,14 @@ into step that were better apart (Graham 1969). Most seen here: 5 %, of the λ o
 @cache
 def case(name: str) -> Case:
     ready = prepare_kernel(EXAMPLES / f"{name}.cu")
-    return Case(Setting.of(ready), Pipeline().predict(ready.bound, ()))
+    return Case(Setting.of(ready), Pipeline().predict(ready.costed, ()))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_is_the_kernel_as_it_is(name: str) -> None:
     ready = prepare_kernel(EXAMPLES / f"{name}.cu")
     setting = Setting.of(ready)
-    assert setting.bound == ready.bound
+    assert setting.costed == ready.costed
     assert resimulate(setting).cycles == pytest.approx(case(name).prediction.cycles)
 
 
@@ -61,7 +61,7 @@ def test_what_costs_nothing_does_not_slow_the_kernel_down(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_that_nothing_uses_gains_nothing(name: str) -> None:
     setting = case(name).setting
-    idle = [s.name for s in setting.bound.subsystems if not used(setting.bound, s.name)]
+    idle = [s.name for s in setting.costed.subsystems if not used(setting.costed, s.name)]
     assert idle
     assert all(ideal_rate(part).apply(setting) is None for part in idle)
 
@@ -69,10 +69,10 @@ def test_a_part_that_nothing_uses_gains_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_what_if_leaves_the_setting_as_it_was(name: str) -> None:
     setting = case(name).setting
-    before = setting.bound
+    before = setting.costed
     for what_if in (*ideals(setting), *kernels(setting)):
         what_if.apply(setting)
-    assert replace(setting).bound == before
+    assert replace(setting).costed == before
 
 
 def test_nothing_to_coalesce_and_no_conflicts_change_nothing() -> None:
@@ -106,13 +106,13 @@ def test_coarser_threads_load_as_much_in_all() -> None:
     coarse = coarser(loads, 4).apply(setting)
     assert coarse is not None
 
-    def loaded(bound: BoundWorkload) -> int:
+    def loaded(bound: CostedWorkload) -> int:
         path = bound.paths[0]
         return bound.blocks * sum(
             count for node, count in zip(path.nodes, path.counts(), strict=True) if node.instruction in loads
         )
 
-    assert loaded(coarse.bound) == loaded(setting.bound)
+    assert loaded(coarse.costed) == loaded(setting.costed)
 
 
 Programs = st.recursive(
@@ -128,9 +128,9 @@ Programs = st.recursive(
 @settings(max_examples=200, deadline=None)
 def test_every_second_barrier_goes_however_the_loops_are_folded(program: list[Item]) -> None:
     """Nodes 2 and 3 are barriers: of the unfolded path the first, third, fifth … of them stay, all else as it was."""
-    nodes = tuple(BoundNode(n, "x", 0, 0, 0, barrier=n >= 2) for n in range(4))
-    path = BoundPath(nodes, tuple(program), 0)
-    bound = replace(case("saxpy").setting.bound, paths=(path,))
+    nodes = tuple(CostedNode(n, "x", 0, 0, 0, barrier=n >= 2) for n in range(4))
+    path = CostedPath(nodes, tuple(program), 0)
+    bound = replace(case("saxpy").setting.costed, paths=(path,))
     setting = case("saxpy").setting.then(lambda _: bound)
     halved = half_the_barriers().apply(setting)
     expected, seen = [], 0
@@ -138,7 +138,7 @@ def test_every_second_barrier_goes_however_the_loops_are_folded(program: list[It
         seen += node >= 2
         if node < 2 or seen % 2:
             expected.append(node)
-    got = list(halved.bound.paths[0].expand()) if halved else list(path.expand())
+    got = list(halved.costed.paths[0].expand()) if halved else list(path.expand())
     assert got == (expected if any(node >= 2 for node in range(4)) else got)
 
 

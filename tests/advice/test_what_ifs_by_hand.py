@@ -48,7 +48,7 @@ from drywarp.analysis.advice.whatif import (
 from drywarp.analysis.prepared import Prepared
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour
-from drywarp.workload.cost import BoundNode, Repeat
+from drywarp.workload.cost import CostedNode, Repeat
 from tests.advice.cases import A, case, setting
 from tests.listing import control
 from tests.memory.profiles import LANES, access, geometry
@@ -62,8 +62,8 @@ def changed(made: Setting | None) -> Setting:
     return made
 
 
-def nodes(made: Setting | None) -> tuple[BoundNode, ...]:
-    return changed(made).bound.paths[0].nodes
+def nodes(made: Setting | None) -> tuple[CostedNode, ...]:
+    return changed(made).costed.paths[0].nodes
 
 
 def behaviour(*accesses: AccessBehaviour, read: float = 4096.0) -> MemoryBehaviour:
@@ -187,7 +187,7 @@ def test_other_splits_of_the_memory_of_an_sm() -> None:
     fits = changed(two).fits
     assert (fits.blocks_per_sm, fits.warps_per_sm, fits.carveout_bytes) == (2, 8, 100 * 1024)
     assert fits.l1_bytes == limits.unified_bytes_per_sm - 100 * 1024
-    assert changed(two).binding.blocks_per_sm == 2
+    assert changed(two).conditions.blocks_per_sm == 2
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_dropped_instructions_leave_their_place_in_loops() -> None:
 
 def test_another_class_has_its_costs() -> None:
     made = setting("DADD R4, R4, R6", ADD)
-    after = changed(as_class({0}, "fp32", "").apply(made)).bound.paths[0].nodes
+    after = changed(as_class({0}, "fp32", "").apply(made)).costed.paths[0].nodes
     assert (after[0].class_, after[0].subsystem) == ("fp32", after[1].subsystem)
     assert as_class(set(), "fp32", "").apply(made) is None
     assert as_class({0}, "no such class", "").apply(made) is None
@@ -230,7 +230,7 @@ def test_another_class_has_its_costs() -> None:
 
 def test_one_scheduler_as_fast_as_all() -> None:
     made = setting(LOAD, ADD)
-    before, found = made.bound, changed(balanced_partitions().apply(made)).bound
+    before, found = made.costed, changed(balanced_partitions().apply(made)).costed
     # 4 partitions: an addition takes 3 / 4 cycle, one slot in each of 4 a quarter. The load-store unit is the SM's.
     assert (found.partitions, found.issue_ticks) == (1, before.issue_ticks // 4)
     assert [n.lambda_ticks for n in found.paths[0].nodes[:2]] == [ticks(3), ticks(0.75)]
@@ -260,17 +260,17 @@ def test_what_takes_no_time_or_is_there_at_once() -> None:
     made = setting((LOAD, control(write=0)), (ADD, control(stall=5)), BAR, accesses=[access(0, A + LANES * 128)])
     pipe = made.gpu.classes["fp32"].subsystem
     before = nodes(made)
-    assert [used(made.bound, name) for name in (pipe, "lsu", "l2", "dram", "issue", "xu")] == [True] * 5 + [False]
+    assert [used(made.costed, name) for name in (pipe, "lsu", "l2", "dram", "issue", "xu")] == [True] * 5 + [False]
     after = nodes(ideal_rate(pipe).apply(made))
     assert (after[1].lambda_ticks, after[1].read_ticks, after[1].latency_ticks) == (0, 0, before[1].latency_ticks)
     assert after[0] == before[0]
     after = nodes(ideal_rate("dram").apply(made))
-    names = [subsystem.name for subsystem in made.bound.subsystems]
+    names = [subsystem.name for subsystem in made.costed.subsystems]
     assert [at.lambda_ticks == at.tail_ticks == 0 for at in after[0].levels] == [
         names[at.subsystem] == "dram" for at in before[0].levels
     ]
     assert after[0].lambda_ticks == before[0].lambda_ticks
-    assert changed(ideal_rate("issue").apply(made)).bound.issue_ticks == 0
+    assert changed(ideal_rate("issue").apply(made)).costed.issue_ticks == 0
     assert ideal_rate("xu").apply(made) is None
     assert nodes(no_fixed_latency().apply(made))[1].stall_ticks == ticks(1)
     assert no_fixed_latency().apply(setting(ADD)) is None
@@ -320,7 +320,7 @@ def test_levels_of_memory_that_answer_like_the_one_before() -> None:
 
 def test_several_elements_for_each_thread() -> None:
     made = setting(LOAD, ADD, STORE, grid=41)
-    found = changed(coarser({0}, 4).apply(made)).bound
+    found = changed(coarser({0}, 4).apply(made)).costed
     assert found.blocks == 11
     assert found.paths[0].counts() == [4, 1, 1, 1]
     assert found.paths[0].program[:5] == (0, 0, 0, 0, 1)
@@ -343,7 +343,7 @@ def test_a_grid_without_a_tail(blocks: int, runs: int, part: float) -> None:
     found = even_grid().apply(made)
     assert (found is not None) == bool(runs)
     if found is not None:
-        assert (found.bound.runs, found.part) == (runs, part)
+        assert (found.costed.runs, found.part) == (runs, part)
         # Its time is that part of what is simulated.
         whole = resimulate(replace(found, part=1.0))
         mine = resimulate(found)
@@ -352,10 +352,10 @@ def test_a_grid_without_a_tail(blocks: int, runs: int, part: float) -> None:
 
 def test_other_numbers_of_blocks() -> None:
     made = setting(ADD, grid=1000, warps=4, resident=4)
-    assert changed(resident_blocks(7).apply(made)).bound.blocks_per_sm == 7
+    assert changed(resident_blocks(7).apply(made)).costed.blocks_per_sm == 7
     assert resident_blocks(4).apply(made) is None
-    assert changed(full_warps(0.75).apply(made)).bound.blocks == 750
-    assert changed(full_warps(0.0001).apply(made)).bound.blocks == 1
+    assert changed(full_warps(0.75).apply(made)).costed.blocks == 750
+    assert changed(full_warps(0.0001).apply(made)).costed.blocks == 1
 
 
 def test_caps_on_registers_at_which_a_block_more_fits() -> None:

@@ -11,7 +11,6 @@ from drywarp.hardware import load_gpu
 from drywarp.kernel.isa.amd import is_amd
 from drywarp.kernel.isa.amd.opcodes import class_of, matrix_shape, memory_access
 from drywarp.kernel.isa.nvidia.classes import CLASSES
-from drywarp.workload.cost_model import bind
 
 _ENCODING = re.compile(r"_(e32|e64|dpp8?|sdwa|e64_dpp)$")
 
@@ -33,7 +32,6 @@ def test_every_instruction_has_a_class(target: str) -> None:
 
 @pytest.mark.parametrize("gpu", ["mi210", "mi300x"])
 def test_every_class_has_a_cost(gpu: str) -> None:
-    assert bind  # the costs are what it reads
     needed = {class_of(name) for name in known("90a" if gpu == "mi210" else "942")} - {"unknown"}
     assert needed <= set(load_gpu(gpu).classes) | {"tensor"}
 

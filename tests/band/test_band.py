@@ -126,7 +126,7 @@ def test_the_stand_in_answers_a_change_as_the_whole_launch_does(source: Path, ch
     small = probe.seconds(Change(**change)) / probe.seconds(NOTHING)  # type: ignore[arg-type]
     pipeline = get_model("pipeline")
     usual, other = (
-        pipeline.predict(prepare_kernel(source, gpu="a100", options=options).bound, ()).time_s
+        pipeline.predict(prepare_kernel(source, gpu="a100", options=options).costed, ()).time_s
         for options in (drywarp.Options(), drywarp.Options(**settings))  # type: ignore[arg-type]
     )
     assert small == pytest.approx(other / usual, rel=0.06)

@@ -62,7 +62,7 @@ def ready() -> Prepared:
 
 @pytest.fixture(scope="module")
 def prediction(ready: Prepared) -> Prediction:
-    return get_model("pipeline").predict(ready.bound, ())
+    return get_model("pipeline").predict(ready.costed, ())
 
 
 def idle(prediction: Prediction, **busy: float) -> Prediction:
@@ -119,7 +119,7 @@ def test_another_compiler_changes_what_does_not_wait_for_memory(ready: Prepared,
     factor = KNOWN.code.operations.value
     found = tried(ready, idle(prediction, dram=0.6, l2=0.3, fma=0.9))["compiler"]
     assert found.factors == (pytest.approx(0.6 + 0.4 / factor), pytest.approx(0.6 + 0.4 * factor))
-    started = replace(ready, bound=replace(ready.bound, start_s=0.3 * prediction.time_s))
+    started = replace(ready, costed=replace(ready.costed, start_s=0.3 * prediction.time_s))
     assert tried(started, idle(prediction, dram=0.6))["compiler"].factors[1] == pytest.approx(0.9 + 0.1 * factor)
     assert "compiler" not in tried(ready, idle(prediction, dram=1.0))
     assert "compiler" not in tried(replace(ready, compiled=False), idle(prediction))
@@ -212,14 +212,14 @@ def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: Prepa
 
 def test_other_policies_are_tried_where_a_partition_has_a_choice(ready: Prepared, prediction: Prediction) -> None:
     found = tried(ready, idle(prediction))["scheduler"]
-    assert {change.policy for change in found.changes} == set(POLICIES) - {ready.bound.policy}
+    assert {change.policy for change in found.changes} == set(POLICIES) - {ready.costed.policy}
     assert "scheduler" not in tried(ready, idle(prediction), scheduler="oldest_first")
     assert "scheduler" not in tried(replace(ready, gpu=of_kind(ready.gpu, "documented")), idle(prediction))
     unknown = replace(ready.gpu, known={k: f for k, f in ready.gpu.facts() if k != "scheduler.policy"})
     assert "scheduler" not in tried(replace(ready, gpu=unknown), idle(prediction))
     # 4 warps on 4 partitions: each has one; 5 leave a choice.
     for warps, has in ((4, False), (5, True)):
-        few = replace(ready, bound=replace(ready.bound, warps_per_block=warps, blocks_per_sm=1))
+        few = replace(ready, costed=replace(ready.costed, warps_per_block=warps, blocks_per_sm=1))
         assert ("scheduler" in tried(few, idle(prediction))) == has
 
 
@@ -378,7 +378,7 @@ def test_the_stand_in_takes_the_time_of_what_it_is_told(ready: Prepared) -> None
     slow = scaled(ready.gpu, {f"classes.{name}.latency": 2.0 for name in ("fp32", "branch", "int")})
     assert probe.seconds(Change(gpu=slow)) > usual
     # A policy alone leaves everything else as it is.
-    assert probe.seconds(Change(policy=ready.bound.policy)) == usual == probe.seconds(Change())
+    assert probe.seconds(Change(policy=ready.costed.policy)) == usual == probe.seconds(Change())
     free = replace(ready.behaviour, accesses={n: replace(a, l1_hit=1.0) for n, a in ready.behaviour.accesses.items()})
     assert probe.seconds(Change(memory=free)) < usual
 
@@ -411,7 +411,7 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
     def seconds(blocks: int) -> float:
         return Probe(prepare_kernel(source, gpu=gpu, grid=blocks, block=512, args=args)).seconds()
 
-    resident = prepare_kernel(source, gpu=gpu, grid=10, block=512, args=args).bound.blocks_per_sm
+    resident = prepare_kernel(source, gpu=gpu, grid=10, block=512, args=args).costed.blocks_per_sm
     some, more = seconds(10 * resident * 50), seconds(10 * resident * 100)
     assert some == pytest.approx(more, rel=1e-3)
     assert seconds(10 * resident * 50 + 1) > 1.05 * some
@@ -426,7 +426,7 @@ def test_turns_are_left_out_unless_warps_wait_for_each_other_in_them(
         loop = LOOP.replace("v = v * v + 1.5f;", '{ v = v * v + 1.5f; asm volatile("bar.sync 1, 64;"); }')
         half = loop.replace("#pragma", "  if (threadIdx.x < 64)\n#pragma")
         ready = prepare_kernel(half, gpu=ready.gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
-    assert ready.bound.synchronises == together
+    assert ready.costed.synchronises == together
     whole = Probe(ready).seconds()
     monkeypatch.setattr("drywarp.analysis.uncertainty.constants.BUDGET", 100)
     short = Probe(ready).seconds()
@@ -459,7 +459,7 @@ def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> Non
     sure = of_kind(round_gpu(), "measured")
     known = prepare_kernel(LOOP, gpu=sure, grid=20, block=128, args={"x": "f32[2560]", "n": 8}, options=options)
     known = replace(known, compiled=False)  # as if from a cubin
-    seen = get_model("pipeline").predict(known.bound, ())
+    seen = get_model("pipeline").predict(known.costed, ())
     band = band_of(known, options, seen)
     assert band is not None
     residual = KNOWN.model.rest.value
@@ -477,7 +477,7 @@ def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> Non
 
 
 def test_each_part_is_the_ratio_to_the_usual_time(ready: Prepared, prediction: Prediction) -> None:
-    options = Options(scheduler=ready.bound.policy, warm_l2=True)
+    options = Options(scheduler=ready.costed.policy, warm_l2=True)
     band = band_of(ready, options, idle(prediction))
     assert band is not None
     parts = {p.name: p for p in band.parts}

@@ -7,9 +7,9 @@ from drywarp.hardware.model_parameters import model_parameters
 from drywarp.workload.cost import (
     TICKS_PER_CYCLE,
     BlockType,
-    BoundNode,
-    BoundPath,
-    BoundWorkload,
+    CostedNode,
+    CostedPath,
+    CostedWorkload,
     Item,
     Repeat,
     Subsystem,
@@ -20,15 +20,15 @@ def _ticks(cycles: float) -> int:
     return round(cycles * TICKS_PER_CYCLE)
 
 
-def tiled_matmul() -> BoundWorkload:
+def tiled_matmul() -> CostedWorkload:
     """Figures 12 and 13 on the GPU of Table 2: 3 turns of 9 computations, two of them barriers, and 2 loads."""
-    load = BoundNode(0, "mem_uncoalesced", 1, _ticks(320), _ticks(730), waits=(0,), sets=0, transactions=32)
-    other = BoundNode(1, "comp", 0, _ticks(4), _ticks(4), waits=(0,), sets=0)
-    barrier = BoundNode(2, "bar", 0, _ticks(4), _ticks(4), waits=(0,), sets=0, barrier=True)
+    load = CostedNode(0, "mem_uncoalesced", 1, _ticks(320), _ticks(730), waits=(0,), sets=0, transactions=32)
+    other = CostedNode(1, "comp", 0, _ticks(4), _ticks(4), waits=(0,), sets=0)
+    barrier = CostedNode(2, "bar", 0, _ticks(4), _ticks(4), waits=(0,), sets=0, barrier=True)
     body: tuple[Item, ...] = (0, 1, 0, 1, 2, 1, 1, 1, 2, 1, 1)
     return _workload(
         "mwp-cwp-example",
-        BoundPath((load, other, barrier), (Repeat(3, body),), 1),
+        CostedPath((load, other, barrier), (Repeat(3, body),), 1),
         warps_per_block=4,
         blocks=80,
         blocks_per_sm=5,
@@ -37,18 +37,18 @@ def tiled_matmul() -> BoundWorkload:
     )
 
 
-def fma_loads(fmas: int, sfus: int = 0, blocks_per_sm: int = 8, barriers: int = 0) -> BoundWorkload:
+def fma_loads(fmas: int, sfus: int = 0, blocks_per_sm: int = 8, barriers: int = 0) -> CostedWorkload:
     """GPUPerf's C2050: a load, then FMAs and SFU instructions that need it and each other, ten times."""
     nodes = (
-        BoundNode(0, "mem", 2, _ticks(20), _ticks(440), waits=(0,), sets=0, transactions=1),
-        BoundNode(1, "fp", 0, _ticks(1), _ticks(18), waits=(0,), sets=0),
-        BoundNode(2, "sfu", 1, _ticks(8), _ticks(40), waits=(0,), sets=0),
-        BoundNode(3, "bar", 0, _ticks(1), _ticks(18), waits=(0,), sets=0, barrier=True),
+        CostedNode(0, "mem", 2, _ticks(20), _ticks(440), waits=(0,), sets=0, transactions=1),
+        CostedNode(1, "fp", 0, _ticks(1), _ticks(18), waits=(0,), sets=0),
+        CostedNode(2, "sfu", 1, _ticks(8), _ticks(40), waits=(0,), sets=0),
+        CostedNode(3, "bar", 0, _ticks(1), _ticks(18), waits=(0,), sets=0, barrier=True),
     )
     body: tuple[Item, ...] = (0, *(1,) * fmas, *(2,) * sfus, *(3,) * barriers)
     return _workload(
         "c2050",
-        BoundPath(nodes, (Repeat(10, body),), 1),
+        CostedPath(nodes, (Repeat(10, body),), 1),
         warps_per_block=1,
         blocks=14 * blocks_per_sm,
         blocks_per_sm=blocks_per_sm,
@@ -59,17 +59,17 @@ def fma_loads(fmas: int, sfus: int = 0, blocks_per_sm: int = 8, barriers: int = 
 
 def _workload(
     gpu: str,
-    path: BoundPath,
+    path: CostedPath,
     *,
     warps_per_block: int,
     blocks: int,
     blocks_per_sm: int,
     issue_cycles: float,
     kinds: dict[str, str],
-) -> BoundWorkload:
+) -> CostedWorkload:
     facts = model_parameters(load_gpu(f"papers/{gpu}"))
     names = ("comp", "mem") if gpu == "mwp-cwp-example" else ("fp", "sfu", "mem")
-    return BoundWorkload(
+    return CostedWorkload(
         paths=(path,),
         block_types=(BlockType((0,) * warps_per_block, 1.0),),
         subsystems=tuple(Subsystem(name, "sm") for name in names),

@@ -8,10 +8,10 @@ from tests.pipeline.pipeline_cases import lasting_workload, meeting_workload, ra
 from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound, lone_ticks_whole, lone_ticks_within
 from drywarp.pipeline.extrapolate import LAUNCH_BUDGET
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 
-def all_sets(workload: BoundWorkload) -> list[tuple[int, ...]]:
+def all_sets(workload: CostedWorkload) -> list[tuple[int, ...]]:
     count = len(workload.paths)
     kinds = {tuple(sorted(set(kind.paths))) for kind in workload.block_types}
     return sorted({*((path,) for path in range(count)), *kinds})
@@ -21,7 +21,7 @@ def all_sets(workload: BoundWorkload) -> list[tuple[int, ...]]:
 def test_paths_alone(make: object) -> None:
     loops = several = 0
     for seed in range(60):
-        workload: BoundWorkload = make(seed)  # type: ignore[operator]
+        workload: CostedWorkload = make(seed)  # type: ignore[operator]
         for paths in all_sets(workload):
             assert lone_ticks_whole(workload, paths) == lone_ticks_within(workload, paths, LAUNCH_BUDGET)
             several += len(paths) > 1

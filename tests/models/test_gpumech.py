@@ -11,12 +11,12 @@ from drywarp.models import NotApplicable, get_model
 from drywarp.models import gpumech as g
 from drywarp.models.gpumech import cycles_of, gto, rr
 from drywarp.models.inputs import Interval
-from drywarp.workload.cost import BoundWorkload, Repeat
+from drywarp.workload.cost import CostedWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"
 
 
-def uncoalesced(transactions: float = 2.0) -> BoundWorkload:
+def uncoalesced(transactions: float = 2.0) -> CostedWorkload:
     """Only loads, each of several transactions, on Volkov's Fermi GPU (§7.8)."""
     costs = {"load": Cost("mem", 128 * 1.4 / 177.4 * 15 * transactions, 513)}
     work = kernel(costs, [Instruction("load", (0,))], (Repeat(100, (0,)),), 1, ("load",))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drywarp.models.inputs import inputs_of, intervals
 from drywarp.models.inputs_graph import groups
 from drywarp.models.pipeline import as_one
-from drywarp.workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, Item, Level, Repeat, Subsystem
+from drywarp.workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, Item, Level, Repeat, Subsystem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_kernels import example, instruction_mix, node, workload
@@ -21,10 +21,10 @@ from tests.effort import examples
 
 
 @st.composite
-def paths(draw: st.DrawFn) -> BoundPath:
+def paths(draw: st.DrawFn) -> CostedPath:
     """A few nodes with slots, in a program with nested loops."""
     nodes = tuple(
-        BoundNode(
+        CostedNode(
             number,
             draw(st.sampled_from(["comp", "mem"])),
             0,
@@ -41,12 +41,12 @@ def paths(draw: st.DrawFn) -> BoundPath:
         leaf, lambda inner: st.builds(Repeat, st.integers(0, 7), st.lists(inner, max_size=4).map(tuple))
     )
     program: list[Item] = draw(st.lists(tree, min_size=1, max_size=5))
-    return BoundPath(nodes, (0, *program), 4)
+    return CostedPath(nodes, (0, *program), 4)
 
 
 @given(paths(), st.booleans())
 @settings(max_examples=examples(400, 4), deadline=None)
-def test_intervals_of_loops_are_those_of_the_unrolled_program(path: BoundPath, memory_only: bool) -> None:
+def test_intervals_of_loops_are_those_of_the_unrolled_program(path: CostedPath, memory_only: bool) -> None:
     memory = [one.class_ == "mem" for one in path.nodes]
     kept = intervals(path, memory, memory_only)
     unrolled = intervals(replace(path, program=tuple(path.expand())), memory, memory_only)
@@ -63,7 +63,7 @@ def test_intervals_of_loops_are_those_of_the_unrolled_program(path: BoundPath, m
 
 @given(paths())
 @settings(max_examples=examples(200, 4), deadline=None)
-def test_counts_graph_and_parallelism_agree(path: BoundPath) -> None:
+def test_counts_graph_and_parallelism_agree(path: CostedPath) -> None:
     found = inputs_of(replace(workload(path), kinds={"mem": "memory"}))
     assert found.instructions == path.length
     assert sum(one.instructions * one.times for one in found.graph) == path.length
@@ -93,7 +93,7 @@ def test_what_waits_for_memory_begins_a_node_of_its_own() -> None:
     """A load, an addition that does not need it, one that does, and one that needs that: three nodes."""
     load = replace(node(1, 2, 6, (), 0), class_="global_load")
     free, needs, after = node(0, 1, 4, (), 1), node(0, 1, 4, (0,), 2), node(0, 1, 4, (2,), 3)
-    found = inputs_of(workload(BoundPath((load, free, needs, after), (0, 1, 2, 3), 4)))
+    found = inputs_of(workload(CostedPath((load, free, needs, after), (0, 1, 2, 3), 4)))
     assert [(one.kind, one.instructions, one.needs) for one in found.graph] == [
         ("memory", 1, ()),
         ("computation", 1, ()),
@@ -105,7 +105,7 @@ def test_memory_is_as_slow_as_the_slowest_of_what_it_visits() -> None:
     """A load of λ 2 at the LSU whose sectors take 10 cycles of the L2 and 7 of DRAM; additions visit neither."""
     levels = (Level(2, 10 * TICKS_PER_CYCLE, 10 * TICKS_PER_CYCLE), Level(3, 7 * TICKS_PER_CYCLE, 7 * TICKS_PER_CYCLE))
     load = replace(node(1, 2, 60, (), 0), class_="global_load", levels=levels)
-    work = workload(BoundPath((load, node(0, 1, 4, (0,), 1)), (0, 1), 2))
+    work = workload(CostedPath((load, node(0, 1, 4, (0,), 1)), (0, 1), 2))
     names = (*work.subsystems, Subsystem("l2", "sm", upstream=False), Subsystem("dram", "sm", upstream=False))
     found = inputs_of(replace(work, subsystems=names))
     assert (found.memory.lambda_, found.computation.lambda_) == (10, 1)
@@ -114,7 +114,7 @@ def test_memory_is_as_slow_as_the_slowest_of_what_it_visits() -> None:
 def test_a_loops_turn_may_need_the_turn_before() -> None:
     load = replace(node(1, 2, 6, (1,), 0), class_="global_load")
     add = node(0, 1, 4, (0, 1), 1)
-    found = inputs_of(workload(BoundPath((add, load), (Repeat(5, (0, 1)),), 2)))
+    found = inputs_of(workload(CostedPath((add, load), (Repeat(5, (0, 1)),), 2)))
     assert [(one.kind, one.times, one.needs) for one in found.graph] == [("computation", 5, (1,)), ("memory", 5, ())]
 
 
@@ -127,7 +127,7 @@ def test_groups_that_issue_together() -> None:
 
 
 def test_def_use_chains_tell_more_than_slots() -> None:
-    work = workload(BoundPath(tuple(replace(node(0, 1, 4), instruction=i) for i in range(3)), (0, 1, 2), 0))
+    work = workload(CostedPath(tuple(replace(node(0, 1, 4), instruction=i) for i in range(3)), (0, 1, 2), 0))
     assert inputs_of(work).ilp == 3
     assert inputs_of(replace(work, producers=((), (0,), (1,)))).ilp == 1
 
@@ -135,9 +135,9 @@ def test_def_use_chains_tell_more_than_slots() -> None:
 def test_loads_before_their_first_use_overlap() -> None:
     loads = [replace(node(1, 2, 6, (), slot), class_="global_load") for slot in (0, 1)]
     use = node(0, 1, 4, (0, 1), 2)
-    both = inputs_of(workload(BoundPath((*loads, use), (0, 1, 2), 3)))
+    both = inputs_of(workload(CostedPath((*loads, use), (0, 1, 2), 3)))
     assert both.mlp == 1.5  # two requests from the first load to the use, one from the second
-    single = inputs_of(workload(BoundPath((loads[0], replace(use, waits=(0,)), loads[1]), (0, 1, 2), 3)))
+    single = inputs_of(workload(CostedPath((loads[0], replace(use, waits=(0,)), loads[1]), (0, 1, 2), 3)))
     assert single.mlp == 1
 
 
@@ -156,8 +156,8 @@ def test_computing_subsystems_work_side_by_side(first: int, second: int) -> None
     nodes = tuple(
         replace(node(subsystem, λ, 4), class_="comp") for subsystem, λ in ((0, first), (1, second), (1, second))
     )
-    apart = inputs_of(replace(workload(BoundPath(nodes, (0, 1, 2), 0)), kinds={"comp": "computation"}))
+    apart = inputs_of(replace(workload(CostedPath(nodes, (0, 1, 2), 0)), kinds={"comp": "computation"}))
     assert apart.computation.lambda_ * 3 == pytest.approx(max(first, 2 * second))
     assert apart.mixed_cycles == pytest.approx(first + 2 * second)
-    limited = replace(workload(BoundPath(nodes, (0, 1, 2), 0)), issue_ticks=8 * TICKS_PER_CYCLE)
+    limited = replace(workload(CostedPath(nodes, (0, 1, 2), 0)), issue_ticks=8 * TICKS_PER_CYCLE)
     assert inputs_of(limited).computation.lambda_ * 3 == pytest.approx(max(24, first, 2 * second))

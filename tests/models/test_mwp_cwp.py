@@ -17,7 +17,7 @@ from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import NotApplicable
 from drywarp.models.inputs import inputs_of
 from drywarp.models.mwp_cwp import Symbols
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_cases import random_workload
@@ -30,7 +30,7 @@ positive = st.floats(0.1, 1000)
 symbols = st.builds(Symbols, positive, positive, positive, positive, positive)
 
 
-def mixed(seed: int) -> BoundWorkload:
+def mixed(seed: int) -> CostedWorkload:
     work = random_workload(seed)
     return replace(work, kinds={"global_load": "memory"})
 

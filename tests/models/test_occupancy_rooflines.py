@@ -13,7 +13,7 @@ from drywarp.models import get_model
 from drywarp.models.roofline import ipc_roof, wpc_roof
 from drywarp.models.throughput import demand, path_weights
 from drywarp.models.volkov import latency_bound, wpc_volkov
-from drywarp.workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
+from drywarp.workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Level, Subsystem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_cases import random_workload
@@ -51,8 +51,8 @@ def test_volkovs_vector_addition_takes_544_cycles() -> None:
     """Listing 3.5 and Fig. 3.5: ILP latency 3 (0 in a dual-issued pair), 9 for ALU, 301 for loads, 201 to replace."""
     slots = {name: index for index, name in enumerate(("R0", "R1", "R2", "R3"))}
 
-    def line(sets: str, waits: str, latency: int, stall: int, store: bool = False) -> BoundNode:
-        return BoundNode(
+    def line(sets: str, waits: str, latency: int, stall: int, store: bool = False) -> CostedNode:
+        return CostedNode(
             0, "int", 0, 0, latency * 240, stall * 240, tuple(slots[w] for w in waits.split()),
             slots[sets] if sets else -1, async_result=store,
         )  # fmt: skip
@@ -71,17 +71,17 @@ def test_volkovs_vector_addition_takes_544_cycles() -> None:
         line("", "R2 R3", 0, 0, store=True),
         line("", "", 0, 0),
     )
-    work = workload(BoundPath(nodes, tuple(range(12)), 4), launch_cycles=201)
+    work = workload(CostedPath(nodes, tuple(range(12)), 4), launch_cycles=201)
     # Issue at 0, 0, 3, 12, 21, 21, 30, 33, 33, 334, 343, 343; 201 to replace the block.
     assert latency_bound(work) == 544
 
 
 def test_partitions_levels_and_weights_in_the_sums() -> None:
-    load = BoundNode(0, "global_load", 1, 480, 2400, levels=(Level(2, 1200, 240),))
-    alu = BoundNode(1, "fp32", 0, 480, 960)
+    load = CostedNode(0, "global_load", 1, 480, 2400, levels=(Level(2, 1200, 240),))
+    alu = CostedNode(1, "fp32", 0, 480, 960)
     work = replace(
         workload(chain(1, 240, 960), partitions=4, issue_limit=1),
-        paths=(BoundPath((load, alu), (0, 1, 1), 0), BoundPath((alu,), (0,), 0)),
+        paths=(CostedPath((load, alu), (0, 1, 1), 0), CostedPath((alu,), (0,), 0)),
         block_types=(BlockType((0, 1), 3.0), BlockType((1, 1), 1.0)),
         subsystems=(Subsystem("fma", "partition"), Subsystem("lsu", "sm"), Subsystem("dram", "sm", False)),
         warps_per_block=2,
@@ -141,7 +141,7 @@ def test_a_saturated_subsystem_limits() -> None:
 
 
 def test_an_occupancy_must_be_whole_blocks() -> None:
-    work: BoundWorkload = workload(chain(1, 1, 1), warps_per_block=4)
+    work: CostedWorkload = workload(chain(1, 1, 1), warps_per_block=4)
     for model in ("roofline", "volkov", "pipeline"):
         with pytest.raises(UsageError, match="6 warps is not a whole number of blocks of 4 warps"):
             get_model(model).predict(work, (6,))

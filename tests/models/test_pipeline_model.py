@@ -16,22 +16,22 @@ from drywarp.models.comparison import MOST_CURVE_POINTS, curve_occupancies
 from drywarp.models.pipeline import limiter
 from drywarp.models.throughput import demand, share_cycles
 from drywarp.pipeline.blocks import Share, share_of
-from drywarp.workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
+from drywarp.workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Level, Subsystem
 
 
-def workload(lambda_: float = 4, latency: float = 4, levels: tuple[Level, ...] = (), **others: Any) -> BoundWorkload:
+def workload(lambda_: float = 4, latency: float = 4, levels: tuple[Level, ...] = (), **others: Any) -> CostedWorkload:
     """Each warp issues one instruction. One SM of 10 takes a block of 8 warps at once."""
-    node = BoundNode(0, "fp32", 0, ticks(lambda_), ticks(latency), stall_ticks=240, sets=0, levels=levels)
+    node = CostedNode(0, "fp32", 0, ticks(lambda_), ticks(latency), stall_ticks=240, sets=0, levels=levels)
     values: dict[str, Any] = {
-        "paths": (BoundPath((node,), (0,), 1),), "block_types": (BlockType((0,) * 8, 10.0),),
+        "paths": (CostedPath((node,), (0,), 1),), "block_types": (BlockType((0,) * 8, 10.0),),
         "subsystems": (Subsystem("alu", "sm"), Subsystem("dram", "sm", False)), "partitions": 1, "issue_ticks": 240,
         "policy": "oldest_first", "in_order": True, "launch_ticks": 0, "blocks": 10, "warps_per_block": 8,
         "blocks_per_sm": 1, "max_blocks_per_sm": 4, "sm_count": 10, "clock_hz": 2e9,
     }  # fmt: skip
-    return BoundWorkload(**{**values, **others})
+    return CostedWorkload(**{**values, **others})
 
 
-def answer(made: BoundWorkload, *occupancies: int) -> Prediction:
+def answer(made: CostedWorkload, *occupancies: int) -> Prediction:
     return get_model("pipeline").predict(made, occupancies)
 
 

@@ -16,7 +16,7 @@ from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_graph import WorkNode
 from drywarp.models.volkov_contention import WARP_ACCESS_BYTES
 from drywarp.models.wfg import block_ilp
-from drywarp.workload.cost import BoundWorkload, Repeat
+from drywarp.workload.cost import CostedWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"
 
@@ -48,7 +48,7 @@ def test_issue_cycles_come_from_the_file_the_issue_limit_or_the_computations() -
     assert issue_cycles_of(given({}, 0.0)) == 3
 
 
-def loads(transactions: float, parameters: dict[str, float]) -> BoundWorkload:
+def loads(transactions: float, parameters: dict[str, float]) -> CostedWorkload:
     """Ten loads of λ 8 and Λ 500, each in so many transactions."""
     work = kernel({"load": Cost("mem", 8, 500)}, [Instruction("load", (0,))], (Repeat(10, (0,)),), 1, ("load",))
     path = work.paths[0]

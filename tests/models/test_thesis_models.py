@@ -17,13 +17,13 @@ from drywarp.models.cycles_per_run import agarwal, prefetch_distance, run_cycles
 from drywarp.models.kothapalli import time_added
 from drywarp.models.volkov_contention import memory_throughput
 from drywarp.models.zhang_owens import adds_per_cycle, time_overlapped
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 GROUPS = 8
 positive = st.floats(0.1, 1000)
 
 
-def with_parameters(generation: str, alpha: int) -> BoundWorkload:
+def with_parameters(generation: str, alpha: int) -> CostedWorkload:
     gpu = volkov_gpu(generation)
     names = ("contention_latency", "contention_slope", "contention_gbs")
     work = alpha_mix(gpu, alpha, GROUPS)

@@ -11,9 +11,9 @@ from drywarp.workload.cost import (
     SYNC_AWAITS,
     SYNC_SIGNALS,
     BlockType,
-    BoundNode,
-    BoundPath,
-    BoundWorkload,
+    CostedNode,
+    CostedPath,
+    CostedWorkload,
     Item,
     Level,
     Repeat,
@@ -21,7 +21,7 @@ from drywarp.workload.cost import (
 )
 
 
-def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
+def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     r = random.Random(seed)
     issuing = r.randint(1, 3)
     with_levels = r.randint(0, 2)
@@ -36,7 +36,7 @@ def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
         BlockType(tuple(r.randrange(len(paths)) for _ in range(per_block)), r.choice((1.0, 2.0, 0.5)))
         for _ in range(r.randint(1, 2))
     )
-    return BoundWorkload(
+    return CostedWorkload(
         paths=paths,
         block_types=kinds,
         subsystems=subsystems,
@@ -55,7 +55,7 @@ def random_workload(seed: int, in_order: bool = True) -> BoundWorkload:
     )
 
 
-def lasting_workload(seed: int, in_order: bool = True) -> BoundWorkload:
+def lasting_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     """A random workload whose loops and blocks go on for long enough to become steady."""
     r = random.Random(seed)
     work = random_workload(r.randrange(10**9), in_order)
@@ -71,11 +71,11 @@ def lasting_workload(seed: int, in_order: bool = True) -> BoundWorkload:
     return replace(work, paths=paths, blocks=r.choice((work.blocks, 40, 150)))
 
 
-def meeting_workload(seed: int) -> BoundWorkload:
+def meeting_workload(seed: int) -> CostedWorkload:
     """A random workload whose warps signal and await phases, each block's in an order in which all can go on."""
     r = random.Random(seed)
     work = random_workload(r.randrange(10**9))
-    paths: list[BoundPath] = []
+    paths: list[CostedPath] = []
     kinds = []
     made = {path: _with_syncs(r, path) for path in set(work.paths)}
     for kind in work.block_types:
@@ -85,7 +85,7 @@ def meeting_workload(seed: int) -> BoundWorkload:
     return replace(work, paths=tuple(paths), block_types=tuple(kinds))
 
 
-def _with_syncs(r: random.Random, path: BoundPath) -> BoundPath:
+def _with_syncs(r: random.Random, path: CostedPath) -> CostedPath:
     nodes = []
     for node in path.nodes:
         sync = r.choice((0, 0, SYNC_SIGNALS, SYNC_SIGNALS | SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS | SYNC_AWAITS))
@@ -98,7 +98,7 @@ def _with_syncs(r: random.Random, path: BoundPath) -> BoundPath:
     return replace(path, nodes=tuple(nodes))
 
 
-def _met(r: random.Random, warps: list[BoundPath]) -> list[BoundPath]:
+def _met(r: random.Random, warps: list[CostedPath]) -> list[CostedPath]:
     """Events for the warps of a block: phases are awaited only after all of their signals."""
     turns = [[node for node in path.expand() if path.nodes[node].sync] for path in warps]
     order = [w for w, its in enumerate(turns) for _ in its]
@@ -126,7 +126,7 @@ def _met(r: random.Random, warps: list[BoundPath]) -> list[BoundPath]:
     ]
 
 
-def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool) -> BoundPath:
+def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool) -> CostedPath:
     slots = r.randint(1, 4)
     nodes = []
     for index in range(r.randint(1, 6)):
@@ -136,7 +136,7 @@ def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool
             for _ in range(r.choice((0, 1, 2)) if with_levels and not barrier else 0)
         )
         nodes.append(
-            BoundNode(
+            CostedNode(
                 instruction=index,
                 class_=r.choice(("fp32", "global_load", "shared_load")),
                 subsystem=r.randrange(issuing),
@@ -154,7 +154,7 @@ def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool
                 register_ticks=r.choice(((0, 0), (0, 0), (1, 0), (2, 1), (0, 3), (2, 2))),
             )
         )
-    return BoundPath(tuple(nodes), random_program(r, len(nodes), 0), slots)
+    return CostedPath(tuple(nodes), random_program(r, len(nodes), 0), slots)
 
 
 def random_program(r: random.Random, nodes: int, depth: int) -> tuple[Item, ...]:

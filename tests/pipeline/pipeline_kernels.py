@@ -7,9 +7,9 @@ from dataclasses import replace
 from drywarp.workload.cost import (
     TICKS_PER_CYCLE,
     BlockType,
-    BoundNode,
-    BoundPath,
-    BoundWorkload,
+    CostedNode,
+    CostedPath,
+    CostedWorkload,
     Item,
     Repeat,
     Subsystem,
@@ -20,8 +20,8 @@ COMP, MEM = 0, 1
 
 def node(
     subsystem: int, lambda_: float, latency: float, waits: tuple[int, ...] = (), sets: int = -1, barrier: bool = False
-) -> BoundNode:
-    return BoundNode(
+) -> CostedNode:
+    return CostedNode(
         0,
         "comp" if subsystem == COMP else "mem",
         subsystem,
@@ -34,7 +34,7 @@ def node(
 
 
 def workload(
-    path: BoundPath,
+    path: CostedPath,
     warps_per_block: int = 1,
     issue_limit: float = 0.0,
     policy: str = "loose_round_robin",
@@ -42,8 +42,8 @@ def workload(
     partitions: int = 1,
     runs: int = 1,
     launch_cycles: int = 0,
-) -> BoundWorkload:
-    return BoundWorkload(
+) -> CostedWorkload:
+    return CostedWorkload(
         paths=(path,),
         block_types=(BlockType((0,) * warps_per_block, 1.0),),
         subsystems=(Subsystem("comp", "partition"), Subsystem("mem", "sm")),
@@ -62,7 +62,7 @@ def workload(
     )
 
 
-def example(in_order: bool) -> BoundWorkload:
+def example(in_order: bool) -> CostedWorkload:
     """Fig. 1 with the parameters of Table 2."""
     nodes = (
         node(COMP, 1, 4, (), 0),
@@ -72,17 +72,17 @@ def example(in_order: bool) -> BoundWorkload:
         node(COMP, 1, 4, (3,), 4),
         node(MEM, 2, 6, (4,), 5),
     )
-    return workload(BoundPath(nodes, tuple(range(6)), 6), in_order=in_order)
+    return workload(CostedPath(nodes, tuple(range(6)), 6), in_order=in_order)
 
 
-def chain(length: int, lambda_ticks: int, latency_ticks: int) -> BoundPath:
+def chain(length: int, lambda_ticks: int, latency_ticks: int) -> CostedPath:
     """`length` instructions, each dependent on the one before."""
     link = replace(node(COMP, 0, 0, (0,), 0), lambda_ticks=lambda_ticks, latency_ticks=latency_ticks)
-    return BoundPath((link,), (Repeat(length, (0,)),), 1)
+    return CostedPath((link,), (Repeat(length, (0,)),), 1)
 
 
-def instruction_mix(beta: int, turns: int, same_subsystem: bool) -> BoundPath:
+def instruction_mix(beta: int, turns: int, same_subsystem: bool) -> CostedPath:
     """Fig. 11: β instructions of type 1 (λ 1), then one of type 2 (λ 4), all dependent, repeated."""
     nodes = (node(COMP, 1, 8, (0,), 0), node(COMP if same_subsystem else MEM, 4, 12, (0,), 0))
     body: tuple[Item, ...] = (Repeat(beta, (0,)), 1)
-    return BoundPath(nodes, (Repeat(turns, body),), 1)
+    return CostedPath(nodes, (Repeat(turns, body),), 1)

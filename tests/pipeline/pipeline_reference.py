@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from drywarp.pipeline.blocks import Share, type_order
-from drywarp.workload.cost import SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS, BoundNode, BoundPath, BoundWorkload
+from drywarp.workload.cost import SYNC_AT_END, SYNC_AWAITS, SYNC_SIGNALS, CostedNode, CostedPath, CostedWorkload
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Warp:
     slot: int
     block: int
     order: int
-    path: BoundPath
+    path: CostedPath
     program: list[int]
     launched: int
     next: int = 0
@@ -32,7 +32,7 @@ class Warp:
     awaited: set[int] = field(default_factory=set)
     event: int = 0
 
-    def node(self, position: int) -> BoundNode:
+    def node(self, position: int) -> CostedNode:
         return self.path.nodes[self.program[position]]
 
     def finished_issuing(self) -> bool:
@@ -47,7 +47,7 @@ class Warp:
 class Reference:
     """Run a share; `rows` then holds (warp, block, path's node, position, issue, completion)."""
 
-    def __init__(self, workload: BoundWorkload, share: Share) -> None:
+    def __init__(self, workload: CostedWorkload, share: Share) -> None:
         self.w, self.share = workload, share
         lengths = [sum(workload.paths[path].length for path in t.paths) for t in workload.block_types]
         self.kinds = [int(k) for k in type_order([t.weight for t in workload.block_types], share.blocks, lengths)]
@@ -278,7 +278,7 @@ class Reference:
             self._meet(warp, position, tick, completion)
         self.rows.append([warp.slot, warp.block, warp.program[position], position, tick])
 
-    def _read(self, node: BoundNode, partition: int, tick: int) -> int:
+    def _read(self, node: CostedNode, partition: int, tick: int) -> int:
         """When the instruction has what it reads of the register file for certain: not before all fits its window."""
         begins = tick
         while True:

@@ -10,10 +10,10 @@ from tests.effort import first
 
 from drywarp.pipeline import REASONS, Share, share_of
 from drywarp.pipeline.simulate import run_share
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 
-def check(workload: BoundWorkload, share: Share, seed: int) -> None:
+def check(workload: CostedWorkload, share: Share, seed: int) -> None:
     reference = Reference(workload, share)
     total = reference.run()
     # Few ticks and few notes on the subsystems, so that all their cases occur.

@@ -13,10 +13,10 @@ from drywarp.pipeline import execution as room
 from drywarp.pipeline import share_of
 from drywarp.pipeline.execution import Execution, execution
 from drywarp.pipeline.extrapolate import instructions, simulate
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 
-def several_blocks(seed: int, in_order: bool) -> BoundWorkload:
+def several_blocks(seed: int, in_order: bool) -> CostedWorkload:
     """With one block to a share the slowest type alone is simulated: that has fewer warps than it seems."""
     work = random_workload(seed, in_order)
     return replace(work, blocks=max(work.blocks, 2 * work.sm_count))

@@ -10,7 +10,7 @@ from pipeline_kernels import example
 from drywarp.pipeline import REASONS, Share, share_of
 from drywarp.pipeline.blocks import awaited
 from drywarp.pipeline.simulate import first_issues, run_share
-from drywarp.workload.cost import BoundWorkload
+from drywarp.workload.cost import CostedWorkload
 
 SEEDS = range(60)
 
@@ -42,7 +42,7 @@ def test_the_longest_type_of_a_lone_block_is_shown() -> None:
         assert len(first_issues(work, share, 10_000).table) == max(lengths)
 
 
-def dependences(work: BoundWorkload) -> None:
+def dependences(work: CostedWorkload) -> None:
     profile = run_share(work, share_of(work, work.blocks_per_sm), profile=True).profile
     assert profile is not None
     producers = awaited(work, profile).tolist()

@@ -11,13 +11,13 @@ from pipeline_kernels import chain, workload
 
 from drywarp.pipeline import Share, simulate
 from drywarp.pipeline.extrapolate import instructions, waves_and_rate
-from drywarp.workload.cost import BoundWorkload, Level
+from drywarp.workload.cost import CostedWorkload, Level
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul
 
 
-def restless(turns: int = 6) -> BoundWorkload:
+def restless(turns: int = 6) -> CostedWorkload:
     """A tiled matmul whose loads come back at times that fit no others: blocks drift against each other."""
     work = replace(tiled_matmul(4, turns=turns, steps=4), policy="loose_round_robin")
     (path,) = work.paths

@@ -18,12 +18,12 @@ from drywarp.errors import UsageError
 from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
 from drywarp.pipeline.simulate import run_share
-from drywarp.workload.cost import TICKS_PER_CYCLE, BlockType, BoundPath, BoundWorkload, Level, Repeat, Subsystem
+from drywarp.workload.cost import TICKS_PER_CYCLE, BlockType, CostedPath, CostedWorkload, Level, Repeat, Subsystem
 
 MANY = settings(max_examples=examples(1500, 4), deadline=None)
 
 
-def run(work: BoundWorkload, blocks: int, resident: int | None = None, profile: bool = False) -> SimulationResult:
+def run(work: CostedWorkload, blocks: int, resident: int | None = None, profile: bool = False) -> SimulationResult:
     return run_share(work, Share(resident or blocks, blocks, blocks), profile)
 
 
@@ -60,7 +60,7 @@ def test_the_second_branch_bounds_all_policies(warps: int, length: int, lambda_:
     assert run(work, warps).total_ticks >= lambda_ + more + (length * warps - 1) * lambda_
 
 
-def without_throughput(work: BoundWorkload) -> BoundWorkload:
+def without_throughput(work: CostedWorkload) -> CostedWorkload:
     """Dependences alone: out of order, a delay may change the order and with it shorten what follows.
 
     That goes for every resource that instructions share: λ, places for outstanding accesses, and the banks of the
@@ -131,12 +131,12 @@ def test_instruction_mix(beta: int, policy: str) -> None:
 def test_barrier_joins_the_warps_of_a_block() -> None:
     """Volkov's Listing 3.3: the late warp arrives at 546, both go on Λ_bar = 34 later."""
     branch = node(COMP, 0, 0)
-    late = BoundPath(
+    late = CostedPath(
         (replace(branch, stall_ticks=28 * 240), node(COMP, 0, 512, (), 0), node(COMP, 0, 6, (0,), 0),
          node(COMP, 0, 34, (0,), barrier=True), node(COMP, 0, 6)),
         (0, 1, 2, 3, 4), 1,
     )  # fmt: skip
-    early = BoundPath(
+    early = CostedPath(
         (replace(branch, stall_ticks=32 * 240), node(COMP, 0, 34, barrier=True), node(COMP, 0, 6)), (0, 1, 2), 1
     )
     work = workload(late, warps_per_block=2)
@@ -151,8 +151,8 @@ def test_barrier_joins_the_warps_of_a_block() -> None:
 
 
 def test_ended_warps_do_not_hold_up_a_barrier() -> None:
-    waits = BoundPath((node(COMP, 1, 10, barrier=True), node(COMP, 1, 4)), (0, 1), 0)
-    ends = BoundPath((node(COMP, 1, 50),), (0,), 0)
+    waits = CostedPath((node(COMP, 1, 10, barrier=True), node(COMP, 1, 4)), (0, 1), 0)
+    ends = CostedPath((node(COMP, 1, 50),), (0,), 0)
     work = workload(waits, warps_per_block=2)
     work = replace(work, paths=(waits, ends), block_types=(replace(work.block_types[0], paths=(0, 1)),))
     # The other warp issues at 1 and ends at 51: the barrier opens then, 10 more to go on, 4 to finish.
@@ -171,7 +171,7 @@ def test_blocks_are_replaced_in_the_order_in_which_room_is_made() -> None:
 
 def test_levels_queue_without_holding_the_warp_and_are_quicker_in_the_tail() -> None:
     load = replace(node(COMP, 1, 100), levels=(Level(1, 10 * 240, 2 * 240),))
-    path = BoundPath((load,), (Repeat(4, (0,)),), 0)
+    path = CostedPath((load,), (Repeat(4, (0,)),), 0)
     work = replace(workload(path), subsystems=(Subsystem("lsu", "sm"), Subsystem("dram", "sm", upstream=False)))
     assert run_share(work, Share(1, 1, 1)).cycles == 130  # issues at 0..3, starts at dram at 0, 10, 20, 30
     assert run_share(work, Share(1, 1, 0)).cycles == 106  # all in the tail: starts at 0, 2, 4, 6
@@ -182,7 +182,7 @@ def test_levels_queue_without_holding_the_warp_and_are_quicker_in_the_tail() -> 
 
 
 def test_outstanding_instructions_are_limited() -> None:
-    path = BoundPath((node(COMP, 1, 100),), (Repeat(6, (0,)),), 0)
+    path = CostedPath((node(COMP, 1, 100),), (Repeat(6, (0,)),), 0)
     work = workload(path)
     work = replace(work, subsystems=(Subsystem("lsu", "sm", outstanding=2), work.subsystems[1]))
     assert run(work, 1).cycles == 301  # pairs at 0 and 1, 100 and 101, 200 and 201
@@ -239,7 +239,7 @@ def test_banks_of_the_register_file(reads: tuple[tuple[int, int], ...], cycles: 
         replace(node(COMP, 0, 0), register_ticks=(even * TICKS_PER_CYCLE, odd * TICKS_PER_CYCLE)) for even, odd in reads
     )
     turns = 600 // len(nodes)
-    path = BoundPath(nodes, (Repeat(turns, tuple(range(len(nodes)))),), 1)
+    path = CostedPath(nodes, (Repeat(turns, tuple(range(len(nodes)))),), 1)
     work = replace(workload(path, issue_limit=1, policy=policy), read_window_ticks=3 * TICKS_PER_CYCLE)
     result = run(work, 1)
     assert result.cycles == pytest.approx(turns * len(nodes) * cycles, abs=6)

@@ -38,17 +38,17 @@ from drywarp.pipeline.observe_inorder import describe_warps
 from drywarp.pipeline.result import policy_named
 from drywarp.pipeline.simulate import Program
 from drywarp.pipeline.state import State, Steady
-from drywarp.workload.cost import BoundPath, BoundWorkload, Level, Repeat, Subsystem
+from drywarp.workload.cost import CostedPath, CostedWorkload, Level, Repeat, Subsystem
 
 
-def kernel(policy: str = "greedy_then_oldest") -> BoundWorkload:
+def kernel(policy: str = "greedy_then_oldest") -> CostedWorkload:
     """Two warps a block that go round a loop at unlike speeds and meet at a barrier; loads with a further level."""
     load = replace(node(MEM, 2, 300, (), 1), levels=(Level(2, 2000, 1000),))
     slow = (load, node(COMP, 7, 60, (1,), 0), node(COMP, 3, 20, (0,), barrier=True))
     quick = (node(COMP, 5, 40, (0,), 0), node(COMP, 3, 20, (0,), barrier=True))
     paths = (
-        BoundPath(slow, (Repeat(1000, (0, 1, 2)),), 2),
-        BoundPath(quick, (Repeat(1000, (Repeat(3, (0,)), 1)),), 2),
+        CostedPath(slow, (Repeat(1000, (0, 1, 2)),), 2),
+        CostedPath(quick, (Repeat(1000, (Repeat(3, (0,)), 1)),), 2),
     )
     work = workload(paths[0], warps_per_block=2, issue_limit=1, policy=policy, partitions=2)
     levels = Subsystem("dram", "sm", upstream=False)
@@ -56,7 +56,7 @@ def kernel(policy: str = "greedy_then_oldest") -> BoundWorkload:
     return replace(work, paths=paths, block_types=(replace(work.block_types[0], paths=(0, 1)),), subsystems=subsystems)
 
 
-def at_a_moment(work: BoundWorkload, stalls: bool = True) -> tuple[InOrder, State]:
+def at_a_moment(work: CostedWorkload, stalls: bool = True) -> tuple[InOrder, State]:
     """In the midst of things: where a state is met again for the first time."""
     program = Program(work, 3)
     state = State.fresh(work, program.tables, Share(3, 9, 5), 0, stalls, 240, 64, Steady(sparing=10**9))

@@ -16,7 +16,7 @@ from drywarp.models.pipeline import Pipeline
 from drywarp.pipeline import Share, occupancy_trace, share_of, simulate, trace_of
 from drywarp.pipeline.extrapolate import extrapolate
 from drywarp.pipeline.simulate import run_share
-from drywarp.workload.cost import BoundPath, Subsystem
+from drywarp.workload.cost import CostedPath, Subsystem
 
 
 def test_seventeen_warps_on_four_partitions() -> None:
@@ -44,7 +44,7 @@ def test_imbalance_of_a_steady_seventeen() -> None:
 
 def test_whole_waves_and_the_tail() -> None:
     """Blocks of one warp, 100 cycles each and 5 to replace: two waves of four, then two."""
-    work = workload(BoundPath((node(COMP, 0, 100),), (0,), 0), launch_cycles=5)
+    work = workload(CostedPath((node(COMP, 0, 100),), (0,), 0), launch_cycles=5)
     trace = occupancy_trace(work, Share(4, 10, 8))
     assert trace.cycles.tolist() == [0, 100, 105, 205, 210, 310]
     assert trace.active.tolist() == [4, 0, 4, 0, 2]
@@ -81,7 +81,7 @@ def test_littles_law_holds_exactly(seed: int, in_order: bool, points: int) -> No
 
 
 def test_decimation_keeps_areas() -> None:
-    work = workload(BoundPath((node(COMP, 0, 100),), (0,), 0), launch_cycles=5)
+    work = workload(CostedPath((node(COMP, 0, 100),), (0,), 0), launch_cycles=5)
     result = run_share(work, Share(4, 10, 8))
     trace = trace_of(result, 2)
     assert trace.decimated

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pipeline_kernels import COMP, example, node, workload
 
 from drywarp.pipeline import REASONS, Share, simulate
-from drywarp.workload.cost import BoundPath, BoundWorkload
+from drywarp.workload.cost import CostedPath, CostedWorkload
 
 
-def reasons(work: BoundWorkload, warps: int = 1) -> list[tuple[int, str]]:
+def reasons(work: CostedWorkload, warps: int = 1) -> list[tuple[int, str]]:
     """(warp, reason) in the order of issue."""
     profile = simulate(work, Share(warps, warps, warps), profile=True).profile
     assert profile is not None
@@ -25,7 +25,7 @@ def test_the_example() -> None:
 
 
 def test_lost_arbitration_and_stall_counts() -> None:
-    path = BoundPath((replace(node(COMP, 0, 4), stall_ticks=720),), (0, 0), 0)
+    path = CostedPath((replace(node(COMP, 0, 4), stall_ticks=720),), (0, 0), 0)
     work = workload(path, issue_limit=1)
     assert reasons(work, 2) == [(0, "selected"), (1, "not_selected"), (0, "wait"), (1, "wait")]
 
@@ -33,7 +33,7 @@ def test_lost_arbitration_and_stall_counts() -> None:
 def test_memory_pipes_and_barriers() -> None:
     load = replace(node(COMP, 4, 20, (), 0), class_="global_load")
     shared = replace(node(COMP, 4, 20, (), 1), class_="shared_load")
-    path = BoundPath(
+    path = CostedPath(
         (load, shared, node(COMP, 1, 2, (1,)), node(COMP, 1, 30, barrier=True), node(COMP, 1, 4)), (0, 0, 1, 2, 3, 4), 2
     )
     assert [reason for _, reason in reasons(workload(path))] == [

@@ -17,22 +17,22 @@ from drywarp.pipeline import REASONS, Share, SimulationResult, share_of, simulat
 from drywarp.pipeline.extrapolate import apportion, extrapolate
 from drywarp.pipeline.reasons import busy_reason, dependent_reason
 from drywarp.pipeline.simulate import run_share
-from drywarp.workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Level, Subsystem
+from drywarp.workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Level, Subsystem
 
 
-def path_of(*nodes: BoundNode) -> BoundPath:
+def path_of(*nodes: CostedNode) -> CostedPath:
     """A straight program; each node's `instruction` is its place."""
     numbered = tuple(replace(node, instruction=place) for place, node in enumerate(nodes))
-    return BoundPath(numbered, tuple(range(len(nodes))), 2)
+    return CostedPath(numbered, tuple(range(len(nodes))), 2)
 
 
-def run(work: BoundWorkload, warps: int = 1) -> SimulationResult:
+def run(work: CostedWorkload, warps: int = 1) -> SimulationResult:
     result = run_share(work, Share(warps, warps, warps))
     assert result.stall_ticks.sum() == result.warp_ticks
     return result
 
 
-def node_stalls(*nodes: BoundNode, warps: int = 1) -> dict[int, dict[str, float]]:
+def node_stalls(*nodes: CostedNode, warps: int = 1) -> dict[int, dict[str, float]]:
     work = workload(path_of(*nodes))
     return run(work, warps).node_stalls(work)
 

@@ -20,7 +20,7 @@ from drywarp.pipeline.extrapolate import instructions
 from drywarp.pipeline.occupancy import timeline
 from drywarp.pipeline.simulate import run_share, try_share
 from drywarp.pipeline.state import Steady
-from drywarp.workload.cost import BoundPath, BoundWorkload, Repeat
+from drywarp.workload.cost import CostedPath, CostedWorkload, Repeat
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul
@@ -30,7 +30,7 @@ EAGER = Steady(least_gain=1, long_loop=3, sparing=10**9)
 """Every chance is taken, however little it spares."""
 
 
-def compare(work: BoundWorkload, share: Share, seed: int, stalls: bool) -> SimulationResult:
+def compare(work: CostedWorkload, share: Share, seed: int, stalls: bool) -> SimulationResult:
     """Both ways, with few ticks and few notes on the subsystems, so that all cases of the accounts occur."""
     few = {"cycle": seed % 4, "spells": 1 + seed % 3}
     full = run_share(work, share, stalls=stalls, **few)  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def test_a_steady_state_is_left_in_time() -> None:
     """Tails, at every length of the loop: none is jumped over."""
     rng = random.Random(1)
     for turns in range(1, 60):
-        path = BoundPath((node(COMP, 1, 4, (0,), 0), node(COMP, 2, 30, (0,), 0)), (1, Repeat(turns, (0, 0)), 1), 1)
+        path = CostedPath((node(COMP, 1, 4, (0,), 0), node(COMP, 2, 30, (0,), 0)), (1, Repeat(turns, (0, 0)), 1), 1)
         work = workload(path, policy=rng.choice([*POLICIES]), launch_cycles=3)
         compare(work, Share(3, 50, 49), turns, stalls=True)
 

@@ -80,10 +80,10 @@ def test_every_instruction_of_a_wave_is_there_exactly_once() -> None:
     """Warp by warp, in the order of the program that the workload states."""
     bound = prepare_kernel(ROOT / "examples" / "saxpy.cu", **SMALL)
     expected = {}
-    for number, path in enumerate(bound.bound.paths):
+    for number, path in enumerate(bound.costed.paths):
         texts = [bound.kernel.instructions[path.nodes[place].instruction].text for place in path.expand()]
         expected[number] = texts
-    (kind,) = bound.bound.block_types
+    (kind,) = bound.costed.block_types
     seen = set()
     for life, inside in warps(events_of("saxpy")):
         _, block, _, warp = life["name"].split()

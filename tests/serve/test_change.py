@@ -28,13 +28,13 @@ def time_of(factors: dict[str, float], later: dict[str, float]) -> float:
 
 
 def test_factors_of_one_change_nothing() -> None:
-    bound = kernel().bound
+    bound = kernel().costed
     assert scaled(bound, {}, {}) == bound
     assert scaled(bound, dict.fromkeys(lambdas(bound), 1.0), dict.fromkeys(latencies(bound), 1.0)) == bound
 
 
 def test_the_means_are_multiplied() -> None:
-    bound = kernel().bound
+    bound = kernel().costed
     for name, cycles in lambdas(bound).items():
         assert lambdas(scaled(bound, {name: 2.0}, {}))[name] == pytest.approx(2 * cycles)
     for group, cycles in latencies(bound).items():
@@ -47,7 +47,7 @@ def test_the_means_are_multiplied() -> None:
 
 
 def test_dram_is_scaled_in_its_visits() -> None:
-    bound = kernel().bound
+    bound = kernel().costed
     dram = next(n for n, subsystem in enumerate(bound.subsystems) if subsystem.name == "dram")
     found = scaled(bound, {"dram": 2.0}, {})
     visits = [
@@ -63,9 +63,9 @@ def test_dram_is_scaled_in_its_visits() -> None:
 
 def test_unknown_names_are_said() -> None:
     with pytest.raises(UsageError, match="no 'nonsense'; expected"):
-        scaled(kernel().bound, {"nonsense": 2.0}, {})
+        scaled(kernel().costed, {"nonsense": 2.0}, {})
     with pytest.raises(UsageError, match="no 'nonsense'; expected"):
-        scaled(kernel().bound, {}, {"nonsense": 2.0})
+        scaled(kernel().costed, {}, {"nonsense": 2.0})
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from drywarp.hardware import load_gpu
 from drywarp.pipeline.execution import Execution, execution
 from drywarp.workload.abstract import load_workload
-from drywarp.workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from drywarp.workload.cost import TICKS_PER_CYCLE, CostedWorkload
 
 from .svg import Drawing
 
@@ -31,7 +31,7 @@ class Event:
     waits: tuple[int, ...]
 
 
-def simulated(warps: int) -> tuple[list[Event], BoundWorkload, float]:
+def simulated(warps: int) -> tuple[list[Event], CostedWorkload, float]:
     """The events of so many warps of the example kernel, and how long they take together."""
     workload = load_workload(EXAMPLE, load_gpu(EXAMPLE), {}, occupancy=warps)
     run = execution(workload, 1000)

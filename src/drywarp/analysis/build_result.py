@@ -70,7 +70,7 @@ def _text(texts: dict[str, list[str]], file: str, line: int) -> str:
 
 def build_result(ready: Prepared, options: Options, predictions: Mapping[str, Prediction]) -> Analysis:
     """The answer; the first model of the options is the primary one."""
-    kernel, launch, gpu, fits, bound = ready.kernel, ready.launch, ready.gpu, ready.fits, ready.bound
+    kernel, launch, gpu, fits, bound = ready.kernel, ready.launch, ready.gpu, ready.fits, ready.costed
     profile, workload, behaviour, source = ready.profile, ready.workload, ready.behaviour, ready.source
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm

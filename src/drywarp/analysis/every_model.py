@@ -16,7 +16,7 @@ from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
 from ..pipeline.result import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .measured import count_ratio, with_memory
 from .prepare import prepare_kernel
 from .prepared import Prepared
@@ -75,10 +75,10 @@ def _real(
     return replace(answer, input_sources=sources)
 
 
-def with_producers(ready: Prepared) -> BoundWorkload:
+def with_producers(ready: Prepared) -> CostedWorkload:
     """The bound workload with the machine code's def-use chains, from which ILP is counted."""
     chains = Dataflow(ready.kernel.instructions, ready.profile.cfg).producers
-    return replace(ready.bound, producers=chains)
+    return replace(ready.costed, producers=chains)
 
 
 def _abstract(
@@ -96,7 +96,7 @@ def _abstract(
     values = settings_of(file, settings)
     policy = policy_named(options.scheduler).name if options.scheduler else None
 
-    def bind_at(occupancy: int | None) -> BoundWorkload:
+    def bind_at(occupancy: int | None) -> CostedWorkload:
         return tie(file, machine, values, occupancy=occupancy, runs=runs, clock_mhz=options.clock_mhz, policy=policy)
 
     wanted = None if occupancies is None else _whole(occupancies, *most_warps(file, machine, values))
@@ -148,7 +148,7 @@ def _comparison(
     title: str,
     gpu: Gpu,
     at: tuple[int, ...],
-    bound: BoundWorkload,
+    bound: CostedWorkload,
     found: Found,
     settings: Mapping[str, float],
     notes: Sequence[str],

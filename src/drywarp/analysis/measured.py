@@ -10,7 +10,7 @@ from ..kernel.profile import MeasuredKernel
 from ..memory.averaged import NOTHING_SAID, averaged, averages_from
 from ..memory.behaviour import MemoryBehaviour
 from ..models.base import Model, Prediction
-from ..workload.cost_model import Binding, bind
+from ..workload.cost_model import Conditions, assign_costs
 from .prepared import Prepared
 from .result import MeasuredComparison, Term
 
@@ -37,13 +37,13 @@ def with_memory(ready: Prepared, mapper: str | None, measured: MeasuredKernel | 
     behaviour = averaged(ready.profile, ready.behaviour, sector_bytes, said)
     source = f"from the profile: {', '.join(said.said)}" if said.said else "with emulated values"
     note = f"memory: every access to a space is modelled as the average one; {source}"
-    return _bound_again(ready, replace(behaviour, notes=(*behaviour.notes, note)), ready.bound.clock_hz / 1e6)
+    return _bound_again(ready, replace(behaviour, notes=(*behaviour.notes, note)), ready.costed.clock_hz / 1e6)
 
 
 def _bound_again(ready: Prepared, behaviour: MemoryBehaviour, clock_mhz: float) -> Prepared:
-    binding = Binding(clock_mhz, ready.bound.policy, ready.fits.blocks_per_sm)
-    bound = bind(ready.workload, behaviour, ready.gpu, binding)
-    return replace(ready, behaviour=behaviour, bound=bound)
+    conditions = Conditions(clock_mhz, ready.costed.policy, ready.fits.blocks_per_sm)
+    bound = assign_costs(ready.workload, behaviour, ready.gpu, conditions)
+    return replace(ready, behaviour=behaviour, costed=bound)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def count_ratio(ready: Prepared, measured: MeasuredKernel | None) -> CountRatio:
     """The profile's warp-instruction count compared with the emulated one."""
     counted = measured.metrics.get(_EXECUTED) if measured else None
     emulated = float(ready.profile.executions().sum())
-    return CountRatio(counted / emulated, ready.bound.start_s) if counted and emulated else CountRatio()
+    return CountRatio(counted / emulated, ready.costed.start_s) if counted and emulated else CountRatio()
 
 
 def compare_with(ready: Prepared, measured: MeasuredKernel, model: Model) -> MeasuredComparison:
@@ -104,11 +104,11 @@ def compare_with(ready: Prepared, measured: MeasuredKernel, model: Model) -> Mea
     time = measured.time_s
     if not time:
         raise UsageError(f"{measured.place}: the profile has no time for the kernel")
-    now = model.predict(ready.bound, [ready.bound.warps_per_sm]).time_s
+    now = model.predict(ready.costed, [ready.costed.warps_per_sm]).time_s
     predicted, terms = now, []
     if measured.clock_hz:
         ready = _bound_again(ready, ready.behaviour, measured.clock_hz / 1e6)
-        at_clock = model.predict(ready.bound, [ready.bound.warps_per_sm]).time_s
+        at_clock = model.predict(ready.costed, [ready.costed.warps_per_sm]).time_s
         said = f"measured at {measured.clock_hz / 1e6:.0f} MHz"
         terms.append(Term("clock", at_clock / now, said))
         now = at_clock
@@ -119,7 +119,7 @@ def compare_with(ready: Prepared, measured: MeasuredKernel, model: Model) -> Mea
         now = counted
     scaled = with_memory(ready, "averaged", measured)
     if averages_from(measured.metrics, ready.gpu.memory.sector_bytes).said:
-        with_profile = counts.time(model.predict(scaled.bound, [scaled.bound.warps_per_sm]).time_s)
+        with_profile = counts.time(model.predict(scaled.costed, [scaled.costed.warps_per_sm]).time_s)
         terms.append(Term("memory", with_profile / now, "sectors, hit rates and conflicts as measured"))
         now = with_profile
     terms.append(Term("model", time / now, "not explained by any figure of the profile"))

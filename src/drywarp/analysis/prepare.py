@@ -27,8 +27,8 @@ from ..memory.followed import Look
 from ..models import get_model
 from ..pipeline.result import policy_named
 from ..workload.build import Workload, build_workload
-from ..workload.cost import BoundWorkload
-from ..workload.cost_model import Binding, bind
+from ..workload.cost import CostedWorkload
+from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
@@ -73,7 +73,7 @@ class Executed:
     loaded: LoadedKernel
     launch: Launch
     fits: Occupancy
-    binding: Binding
+    conditions: Conditions
     profile: Profile
     emulate_blocks: Callable[[Sequence[int]], Profile | None]
     looks: Iterable[Look] = ()
@@ -141,7 +141,7 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
 
     def time_of(number: int) -> float:
         config = _settled(request, options, loaded, gpu, started, number)
-        return model.predict(cost(serve_memory(execute(config, options), options)).bound, ()).time_s
+        return model.predict(cost(serve_memory(execute(config, options), options)).costed, ()).time_s
 
     number, notes = best(listed, time_of)
     return replace(_settled(request, options, loaded, gpu, started, number), notes=notes)
@@ -219,17 +219,17 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
     check_clock(gpu, clock)
-    binding = Binding(clock, policy, fits.blocks_per_sm)
+    conditions = Conditions(clock, policy, fits.blocks_per_sm)
     started = perf_counter()
     if not isinstance(loaded.launch, Launch):
         options.on_stage("following a sample of blocks")
         profile, static, more = static_answer(kernel, loaded.launch, options)
-        return Executed(loaded, launch, fits, binding, profile, more, (), static, perf_counter() - started)
+        return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     if known is None:
         options.on_stage("emulating a sample of blocks")
         known = loaded.place.profile() or _emulated(loaded.place, options)
     further = WholeBlocks(known, options.limits)
-    return Executed(loaded, launch, fits, binding, known, further, further.briefly(), None, perf_counter() - started)
+    return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
 
 
 def _emulated(place: Kept, options: Options) -> Profile:
@@ -279,7 +279,7 @@ def cost(served: Served) -> Prepared:
     started = perf_counter()
     executed, loaded = served.executed, served.executed.loaded
     cfg, gpu = executed.profile.cfg, loaded.gpu
-    bound = bind_workload(served.workload, cfg, served.behaviour, gpu, executed.binding)
+    bound = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
     return Prepared(
         loaded.kernel,
         executed.launch,
@@ -302,10 +302,10 @@ def cost(served: Served) -> Prepared:
     )
 
 
-def bind_workload(
-    workload: Workload, cfg: ControlFlowGraph, behaviour: MemoryBehaviour, gpu: Gpu, binding: Binding
-) -> BoundWorkload:
+def cost_workload(
+    workload: Workload, cfg: ControlFlowGraph, behaviour: MemoryBehaviour, gpu: Gpu, conditions: Conditions
+) -> CostedWorkload:
     """A workload with a GPU's costs; the GPU may be one of the papers'."""
     if gpu.machine_code is not None:
-        return bind_to_table(workload, cfg, behaviour, gpu, binding)
-    return bind(workload, behaviour, gpu, binding)
+        return bind_to_table(workload, cfg, behaviour, gpu, conditions)
+    return assign_costs(workload, behaviour, gpu, conditions)

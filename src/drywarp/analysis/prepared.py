@@ -12,7 +12,7 @@ from ..kernel.launch.launch import Launch
 from ..kernel.profile import MeasuredKernel, Profile
 from ..memory.behaviour import MemoryBehaviour
 from ..workload.build import Workload
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .request import LaunchRequest
 
 
@@ -33,7 +33,7 @@ class Prepared:
     profile: Profile
     workload: Workload
     behaviour: MemoryBehaviour
-    bound: BoundWorkload
+    costed: CostedWorkload
     source: str
     compile_s: float
     emulate_s: float

@@ -126,8 +126,8 @@ def predict(emulated: Prepared, options: Options) -> Predicted:
     options.on_stage("simulating")
     prepared = with_memory(emulated, options.memory, emulated.measured)
     counts = count_ratio(prepared, emulated.measured)
-    at = curve_occupancies(prepared.bound, options.occupancies)
-    found = {name: counts.scale(_model(name, options).predict(prepared.bound, at)) for name in options.models}
+    at = curve_occupancies(prepared.costed, options.occupancies)
+    found = {name: counts.scale(_model(name, options).predict(prepared.costed, at)) for name in options.models}
     first = options.models[0]
     found[first], bounds = bounded(prepared, found[first], _model(first, options))
     return Predicted(prepared, emulated, counts, at, found, bounds, started)
@@ -150,7 +150,7 @@ def enrich(found: Predicted, options: Options) -> Analysis:
         answer = replace(answer, measured=compare_with(found.emulated, measured, _model(first, options)))
     if options.trace is not None:
         options.on_stage("tracing")
-        trace = trace_execution(prepared.kernel, prepared.bound, options.trace)
+        trace = trace_execution(prepared.kernel, prepared.costed, options.trace)
         answer = replace(answer, trace=trace, notes=(*answer.notes, *trace.notes))
     if options.detail is not None:
         from .detail import in_detail  # runs every model and records events: only on request

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
 from ..support.plugins import plugins
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 
 
 class NotApplicable(DrywarpError):  # noqa: N818 - it reads as what it says in `raise`
@@ -72,7 +72,7 @@ class Model(Protocol):
     name: str
     summary: str
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies` (warps per SM, whole blocks)."""
         ...
 

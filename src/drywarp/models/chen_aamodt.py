@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -39,7 +39,7 @@ def chi_3(chi: float, n: float) -> float:
 
 
 def _predict(
-    name: str, formula: Callable[[float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+    name: str, formula: Callable[[float, float], float], workload: CostedWorkload, occupancies: Sequence[int]
 ) -> Prediction:
     given = inputs_of(workload)
     if not given.instructions or not given.latency_app:
@@ -68,7 +68,7 @@ class ChenAamodt1:
     name = "chen_aamodt_1"
     summary = "one warp's throughput at any occupancy (Chen and Aamodt 2009)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         return _predict(self.name, chi_1, workload, occupancies)
 
@@ -80,7 +80,7 @@ class ChenAamodt2:
     name = "chen_aamodt_2"
     summary = "n times one warp's throughput, without limit (Chen and Aamodt 2009)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         return _predict(self.name, chi_2, workload, occupancies)
 
@@ -92,6 +92,6 @@ class ChenAamodt3:
     name = "chen_aamodt_3"
     summary = "gradual saturation of the issue slots, 1 - (1 - chi)^n (Chen and Aamodt 2009)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         return _predict(self.name, chi_3, workload, occupancies)

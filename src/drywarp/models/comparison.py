@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..pipeline.extrapolate import CURVE_BUDGET, instructions
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction
 from .inputs import ModelInputs
 from .inputs_parts import kind_of, scoped, weighed
@@ -94,7 +94,7 @@ def instruction_time(latency: float, lambda_: float, occupancy: float) -> float:
     return max(latency / occupancy, lambda_)
 
 
-def component_times(workload: BoundWorkload, occupancy: float) -> dict[str, float]:
+def component_times(workload: CostedWorkload, occupancy: float) -> dict[str, float]:
     """Cycles per warp of the ``instructions``, ``shared`` and ``memory`` of a mean warp, each type alone.
 
     A memory instruction's λ is that of its slowest level; no type issues faster than the issue limit.
@@ -106,7 +106,7 @@ def component_times(workload: BoundWorkload, occupancy: float) -> dict[str, floa
     return {name: time for name, time in times.items() if time}
 
 
-def _components(workload: BoundWorkload) -> list[tuple[str, float, float, float]]:
+def _components(workload: CostedWorkload) -> list[tuple[str, float, float, float]]:
     """For every node: its component, how often a mean warp runs it, and Λ and λ in cycles at any occupancy."""
     issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
     found = []
@@ -117,7 +117,7 @@ def _components(workload: BoundWorkload) -> list[tuple[str, float, float, float]
     return found
 
 
-def _lambda(workload: BoundWorkload, node: BoundNode) -> float:
+def _lambda(workload: CostedWorkload, node: CostedNode) -> float:
     levels = (level.lambda_ticks / TICKS_PER_CYCLE for level in node.levels)
     return max(scoped(workload, node, node.lambda_ticks), *levels, 0.0)
 
@@ -131,7 +131,7 @@ FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
 """Fewest points of a curve if the GPU allows them, and most warp instructions for all points."""
 
 
-def curve_occupancies(bound: BoundWorkload, wanted: Sequence[int] | None) -> list[int]:
+def curve_occupancies(bound: CostedWorkload, wanted: Sequence[int] | None) -> list[int]:
     """Warps per SM in whole blocks; the launch's own occupancy is always among them.
 
     Of a range, the whole blocks are taken; numbers given individually must be whole blocks. By default, the more a

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import CurvePoint, NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -38,7 +38,7 @@ def instructions_during_stall(mem_lat: float, instruction_time: float) -> float:
 
 
 def _predict(
-    name: str, formula: Callable[[float, float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+    name: str, formula: Callable[[float, float, float], float], workload: CostedWorkload, occupancies: Sequence[int]
 ) -> Prediction:
     given = inputs_of(workload)
     computation, memory = given.computation, given.memory
@@ -72,7 +72,7 @@ class CudaGuide:
     name = "cuda_guide"
     summary = "needed occupancy mem_lat / (instruction time · α), peak rate from there on (CUDA C Programming Guide)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
         return _predict(self.name, warps_needed, workload, occupancies)
 
@@ -84,6 +84,6 @@ class CudaGuideRefined:
     name = "cuda_guide_refined"
     summary = "the CUDA guide's needed occupancy with the stalled warp and the memory instruction (Volkov 4.8)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
         return _predict(self.name, warps_needed_refined, workload, occupancies)

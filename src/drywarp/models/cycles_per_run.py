@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..pipeline.blocks import share_of
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import CurvePoint, Prediction
 from .inputs import ModelInputs, kind_of
 from .roofline import utilization_at
@@ -28,7 +28,7 @@ class Run:
 
 def predict_runs(
     model: str,
-    workload: BoundWorkload,
+    workload: CostedWorkload,
     occupancies: Sequence[int],
     run_of: Callable[[int], Run],
     notes: tuple[str, ...] = (),
@@ -66,24 +66,24 @@ def issue_cycles_of(inputs: ModelInputs) -> float:
     return 1 / inputs.issue_rate if inputs.issue_rate else inputs.computation.lambda_
 
 
-def repetitions(workload: BoundWorkload, resident: int) -> float:
+def repetitions(workload: CostedWorkload, resident: int) -> float:
     """#Rep: rounds of `resident` blocks on each SM."""
     if workload.runs:
         return float(workload.runs)
     return max(1.0, workload.blocks / (resident * workload.sm_count))
 
 
-def _running(workload: BoundWorkload, resident: int) -> int:
+def _running(workload: CostedWorkload, resident: int) -> int:
     """Warps of an SM that run at once, if it has fewer blocks than fit."""
     return min(resident, share_of(workload, resident).blocks) * workload.warps_per_block
 
 
-def _grid_cycles(workload: BoundWorkload, resident: int, run_of: Callable[[int], Run]) -> float:
+def _grid_cycles(workload: CostedWorkload, resident: int, run_of: Callable[[int], Run]) -> float:
     warps = _running(workload, resident)
     return run_of(warps).cycles * repetitions(workload, warps // workload.warps_per_block)
 
 
-def _bound_names(workload: BoundWorkload) -> dict[str, str]:
+def _bound_names(workload: CostedWorkload) -> dict[str, str]:
     """The busiest subsystem of memory and of computation, in the model's terms."""
     memory: set[int] = set()
     rest: set[int] = set()

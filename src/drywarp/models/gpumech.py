@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import Interval, ModelInputs, inputs_of, roof_side
@@ -223,7 +223,7 @@ class GpuMechRoundRobin:
     name = "gpumech_rr"
     summary = "interval analysis under round robin, as published: no throughput limit (Huang et al. 2014)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         notes = contention_notes(inputs, occupancies)
@@ -237,7 +237,7 @@ class GpuMechGreedyThenOldest:
     name = "gpumech_gto"
     summary = "interval analysis under greedy-then-oldest, as published (Huang et al. 2014)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         notes = contention_notes(inputs, occupancies)
@@ -251,7 +251,7 @@ class GpuMechRoundRobinCorrected:
     name = "gpumech_rr_corrected"
     summary = "GPUMech's round robin with an issue probability of 1 (analysis §2.5.1), capped at the roof"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         schedulers = schedulers_of(inputs)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from . import gpuperf_terms as eq
 from . import gpuperf_terms as gain
 from .base import NotApplicable, Prediction, register
@@ -169,7 +169,7 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
     )
 
 
-def benefits_of(workload: BoundWorkload) -> Benefits:
+def benefits_of(workload: CostedWorkload) -> Benefits:
     """The potential benefits of the launch at its own occupancy, in cycles of one SM."""
     inputs = inputs_of(workload)
     k = kernel_of(inputs)
@@ -198,7 +198,7 @@ class GpuPerf:
     name = "gpuperf"
     summary = "MWP-CWP with ILP, MLP, caches and serialisation, and four potential benefits (Sim et al. 2012)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         k = kernel_of(inputs_of(workload))
 

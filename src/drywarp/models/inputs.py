@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .inputs_graph import WorkNode, mean_ilp, mean_mlp, work_flow_graph
 from .inputs_parts import Part, kind_of, make_parts, scoped, transactions_of
 from .throughput import demand, path_weights
@@ -47,7 +47,7 @@ class Interval:
     memory: bool = False
 
 
-def intervals(path: BoundPath, memory: Sequence[bool], memory_only: bool = False) -> tuple[Interval, ...]:
+def intervals(path: CostedPath, memory: Sequence[bool], memory_only: bool = False) -> tuple[Interval, ...]:
     """The intervals of a warp on `path`; `memory` marks its memory instructions.
 
     With `memory_only`, every other instruction takes only its issue cycle.
@@ -58,7 +58,7 @@ def intervals(path: BoundPath, memory: Sequence[bool], memory_only: bool = False
 class _Walk:
     """A warp being followed: times are ticks, and those of the slots count from the next issue."""
 
-    def __init__(self, path: BoundPath, memory: Sequence[bool], memory_only: bool) -> None:
+    def __init__(self, path: CostedPath, memory: Sequence[bool], memory_only: bool) -> None:
         self.path, self.memory, self.memory_only = path, memory, memory_only
         self.now = 0
         self.open = 0
@@ -246,7 +246,7 @@ class ModelInputs:
 
 
 @lru_cache(maxsize=8)
-def inputs_of(workload: BoundWorkload) -> ModelInputs:
+def inputs_of(workload: CostedWorkload) -> ModelInputs:
     """The inputs of all models; derived once per workload, for any number of models."""
     weights = path_weights(workload)
     parts = make_parts(workload, weights)
@@ -302,13 +302,13 @@ def inputs_of(workload: BoundWorkload) -> ModelInputs:
     )
 
 
-def _representative(workload: BoundWorkload, weights: list[float]) -> int:
+def _representative(workload: CostedWorkload, weights: list[float]) -> int:
     """The path that most warps follow; the longest if several."""
     return max(range(len(weights)), key=lambda path: (weights[path], workload.paths[path].length))
 
 
-def _conflicts(workload: BoundWorkload, weights: list[float]) -> float:
-    def lost(node: BoundNode) -> float:
+def _conflicts(workload: CostedWorkload, weights: list[float]) -> float:
+    def lost(node: CostedNode) -> float:
         return scoped(workload, node, node.conflict_ticks)
 
     return sum(

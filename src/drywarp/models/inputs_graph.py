@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .inputs_parts import kind_of, own_lambda
 
 
@@ -30,7 +30,7 @@ def straight_lines(program: Sequence[Item], times: int = 1) -> Iterator[tuple[tu
         yield tuple(run), times
 
 
-def producers_in(workload: BoundWorkload, path: BoundPath, line: Sequence[int]) -> list[set[int]]:
+def producers_in(workload: CostedWorkload, path: CostedPath, line: Sequence[int]) -> list[set[int]]:
     """For each place of a straight line, the earlier places in it whose results it needs."""
     found: list[set[int]] = []
     by_instruction: dict[int, int] = {}
@@ -62,19 +62,19 @@ def groups(producers: Sequence[set[int]], in_order: bool) -> int:
     return max(depth, default=0)
 
 
-def mean_ilp(workload: BoundWorkload, weights: Sequence[float]) -> float:
+def mean_ilp(workload: CostedWorkload, weights: Sequence[float]) -> float:
     """ILP: instructions over groups, as a mean over straight lines weighted by execution count."""
 
-    def local(path: BoundPath, line: Sequence[int]) -> float | None:
+    def local(path: CostedPath, line: Sequence[int]) -> float | None:
         return len(line) / groups(producers_in(workload, path, line), workload.in_order)
 
     return _mean(workload, weights, local)
 
 
-def mean_mlp(workload: BoundWorkload, weights: Sequence[float]) -> float:
+def mean_mlp(workload: CostedWorkload, weights: Sequence[float]) -> float:
     """MLP: memory requests from a load to its first use, itself included; 1 if nothing is loaded."""
 
-    def local(path: BoundPath, line: Sequence[int]) -> float | None:
+    def local(path: CostedPath, line: Sequence[int]) -> float | None:
         memory = [place for place, i in enumerate(line) if kind_of(workload, path.nodes[i]) == "memory"]
         loads = [place for place in memory if not path.nodes[line[place]].async_result]
         if not loads:
@@ -90,7 +90,7 @@ def mean_mlp(workload: BoundWorkload, weights: Sequence[float]) -> float:
 
 
 def _mean(
-    workload: BoundWorkload, weights: Sequence[float], local: Callable[[BoundPath, Sequence[int]], float | None]
+    workload: CostedWorkload, weights: Sequence[float], local: Callable[[CostedPath, Sequence[int]], float | None]
 ) -> float:
     """The mean of a straight line's figure over those that have one; 1 if none has."""
     total = share = 0.0
@@ -142,7 +142,7 @@ class _Draft:
     needs: set[int] = field(default_factory=set)
 
 
-def work_flow_graph(workload: BoundWorkload, path: BoundPath) -> tuple[WorkNode, ...]:
+def work_flow_graph(workload: CostedWorkload, path: CostedPath) -> tuple[WorkNode, ...]:
     """The graph of one path, its nodes in program order."""
     return tuple(_finished(workload, path, draft) for draft in _Builder(workload, path).build())
 
@@ -150,7 +150,7 @@ def work_flow_graph(workload: BoundWorkload, path: BoundPath) -> tuple[WorkNode,
 class _Builder:
     """Walks the program; `writers` holds which memory node last wrote each slot."""
 
-    def __init__(self, workload: BoundWorkload, path: BoundPath) -> None:
+    def __init__(self, workload: CostedWorkload, path: CostedPath) -> None:
         self.path = path
         self.kinds = [kind_of(workload, node) for node in path.nodes]
         self.drafts: list[_Draft] = []
@@ -210,7 +210,7 @@ class _Builder:
             self.writers.pop(node.sets, None)
 
 
-def _last_memory_slots(path: BoundPath, kinds: Sequence[str], program: Sequence[Item]) -> set[int]:
+def _last_memory_slots(path: CostedPath, kinds: Sequence[str], program: Sequence[Item]) -> set[int]:
     """Slots whose last writer in a loop's body is a memory instruction."""
     found: set[int] = set()
     for item in program:
@@ -224,7 +224,7 @@ def _last_memory_slots(path: BoundPath, kinds: Sequence[str], program: Sequence[
     return found
 
 
-def _finished(workload: BoundWorkload, path: BoundPath, draft: _Draft) -> WorkNode:
+def _finished(workload: CostedWorkload, path: CostedPath, draft: _Draft) -> WorkNode:
     nodes = [path.nodes[index] for index in draft.line]
     count = len(nodes)
     return WorkNode(
@@ -240,7 +240,7 @@ def _finished(workload: BoundWorkload, path: BoundPath, draft: _Draft) -> WorkNo
     )
 
 
-def _alone(nodes: Sequence[BoundNode], producers: Sequence[set[int]]) -> int:
+def _alone(nodes: Sequence[CostedNode], producers: Sequence[set[int]]) -> int:
     """Ticks from the first issue to the last result, each instruction after its producers' Λ."""
     starts: list[int] = []
     free: dict[int, int] = {}

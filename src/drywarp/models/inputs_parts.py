@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
 
 MEMORY = (
     *("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture"),
@@ -14,7 +14,7 @@ MEMORY = (
 SHARED = ("shared_load", "shared_store", "shared_atomic")
 FLOATING = ("fp32", "fp16", "fp64", "tensor", "wgmma")
 KINDS = ("computation", "fp", "sfu", "shared", "memory", "barrier")
-"""Permitted values of `BoundWorkload.kinds`; all but the last two are computation."""
+"""Permitted values of `CostedWorkload.kinds`; all but the last two are computation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Transactions:
     per_uncoalesced: float
 
 
-def kind_of(workload: BoundWorkload, node: BoundNode) -> str:
+def kind_of(workload: CostedWorkload, node: CostedNode) -> str:
     """The kind of an instruction, one of `KINDS`: as the workload states, else by the class's name."""
     name = node.class_
     if node.barrier:
@@ -67,19 +67,19 @@ def kind_of(workload: BoundWorkload, node: BoundNode) -> str:
     return "sfu" if name == "sfu" else "computation"
 
 
-def scoped(workload: BoundWorkload, at: BoundNode | Level, ticks: float) -> float:
+def scoped(workload: CostedWorkload, at: CostedNode | Level, ticks: float) -> float:
     """A λ in cycles of the whole SM, of an instruction or of one of its visits."""
     inside = workload.subsystems[at.subsystem].scope == "partition"
     return ticks / TICKS_PER_CYCLE / (workload.partitions if inside else 1)
 
 
-def own_lambda(workload: BoundWorkload, node: BoundNode) -> float:
+def own_lambda(workload: CostedWorkload, node: CostedNode) -> float:
     """λ of an instruction on its own subsystem, where it may also queue without blocking its warp."""
     queued = sum(level.lambda_ticks for level in node.levels if level.subsystem == node.subsystem)
     return scoped(workload, node, node.lambda_ticks + queued)
 
 
-def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[BoundNode, float]]:
+def weighed(workload: CostedWorkload, weights: list[float]) -> Iterator[tuple[CostedNode, float]]:
     """Every node of every path with how often a mean warp runs it."""
     for path, weight in zip(workload.paths, weights, strict=True):
         if weight:
@@ -88,7 +88,7 @@ def weighed(workload: BoundWorkload, weights: list[float]) -> Iterator[tuple[Bou
                     yield node, weight * count
 
 
-def make_parts(workload: BoundWorkload, weights: list[float]) -> Parts:
+def make_parts(workload: CostedWorkload, weights: list[float]) -> Parts:
     """Counts and means of each kind and class.
 
     λ of computation is that of the busiest computing subsystem, or of the issue limit: subsystems work in parallel, so
@@ -136,7 +136,7 @@ def _mean(count: float, lambda_: float, latency: float) -> Part:
     return Part(count, lambda_ / count, latency / count) if count else Part()
 
 
-def transactions_of(workload: BoundWorkload, weights: list[float]) -> Transactions:
+def transactions_of(workload: CostedWorkload, weights: list[float]) -> Transactions:
     """Coalesced and uncoalesced accesses; one whose transactions are not known counts as one."""
     single = several = total = split = 0.0
     for node, times in weighed(workload, weights):

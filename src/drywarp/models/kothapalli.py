@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .comparison import component_times
 from .cycles_per_run import Run, predict_runs
@@ -27,7 +27,7 @@ def time_added(alpha: float, arithmetic_time: float, memory_time: float) -> floa
 
 
 def _predict(
-    name: str, merge: Callable[[float, float], float], workload: BoundWorkload, occupancies: Sequence[int]
+    name: str, merge: Callable[[float, float], float], workload: CostedWorkload, occupancies: Sequence[int]
 ) -> Prediction:
     if not component_times(workload, 1):
         raise NotApplicable("no instruction of this kernel takes any time")
@@ -48,7 +48,7 @@ class KothapalliSum:
     name = "kothapalli_sum"
     summary = "sum of the arithmetic and memory times, each taken alone (Kothapalli et al. 2009, by Volkov 4.12)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         return _predict(self.name, lambda arithmetic, memory: time_added(1, arithmetic, memory), workload, occupancies)
 
@@ -60,6 +60,6 @@ class KothapalliMax:
     name = "kothapalli_max"
     summary = "the longer of arithmetic and memory times, each taken alone (Kothapalli et al. 2009, by Volkov 4.12)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         return _predict(self.name, max, workload, occupancies)

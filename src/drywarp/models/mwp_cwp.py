@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, inputs_of, roof_side
@@ -108,7 +108,7 @@ class MwpCwp:
     name = "mwp_cwp"
     summary = "memory and computation warp parallelism decide between three formulas (Hong and Kim 2009, rephrased)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         s = symbols_of(inputs_of(workload))
         mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
@@ -196,7 +196,7 @@ class MwpCwpCorrected:
     name = "mwp_cwp_corrected"
     summary = "MWP-CWP with the latency of computations, the largest of its three cases (analysis §5.1)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         s = symbols_of(inputs)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from . import mwp_cwp_2009 as hk
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs
@@ -54,7 +54,7 @@ class Terms:
     warps_per_block: int
 
 
-def accesses_of(workload: BoundWorkload, inputs: ModelInputs) -> tuple[Access, Access]:
+def accesses_of(workload: CostedWorkload, inputs: ModelInputs) -> tuple[Access, Access]:
     """The uncoalesced and the coalesced accesses of a mean warp (Eqs. 10, 11 and 15)."""
     given = inputs.parameters
     sums = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -75,7 +75,7 @@ def accesses_of(workload: BoundWorkload, inputs: ModelInputs) -> tuple[Access, A
     return uncoal, coal
 
 
-def terms_of(workload: BoundWorkload, inputs: ModelInputs) -> Terms:
+def terms_of(workload: CostedWorkload, inputs: ModelInputs) -> Terms:
     """Everything independent of N. Raises `NotApplicable` if no memory instruction has anything to wait for."""
     if not inputs.memory.count:
         raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
@@ -136,7 +136,7 @@ class MwpCwp2009:
     name = "mwp_cwp_2009"
     summary = "memory and computation warp parallelism as first published (Hong and Kim 2009)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         t = terms_of(workload, inputs_of(workload))
         notes = (f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}",)

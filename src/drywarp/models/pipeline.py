@@ -22,7 +22,7 @@ from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from ..pipeline.occupancy import trace_of
 from ..pipeline.result import SimulationResult
 from ..pipeline.simulate import Program
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload, Level
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
 from .base import CurvePoint, Prediction, register
 from .throughput import ISSUE, demand, resident_blocks, share_cycles
 from .volkov import latency_bound, latency_cycles
@@ -31,7 +31,7 @@ SATURATED = 0.8
 """Utilisation from which a subsystem counts as the kernel's limiter."""
 
 
-def utilization(workload: BoundWorkload, result: SimulationResult) -> dict[str, float]:
+def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str, float]:
     """The fraction of the simulated time that each subsystem is busy."""
     total = max(1, result.total_ticks)
     busy = {s.name: min(1.0, ticks / total) for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
@@ -75,7 +75,7 @@ class Pipeline:
         self.full_simulation = full_simulation
         self.brief = brief
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         share = share_of(workload, workload.blocks_per_sm)
         shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
@@ -115,7 +115,7 @@ class Pipeline:
             occupancy_trace=trace_of(result, self.trace_points) if self.trace_points else None,
         )
 
-    def _point(self, workload: BoundWorkload, share: Share, result: SimulationResult, occupancy: int) -> CurvePoint:
+    def _point(self, workload: CostedWorkload, share: Share, result: SimulationResult, occupancy: int) -> CurvePoint:
         cycles = result.total_ticks / TICKS_PER_CYCLE
         wpc = share.blocks * workload.warps_per_block / cycles if cycles else float("inf")
         # CPR: a run is ω warps without replacement; other runs do not determine it.
@@ -134,7 +134,7 @@ class Pipeline:
 POLICY = "loose_round_robin"
 
 
-def as_one(workload: BoundWorkload) -> BoundWorkload:
+def as_one(workload: CostedWorkload) -> CostedWorkload:
     """The workload on an unpartitioned SM with the same throughputs."""
     share = workload.partitions
     if share == 1:
@@ -146,7 +146,7 @@ def as_one(workload: BoundWorkload) -> BoundWorkload:
             return one
         return replace(one, lambda_ticks=_part(one.lambda_ticks, share), tail_ticks=_part(one.tail_ticks, share))
 
-    def node(one: BoundNode) -> BoundNode:
+    def node(one: CostedNode) -> CostedNode:
         own = _part(one.lambda_ticks, share) if inside[one.subsystem] else one.lambda_ticks
         return replace(one, lambda_ticks=own, levels=tuple(level(item) for item in one.levels))
 
@@ -178,7 +178,7 @@ class PipelinePapers:
     def __init__(self, full_simulation: bool = False) -> None:
         self.full_simulation = full_simulation
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         simulated = Pipeline(full_simulation=self.full_simulation).predict(as_one(workload), occupancies)
         return replace(simulated, model=self.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -135,7 +135,7 @@ class RooflineMix:
     name = "roofline_mix"
     summary = "roofline over the instruction mix: computations share one subsystem (Konstantinidis, Cotronis 2015)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         computation = inputs.mixed_cycles

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..pipeline.blocks import share_of
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import CurvePoint, Prediction, register
 from .throughput import Demand, demand, resident_blocks, share_cycles
 
@@ -48,7 +48,7 @@ class Roofline:
     name = "roofline"
     summary = "throughput bound: the busiest subsystem, all latencies hidden (Williams et al. 2009)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         needs = demand(workload)
         points = []

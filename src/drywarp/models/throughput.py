@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..pipeline.blocks import Share
-from ..workload.cost import TICKS_PER_CYCLE, BoundNode, BoundPath, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload
 
 ISSUE = "issue"
 """The issue limit's name among the subsystems."""
@@ -40,7 +40,7 @@ class Demand:
         return 1.0 / longest if longest > 0 else float("inf")
 
 
-def path_weights(workload: BoundWorkload) -> list[float]:
+def path_weights(workload: CostedWorkload) -> list[float]:
     """Mean number of warps that follow each path, per warp of the grid; they sum to 1."""
     total = sum(kind.weight for kind in workload.block_types)
     if total <= 0:
@@ -52,17 +52,17 @@ def path_weights(workload: BoundWorkload) -> list[float]:
     return weights
 
 
-def node_counts(path: BoundPath) -> list[tuple[BoundNode, int]]:
+def node_counts(path: CostedPath) -> list[tuple[CostedNode, int]]:
     """Each node of the path with how often one warp runs it."""
     return [(node, count) for node, count in zip(path.nodes, path.counts(), strict=True) if count]
 
 
-def demand(workload: BoundWorkload) -> Demand:
+def demand(workload: CostedWorkload) -> Demand:
     """Σλ per subsystem and warp: Volkov's throughput CPIs added up (§3.6, Table 3.4)."""
     return workload.once("demand", lambda: _demand(workload))
 
 
-def _demand(workload: BoundWorkload) -> Demand:
+def _demand(workload: CostedWorkload) -> Demand:
     size = len(workload.subsystems)
     busy, tail, held = [0.0] * size, [0.0] * size, [0.0] * size
     instructions = 0.0
@@ -82,7 +82,7 @@ def _demand(workload: BoundWorkload) -> Demand:
     return Demand(_per_sm(workload, busy, held, issue), _per_sm(workload, tail, held, issue), instructions)
 
 
-def _per_sm(workload: BoundWorkload, busy: Sequence[float], held: Sequence[float], issue: float) -> dict[str, float]:
+def _per_sm(workload: CostedWorkload, busy: Sequence[float], held: Sequence[float], issue: float) -> dict[str, float]:
     cycles: dict[str, float] = {}
     for subsystem, ticks, places in zip(workload.subsystems, busy, held, strict=True):
         instances = workload.partitions if subsystem.scope == "partition" else 1
@@ -94,7 +94,7 @@ def _per_sm(workload: BoundWorkload, busy: Sequence[float], held: Sequence[float
     return cycles
 
 
-def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[str, float]:
+def share_cycles(workload: CostedWorkload, needs: Demand, share: Share) -> dict[str, float]:
     """Cycles that each subsystem is busy with one SM's share of the grid.
 
     The full part runs while all SMs are active; the remainder belongs to the partial last wave.
@@ -104,7 +104,7 @@ def share_cycles(workload: BoundWorkload, needs: Demand, share: Share) -> dict[s
     return {name: full * cost + rest * needs.tail[name] for name, cost in needs.cycles.items()}
 
 
-def resident_blocks(workload: BoundWorkload, occupancy_warps: int) -> int:
+def resident_blocks(workload: CostedWorkload, occupancy_warps: int) -> int:
     """Blocks per SM at an occupancy in warps. Raises UsageError unless it is a whole number of blocks."""
     blocks, rest = divmod(occupancy_warps, workload.warps_per_block)
     if blocks < 1 or rest:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
@@ -73,7 +73,7 @@ class Transit:
     name = "transit"
     summary = "warps split between computing and memory; Volkov's model without ILP (Li et al. 2015)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         comp, mem = inputs.computation, inputs.memory

@@ -21,7 +21,7 @@ from dataclasses import replace
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
 from ..pipeline.simulate import Program
-from ..workload.cost import TICKS_PER_CYCLE, BlockType, BoundNode, BoundWorkload, Level
+from ..workload.cost import TICKS_PER_CYCLE, BlockType, CostedNode, CostedWorkload, Level
 from .base import CurvePoint, Prediction, register
 from .roofline import utilization_at
 from .throughput import demand, resident_blocks, share_cycles
@@ -32,12 +32,12 @@ def wpc_volkov(occupancy: float, latency_app: float, roof: float) -> float:
     return min(roof, occupancy / latency_app) if latency_app > 0 else roof
 
 
-def latency_bound(workload: BoundWorkload, budget: int = LAUNCH_BUDGET) -> float:
+def latency_bound(workload: CostedWorkload, budget: int = LAUNCH_BUDGET) -> float:
     """Λ_app in cycles, the replacement of the block included."""
     return workload.once(("Λ_app", budget), lambda: _latency_bound(workload, budget))
 
 
-def _latency_bound(workload: BoundWorkload, budget: int) -> float:
+def _latency_bound(workload: CostedWorkload, budget: int) -> float:
     total = sum(kind.weight for kind in workload.block_types)
     # Without barriers a warp is not affected by the others of its block: each path is scheduled once.
     joined = workload.synchronises or any(node.barrier for path in workload.paths for node in path.nodes)
@@ -56,7 +56,7 @@ def _latency_bound(workload: BoundWorkload, budget: int) -> float:
     return (mean + workload.launch_ticks) / TICKS_PER_CYCLE
 
 
-def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
+def _lone_ticks(workload: CostedWorkload, paths: tuple[int, ...], budget: int) -> int:
     """Ticks until the last of a block's warps ends, each with its own partition and its own copy of all subsystems.
 
     Warps on the same path then do the same at the same time: one of each path represents all.
@@ -67,11 +67,11 @@ def _lone_ticks(workload: BoundWorkload, paths: tuple[int, ...], budget: int) ->
     return lone_ticks_within(workload, paths, budget)
 
 
-def lone_ticks_within(workload: BoundWorkload, paths: tuple[int, ...], budget: int) -> int:
+def lone_ticks_within(workload: CostedWorkload, paths: tuple[int, ...], budget: int) -> int:
     """The ticks of a block's warps with everything to themselves, simulated within a budget."""
-    bare: dict[int, BoundNode] = {}
+    bare: dict[int, CostedNode] = {}
 
-    def without_queues(node: BoundNode) -> BoundNode:
+    def without_queues(node: CostedNode) -> CostedNode:
         if id(node) not in bare:
             bare[id(node)] = _without_queues(node)
         return bare[id(node)]
@@ -83,14 +83,14 @@ def lone_ticks_within(workload: BoundWorkload, paths: tuple[int, ...], budget: i
     return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
 
-def lone_ticks_whole(workload: BoundWorkload, paths: tuple[int, ...]) -> int:
+def lone_ticks_whole(workload: CostedWorkload, paths: tuple[int, ...]) -> int:
     """The same if all of it is simulated, from tables that the workload already has."""
     alone = _machines(workload, paths)
     program = Program(workload).alone(alone, paths)
     return simulate(alone, Share(1, 1, 1), LAUNCH_BUDGET, stalls=False, program=program).total_ticks
 
 
-def _machines(workload: BoundWorkload, paths: tuple[int, ...]) -> BoundWorkload:
+def _machines(workload: CostedWorkload, paths: tuple[int, ...]) -> CostedWorkload:
     """One warp per path, and a machine per warp; visits to memory levels queue as before."""
     return replace(
         workload,
@@ -104,13 +104,13 @@ def _machines(workload: BoundWorkload, paths: tuple[int, ...]) -> BoundWorkload:
     )
 
 
-def _without_queues(node: BoundNode) -> BoundNode:
+def _without_queues(node: CostedNode) -> CostedNode:
     if not node.levels:
         return node
     return replace(node, levels=tuple(Level(level.subsystem, 0, 0) for level in node.levels))
 
 
-def latency_cycles(workload: BoundWorkload, share: Share, latency_app: float) -> float:
+def latency_cycles(workload: CostedWorkload, share: Share, latency_app: float) -> float:
     """Cycles of a share if latency were the only limit: whole waves of Λ_app, the last not replaced."""
     waves = -(-share.blocks // share.resident)
     return waves * latency_app - workload.launch_ticks / TICKS_PER_CYCLE
@@ -127,7 +127,7 @@ class Volkov:
     name = "volkov"
     summary = "occupancy roofline: latency of a lone warp or the busiest subsystem (Volkov 2016)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         needs = demand(workload)
         latency_app = latency_bound(workload)

@@ -26,7 +26,7 @@ from math import inf
 
 import numpy as np
 
-from ..workload.cost import BoundPath, BoundWorkload, to_ticks
+from ..workload.cost import CostedPath, CostedWorkload, to_ticks
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, inputs_of
@@ -115,7 +115,7 @@ class VolkovContention:
     name = "volkov_contention"
     summary = "Volkov's bounds with a memory latency that grows with the load (Volkov 6.4-6.5)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         given = inputs_of(workload)
         contention = _per_warp(given)
@@ -149,7 +149,7 @@ def _per_warp(given: ModelInputs) -> Contention:
     return Contention(a, (Term(b, c * 1e9 / (given.clock_hz * given.sm_count * bytes_per_warp)),))
 
 
-def _latency_over_load(workload: BoundWorkload, contention: Contention, roof: float) -> Callable[[float], float]:
+def _latency_over_load(workload: CostedWorkload, contention: Contention, roof: float) -> Callable[[float], float]:
     """Λ_app over Λ of memory instructions."""
     highest = contention.latency(min(roof, 0.999 * contention.limit))
     memory = np.linspace(contention.a, max(highest, 2 * contention.a), SAMPLES)
@@ -164,10 +164,10 @@ def _latency_over_load(workload: BoundWorkload, contention: Contention, roof: fl
     return latency_app
 
 
-def _with_latency(workload: BoundWorkload, cycles: float) -> BoundWorkload:
+def _with_latency(workload: CostedWorkload, cycles: float) -> CostedWorkload:
     ticks = to_ticks(cycles)
 
-    def changed(path: BoundPath) -> BoundPath:
+    def changed(path: CostedPath) -> CostedPath:
         nodes = (
             replace(node, latency_ticks=ticks) if kind_of(workload, node) == "memory" else node for node in path.nodes
         )

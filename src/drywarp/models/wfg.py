@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, WorkNode, inputs_of, roof_side
@@ -206,7 +206,7 @@ class WorkFlowGraph:
     name = "wfg"
     summary = "latencies on the arcs of a work-flow graph, as published (Baghsorkhi et al. 2010)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         graph, lambda_instr = graph_of(inputs), issue_lambda(inputs)
@@ -263,7 +263,7 @@ class WorkFlowGraphCorrected:
     name = "wfg_corrected"
     summary = "the work-flow graph model with its two errors corrected (analysis §§2.4.3-2.4.4)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         inputs = inputs_of(workload)
         graph = graph_of(inputs)

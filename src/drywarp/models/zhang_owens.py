@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .base import NotApplicable, Prediction, register
 from .comparison import component_times
 from .cycles_per_run import Run, predict_runs
@@ -38,7 +38,7 @@ class ZhangOwens:
     name = "zhang_owens"
     summary = "slowest of instructions, shared and global memory, each taken alone (Zhang and Owens 2011)"
 
-    def predict(self, workload: BoundWorkload, occupancies: Sequence[int]) -> Prediction:
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         if not component_times(workload, 1):
             raise NotApplicable("no instruction of this kernel takes any time")

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .columns import (
     LEVEL_LAMBDA,
     LEVEL_PER_PARTITION,
@@ -24,7 +24,7 @@ from .program import Tables
 from .result import Ticks
 
 
-def alone(tables: Tables, workload: BoundWorkload, paths: Sequence[int]) -> Tables:
+def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tables:
     """The result of `flatten` for these paths as the warps of one block, with as many partitions that each have all
     subsystems, and with no time for visits to memory levels. `tables` are those of `workload`.
 

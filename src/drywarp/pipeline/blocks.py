@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import SYNC_AT_END, SYNC_AWAITS, BoundNode, BoundWorkload
+from ..workload.cost import SYNC_AT_END, SYNC_AWAITS, CostedNode, CostedWorkload
 from .columns import (
     AFTER,
     AFTER_SLOT,
@@ -38,7 +38,7 @@ _DEPENDENT = frozenset(
 )
 
 
-def awaited(workload: BoundWorkload, profile: ExecutionProfile) -> Ticks:
+def awaited(workload: CostedWorkload, profile: ExecutionProfile) -> Ticks:
     """For each row of the profile, the row that it waited for last; -1 if none.
 
     That is the producer of the last operand to become ready, if the instruction could otherwise have issued earlier;
@@ -83,7 +83,7 @@ def awaited(workload: BoundWorkload, profile: ExecutionProfile) -> Ticks:
     return found
 
 
-def _last_arrivals(profile: ExecutionProfile, nodes: list[BoundNode]) -> dict[tuple[int, int], int]:
+def _last_arrivals(profile: ExecutionProfile, nodes: list[CostedNode]) -> dict[tuple[int, int], int]:
     """By block and barrier-open tick: the row that arrived last."""
     last: dict[tuple[int, int], int] = {}
     barriers = np.array([node.barrier for node in nodes], dtype=np.bool_)
@@ -194,7 +194,7 @@ class Share:
         return Share(self.resident, blocks, max(0, blocks - (self.blocks - self.full)))
 
 
-def share_of(workload: BoundWorkload, resident: int) -> Share:
+def share_of(workload: CostedWorkload, resident: int) -> Share:
     """The share of the most loaded SM: ceil(blocks / SMs), of which floor are full.
 
     A workload with `runs` gives each SM that many times the resident blocks instead.

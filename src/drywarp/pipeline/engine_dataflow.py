@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .columns import DATAFLOW_COLUMNS
 from .program import Tables
 from .result import Policy, Ticks
@@ -44,7 +44,7 @@ def check_size(nodes: int, longest: int) -> None:
         )
 
 
-def unroll_paths(workload: BoundWorkload, tables: Tables) -> Graph:
+def unroll_paths(workload: CostedWorkload, tables: Tables) -> Graph:
     """The graphs of all paths one after another."""
     parts = [_unroll_path(tables, number, path.length) for number, path in enumerate(workload.paths)]
     path_from = np.cumsum([0, *(len(part[0]) for part in parts)], dtype=np.int64)
@@ -78,7 +78,7 @@ class Dataflow:
     """The state of all warps, and the compiled loop over it."""
 
     def __init__(
-        self, workload: BoundWorkload, tables: Tables, graph: Graph, kinds: Ticks, policy: Policy, state: State
+        self, workload: CostedWorkload, tables: Tables, graph: Graph, kinds: Ticks, policy: Policy, state: State
     ) -> None:
         self.workload, self.tables, self.graph = workload, tables, graph
         self.kinds, self.policy, self.state = kinds, policy, state

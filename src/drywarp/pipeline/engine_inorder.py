@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .columns import (
     AFTER,
     AGO,
@@ -47,7 +47,7 @@ ANY = 1 << 62
 class InOrder:
     """The state of all warps, and the compiled loop over it."""
 
-    def __init__(self, workload: BoundWorkload, tables: Tables, kinds: Ticks, policy: Policy, state: State) -> None:
+    def __init__(self, workload: CostedWorkload, tables: Tables, kinds: Ticks, policy: Policy, state: State) -> None:
         self.workload, self.tables, self.kinds, self.policy, self.state = workload, tables, kinds, policy, state
         warps = len(state.slots) * workload.warps_per_block
         self.warps = np.full((warps, IN_ORDER_COLUMNS), -1, dtype=np.int64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import BoundNode, BoundWorkload
+from ..workload.cost import CostedNode, CostedWorkload
 from .blocks import Share, share_of
 from .extrapolate import instructions, simulate
 from .result import SimulationResult, Ticks
@@ -47,7 +47,7 @@ class Execution:
     waited_from: Ticks
     reason: Ticks
     launches: Ticks
-    nodes: tuple[BoundNode, ...]
+    nodes: tuple[CostedNode, ...]
     partitions: int
     issue_ticks: int
     end: int
@@ -58,7 +58,7 @@ class Execution:
     mean_warps: float
 
 
-def execution(workload: BoundWorkload, most_events: int) -> Execution:
+def execution(workload: CostedWorkload, most_events: int) -> Execution:
     """Simulate the launch's share and retain at most `most_events` of its events, apart from utilisation counters.
 
     Raises UsageError if a single wave is too long for that.
@@ -73,7 +73,7 @@ def execution(workload: BoundWorkload, most_events: int) -> Execution:
     return _events(result, nodes, workload, whole.blocks, most_events)
 
 
-def _traced(workload: BoundWorkload, share: Share) -> Share:
+def _traced(workload: CostedWorkload, share: Share) -> Share:
     if instructions(workload, share.blocks) <= MOST_SIMULATED:
         return share
     resident = min(share.resident, share.blocks)
@@ -88,7 +88,7 @@ def _traced(workload: BoundWorkload, share: Share) -> Share:
 
 
 def _events(
-    result: SimulationResult, nodes: tuple[BoundNode, ...], workload: BoundWorkload, of: int, most: int
+    result: SimulationResult, nodes: tuple[CostedNode, ...], workload: CostedWorkload, of: int, most: int
 ) -> Execution:
     assert result.profile is not None
     column = result.profile.column

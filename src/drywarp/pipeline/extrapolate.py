@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..workload.cost import BoundWorkload, Item, Repeat
+from ..workload.cost import CostedWorkload, Item, Repeat
 from .blocks import Share, type_order
 from .result import Mark, SimulationResult, Ticks
 from .simulate import Program, instructions_per_block, per_instance, run_share, try_share
@@ -56,7 +56,7 @@ MARKS = 50
 
 
 def waves_and_rate(
-    workload: BoundWorkload,
+    workload: CostedWorkload,
     share: Share,
     waves: int,
     total: int,
@@ -100,7 +100,7 @@ def _window(run: SimulationResult, resident: int) -> tuple[Mark, Mark] | None:
 
 
 def _go_on(
-    workload: BoundWorkload, run: SimulationResult, between: tuple[Mark, Mark], total: int, blocks: int
+    workload: CostedWorkload, run: SimulationResult, between: tuple[Mark, Mark], total: int, blocks: int
 ) -> SimulationResult:
     """The run extended to `total` instructions, at the rate between two marks."""
     begin, end = between
@@ -193,7 +193,7 @@ LEAST_SPAN = 0.3
 
 
 def simulate(
-    workload: BoundWorkload,
+    workload: CostedWorkload,
     share: Share,
     budget: int = LAUNCH_BUDGET,
     profile: bool = False,
@@ -237,7 +237,7 @@ def simulate(
 
 
 def _attempt(
-    workload: BoundWorkload, share: Share, limit: int, stalls: bool, program: Program
+    workload: CostedWorkload, share: Share, limit: int, stalls: bool, program: Program
 ) -> SimulationResult | None:
     """The exact result if jumps make it affordable."""
     if workload.synchronises or not workload.in_order:
@@ -247,7 +247,7 @@ def _attempt(
     return try_share(workload, share, stalls=stalls, steady=Steady(limit=limit), program=program)
 
 
-def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool = True) -> SimulationResult:
+def extrapolate(workload: CostedWorkload, share: Share, budget: int, stalls: bool = True) -> SimulationResult:
     """An estimate of `share`, which exceeds `budget`, from simulating roughly that many warp instructions."""
     total = instructions(workload, share.blocks)
     if workload.synchronises:  # another warp would wait for the iterations left out of this warp's loop
@@ -264,7 +264,7 @@ def extrapolate(workload: BoundWorkload, share: Share, budget: int, stalls: bool
     return _fewer_blocks(workload, share, budget, stalls)
 
 
-def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bool) -> SimulationResult:
+def _fewer_blocks(workload: CostedWorkload, share: Share, budget: int, stalls: bool) -> SimulationResult:
     """This many waves and twice as many, within the budget but at least one; the whole share if that is no larger."""
     total = instructions(workload, share.blocks)
     if workload.in_order and FEWEST_WAVES * instructions(workload, share.resident) <= budget:
@@ -281,7 +281,7 @@ def _fewer_blocks(workload: BoundWorkload, share: Share, budget: int, stalls: bo
     return along_the_line(few, more, total, share.blocks)
 
 
-def instructions(workload: BoundWorkload, blocks: int) -> int:
+def instructions(workload: CostedWorkload, blocks: int) -> int:
     """Dynamic warp instructions of `blocks` blocks."""
     each = instructions_per_block(workload)
     if len(each) == 1:
@@ -292,7 +292,7 @@ def instructions(workload: BoundWorkload, blocks: int) -> int:
     return int(np.bincount(type_order(weights, blocks, each), minlength=len(each)) @ np.array(each, dtype=np.int64))
 
 
-def shorten(workload: BoundWorkload, scale: float, fewest: int = FEWEST_TURNS) -> BoundWorkload:
+def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_TURNS) -> CostedWorkload:
     """The workload with its loops' trip counts scaled down, outer loops first, to at least `fewest`."""
     paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
     return replace(workload, paths=paths)

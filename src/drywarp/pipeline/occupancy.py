@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .blocks import Share, share_of
 from .extrapolate import LAUNCH_BUDGET, simulate
 from .result import SimulationResult, Ticks
@@ -151,7 +151,7 @@ class OccupancyTrace:
 
 
 def occupancy_trace(
-    workload: BoundWorkload, share: Share | None = None, *, points: int = TRACE_POINTS, budget: int = LAUNCH_BUDGET
+    workload: CostedWorkload, share: Share | None = None, *, points: int = TRACE_POINTS, budget: int = LAUNCH_BUDGET
 ) -> OccupancyTrace:
     """Simulate the launch's share (or `share`) and trace its occupancy over at most `points` intervals."""
     return trace_of(

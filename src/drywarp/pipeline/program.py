@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import SYNC_AWAITS, BoundNode, BoundPath, BoundWorkload, Item, Repeat
+from ..workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .columns import (
     BARRIER,
     LEVEL_COLUMNS,
@@ -68,7 +68,7 @@ class Tables:
     paths_nodes: tuple[tuple[int, int], ...]
 
 
-def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
+def flatten(workload: CostedWorkload, long_loop: int = 8) -> Tables:
     """The tables of `workload`; loops with at least `long_loop` iterations are watched for a steady state.
 
     Raises UsageError if the workload is inconsistent.
@@ -117,7 +117,7 @@ def flatten(workload: BoundWorkload, long_loop: int = 8) -> Tables:
     )
 
 
-def _needed(workload: BoundWorkload) -> Ticks:
+def _needed(workload: CostedWorkload) -> Ticks:
     """Signals of each phase by block type: those of all its warps' paths in total."""
     phases = max((len(path.signals) for path in workload.paths), default=0)
     table = np.zeros((len(workload.block_types), phases), dtype=np.int64)
@@ -132,7 +132,7 @@ def _table(rows: list[list[int]], columns: int) -> Ticks:
     return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
 
 
-def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
+def _check(node: CostedNode, path: CostedPath, subsystems: int) -> None:
     waits, most = node.waits, path.slots
     outside = node.sets >= most or node.sets_read >= most or node.after >= most
     if outside or (waits and (max(waits) >= most or min(waits) < 0)):
@@ -143,7 +143,7 @@ def _check(node: BoundNode, path: BoundPath, subsystems: int) -> None:
         raise UsageError(f"instruction {node.instruction}: a barrier cannot visit a memory level or be asynchronous")
 
 
-def _row(node: BoundNode, workload: BoundWorkload, waits: list[int], levels: list[list[int]]) -> list[int]:
+def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: list[list[int]]) -> list[int]:
     wait_from, level_from = len(waits), len(levels)
     waits.extend(dict.fromkeys(node.waits))
     for level in node.levels:

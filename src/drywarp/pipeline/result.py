@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .reasons import REASONS
 
 ROTATION, OLDEST, YOUNGEST = 0, 1, -1
@@ -155,7 +155,7 @@ class SimulationResult:
         """Achieved occupancy: active warps, weighted by time."""
         return self.warp_ticks / self.total_ticks if self.total_ticks else 0.0
 
-    def node_stalls(self, workload: BoundWorkload) -> dict[int, dict[str, float]]:
+    def node_stalls(self, workload: CostedWorkload) -> dict[int, dict[str, float]]:
         """The same for each instruction of the kernel, by its index: over all paths that it is on."""
         if not len(self.stall_ticks):
             return {}

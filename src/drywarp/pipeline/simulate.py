@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import TICKS_PER_CYCLE, BoundWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .alone import alone
 from .blocks import Share, type_order
 from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, LIMIT, NEVER, NEXT_BLOCK, NO_ROWS, SPELLS
@@ -28,7 +28,7 @@ LARGEST_PROFILE = 20_000_000
 """Most warp instructions for which an execution profile is recorded."""
 
 
-def instructions_per_block(workload: BoundWorkload) -> list[int]:
+def instructions_per_block(workload: CostedWorkload) -> list[int]:
     """Dynamic warp instructions of one block of each type."""
     lengths = [path.length for path in workload.paths]
     return [sum(lengths[path] for path in kind.paths) for kind in workload.block_types]
@@ -37,7 +37,7 @@ def instructions_per_block(workload: BoundWorkload) -> list[int]:
 class Program:
     """A workload in the form that the loops read: the same for all its shares and occupancies."""
 
-    def __init__(self, workload: BoundWorkload, long_loop: int = Steady().long_loop) -> None:
+    def __init__(self, workload: CostedWorkload, long_loop: int = Steady().long_loop) -> None:
         """Loops with at least `long_loop` iterations are watched for a steady state."""
         self.workload = workload
         self.tables = workload.once(("tables", long_loop), lambda: flatten(workload, long_loop))
@@ -50,7 +50,7 @@ class Program:
         only.tables = replace(self.tables, block_paths=self.tables.block_paths[[kind]])
         return only
 
-    def alone(self, workload: BoundWorkload, paths: Sequence[int]) -> Program:
+    def alone(self, workload: CostedWorkload, paths: Sequence[int]) -> Program:
         """`workload` prepared, with these paths of this one, each as the only warp of its own machine."""
         other = copy(self)
         other.workload = workload
@@ -74,7 +74,7 @@ class Program:
 
 
 def run_share(
-    workload: BoundWorkload,
+    workload: CostedWorkload,
     share: Share,
     profile: bool = False,
     stalls: bool = True,
@@ -97,7 +97,7 @@ def run_share(
 
 
 def try_share(
-    workload: BoundWorkload,
+    workload: CostedWorkload,
     share: Share,
     profile: bool = False,
     stalls: bool = True,
@@ -187,7 +187,7 @@ def _run(engine: InOrder | Dataflow, state: State) -> None:
         state.make_rows()
 
 
-def per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
+def per_instance(workload: CostedWorkload, busy: Ticks) -> tuple[float, ...]:
     """Busy ticks of each subsystem from those of all its instances (see `SimulationResult.busy_ticks`)."""
     rows = busy.reshape(len(workload.subsystems), workload.partitions)
     return tuple(
@@ -196,7 +196,7 @@ def per_instance(workload: BoundWorkload, busy: Ticks) -> tuple[float, ...]:
     )
 
 
-def first_issues(workload: BoundWorkload, share: Share, most: int) -> ExecutionProfile:
+def first_issues(workload: CostedWorkload, share: Share, most: int) -> ExecutionProfile:
     """The first `most` warp instructions that issue when `share` runs: the start of a full profile, exact to the tick.
 
     Nothing after them is simulated. The completion of a barrier that has not opened by then is its issue. If each SM

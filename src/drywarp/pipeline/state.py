@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import UsageError
-from ..workload.cost import BoundWorkload
+from ..workload.cost import CostedWorkload
 from .blocks import Share
 from .columns import (
     AWAITED,
@@ -101,7 +101,7 @@ class State:
     @classmethod
     def fresh(
         cls,
-        workload: BoundWorkload,
+        workload: CostedWorkload,
         tables: Tables,
         share: Share,
         rows: int,

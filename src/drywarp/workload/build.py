@@ -43,7 +43,7 @@ class Node:
 
     `waits` are the slots that must be ready; `sets` is the slot of its result, `sets_read` the slot that is ready once
     its operands have been read (-1: none). `stall` is the compiler's distance to the next instruction, in issue slots
-    of the warp. `taken` marks a branch that is mostly taken. `sync` and `after` are as in `BoundNode`.
+    of the warp. `taken` marks a branch that is mostly taken. `sync` and `after` are as in `CostedNode`.
     """
 
     instruction: int
@@ -61,7 +61,7 @@ class Path:
     """One distinct warp path: nodes, their order with loops kept as loops, and mean active lanes per node.
 
     An instruction may be several nodes with different slots. `slots` is the number of slots that the nodes use;
-    `events` and `signals` are as in `BoundPath`.
+    `events` and `signals` are as in `CostedPath`.
     """
 
     nodes: tuple[Node, ...]

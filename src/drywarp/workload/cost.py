@@ -23,7 +23,7 @@ def to_ticks(cycles: float) -> int:
 
 
 SYNC_SIGNALS, SYNC_AT_END, SYNC_AWAITS = 1, 2, 4
-"""The effect of a node on its block's barrier phases, see `BoundNode.sync`."""
+"""The effect of a node on its block's barrier phases, see `CostedNode.sync`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +56,22 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundNode:
+class CostedNode:
     """An instruction with its costs on this GPU.
 
     `instruction` is its index in the kernel (or in the abstract file), `subsystem` an index into
-    `BoundWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready. `sets` (or -1) is the slot that
-    becomes ready Λ = `latency_ticks` after issue plus what `levels` add by queueing; `sets_read` (or -1) the one that
-    becomes ready `read_ticks` after issue. The warp's next instruction issues no earlier than `stall_ticks` after this
-    one. A `barrier` node blocks the warp until every warp of its block has issued it, then Λ more. `async_result` marks
+    `CostedWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready. `sets` (or -1) is the slot
+    that becomes ready Λ = `latency_ticks` after issue plus what `levels` add by queueing; `sets_read` (or -1) the one
+    that becomes ready `read_ticks` after issue. The warp's next instruction issues no earlier than `stall_ticks` after
+    this one. A `barrier` node blocks the warp until every warp of its block has issued it, then Λ more. `async_result` marks
     a store: nothing waits for it, and it completes when the last level has accepted it.
 
     Barriers among some of a block's warps: `sync` is a sum of SYNC_SIGNALS (it signals phases: the warp's
-    `BoundPath.events` name them), SYNC_AT_END (it signals at completion, not at issue; and if `after` is a slot, not
+    `CostedPath.events` name them), SYNC_AT_END (it signals at completion, not at issue; and if `after` is a slot, not
     before that is ready) and SYNC_AWAITS (after issue, the warp resumes Λ after the phase is complete).
 
     `register_ticks` is how long its operands occupy the even and the odd bank of the register file. If a bank has not
-    delivered them `BoundWorkload.read_window_ticks` after issue, the instruction and all behind it are delayed. `stays`
+    delivered them `CostedWorkload.read_window_ticks` after issue, it and all behind it are delayed. `stays`
     says whether a greedy policy may stay with the warp after it.
 
     Read by analytical models only: `transactions`, the number that one warp's memory access splits into (0: not an
@@ -112,7 +112,7 @@ Item = int | Repeat
 
 
 @dataclass(frozen=True)
-class BoundPath:
+class CostedPath:
     """One distinct warp path: its nodes, and the order they run in with loops kept as loops.
 
     `slots` is the number of dependence slots that the nodes use. A slot is like a register: a wait
@@ -124,7 +124,7 @@ class BoundPath:
     complete when all of the block's warps have signalled as often as their paths specify.
     """
 
-    nodes: tuple[BoundNode, ...]
+    nodes: tuple[CostedNode, ...]
     program: tuple[Item, ...]
     slots: int
     events: tuple[int, ...] = ()
@@ -176,7 +176,7 @@ class BlockType:
 
 
 @dataclass(frozen=True)
-class BoundWorkload:
+class CostedWorkload:
     """All inputs of a model, hardware numbers included.
 
     There are `partitions` valves of `issue_ticks` each (0: no valve); `policy` names the scheduler; `in_order` says
@@ -193,7 +193,7 @@ class BoundWorkload:
     whose results it reads (empty: use the slots); `data_bytes` is the kernel's minimum DRAM traffic (None: not known).
     """
 
-    paths: tuple[BoundPath, ...]
+    paths: tuple[CostedPath, ...]
     block_types: tuple[BlockType, ...]
     subsystems: tuple[Subsystem, ...]
     partitions: int

@@ -17,56 +17,56 @@ from ..kernel.isa.nvidia.registers import register_reads
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Node, Path, Workload
-from .cost import BoundNode, BoundPath, BoundWorkload, Level, Subsystem, to_ticks
+from .cost import CostedNode, CostedPath, CostedWorkload, Level, Subsystem, to_ticks
 from .memory_costs import MemoryCosts
 
 
 @dataclass(frozen=True)
-class Binding:
-    """The options of one binding: clock in MHz, scheduler policy, blocks per SM of this launch."""
+class Conditions:
+    """What costs depend on beside kernel and GPU: clock in MHz, scheduler policy, blocks per SM of this launch."""
 
     clock_mhz: float
     policy: str
     blocks_per_sm: int
 
 
-def bind(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding) -> BoundWorkload:
+def assign_costs(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, conditions: Conditions) -> CostedWorkload:
     """Assign a workload its costs on a GPU."""
     names = list(gpu.subsystems)
-    costs = _Costs(workload, memory, gpu, binding, {name: n for n, name in enumerate(names)})
+    costs = _Costs(workload, memory, gpu, conditions, {name: n for n, name in enumerate(names)})
     paths = tuple(costs.path(path) for path in workload.paths)
-    return on_gpu(workload, gpu, binding, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
+    return on_gpu(workload, gpu, conditions, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
 
 
 def on_gpu(
     workload: Workload,
     gpu: Gpu,
-    binding: Binding,
-    paths: tuple[BoundPath, ...],
+    conditions: Conditions,
+    paths: tuple[CostedPath, ...],
     memory: MemoryBehaviour,
     notes: tuple[str, ...] = (),
-) -> BoundWorkload:
+) -> CostedWorkload:
     """The workload with costs on its paths, and the machine parameters of the GPU's file."""
     launch, limits, scheduler = workload.launch, gpu.occupancy, gpu.scheduler
     warps = launch.warps_per_block
     most_blocks = (limits.max_multiwarp_blocks_per_sm if warps > 1 else None) or limits.max_blocks_per_sm
-    return BoundWorkload(
+    return CostedWorkload(
         paths=paths,
         block_types=workload.block_types,
         subsystems=tuple(Subsystem(name, its.scope, its.upstream) for name, its in gpu.subsystems.items()),
         partitions=scheduler.partitions,
         issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
-        policy=binding.policy,
+        policy=conditions.policy,
         in_order=scheduler.in_order,
         launch_ticks=to_ticks(gpu.device.block_launch_latency),
         blocks=launch.blocks,
         warps_per_block=warps,
-        blocks_per_sm=binding.blocks_per_sm,
-        max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), binding.blocks_per_sm),
+        blocks_per_sm=conditions.blocks_per_sm,
+        max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), conditions.blocks_per_sm),
         sm_count=gpu.device.sm_count,
-        clock_hz=binding.clock_mhz * 1e6,
-        notes=(*_clock_notes(gpu, binding.clock_mhz), *notes),
-        parameters=model_parameters(gpu, binding.clock_mhz),
+        clock_hz=conditions.clock_mhz * 1e6,
+        notes=(*_clock_notes(gpu, conditions.clock_mhz), *notes),
+        parameters=model_parameters(gpu, conditions.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
         read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
         start_s=(gpu.device.kernel_start_ns or 0.0) * 1e-9,
@@ -83,21 +83,21 @@ class _Costs:
     """Looks up what each node costs on one GPU."""
 
     def __init__(
-        self, workload: Workload, memory: MemoryBehaviour, gpu: Gpu, binding: Binding, index: dict[str, int]
+        self, workload: Workload, memory: MemoryBehaviour, gpu: Gpu, conditions: Conditions, index: dict[str, int]
     ) -> None:
         self.instructions, self.sleeps = workload.kernel.instructions, sleeps_of(workload.kernel, workload.launch)
-        self.hertz, self.unknown_sleep = binding.clock_mhz * 1e6, False
+        self.hertz, self.unknown_sleep = conditions.clock_mhz * 1e6, False
         self.memory, self.gpu, self.index = memory, gpu, index
         self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
-        self.access = MemoryCosts(gpu, binding.clock_mhz, workload.launch.blocks, index, read, write)
+        self.access = MemoryCosts(gpu, conditions.clock_mhz, workload.launch.blocks, index, read, write)
 
-        self.known: dict[int, BoundNode] = {}
-        self.equal: dict[Node, BoundNode] = {}
+        self.known: dict[int, CostedNode] = {}
+        self.equal: dict[Node, CostedNode] = {}
         self.stalls: dict[tuple[str, int, bool], int] = {}
         self.usual: dict[str, tuple[int, int, int]] = {}
 
-    def path(self, path: Path) -> BoundPath:
+    def path(self, path: Path) -> CostedPath:
         # Paths share most of their nodes: equal ones become one object.
         for node in path.nodes:
             if id(node) not in self.known:
@@ -105,9 +105,9 @@ class _Costs:
                     self.equal[node] = self.node(node)
                 self.known[id(node)] = self.equal[node]
         nodes = tuple(self.known[id(node)] for node in path.nodes)
-        return BoundPath(nodes, path.program, path.slots, path.events, path.signals)
+        return CostedPath(nodes, path.program, path.slots, path.events, path.signals)
 
-    def node(self, node: Node) -> BoundNode:
+    def node(self, node: Node) -> CostedNode:
         instruction = self.instructions[node.instruction]
         class_, access = instruction.class_, instruction.memory
         cost = self.gpu.classes[class_]
@@ -128,7 +128,7 @@ class _Costs:
             asleep = self.sleeps[node.instruction]
             self.unknown_sleep |= asleep is None
             stall = max(stall, to_ticks((asleep or 0.0) * 1e-9 * self.hertz))
-        return BoundNode(
+        return CostedNode(
             instruction=node.instruction,
             class_=class_,
             subsystem=self.index[cost.subsystem],

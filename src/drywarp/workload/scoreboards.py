@@ -199,7 +199,7 @@ def _resolved(node: Dependences, ring: _Ring, place: _Place) -> tuple[Dependence
 # Barriers that only some of a block's warps take part in: who signals and who awaits which phase.
 #
 # The emulator records this (`Profile.syncs`). Here it becomes, for each warp, a list of events that the simulation
-# processes alongside the warp's program (`BoundPath.events`).
+# processes alongside the warp's program (`CostedPath.events`).
 
 Events = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -212,7 +212,7 @@ class Meetings:
     warps: Mapping[tuple[int, int], Events] = field(default_factory=dict)
 
     def of(self, block: int, warp: int) -> Events:
-        """Events and signals of a warp, as `BoundPath` has them."""
+        """Events and signals of a warp, as `CostedPath` has them."""
         return self.warps.get((block, warp), ((), ()))
 
 

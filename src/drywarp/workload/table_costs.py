@@ -18,8 +18,8 @@ from ..kernel.isa.nvidia.classes import is_barrier
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Path, Workload
-from .cost import BoundNode, BoundPath, BoundWorkload, Item, Repeat, to_ticks
-from .cost_model import Binding, on_gpu
+from .cost import CostedNode, CostedPath, CostedWorkload, Item, Repeat, to_ticks
+from .cost_model import Conditions, on_gpu
 
 LANE_BYTES = 4
 """The table's accesses are of four bytes per lane."""
@@ -31,15 +31,15 @@ _NOTES = (
 
 
 def bind_to_table(
-    workload: Workload, cfg: ControlFlowGraph, memory: MemoryBehaviour, gpu: Gpu, binding: Binding
-) -> BoundWorkload:
+    workload: Workload, cfg: ControlFlowGraph, memory: MemoryBehaviour, gpu: Gpu, conditions: Conditions
+) -> CostedWorkload:
     """Assign costs on a GPU whose file has `[machine_code]` and no memory levels."""
     code = gpu.machine_code
     if code is None:
         raise UsageError(f"GPU {gpu.name} takes abstract workloads only")
     chains = Dataflow(workload.kernel.instructions, cfg).producers
     costs = _Costs(workload.kernel.instructions, memory, gpu, code, chains)
-    return on_gpu(workload, gpu, binding, tuple(costs.path(path) for path in workload.paths), memory, _NOTES)
+    return on_gpu(workload, gpu, conditions, tuple(costs.path(path) for path in workload.paths), memory, _NOTES)
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class _Costs:
         """Whether the table has a class for an instruction."""
         return bool(self.code.classes[self.instructions[instruction].class_])
 
-    def path(self, path: Path) -> BoundPath:
+    def path(self, path: Path) -> CostedPath:
         kept = [n for n, node in enumerate(path.nodes) if self.counted(node.instruction)]
         place = {path.nodes[old].instruction: new for new, old in enumerate(kept)}
         nodes = tuple(self.node(path.nodes[old].instruction, place) for old in kept)
         moved = {old: new for new, old in enumerate(kept)}
-        return BoundPath(nodes, _kept_items(path.program, moved), len(nodes))
+        return CostedPath(nodes, _kept_items(path.program, moved), len(nodes))
 
-    def node(self, instruction: int, place: dict[int, int]) -> BoundNode:
+    def node(self, instruction: int, place: dict[int, int]) -> CostedNode:
         i = self.instructions[instruction]
         cost = self.gpu.classes[self.code.classes[i.class_]]
         behaviour = self.memory.accesses.get(instruction)
@@ -69,7 +69,7 @@ class _Costs:
         if behaviour is not None and i.memory is not None:
             lambda_, latency = self.access(cost, behaviour, i.memory.width)
         stores = i.memory is not None and i.memory.kind in ("store", "reduction")
-        return BoundNode(
+        return CostedNode(
             instruction=instruction,
             class_=i.class_,
             subsystem=list(self.gpu.subsystems).index(cost.subsystem),

@@ -13,24 +13,24 @@ from ...memory.behaviour import MemoryBehaviour
 from ...memory.table import RequestTable, request_table
 from ...models.base import Prediction
 from ...workload.build import Workload
-from ...workload.cost import BoundNode, BoundWorkload
-from ...workload.cost_model import Binding
-from ..prepare import bind_workload
+from ...workload.cost import CostedNode, CostedWorkload
+from ...workload.cost_model import Conditions
+from ..prepare import cost_workload
 from ..prepared import Prepared
 from ..residency import geometry_of
 from ..result.finding import Place
 
 # All inputs of a prediction in one value; a what-if returns a changed one.
 
-Change = Callable[[BoundWorkload], BoundWorkload]
+Change = Callable[[CostedWorkload], CostedWorkload]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A kernel in a launch on a GPU, before costs are assigned; `bound` is what is simulated.
+    """A kernel in a launch on a GPU, before costs are assigned; `costed` is what is simulated.
 
-    `changes` are applied to the bound workload in order. The simulated time is multiplied by `part`, which differs from
-    1 where something other than the launch's own share is simulated. `warm_l2` is as in `Options`.
+    `changes` are applied to the costed workload in order. The simulated time is multiplied by `part`, which differs
+    from 1 where something other than the launch's own share is simulated. `warm_l2` is as in `Options`.
     """
 
     profile: Profile
@@ -38,7 +38,7 @@ class Setting:
     behaviour: MemoryBehaviour
     gpu: Gpu
     fits: Occupancy
-    binding: Binding
+    conditions: Conditions
     warm_l2: bool = False
     changes: tuple[Change, ...] = ()
     part: float = 1.0
@@ -46,13 +46,13 @@ class Setting:
     @classmethod
     def of(cls, ready: Prepared, warm_l2: bool = False) -> Setting:
         """The kernel as it is."""
-        binding = Binding(ready.bound.clock_hz / 1e6, ready.bound.policy, ready.bound.blocks_per_sm)
-        return cls(ready.profile, ready.workload, ready.behaviour, ready.gpu, ready.fits, binding, warm_l2)
+        conditions = Conditions(ready.costed.clock_hz / 1e6, ready.costed.policy, ready.costed.blocks_per_sm)
+        return cls(ready.profile, ready.workload, ready.behaviour, ready.gpu, ready.fits, conditions, warm_l2)
 
     @cached_property
-    def bound(self) -> BoundWorkload:
+    def costed(self) -> CostedWorkload:
         """The workload with the GPU's costs and all changes applied."""
-        bound = bind_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.binding)
+        bound = cost_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.conditions)
         for change in self.changes:
             bound = change(bound)
         return bound
@@ -73,7 +73,7 @@ class Setting:
         return [float(count) for count in self.profile.executions()]
 
     def then(self, change: Change) -> Setting:
-        """The same setting with one more change of the bound workload."""
+        """The same setting with one more change of the costed workload."""
         return replace(self, changes=(*self.changes, change))
 
     def indices(self, *classes: str) -> list[int]:
@@ -89,7 +89,7 @@ class Setting:
         return tuple(found)[:limit]
 
 
-def change_nodes(bound: BoundWorkload, change: Callable[[BoundNode], BoundNode]) -> BoundWorkload:
+def change_nodes(bound: CostedWorkload, change: Callable[[CostedNode], CostedNode]) -> CostedWorkload:
     """The workload with every node changed."""
     paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in bound.paths)
     return replace(bound, paths=paths)

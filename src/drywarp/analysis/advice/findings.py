@@ -110,7 +110,7 @@ def findings(case: Case, full: bool = False) -> list[Finding]:
 
 def ideals(setting: Setting) -> list[WhatIf]:
     """Each used part of the GPU at no cost: every λ, every pipe's Λ, and every memory level."""
-    bound = setting.bound
+    bound = setting.costed
     names = [s.name for s in bound.subsystems if used(bound, s.name)]
     pipes = [s.name for s in bound.subsystems if s.upstream and s.name in names and s.name != "lsu"]
     return [

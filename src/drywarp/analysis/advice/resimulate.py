@@ -123,13 +123,13 @@ def affordable(setting: Setting) -> int:
 
 
 def _total(setting: Setting) -> int:
-    bound = setting.bound
+    bound = setting.costed
     return instructions(bound, share_of(bound, bound.blocks_per_sm).blocks)
 
 
 def resimulate(setting: Setting, budget: int = BUDGET, full: bool = False) -> Outcome:
     """One simulation at the launch's own occupancy, without stall reasons."""
-    bound = setting.bound
+    bound = setting.costed
     result = simulate(bound, share_of(bound, bound.blocks_per_sm), budget, stalls=False, full=full)
     cycles = result.cycles * setting.part
     return Outcome(cycles, bound.duration_s(cycles), limiter(utilization(bound, result)))

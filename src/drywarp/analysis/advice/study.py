@@ -67,7 +67,9 @@ class Study:
             setting = self.made(build)
         except DrywarpError as error:
             return Tried(WhatIfAnswer(build.name, build.kind, None, None, None, str(error)), None, build)
-        note = f"{setting.workload.kernel.resources.registers} registers, {setting.binding.blocks_per_sm} blocks per SM"
+        note = (
+            f"{setting.workload.kernel.resources.registers} registers, {setting.conditions.blocks_per_sm} blocks per SM"
+        )
         return Tried(self.answer(build.name, build.kind, setting, note), None, build, setting)
 
     def made(self, build: Build, **more: object) -> Setting:

@@ -13,7 +13,7 @@ from ...memory.behaviour import analyse_memory
 from ...models.throughput import ISSUE
 from ...pipeline.reasons import dependent_reason
 from ...workload.build import Path
-from ...workload.cost import BoundNode, BoundWorkload, Item, Repeat, to_ticks
+from ...workload.cost import CostedNode, CostedWorkload, Item, Repeat, to_ticks
 from ..emulation_cache import WholeBlocks
 from ..residency import geometry_of
 from .case import Setting, change_nodes
@@ -39,9 +39,9 @@ def resident_blocks(blocks: int) -> WhatIf:
     """Run this many blocks per SM; the level that serves each access is unchanged."""
 
     def apply(setting: Setting) -> Setting | None:
-        if blocks == setting.binding.blocks_per_sm:
+        if blocks == setting.conditions.blocks_per_sm:
             return None
-        return replace(setting, binding=replace(setting.binding, blocks_per_sm=blocks))
+        return replace(setting, conditions=replace(setting.conditions, blocks_per_sm=blocks))
 
     return WhatIf(f"{blocks} blocks per SM", "code", apply)
 
@@ -80,7 +80,7 @@ def _kept(program: tuple[Item, ...], gone: Collection[int]) -> tuple[Item, ...]:
 def lighter(instructions: Collection[int], share: float, name: str) -> WhatIf:
     """Charge these instructions only a share of their time in each subsystem, as if fewer were enough."""
 
-    def change(node: BoundNode) -> BoundNode:
+    def change(node: CostedNode) -> CostedNode:
         if node.instruction not in instructions:
             return node
         levels = tuple(
@@ -90,7 +90,7 @@ def lighter(instructions: Collection[int], share: float, name: str) -> WhatIf:
         return replace(node, lambda_ticks=round(node.lambda_ticks * share), levels=levels)
 
     def apply(setting: Setting) -> Setting | None:
-        present = any(node.instruction in instructions for path in setting.bound.paths for node in path.nodes)
+        present = any(node.instruction in instructions for path in setting.costed.paths for node in path.nodes)
         return setting.then(lambda bound: change_nodes(bound, change)) if present else None
 
     return WhatIf(name, "code", apply)
@@ -107,7 +107,7 @@ TWICE = 2
 def more_loads_in_flight() -> WhatIf:
     """Halve Λ of memory accesses other than to shared memory."""
 
-    def change(node: BoundNode) -> BoundNode:
+    def change(node: CostedNode) -> CostedNode:
         waited = dependent_reason(node.class_, bool(node.levels)) == "long_scoreboard" and node.sets >= 0
         return replace(node, latency_ticks=node.latency_ticks // TWICE) if waited else node
 
@@ -123,7 +123,7 @@ def more_independent_instructions() -> WhatIf:
     def apply(setting: Setting) -> Setting | None:
         slot = to_ticks(setting.gpu.scheduler.slot_cycles)
 
-        def change(node: BoundNode) -> BoundNode:
+        def change(node: CostedNode) -> CostedNode:
             stall = min(node.stall_ticks, max(slot, node.stall_ticks // TWICE))
             if dependent_reason(node.class_, bool(node.levels)) == "long_scoreboard" or node.barrier or node.sync:
                 return replace(node, stall_ticks=stall)
@@ -144,7 +144,7 @@ def ideal_latency(name: str) -> WhatIf:
     """Set Λ = 0 for instructions that issue to a pipe; memory latency is left to `ideal_level`."""
 
     def apply(setting: Setting) -> Setting | None:
-        bound = setting.bound
+        bound = setting.costed
         number = [subsystem.name for subsystem in bound.subsystems].index(name)
         nodes = [node for path in bound.paths for node in path.nodes if node.subsystem == number]
         waited = any(node.sets >= 0 and node.latency_ticks > 0 for node in nodes)
@@ -153,7 +153,7 @@ def ideal_latency(name: str) -> WhatIf:
     return WhatIf(f"Λ of {name} = 0", "ideal", apply)
 
 
-def _without_latency(bound: BoundWorkload, number: int) -> BoundWorkload:
+def _without_latency(bound: CostedWorkload, number: int) -> CostedWorkload:
     return change_nodes(bound, lambda node: replace(node, latency_ticks=0) if node.subsystem == number else node)
 
 
@@ -163,10 +163,10 @@ def no_fixed_latency() -> WhatIf:
     def apply(setting: Setting) -> Setting | None:
         slot = to_ticks(setting.gpu.scheduler.slot_cycles)
 
-        def change(node: BoundNode) -> BoundNode:
+        def change(node: CostedNode) -> CostedNode:
             return replace(node, stall_ticks=min(node.stall_ticks, slot))
 
-        waits = any(node.stall_ticks > slot for path in setting.bound.paths for node in path.nodes)
+        waits = any(node.stall_ticks > slot for path in setting.costed.paths for node in path.nodes)
         return setting.then(lambda bound: change_nodes(bound, change)) if waits else None
 
     return WhatIf("fixed latencies = 1 cycle", "ideal", apply)
@@ -178,8 +178,8 @@ def ideal_level(level: str) -> WhatIf:
     def apply(setting: Setting) -> Setting | None:
         if setting.gpu.machine_code is not None:
             return None  # a paper's cost table has no levels
-        changed = replace(setting, gpu=_nearer(setting.gpu, level, setting.binding.clock_mhz))
-        return None if changed.bound.paths == setting.bound.paths else changed
+        changed = replace(setting, gpu=_nearer(setting.gpu, level, setting.conditions.clock_mhz))
+        return None if changed.costed.paths == setting.costed.paths else changed
 
     return WhatIf(f"Λ of {level} = that of the level before" if level in ("l2", "dram") else f"Λ of {level} = 0",
                   "ideal", apply)  # fmt: skip
@@ -206,12 +206,12 @@ def ideal_rate(name: str) -> WhatIf:
     """Set λ = 0 for one subsystem by name, or for ``issue``."""
 
     def apply(setting: Setting) -> Setting | None:
-        return setting.then(lambda bound: without_lambda(bound, name)) if used(setting.bound, name) else None
+        return setting.then(lambda bound: without_lambda(bound, name)) if used(setting.costed, name) else None
 
     return WhatIf(f"λ of {name} = 0", "ideal", apply)
 
 
-def used(bound: BoundWorkload, name: str) -> bool:
+def used(bound: CostedWorkload, name: str) -> bool:
     """Whether anything takes time in the subsystem."""
     if name == ISSUE:
         return bound.issue_ticks > 0
@@ -223,13 +223,13 @@ def used(bound: BoundWorkload, name: str) -> bool:
     )
 
 
-def without_lambda(bound: BoundWorkload, name: str) -> BoundWorkload:
+def without_lambda(bound: CostedWorkload, name: str) -> CostedWorkload:
     """The workload with nothing taking time in the subsystem."""
     if name == ISSUE:
         return replace(bound, issue_ticks=0)
     number = [subsystem.name for subsystem in bound.subsystems].index(name)
 
-    def change(node: BoundNode) -> BoundNode:
+    def change(node: CostedNode) -> CostedNode:
         levels = tuple(
             replace(level, lambda_ticks=0, tail_ticks=0) if level.subsystem == number else level
             for level in node.levels
@@ -281,10 +281,10 @@ def split(carveout: int, blocks: int, l1_bytes: int) -> WhatIf:
             emulate_blocks=further,
             looks=further.briefly(),
         )
-        if blocks == setting.binding.blocks_per_sm and behaviour.accesses == setting.behaviour.accesses:
+        if blocks == setting.conditions.blocks_per_sm and behaviour.accesses == setting.behaviour.accesses:
             return None
-        binding = replace(setting.binding, blocks_per_sm=blocks)
-        return replace(setting, fits=fits, behaviour=behaviour, binding=binding)
+        conditions = replace(setting.conditions, blocks_per_sm=blocks)
+        return replace(setting, fits=fits, behaviour=behaviour, conditions=conditions)
 
     return WhatIf(f"{carveout // 1024} KiB shared, {l1_bytes // 1024} KiB L1: {blocks} blocks per SM", "launch", apply)
 
@@ -296,10 +296,10 @@ def no_barriers() -> WhatIf:
     """Treat a barrier as an ordinary instruction that no warp waits at."""
 
     def apply(setting: Setting) -> Setting | None:
-        def change(node: BoundNode) -> BoundNode:
+        def change(node: CostedNode) -> CostedNode:
             return replace(node, barrier=False, lambda_ticks=0, latency_ticks=0) if node.barrier else node
 
-        some = any(node.barrier for path in setting.bound.paths for node in path.nodes)
+        some = any(node.barrier for path in setting.costed.paths for node in path.nodes)
         return setting.then(lambda bound: change_nodes(bound, change)) if some else None
 
     return WhatIf("no waiting at barriers", "code", apply)

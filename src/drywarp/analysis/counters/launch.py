@@ -37,7 +37,7 @@ def count(source: str | Path, *, options: Options | None = None, simulated: bool
 
 def counts_of(ready: Prepared, options: Options, simulated: bool = True) -> Counts:
     """The metrics of a prepared kernel."""
-    gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.bound
+    gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.costed
     if gpu.is_amd:
         raise UsageError(f"GPU {gpu.name}: counters are those of NVIDIA's profiler (expected an NVIDIA GPU)")
     active = None

@@ -31,7 +31,7 @@ def in_detail(
 ) -> Detail:
     """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
     options.on_stage("running every model")
-    bound = replace(ready.bound, producers=Dataflow(ready.kernel.instructions, ready.profile.cfg).producers)
+    bound = replace(ready.costed, producers=Dataflow(ready.kernel.instructions, ready.profile.cfg).producers)
     primary = predictions[options.models[0]]
     curves, refused = all_curves(bound, occupancies, predictions, options.full_simulation)
     missing: dict[str, str] = {}
@@ -44,7 +44,7 @@ def in_detail(
     options.on_stage("recording issue events")
     events = None
     try:
-        events = issue_events(ready.bound, min(MOST_EVENTS, options.detail or 0))
+        events = issue_events(ready.costed, min(MOST_EVENTS, options.detail or 0))
     except DrywarpError as reason:
         missing["events"] = str(reason)
     return Detail(

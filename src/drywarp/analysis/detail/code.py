@@ -18,13 +18,13 @@ from ...pipeline.blocks import awaited, share_of
 from ...pipeline.extrapolate import instructions
 from ...pipeline.reasons import REASONS
 from ...pipeline.simulate import first_issues
-from ...workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..build_result import shown_stalls
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
 
 
-def benefits_of_launch(bound: BoundWorkload) -> dict[str, float]:
+def benefits_of_launch(bound: CostedWorkload) -> dict[str, float]:
     """GPUPerf's benefits (Sim et al. 2012, §3) by symbol. Raises NotApplicable if an input is missing."""
     inputs = inputs_of(bound)
     kernel = kernel_of(inputs)
@@ -48,7 +48,7 @@ def benefits_of_launch(bound: BoundWorkload) -> dict[str, float]:
 
 
 def all_curves(
-    bound: BoundWorkload, occupancies: Sequence[int], known: Mapping[str, Prediction], full: bool
+    bound: CostedWorkload, occupancies: Sequence[int], known: Mapping[str, Prediction], full: bool
 ) -> tuple[tuple[Curve, ...], dict[str, str]]:
     """The curves, and why each inapplicable model is missing. Predictions in `known` are reused."""
     curves: list[Curve] = []
@@ -77,7 +77,7 @@ def roofline_of(ready: Prepared, primary: Prediction) -> Roofline | None:
     them. Bytes are those of the whole grid between L2 and DRAM, and between L1 and L2 (sectors that miss the L1, and
     stores).
     """
-    bound = ready.bound
+    bound = ready.costed
     share = share_of(bound, bound.blocks_per_sm)
     needs = demand(bound)
     instructions = needs.instructions * share.blocks * bound.warps_per_block
@@ -157,8 +157,8 @@ def code_lines(
 ) -> tuple[tuple[CodeLine, ...], tuple[str, ...]]:
     """The kernel's instructions in order, and what was left out."""
     kernel = ready.kernel
-    nodes: dict[int, BoundNode] = {}
-    for path in ready.bound.paths:
+    nodes: dict[int, CostedNode] = {}
+    for path in ready.costed.paths:
         for node in path.nodes:
             nodes.setdefault(node.instruction, node)
     stalls = shown_stalls(kernel, node_stalls)
@@ -183,7 +183,7 @@ def code_lines(
                 line=place.line if place else 0,
                 executions=executions[index],
                 stalls=stalls.get(index, {}),
-                subsystem=ready.bound.subsystems[bound.subsystem].name if bound else "",
+                subsystem=ready.costed.subsystems[bound.subsystem].name if bound else "",
                 lambda_cycles=bound.lambda_ticks / TICKS_PER_CYCLE if bound else 0.0,
                 latency_cycles=bound.latency_ticks / TICKS_PER_CYCLE if bound else 0.0,
             )
@@ -248,7 +248,7 @@ MOST_EVENTS = 1_000_000
 """The most events that are ever recorded."""
 
 
-def issue_events(bound: BoundWorkload, most: int) -> Events | None:
+def issue_events(bound: CostedWorkload, most: int) -> Events | None:
     """The first `most` issues of one SM's share of the grid, exactly as simulated for the launch; None for 0."""
     if most < 1:
         return None

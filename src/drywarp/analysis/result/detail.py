@@ -15,7 +15,7 @@ from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...models.base import CurvePoint
 from ...pipeline.execution import Execution, execution
-from ...workload.cost import BoundWorkload, Subsystem
+from ...workload.cost import CostedWorkload, Subsystem
 
 Ticks = npt.NDArray[np.int64]
 
@@ -185,7 +185,7 @@ class ExecutionTrace:
     notes: tuple[str, ...]
 
 
-def trace_execution(kernel: Kernel, workload: BoundWorkload, most_events: int) -> ExecutionTrace:
+def trace_execution(kernel: Kernel, workload: CostedWorkload, most_events: int) -> ExecutionTrace:
     """Simulate a launch again and record what its warps did, up to `most_events` events."""
     found = execution(workload, most_events)
     words = tuple(_words(kernel.instructions[node.instruction]) for node in found.nodes)

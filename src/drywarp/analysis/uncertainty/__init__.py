@@ -37,7 +37,7 @@ def band_of(
         return None
     known = uncertainty()
     found = list(variants(ready, options, prediction, known, bounds))
-    parts = [*_tried(Probe(ready), found, 1 - ready.bound.start_s / prediction.time_s)]
+    parts = [*_tried(Probe(ready), found, 1 - ready.costed.start_s / prediction.time_s)]
     # Scattered sectors and atomics have their own parts and do not count as a stream.
     stream = prediction.limiter == "dram" and not {SCATTERED, ATOMICS} & {variant.name for variant in found}
     residual = known.model.stream if stream else known.model.rest

@@ -17,8 +17,8 @@ from ...pipeline.blocks import Share, share_of
 from ...pipeline.extrapolate import instructions, shorten, simulate
 from ...pipeline.simulate import Program
 from ...workload.build import Workload
-from ...workload.cost import BlockType, BoundWorkload
-from ...workload.cost_model import Binding, bind
+from ...workload.cost import BlockType, CostedWorkload
+from ...workload.cost_model import Conditions, assign_costs
 from ..prepared import Prepared
 from ..result import Band, BandPart
 from .uncertainty import Uncertainty
@@ -181,7 +181,7 @@ class Probe:
     def __init__(self, ready: Prepared) -> None:
         self.ready = ready
         self.workload = few_kinds(ready.workload)
-        self.share = share_of(ready.bound, ready.bound.blocks_per_sm)
+        self.share = share_of(ready.costed, ready.costed.blocks_per_sm)
 
     def seconds(self, change: Change = NOTHING) -> float:
         """Time of the stand-in with this change."""
@@ -200,12 +200,12 @@ class Probe:
     def _prepared(self, change: Change) -> tuple[Program, Share]:
         ready = self.ready
         gpu, behaviour = change.gpu or ready.gpu, change.memory or ready.behaviour
-        clock = change.clock_mhz or ready.bound.clock_hz / 1e6
-        binding = Binding(clock, ready.bound.policy, ready.bound.blocks_per_sm)
-        small, share = self._small(bind(self.workload, behaviour, gpu, binding))
+        clock = change.clock_mhz or ready.costed.clock_hz / 1e6
+        conditions = Conditions(clock, ready.costed.policy, ready.costed.blocks_per_sm)
+        small, share = self._small(assign_costs(self.workload, behaviour, gpu, conditions))
         return Program(small), share
 
-    def _small(self, bound: BoundWorkload) -> tuple[BoundWorkload, Share]:
+    def _small(self, bound: CostedWorkload) -> tuple[CostedWorkload, Share]:
         whole = self.share
         total, resident = instructions(bound, whole.blocks), whole.resident
         if total <= BUDGET:

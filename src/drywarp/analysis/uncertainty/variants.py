@@ -14,7 +14,7 @@ from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_read
 from ...models.base import UNKNOWN_LIMIT, Model, Prediction
 from ...pipeline.result import POLICIES
 from ...support.text import bytes_text
-from ...workload.cost_model import Binding, bind
+from ...workload.cost_model import Conditions, assign_costs
 from ..prepared import Prepared
 from ..request import Options
 from ..result import MemoryBounds
@@ -30,7 +30,7 @@ def bounds_of(ready: Prepared, prediction: Prediction, model: Model) -> MemoryBo
     ends = ready.behaviour.dram_read_range
     if ends is None or ready.behaviour.method == AVERAGED or ready.gpu.machine_code is not None:
         return None
-    found = [model.predict(_with_reads(ready, read).bound, ()) for read in ends]
+    found = [model.predict(_with_reads(ready, read).costed, ()) for read in ends]
     times = [prediction.time_s, *(one.time_s for one in found)]
     limiters = dict.fromkeys(one.limiter for one in (found[0], prediction, found[1]))
     return MemoryBounds(ends[0], ends[1], min(times), max(times), tuple(limiters))
@@ -45,8 +45,8 @@ def within(ready: Prepared, prediction: Prediction, bounds: MemoryBounds | None)
 
 def _with_reads(ready: Prepared, read: float) -> Prepared:
     behaviour = with_dram_reads(ready.behaviour, read)
-    binding = Binding(ready.bound.clock_hz / 1e6, ready.bound.policy, ready.fits.blocks_per_sm)
-    return replace(ready, behaviour=behaviour, bound=bind(ready.workload, behaviour, ready.gpu, binding))
+    conditions = Conditions(ready.costed.clock_hz / 1e6, ready.costed.policy, ready.fits.blocks_per_sm)
+    return replace(ready, behaviour=behaviour, costed=assign_costs(ready.workload, behaviour, ready.gpu, conditions))
 
 
 # Reasons to doubt an answer as a whole.
@@ -135,7 +135,7 @@ def clock_range_mhz(gpu: Gpu, options: Options) -> tuple[float, float] | None:
 
 
 def _start(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    share, factor = ready.bound.start_s / prediction.time_s, known.launch.kernel_start.value
+    share, factor = ready.costed.start_s / prediction.time_s, known.launch.kernel_start.value
     if share:
         reason = f"kernel start and end take {1 / factor:.2f} to {factor:.2f} times the assumed time"
         yield Variant("kernel start", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
@@ -146,7 +146,7 @@ def _compiler(ready: Prepared, prediction: Prediction, known: Uncertainty) -> It
     if not ready.compiled:
         return
     busy = max((prediction.utilization.get(name, 0.0) for name in _MEMORY), default=0.0)
-    share = max(0.0, 1 - busy - ready.bound.start_s / prediction.time_s)
+    share = max(0.0, 1 - busy - ready.costed.start_s / prediction.time_s)
     if share:
         factor = known.code.operations.value
         reason = f"another compiler's code executes {1 / factor:.2f} to {factor:.2f} times as many operations"
@@ -170,13 +170,13 @@ def _others(ready: Prepared, known: Uncertainty) -> Iterator[Variant]:
         factor = known.launch.dependent_blocks.value
         yield Variant("dependent blocks", "each block was predicted in isolation", factors=(1 / factor, factor))
     if ready.behaviour.contended is not None:
-        together = min(ready.bound.blocks, ready.bound.sm_count * ready.bound.blocks_per_sm)
+        together = min(ready.costed.blocks, ready.costed.sm_count * ready.costed.blocks_per_sm)
         reason = f"{together} concurrent blocks retry on one address; only one block's own attempts are counted"
         yield Variant("contention", reason, factors=(float(together),))
 
 
 def _scheduler(ready: Prepared, options: Options) -> Iterator[Variant]:
-    bound, fact = ready.bound, ready.gpu.known.get("scheduler.policy")
+    bound, fact = ready.costed, ready.gpu.known.get("scheduler.policy")
     if options.scheduler is not None or fact is None or fact.kind not in WEAK:
         return
     if bound.warps_per_sm > bound.partitions:  # else no partition has two warps to choose from
@@ -222,7 +222,7 @@ def _sampling(ready: Prepared) -> Iterator[Variant]:
 
 
 def _constants(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    classes = sorted({node.class_ for path in ready.bound.paths for node in path.nodes})
+    classes = sorted({node.class_ for path in ready.costed.paths for node in path.nodes})
     for group in weak_groups(ready.gpu, prediction, classes, known):
         changes = tuple(
             Change(gpu=scaled(ready.gpu, {key: math.exp(sign * log) for key, log in group.logs.items()}))
@@ -234,7 +234,7 @@ def _constants(ready: Prepared, prediction: Prediction, known: Uncertainty) -> I
 def _clock(ready: Prepared, options: Options) -> Iterator[Variant]:
     clocks = clock_range_mhz(ready.gpu, options)
     if clocks is not None:
-        usual = ready.bound.clock_hz / 1e6
+        usual = ready.costed.clock_hz / 1e6
         changes = tuple(Change(clock_mhz=mhz) for mhz in clocks if mhz != usual)
         yield Variant(CLOCK, f"{clocks[0]:.0f} to {clocks[1]:.0f} MHz, from the GPU file", changes)
 

@@ -190,7 +190,7 @@ class SimulatedCard:
             shared=run.shared,
             defines=dict(run.program.defines),
         )
-        cycles = Pipeline().predict(ready.bound, ()).cycles
+        cycles = Pipeline().predict(ready.costed, ()).cycles
         mhz = self.attributes.clock_mhz
         drawn = noisy(cycles, self._noise, repeats, f"{self._seed} {key_of(run)}")
         return [Timing(each, each * 1000 / mhz, mhz) for each in drawn]

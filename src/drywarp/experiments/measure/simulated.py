@@ -200,7 +200,7 @@ class Simulated:
             defines=configuration.defines,
             options=Options(warm_l2=True),
         )
-        time_us = Pipeline().predict(ready.bound, ()).time_s * 1e6
+        time_us = Pipeline().predict(ready.costed, ()).time_s * 1e6
         key = f"{runner.seed} {configuration.name} {configuration.launch_text(dynamic_shared)}"
         device = runner.gpu.device
         clocks = Clocks(sm_mhz=device.boost_clock_mhz)

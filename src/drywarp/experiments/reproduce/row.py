@@ -16,7 +16,7 @@ from typing import Literal
 
 from ...hardware import Gpu, load_gpu
 from ...pipeline import LAUNCH_BUDGET, share_of, simulate
-from ...workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem, to_ticks
+from ...workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 
 Status = Literal["reproduced", "inconsistent_in_source", "failed"]
 
@@ -140,14 +140,14 @@ def kernel(
     program: tuple[Item, ...] = (),
     issue_limit: float = 0.0,
     memory: Sequence[str] = (),
-) -> BoundWorkload:
+) -> CostedWorkload:
     """One warp per block, one block per unit of occupancy; `memory` are the classes of memory accesses.
 
     Without a `program` every instruction runs once, in order.
     """
     names = list(dict.fromkeys(cost.subsystem for cost in costs.values()))
     nodes = tuple(
-        BoundNode(
+        CostedNode(
             instruction=index,
             class_=i.class_,
             subsystem=names.index(costs[i.class_].subsystem),
@@ -159,8 +159,8 @@ def kernel(
         )
         for index, i in enumerate(instructions)
     )
-    return BoundWorkload(
-        paths=(BoundPath(nodes, program or tuple(range(len(nodes))), len(nodes)),),
+    return CostedWorkload(
+        paths=(CostedPath(nodes, program or tuple(range(len(nodes))), len(nodes)),),
         block_types=(BlockType((0,), 1.0),),
         subsystems=tuple(Subsystem(name, "sm") for name in names),
         partitions=1,
@@ -179,7 +179,7 @@ def kernel(
     )
 
 
-def example() -> BoundWorkload:
+def example() -> CostedWorkload:
     """Fig. 1 of the analysis paper on its example GPU: c1 and c2, then c3, m1, c4, m2."""
     line = [
         Instruction("comp"),
@@ -194,14 +194,14 @@ def example() -> BoundWorkload:
 
 def chain(
     costs: Mapping[str, Cost], class_: str, length: int, issue_limit: float = 0.0, memory: Sequence[str] = ()
-) -> BoundWorkload:
+) -> CostedWorkload:
     """`length` instructions of a class, each waiting for the previous one."""
     return kernel(costs, [Instruction(class_, (0,))], (Repeat(length, (0,)),), issue_limit, memory)
 
 
 def instruction_mix(
     costs: Mapping[str, Cost], first: str, second: str, beta: int, turns: int, issue_limit: float = 0.0
-) -> BoundWorkload:
+) -> CostedWorkload:
     """Fig. 11 of the analysis paper: β instructions of one class, then one of another, all in one chain."""
     if beta == 1:
         pair = [Instruction(first, (1,)), Instruction(second, (0,))]
@@ -211,11 +211,11 @@ def instruction_mix(
     return kernel(costs, mix, (Repeat(turns, body),), issue_limit)
 
 
-def simulated_cycles(workload: BoundWorkload, warps: int) -> float:
+def simulated_cycles(workload: CostedWorkload, warps: int) -> float:
     """Cycles that the Pipeline simulation takes for ω warps that start together."""
     return simulate(workload, share_of(workload, warps), LAUNCH_BUDGET, stalls=False).cycles
 
 
-def steady_ipc(shorter: BoundWorkload, longer: BoundWorkload, instructions: int, warps: int) -> float:
+def steady_ipc(shorter: CostedWorkload, longer: CostedWorkload, instructions: int, warps: int) -> float:
     """Steady-state IPC from two lengths of a kernel; `instructions` is the difference in instructions per warp."""
     return warps * instructions / (simulated_cycles(longer, warps) - simulated_cycles(shorter, warps))

@@ -11,7 +11,7 @@ from ...models.needed_occupancy import Mix, concurrency, instruction_throughput,
 from ...models.volkov import Volkov, latency_bound
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
-from ...workload.cost import BoundWorkload, Repeat
+from ...workload.cost import CostedWorkload, Repeat
 from . import volkov_kernels as kernels
 from .row import Row, row
 from .volkov_kernels import GENERATIONS, PAPER, WARP, Line, volkov_gpu
@@ -144,7 +144,7 @@ def _adds_per_cycle(warps: int, alpha: int, groups: int) -> float:
     lines = [Line("stream", "R1", "R1", latency=12), Line("add", "R1", "R1", latency=3)]
     path = kernels.path_of(gpu, lines, (Repeat(groups, (0, Repeat(alpha, (1,)))),))
     nodes = (replace(path.nodes[0], lambda_ticks=240), path.nodes[1])
-    work: BoundWorkload = kernels.workload_of(gpu, [replace(path, nodes=nodes)])
+    work: CostedWorkload = kernels.workload_of(gpu, [replace(path, nodes=nodes)])
     work = replace(work, issue_ticks=0, policy="oldest_first")
     return warps * groups * alpha / run_share(work, Share(warps, warps, warps), stalls=False).cycles
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...hardware import Gpu, load_gpu
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
-from ...workload.cost import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem, to_ticks
+from ...workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 
 PAPER = "Volkov 2016"
 WARP = 32
@@ -40,15 +40,15 @@ class Line:
     store: bool = False
 
 
-def path_of(gpu: Gpu, lines: Sequence[Line], program: tuple[Item, ...] | None = None) -> BoundPath:
+def path_of(gpu: Gpu, lines: Sequence[Line], program: tuple[Item, ...] | None = None) -> CostedPath:
     """The lines as a warp path, in order unless `program` is given."""
     slots = {name: number for number, name in enumerate(sorted({line.sets for line in lines} - {""}))}
     subsystems = list(gpu.subsystems)
 
-    def node(index: int, line: Line) -> BoundNode:
+    def node(index: int, line: Line) -> CostedNode:
         cost = gpu.classes[line.class_]
         latency = line.latency if line.latency is not None else cost.latency or 0.0
-        return BoundNode(
+        return CostedNode(
             instruction=index,
             class_=line.class_,
             subsystem=subsystems.index(cost.subsystem),
@@ -62,14 +62,14 @@ def path_of(gpu: Gpu, lines: Sequence[Line], program: tuple[Item, ...] | None = 
         )
 
     nodes = tuple(node(index, line) for index, line in enumerate(lines))
-    return BoundPath(nodes, program or tuple(range(len(nodes))), len(slots))
+    return CostedPath(nodes, program or tuple(range(len(nodes))), len(slots))
 
 
-def workload_of(gpu: Gpu, paths: Sequence[BoundPath], launch_cycles: float = 0.0, sms: int = 1) -> BoundWorkload:
+def workload_of(gpu: Gpu, paths: Sequence[CostedPath], launch_cycles: float = 0.0, sms: int = 1) -> CostedWorkload:
     """One block whose warps take these paths, run once, with in-order issue."""
     issue = gpu.scheduler.issue_per_cycle
     warps = len(paths)
-    return BoundWorkload(
+    return CostedWorkload(
         paths=tuple(paths),
         block_types=(BlockType(tuple(range(warps)), 1.0),),
         subsystems=tuple(Subsystem(name, part.scope, part.upstream) for name, part in gpu.subsystems.items()),
@@ -89,19 +89,19 @@ def workload_of(gpu: Gpu, paths: Sequence[BoundPath], launch_cycles: float = 0.0
     )
 
 
-def chain(gpu: Gpu, classes: Sequence[str]) -> BoundWorkload:
+def chain(gpu: Gpu, classes: Sequence[str]) -> CostedWorkload:
     """Back-to-back dependent instructions."""
     return workload_of(gpu, [path_of(gpu, [Line(name, "R1", "R1") for name in classes])])
 
 
-def alpha_mix(gpu: Gpu, alpha: int, groups: int = 8, partner: str = "stream") -> BoundWorkload:
+def alpha_mix(gpu: Gpu, alpha: int, groups: int = 8, partner: str = "stream") -> CostedWorkload:
     """§4.1: `groups` repetitions of one memory instruction and α dependent adds."""
     lines = [Line(partner, "R1", "R1"), Line("add", "R1", "R1")]
     body: tuple[Item, ...] = (0, Repeat(alpha, (1,))) if alpha else (0,)
     return workload_of(gpu, [path_of(gpu, lines, (Repeat(groups, body),))])
 
 
-def without_limits(work: BoundWorkload) -> BoundWorkload:
+def without_limits(work: CostedWorkload) -> CostedWorkload:
     """The workload without throughput limits: only the latencies given in the lines apply (§3.7)."""
     paths = tuple(
         replace(path, nodes=tuple(replace(node, lambda_ticks=0) for node in path.nodes)) for path in work.paths
@@ -109,7 +109,7 @@ def without_limits(work: BoundWorkload) -> BoundWorkload:
     return replace(work, paths=paths, issue_ticks=0)
 
 
-def issue_cycles(work: BoundWorkload) -> list[list[float]]:
+def issue_cycles(work: CostedWorkload) -> list[list[float]]:
     """Issue cycles of each warp's instructions, with separate hardware for every warp (§3.7)."""
     alone = replace(
         without_limits(work),
@@ -129,7 +129,7 @@ VECTOR_ADD_INSTRUCTIONS, VECTOR_ADD_PAIRS, VECTOR_ADD_ARITHMETIC_PAIRS, VECTOR_A
 """Listing 3.5: its lines, dual-issued pairs, pairs of two CUDA core instructions, and memory instructions."""
 
 
-def vector_add() -> BoundWorkload:
+def vector_add() -> CostedWorkload:
     """Listing 3.5 with the latencies of Fig. 3.5, on the Kepler GPU: 0 cycles to the second of a dual-issued pair."""
     gpu = volkov_gpu("kepler")
     ilp = gpu.parameter("ilp_latency")
@@ -150,12 +150,12 @@ def vector_add() -> BoundWorkload:
     return workload_of(gpu, [path_of(gpu, lines)], gpu.parameter("block_launch_latency"), sms=8)
 
 
-def without_waits(gpu: Gpu, line: Line, count: int) -> BoundWorkload:
+def without_waits(gpu: Gpu, line: Line, count: int) -> CostedWorkload:
     """Listing 3.2: `count` independent lines."""
     return workload_of(gpu, [path_of(gpu, [line] * count)])
 
 
-def barrier_listing(load_latency: float | None = None, barrier_latency: float = 34) -> BoundWorkload:
+def barrier_listing(load_latency: float | None = None, barrier_latency: float = 34) -> CostedWorkload:
     """Listing 3.3: one warp branches over a load and an add; both warps synchronize at a barrier."""
     gpu = volkov_gpu("fermi")
     taken, untaken = gpu.parameter("branch_taken_latency"), gpu.parameter("branch_untaken_latency")

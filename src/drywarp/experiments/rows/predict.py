@@ -114,13 +114,13 @@ def _predicted(ready: Prepared, settings: Settings, options: Options, cap: int) 
 
 def _ask(ready: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
     if not set(models) <= set(DEFAULT_MODELS):
-        ready = replace(ready, bound=with_producers(ready))
+        ready = replace(ready, costed=with_producers(ready))
     predictions: dict[str, Prediction] = {}
     refused: dict[str, str] = {}
     for name, model in models.items():
         try:
             # No curve: only the launch's own occupancy was measured.
-            predictions[name] = model.predict(ready.bound, ())
+            predictions[name] = model.predict(ready.costed, ())
         except NotApplicable as reason:
             refused[name] = str(reason)
     return predictions, refused
@@ -139,7 +139,7 @@ def _facts(ready: Prepared, cap: int, primary: Prediction | None) -> dict[str, f
         "register_cap": cap,
         "local_bytes": resources.local_bytes,
         "shared_bytes": resources.shared_bytes + ready.launch.dynamic_shared,
-        "clock_mhz": ready.bound.clock_hz / 1e6,
+        "clock_mhz": ready.costed.clock_hz / 1e6,
         "code_instructions": len(ready.kernel.instructions),
         "warps_per_sm": fits.warps_per_sm,
         "occupancy": fits.fraction,

@@ -94,7 +94,7 @@ class Predictor:
         if grid is None:
             raise UsageError("no grid: expected a launch as kernel[grid](…)")
         ready = prepare_kernel(_untuned(self.kernel()), gpu=self.gpu, grid=grid, args=arguments, options=self.options)
-        return float(get_model(self.options.models[0]).predict(ready.bound, ()).time_s)
+        return float(get_model(self.options.models[0]).predict(ready.costed, ()).time_s)
 
     def _unpruned(self, configs: Sequence[Any], reason: str) -> list[Any]:
         self.times_s = {}

@@ -19,7 +19,7 @@ from ...models.pipeline import limiter, utilization
 from ...pipeline.blocks import share_of
 from ...pipeline.extrapolate import instructions, shorten, simulate
 from ...pipeline.reasons import REASONS, dependent_reason
-from ...workload.cost import TICKS_PER_CYCLE, BoundNode, BoundWorkload
+from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
 from ..html.payload import json_for_script
 
@@ -27,12 +27,12 @@ ISSUE = "issue"
 BARRIER, FIXED = "barrier", "wait"
 
 
-def group_of(node: BoundNode) -> str:
+def group_of(node: CostedNode) -> str:
     """The stall reason of an instruction that depends on this one."""
     return BARRIER if node.barrier or node.sync else dependent_reason(node.class_, bool(node.levels))
 
 
-def lambdas(bound: BoundWorkload) -> dict[str, float]:
+def lambdas(bound: CostedWorkload) -> dict[str, float]:
     """Busy subsystems with the mean λ in cycles of their instructions and transactions, over one warp of each path."""
     times: dict[str, float] = {}
     counts: dict[str, float] = {}
@@ -52,7 +52,7 @@ def lambdas(bound: BoundWorkload) -> dict[str, float]:
     return {name: times[name] / counts[name] / TICKS_PER_CYCLE for name in times if counts[name]}
 
 
-def latencies(bound: BoundWorkload) -> dict[str, float]:
+def latencies(bound: CostedWorkload) -> dict[str, float]:
     """Groups with the mean Λ of their instructions, in cycles; for fixed latencies, the stall counts in the code."""
     times: dict[str, float] = {}
     counts: dict[str, float] = {}
@@ -68,8 +68,8 @@ def latencies(bound: BoundWorkload) -> dict[str, float]:
 
 
 def scaled(
-    bound: BoundWorkload, lambda_factors: Mapping[str, float], latency_factors: Mapping[str, float]
-) -> BoundWorkload:
+    bound: CostedWorkload, lambda_factors: Mapping[str, float], latency_factors: Mapping[str, float]
+) -> CostedWorkload:
     """The workload with λ and Λ scaled, in whole ticks. Raises UsageError for an unknown name."""
     _known(lambda_factors, lambdas(bound), "lambda")
     _known(latency_factors, latencies(bound), "latency")
@@ -77,7 +77,7 @@ def scaled(
     # Instructions of one warp issue at least one slot apart, whatever the code states.
     slot = bound.issue_ticks or TICKS_PER_CYCLE
 
-    def change(node: BoundNode) -> BoundNode:
+    def change(node: CostedNode) -> CostedNode:
         group = group_of(node)
         later = latency_factors.get(group, 1.0)
         stall = node.stall_ticks
@@ -192,7 +192,7 @@ FEWEST_TURNS = 3
 class StandIn:
     """The stand-in of one kernel."""
 
-    def __init__(self, bound: BoundWorkload) -> None:
+    def __init__(self, bound: CostedWorkload) -> None:
         share = share_of(bound, bound.max_blocks_per_sm)
         self._whole = instructions(bound, share.blocks) <= BUDGET  # small enough to be its own stand-in
         total = instructions(bound, min(share.blocks, WAVES * bound.max_blocks_per_sm))
@@ -200,12 +200,12 @@ class StandIn:
         self._scale = 1.0 if bound.synchronises or self._whole else min(1.0, BUDGET / max(1, total))
         self._usual = self._cycles(bound)[0]
 
-    def ratio(self, changed: BoundWorkload) -> tuple[float, str]:
+    def ratio(self, changed: CostedWorkload) -> tuple[float, str]:
         """The time of the changed workload relative to the original kernel, and its limiter."""
         cycles, found = self._cycles(changed)
         return (cycles / self._usual if self._usual else 1.0), found
 
-    def _cycles(self, bound: BoundWorkload) -> tuple[float, str]:
+    def _cycles(self, bound: CostedWorkload) -> tuple[float, str]:
         """Cycles of one SM's whole share, assuming similar waves, and the limiter."""
         whole = share_of(bound, bound.blocks_per_sm)
         share = whole

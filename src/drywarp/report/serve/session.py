@@ -17,7 +17,7 @@ from ...models.base import Prediction
 from ...models.comparison import curve_occupancies
 from ...models.pipeline import Pipeline
 from ...pipeline.extrapolate import instructions
-from ...workload.cost import BoundWorkload
+from ...workload.cost import CostedWorkload
 from ..html.payload import packed_events
 from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits
 from .change import StandIn, lambdas, latencies, offered_gpus, scaled
@@ -66,7 +66,7 @@ class Session:
         self._kernel, self._time_s = ready, answer.time_s
         self._stand_in = None
         self.number += 1
-        bound, prediction = ready.bound, answer.prediction
+        bound, prediction = ready.costed, answer.prediction
         code = code_lines(ready, prediction.node_stalls)[0]
         opcodes = {line.index: _opcode(line.text) for line in code}
         return {
@@ -104,7 +104,7 @@ class Session:
         kernel = self._kernel
         if kernel is None or request.number != self.number:
             raise UsageError("another kernel has been analysed in the meantime; analyse this one again")
-        bound = _changed(kernel.bound, request)
+        bound = _changed(kernel.costed, request)
         if request.settled:
             occupancies = curve_occupancies(bound, None)
             prediction = Pipeline().predict(bound, occupancies)
@@ -116,7 +116,7 @@ class Session:
                 **_figures(bound, prediction),
                 **_profile(bound, opcodes),
             }
-        self._stand_in = self._stand_in or StandIn(kernel.bound)
+        self._stand_in = self._stand_in or StandIn(kernel.costed)
         ratio, limiter = self._stand_in.ratio(bound)
         time_s = self._time_s * ratio
         return {
@@ -129,7 +129,7 @@ class Session:
         }
 
 
-def _changed(bound: BoundWorkload, request: Resimulate) -> BoundWorkload:
+def _changed(bound: CostedWorkload, request: Resimulate) -> CostedWorkload:
     if request.occupancy is not None:
         blocks, rest = divmod(request.occupancy, bound.warps_per_block)
         if rest or not 0 < blocks <= bound.max_blocks_per_sm:
@@ -141,12 +141,12 @@ def _changed(bound: BoundWorkload, request: Resimulate) -> BoundWorkload:
     return scaled(bound, request.lambda_factors, request.latency_factors)
 
 
-def _rate(bound: BoundWorkload, cycles: float) -> float | None:
+def _rate(bound: CostedWorkload, cycles: float) -> float | None:
     """Warps completed per cycle per SM, as in a point of the curve."""
     return -(-bound.blocks // bound.sm_count) * bound.warps_per_block / cycles if cycles else None
 
 
-def _figures(bound: BoundWorkload, prediction: Prediction) -> dict[str, Any]:
+def _figures(bound: CostedWorkload, prediction: Prediction) -> dict[str, Any]:
     return {
         "time_s": prediction.time_s,
         "limiter": limit_words(prediction.limiter),
@@ -163,7 +163,7 @@ def _figures(bound: BoundWorkload, prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _profile(bound: BoundWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
+def _profile(bound: CostedWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
     """The first wave's issues, up to the limit; if there are none, the reason."""
     wave = max(1, min(MOST_EVENTS, instructions(bound, bound.blocks_per_sm)))
     try:

@@ -12,7 +12,7 @@ from ...hardware import ClassCost, Gpu
 from ...kernel.profile import SPACE_GLOBAL
 from ...memory.behaviour import AccessBehaviour
 from ...support.expressions import ExpressionError, Number, evaluate
-from ..cost import BoundNode, Level, to_ticks
+from ..cost import CostedNode, Level, to_ticks
 from ..memory_costs import MemoryCosts
 from .check import OCCUPANCY, did_you_mean
 from .file import AbstractClass, AbstractFile, Amount, Costs, Cycles, Measured
@@ -113,7 +113,7 @@ class Machine:
     occupancy: int
 
 
-def node_of(name: str, machine: Machine, settings: Settings) -> BoundNode:
+def node_of(name: str, machine: Machine, settings: Settings) -> CostedNode:
     """A class's costs as a node without dependences."""
     return _ClassCosts(name, machine, settings).node()
 
@@ -130,13 +130,13 @@ class _ClassCosts:
         self.names = [named] if isinstance(named, str) else named or []
         self.gpu_class = next((n for n in self.names if n in machine.gpu.classes), "")
 
-    def node(self) -> BoundNode:
+    def node(self) -> CostedNode:
         lambda_, latency, levels = self._cycles()
         subsystem = self._subsystem()
         if self.class_.queued:
             ticks = to_ticks(lambda_)
             lambda_, levels = 0.0, (Level(subsystem, ticks, ticks), *levels)
-        return BoundNode(
+        return CostedNode(
             instruction=-1,
             class_=self.name,
             subsystem=subsystem,

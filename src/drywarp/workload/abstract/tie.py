@@ -10,7 +10,7 @@ from pathlib import Path
 from ...errors import UsageError
 from ...hardware import Gpu, model_parameters
 from ...support.expressions import Number
-from ..cost import BlockType, BoundNode, BoundPath, BoundWorkload, Item, Repeat, Subsystem, to_ticks
+from ..cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 from ..memory_costs import MemoryCosts
 from .check import OCCUPANCY, read_abstract
 from .costs import Machine, Settings, node_of, settings_of
@@ -21,7 +21,7 @@ from .file import AbstractFile, Costs, Cycles, Measured, Step
 MOST_COPIES = 4096
 
 
-def make_path(settings: Settings, machine: Machine, stall: float) -> BoundPath:
+def make_path(settings: Settings, machine: Machine, stall: float) -> CostedPath:
     """The path; `stall` cycles separate an instruction from the next if the file gives none."""
     return _Path(settings, machine, stall).made()
 
@@ -31,17 +31,17 @@ class _Path:
 
     def __init__(self, settings: Settings, machine: Machine, stall: float) -> None:
         self.settings, self.machine, self.stall = settings, machine, stall
-        self.costs: dict[str, BoundNode] = {}
-        self.nodes: list[BoundNode] = []
+        self.costs: dict[str, CostedNode] = {}
+        self.nodes: list[CostedNode] = []
         self.copies: dict[str, list[int]] = {}
 
-    def made(self) -> BoundPath:
+    def made(self) -> CostedPath:
         program = self.settings.file.kernel.program
         self._number(program, "program")
         items = self._items(program, "program")
         if not self.nodes:
             raise self.settings.file.error("program", "expected at least one instruction")
-        return BoundPath(tuple(self.nodes), items, len(self.nodes))
+        return CostedPath(tuple(self.nodes), items, len(self.nodes))
 
     def _number(self, steps: list[Step], key: str) -> None:
         """Slots of all instructions, so that one may depend on another of the previous iteration."""
@@ -89,7 +89,7 @@ class _Path:
         return places
 
 
-# Costs of an abstract kernel on a GPU: a `BoundWorkload`, like that of a real kernel.
+# Costs of an abstract kernel on a GPU: a `CostedWorkload`, like that of a real kernel.
 
 MOST_WARPS = 64
 """Warps per SM if neither the file nor the GPU states how many fit."""
@@ -107,7 +107,7 @@ def tie(
     runs: int = 1,
     clock_mhz: float | None = None,
     policy: str | None = None,
-) -> BoundWorkload:
+) -> CostedWorkload:
     """See `load_workload`; `values` holds every setting."""
     settings, launch = Settings(file, values), file.kernel.launch
     if runs < 1:
@@ -136,7 +136,7 @@ def tie(
     path = make_path(settings, machine, parameters.get("ilp_latency", 1.0) if in_order else 0.0)
     replaced = launch.replaced or runs > 1 or blocks is not None
     data = launch.data_bytes
-    return BoundWorkload(
+    return CostedWorkload(
         paths=(path,),
         block_types=(BlockType((0,) * per_block, 1.0),),
         subsystems=tuple(Subsystem(name, scope, upstream.get(name, True)) for name, scope in names.items()),
@@ -246,7 +246,7 @@ def load_workload(
     runs: int = 1,
     clock_mhz: float | None = None,
     policy: str | None = None,
-) -> BoundWorkload:
+) -> CostedWorkload:
     """An abstract kernel with its costs on a GPU.
 
     `settings` vary it (numbers, or text as a user types it). `occupancy` in warps per SM overrides the file's; λ and Λ

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....kernel.isa.nvidia.classes import is_barrier
-from ....workload.cost import BoundPath, BoundWorkload, Item, Repeat
+from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
 from ..case import Case, Setting
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, can_be_hidden, register
@@ -19,17 +19,17 @@ from .base import Documentation, Suspicion, can_be_hidden, register
 def half_the_barriers() -> WhatIf:
     """Keep the first, third, fifth … barrier of each warp."""
 
-    def change(bound: BoundWorkload) -> BoundWorkload:
+    def change(bound: CostedWorkload) -> CostedWorkload:
         return replace(bound, paths=tuple(_halved(path) for path in bound.paths))
 
     def apply(setting: Setting) -> Setting | None:
-        some = any(node.barrier for path in setting.bound.paths for node in path.nodes)
+        some = any(node.barrier for path in setting.costed.paths for node in path.nodes)
         return setting.then(change) if some else None
 
     return WhatIf("half the barriers", "code", apply)
 
 
-def _halved(path: BoundPath) -> BoundPath:
+def _halved(path: CostedPath) -> CostedPath:
     barriers = {n for n, node in enumerate(path.nodes) if node.barrier}
     program, _ = _walk(path.program, barriers, False)
     return replace(path, program=program)

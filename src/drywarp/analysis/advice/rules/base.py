@@ -49,7 +49,7 @@ def lone_limit(case: Case, resource: str) -> int | None:
     if fits.limiting != (resource,) or not can_be_hidden(case):
         return None
     target = without_limit(fits, resource)
-    waiting = -(-case.setting.bound.blocks // case.setting.bound.sm_count)
+    waiting = -(-case.setting.costed.blocks // case.setting.costed.sm_count)
     target = min(target, waiting)
     return target if target > fits.blocks_per_sm else None
 

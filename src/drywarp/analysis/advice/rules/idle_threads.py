@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ....workload.cost import BoundPath, BoundWorkload, Item, Repeat
+from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
 from ..case import Case, Setting
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, register
@@ -19,7 +19,7 @@ from .base import Documentation, Suspicion, register
 def coarser(loads: Collection[int], times: int) -> WhatIf:
     """Issue each of these loads `times` times, in blocks / times blocks."""
 
-    def change(bound: BoundWorkload) -> BoundWorkload:
+    def change(bound: CostedWorkload) -> CostedWorkload:
         paths = tuple(_repeated(path, loads, times) for path in bound.paths)
         return replace(bound, paths=paths, blocks=-(-bound.blocks // times))
 
@@ -29,7 +29,7 @@ def coarser(loads: Collection[int], times: int) -> WhatIf:
     return WhatIf(f"{times} times the elements per thread", "code", apply)
 
 
-def _repeated(path: BoundPath, loads: Collection[int], times: int) -> BoundPath:
+def _repeated(path: CostedPath, loads: Collection[int], times: int) -> CostedPath:
     again = {n for n, node in enumerate(path.nodes) if node.instruction in loads}
     return replace(path, program=_program(path.program, again, times))
 
@@ -79,7 +79,7 @@ class IdleThreads:
         launch = setting.workload.launch
         per_thread = loaded / (len(setting.profile.blocks) * launch.threads_per_block)
         few = 0 < per_thread <= _MOST_LOADS and loaded >= _LEAST_RATIO * stored
-        waves = setting.bound.blocks / setting.bound.sm_count / setting.bound.blocks_per_sm
+        waves = setting.costed.blocks / setting.costed.sm_count / setting.costed.blocks_per_sm
         if not few or not combining or waves < _TIMES or case.prediction.limiter != "latency":
             return None
         return Suspicion(

@@ -36,7 +36,7 @@ class LatencyBound:
         memory, arithmetic = case.stall_share(*_MEMORY), case.stall_share(*_ARITHMETIC)
         if max(memory, arithmetic) < _LEAST_STALLS or not can_be_hidden(case):
             return None
-        at = f"at {case.setting.bound.warps_per_sm} warps per SM"
+        at = f"at {case.setting.costed.warps_per_sm} warps per SM"
         if memory >= arithmetic:
             return Suspicion(
                 more_loads_in_flight(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....workload.cost import BoundWorkload
+from ....workload.cost import CostedWorkload
 from ..case import Case, Setting
 from ..resimulate import register_steps
 from ..whatif import WhatIf, resident_blocks
@@ -62,7 +62,7 @@ class OccupancyBlockSize:
 def full_warps(share: float) -> WhatIf:
     """The same threads in correspondingly fewer, full blocks."""
 
-    def fewer(bound: BoundWorkload) -> BoundWorkload:
+    def fewer(bound: CostedWorkload) -> CostedWorkload:
         return replace(bound, blocks=max(1, round(bound.blocks * share)))
 
     def apply(setting: Setting) -> Setting | None:

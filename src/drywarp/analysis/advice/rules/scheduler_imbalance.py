@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....workload.cost import BoundNode, BoundWorkload
+from ....workload.cost import CostedNode, CostedWorkload
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, can_be_hidden, register
@@ -17,11 +17,11 @@ from .base import Documentation, Suspicion, can_be_hidden, register
 def balanced_partitions() -> WhatIf:
     """Merge all partitions into one with their combined rate."""
 
-    def merge(bound: BoundWorkload) -> BoundWorkload:
+    def merge(bound: CostedWorkload) -> CostedWorkload:
         several = bound.partitions
         inside = {n for n, subsystem in enumerate(bound.subsystems) if subsystem.scope == "partition"}
 
-        def change(node: BoundNode) -> BoundNode:
+        def change(node: CostedNode) -> CostedNode:
             even, odd = (round(ticks / several) for ticks in node.register_ticks)
             own = round(node.lambda_ticks / several) if node.subsystem in inside else node.lambda_ticks
             return replace(node, lambda_ticks=own, register_ticks=(even, odd))
@@ -30,7 +30,7 @@ def balanced_partitions() -> WhatIf:
         return change_nodes(merged, change)
 
     def apply(setting: Setting) -> Setting | None:
-        return setting.then(merge) if setting.bound.partitions > 1 else None
+        return setting.then(merge) if setting.costed.partitions > 1 else None
 
     return WhatIf("warps spread evenly over the schedulers", "code", apply)
 
@@ -59,7 +59,7 @@ class SchedulerImbalance:
 
     def look(self, case: Case) -> Suspicion | None:
         """The imbalance between partitions, where it is large enough."""
-        bound = case.setting.bound
+        bound = case.setting.costed
         uneven = imbalance(bound)
         if uneven < _LEAST_IMBALANCE or not can_be_hidden(case):
             return None
@@ -73,7 +73,7 @@ class SchedulerImbalance:
         )
 
 
-def imbalance(bound: BoundWorkload) -> float:
+def imbalance(bound: CostedWorkload) -> float:
     """How far the average partition's instructions are below the busiest one's, 0..1, with all block slots filled."""
     total = sum(kind.weight for kind in bound.block_types)
     resident = min(bound.blocks_per_sm, -(-bound.blocks // bound.sm_count))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....workload.cost import BoundWorkload
+from ....workload.cost import CostedWorkload
 from ..case import Case, Setting
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, register
@@ -19,14 +19,14 @@ def even_grid() -> WhatIf:
     """The same blocks, spread evenly over the SMs in whole waves."""
 
     def apply(setting: Setting) -> Setting | None:
-        bound = setting.bound
+        bound = setting.costed
         each, rest = divmod(bound.blocks, bound.sm_count)
         if bound.runs or (rest == 0 and each % bound.blocks_per_sm == 0):
             return None
         wave = bound.blocks_per_sm * bound.sm_count
         waves = -(-bound.blocks // wave)
 
-        def change(workload: BoundWorkload) -> BoundWorkload:
+        def change(workload: CostedWorkload) -> CostedWorkload:
             return replace(workload, runs=waves)
 
         return replace(setting.then(change), part=setting.part * bound.blocks / (waves * wave))
@@ -59,7 +59,7 @@ class TailEffect:
 
     def look(self, case: Case) -> Suspicion | None:
         """Compare the grid with whole waves."""
-        bound = case.setting.bound
+        bound = case.setting.costed
         if bound.runs:
             return None
         waves = bound.blocks / (bound.sm_count * bound.blocks_per_sm)
