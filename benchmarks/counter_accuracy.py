@@ -34,7 +34,7 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from drywarp.analysis.counters.launch import counts_of
+from drywarp.analysis.counters.count import counts_of
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.errors import DrywarpError

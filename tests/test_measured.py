@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drywarp import analyze
-from drywarp.analysis.counters.launch import count
+from drywarp.analysis.counters.count import count
 from drywarp.analysis.every_model import compare_models
 from drywarp.analysis.measured import with_memory
 from drywarp.analysis.prepare import prepare_kernel

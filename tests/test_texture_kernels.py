@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.analysis.counters.launch import count
+from drywarp.analysis.counters.count import count
 
 from .effort import first
 

@@ -62,7 +62,7 @@ def test_the_limit_is_what_is_allowed() -> None:
 
 
 def test_counts_are_those_of_the_counts_verb(improved: drywarp.Comparison) -> None:
-    from drywarp.analysis.counters.launch import count
+    from drywarp.analysis.counters.count import count
 
     counts = {c.name: c for c in improved.gpus[0].counts}
     for source, attribute in ((NAIVE, "old"), (PADDED, "new")):

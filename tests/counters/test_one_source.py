@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.analysis.counters.launch import counts_of
+from drywarp.analysis.counters.count import counts_of
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.stages import answer_prepared
 from drywarp.kernel.profile import SPACE_GLOBAL

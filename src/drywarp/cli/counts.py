@@ -27,7 +27,7 @@ def counts_command(
     json: take.Json = False,
 ) -> None:
     """Compute Nsight Compute's metrics for the whole grid by emulation."""
-    from ..analysis.counters.launch import count
+    from ..analysis.counters.count import count
     from ..analysis.request import Options
 
     with stages() as on_stage:

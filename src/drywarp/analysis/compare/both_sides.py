@@ -11,7 +11,7 @@ from typing import Any
 from ..._version import __version__
 from ...errors import DrywarpError, UsageError
 from ...hardware import Gpu, load_gpu
-from ..counters.launch import counts_of
+from ..counters.count import counts_of
 from ..prepared import Prepared
 from ..request import LaunchRequest, Options
 from ..result import Analysis

@@ -22,10 +22,7 @@ Step = Callable[[Batch], None]
 
 
 def safely(step: Step, otherwise: Step) -> Step:
-    """A step that falls back to another where made-up numbers have no result: a division by zero, an overflow.
-
-    Anything else that goes wrong is a fault of ours and is not hidden.
-    """
+    """A step that falls back to another where made-up numbers have no result; no other error is hidden."""
 
     def run(batch: Batch) -> None:
         try:
