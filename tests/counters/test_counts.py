@@ -9,9 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from drywarp.analysis.counters.metrics import METRICS, describe
 from drywarp.analysis.counters.count import count
-from drywarp.analysis.counters.metrics import GROUPS
+from drywarp.analysis.counters.metrics import GROUPS, METRICS, describe
 from drywarp.analysis.request import Options
 from drywarp.cli.main import run
 from drywarp.hardware import load_gpu
