@@ -398,10 +398,11 @@ def test_a_chosen_compiler_gets_the_headers_of_its_toolkit(
     assert found == {**dict.fromkeys(theirs, "theirs"), "math_constants.h": "ours"}
 
 
-def test_a_typedef_that_a_macro_of_the_compiler_decides_has_the_compilers_type() -> None:
-    """The text does not say which branch is taken; the mangled symbol does."""
+@pytest.mark.parametrize("linkage", ["", 'extern "C" '])
+def test_a_typedef_that_a_macro_of_the_compiler_decides_has_the_compilers_type(linkage: str) -> None:
+    """The mangled symbol says which branch is taken; where there is none, the compiler's own macros do."""
     choice = "#if __CUDA_ARCH__ >= 800\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
-    text = choice + "__global__ void k(real* x, const real a, size_t n, cudaTextureObject_t t) { x[n] = a; }"
+    text = choice + linkage + "__global__ void k(real* x, const real a, size_t n, cudaTextureObject_t t) { x[n] = a; }"
     for arch, real in (("sm_75", "float"), ("sm_80", "double")):
         found = [(p.name, p.type, p.pointer) for p in compile_cuda(text, arch=arch).parameters]
         assert found[:2] == [("x", real, True), ("a", real, False)]

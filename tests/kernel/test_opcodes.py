@@ -12,7 +12,9 @@ from drywarp.kernel.isa.nvidia.opcodes import OPCODES, having
 
 TABLE = Path(opcodes.__file__).with_name("opcodes.txt").read_text()
 ROWS = [line for line in TABLE.splitlines() if not line.startswith("#")]
-TRAITS = {"pairs", "packed", "jump", "ends", "moves", "finish", "compare", "lanes", "alike", "even", "least"}
+FLOW = {"direct", "indirect", "call", "return", "exit"}
+TRAITS = FLOW | {"pairs", "packed", "jump", "ends", "moves", "finish", "compare", "lanes", "alike", "even", "least",
+                 "sized", "of_size", "two", "converts"}  # fmt: skip
 ENDINGS = {"load", "store", "copy", "atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction"}
 
 
@@ -41,6 +43,10 @@ def test_every_word_is_explained_and_used() -> None:
 def test_what_leaves_a_block_does_not_go_on_behind_it() -> None:
     assert not having("jump") & having("ends")
     assert having("moves") <= having("jump") | having("ends")
+
+
+def test_each_jump_is_of_one_kind() -> None:
+    assert sorted(name for kind in FLOW for name in having(kind)) == sorted(having("jump"))
 
 
 def test_an_opcode_without_a_row_is_unknown_but_for_the_uniform_datapath() -> None:

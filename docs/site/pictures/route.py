@@ -8,7 +8,7 @@ _STATIONS = (
     ("frontends", "machine code"),
     ("emulator", "what the code does"),
     ("workload", "what waits for what"),
-    ("cost", "what each instruction costs on the GPU"),
+    ("cost", "what each costs on the GPU"),
     ("pipeline", "when each issues"),
     ("report", "time, limiter, lines"),
 )

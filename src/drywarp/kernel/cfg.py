@@ -16,6 +16,8 @@ from .isa.nvidia.opcodes import having
 
 _JUMPS = having("jump")
 _ENDS = _JUMPS | having("ends")
+_DIRECT, _CALLS, _RETURNS = having("direct"), having("call"), having("return")
+_INDIRECT, _EXITS = having("indirect"), having("exit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def jump_target(instruction: Instruction) -> int | None:
     if is_amd(instruction.opcode):
         if not flow.is_jump(instruction.opcode):
             return None
-    elif instruction.opcode not in ("BRA", "JMP", "CALL"):
+    elif instruction.opcode not in _DIRECT | _CALLS:
         return None
     elif instruction.opcode != "BRA" and any(isinstance(o, Register) for o in instruction.operands):
         return None  # `CALL.REL R8 (kernel)`: the register holds the target, relative to the label
@@ -88,16 +90,16 @@ def _successors(
     conditional = instruction.guard is not None or any(
         not isinstance(o, Label) for o in instruction.operands if opcode == "BRA"
     )
-    if opcode in ("EXIT", "KILL"):
+    if opcode in _EXITS:
         return following if conditional else []
-    if opcode == "RET":
+    if opcode in _RETURNS:
         return sorted({*returns, *(following if conditional else [])})
-    if opcode in ("BRX", "BRXU", "JMX", "JMXU"):
+    if opcode in _INDIRECT:
         labels = [o.target // 16 for o in instruction.operands if isinstance(o, Label) and o.target >= 0]
         return sorted({*(labels or targets), *(following if conditional else [])})
-    if opcode in ("BRA", "JMP", "CALL"):
+    if opcode in _DIRECT | _CALLS:
         here = [target // 16] if target is not None else list(targets)
-        return sorted({*here, *(following if conditional or opcode == "CALL" else [])})
+        return sorted({*here, *(following if conditional or opcode in _CALLS else [])})
     return following
 
 
@@ -125,7 +127,7 @@ def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[in
     for number, (start, end) in enumerate(bounds):
         block_of[start:end] = [number] * (end - start)
     # A return may go to the instruction after any call; a computed branch may go to any indirect target.
-    returns = [i + 1 for i, ins in enumerate(instructions[:-1]) if ins.opcode == "CALL"]
+    returns = [i + 1 for i, ins in enumerate(instructions[:-1]) if ins.opcode in _CALLS]
     targets = sorted({t // 16 for t in indirect_targets if 0 < t // 16 < count})
     blocks = tuple(
         BasicBlock(n, s, e, tuple(sorted({block_of[i] for i in _successors(instructions, e - 1, returns, targets)})))

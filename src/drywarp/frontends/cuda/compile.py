@@ -164,11 +164,18 @@ def only_named(kernels: Mapping[str, Kernel], name: str) -> str:
     return found[0] if len(found) == 1 else name
 
 
+def predefined(arch: str) -> dict[str, str]:
+    """Macros of the compiler itself that sources ask for, such as ``__CUDA_ARCH__``."""
+    number = re.match(r"sm_(\d+)", arch)
+    always = {"__CUDACC__": "1", "__NVCC__": "1", "__CUDACC_RTC__": "1"}
+    return {**always, "__CUDA_ARCH__": f"{number[1]}0"} if number else always
+
+
 def name_parameters(
     kernel: Kernel, declaration: KernelDeclaration, expression: str, translation: Translation, options: CudaOptions
 ) -> Kernel:
     """The kernel with parameter names and types as the source declares them."""
-    names = type_names((*translation.bodies, translation.text), options.defines)
+    names = type_names((*translation.bodies, translation.text), {**predefined(kernel.arch), **(options.defines or {})})
     names.update(template_arguments(declaration, expression))
     parameters = [resolve(parameter, names) for parameter in declaration.parameters]
     declared: dict[str, tuple[str, bool, bool]] = {}

@@ -20,6 +20,7 @@ from .decoder import StaticDecoder
 _SLOW = ("slowpath", "__internal_", "__cuda_sm20_")
 """Part of the names of functions that the compiler adds for operands that its inlined code cannot handle."""
 _ZERO = np.uint16(0)
+_CALLS, _RETURNS, _EXITS = having("call"), having("return"), having("exit")
 
 
 class NvidiaWords:
@@ -30,15 +31,15 @@ class NvidiaWords:
 
     def is_call(self, instruction: Instruction) -> bool:
         """Whether it calls a function; compilers also jump by CALL."""
-        return instruction.opcode == "CALL" and not _jumps(instruction)
+        return instruction.opcode in _CALLS and not _jumps(instruction)
 
     def is_return(self, instruction: Instruction) -> bool:
-        """Whether it is RET."""
-        return instruction.opcode == "RET"
+        """Whether it returns to the caller."""
+        return instruction.opcode in _RETURNS
 
     def is_exit(self, instruction: Instruction) -> bool:
-        """Whether it is EXIT or KILL."""
-        return instruction.opcode in ("EXIT", "KILL")
+        """Whether it ends lanes."""
+        return instruction.opcode in _EXITS
 
     def callee(self, instruction: Instruction) -> int | None:
         """Index of the target instruction of a direct call."""
@@ -48,7 +49,7 @@ class NvidiaWords:
     def is_slow(self, instruction: Instruction) -> bool:
         """Whether it calls a compiler-provided function for rare operands."""
         names = (o.name for o in instruction.operands if isinstance(o, Label))
-        return instruction.opcode == "CALL" and any(word in name for name in names for word in _SLOW)
+        return instruction.opcode in _CALLS and any(word in name for name in names for word in _SLOW)
 
 
 def _jumps(instruction: Instruction) -> bool:

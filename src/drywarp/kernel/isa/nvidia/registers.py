@@ -30,6 +30,7 @@ class Accessed:
 _NO_RESULT, _ALL_RESULTS = giving("none"), giving("all")
 _SET_PREDICATES = {name: int(row.results[1:]) for name, row in OPCODES.items() if row.results.startswith("P")}
 _PACKED_SINGLE, _DOUBLE = having("packed"), having("pairs")
+_SIZED, _OF_SIZE, _TWO, _CONVERTS = (having(trait) for trait in ("sized", "of_size", "two", "converts"))
 
 
 def accessed(instruction: Instruction) -> Accessed:
@@ -142,16 +143,14 @@ def _result_width(instruction: Instruction) -> int:
         return max(1, instruction.memory.width // 4)
     if opcode in _DOUBLE or opcode in _PACKED_SINGLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
         return 2
-    if opcode in ("LDC", "ULDC", "LDCU", "MOV", "IADD", "IMNMX", "UIMNMX", "SEL", "UMOV"):
+    if opcode in _SIZED:
         return 4 if "128" in modifiers else 2 if {"64", "S64", "U64"} & set(modifiers) else 1
-    if opcode == "CS2R":
+    if opcode in _TWO:
         return 1 if "32" in modifiers else 2
-    if opcode in ("F2F", "I2F", "F2I", "FRND"):
+    if opcode in _CONVERTS:
         # The result type comes first, unless an integer one is omitted: F2I.S64.F64, I2F.F64.S32.
         wide = ("F64",) if opcode in ("F2F", "I2F", "FRND") else ("S64", "U64")
         return 2 if modifiers[:1] and modifiers[0] in wide else 1
-    if opcode == "SYNCS":
-        return 2
     return _tensor_widths(instruction)[0] if instruction.class_ in ("tensor", "wgmma") else 1
 
 
@@ -171,11 +170,11 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
         return 2
     if opcode in ("IMAD", "UIMAD") and position == 2 and modifiers[:1] in (("WIDE",), ("HI",)):
         return 2
-    if opcode in ("F2F", "F2I", "I2F", "FRND"):
+    if opcode in _CONVERTS:
         wide_source = {"F2F": ("F64",), "F2I": ("F64",), "I2F": ("S64", "U64"), "FRND": ("F64",)}[opcode]
         named = modifiers if opcode in ("FRND", "F2I") else modifiers[1:]
         return 2 if any(m in wide_source for m in named) else 1
-    if opcode in ("IADD", "IMNMX", "SEL", "MOV", "ISETP") and {"64", "S64", "U64"} & set(modifiers):
+    if opcode in _OF_SIZE and {"64", "S64", "U64"} & set(modifiers):
         return 2
     if instruction.class_ == "tensor":
         return _tensor_widths(instruction)[1 + min(position, 2)]
