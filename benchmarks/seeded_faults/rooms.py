@@ -46,8 +46,13 @@ ROOMS = {
     "workload": Room(
         ("workload", "analysis/residency.py"),
         (
-            *("tests/test_node_costs.py", "tests/test_memory_costs.py", "tests/test_fit.py", "tests/test_meetings.py"),
-            *("tests/test_workload.py", "tests/test_counted_waits.py", "tests/test_binding.py", "tests/workloads"),
+            *(
+                "tests/test_node_costs.py",
+                "tests/test_memory_costs.py",
+                "tests/test_residency.py",
+                "tests/test_phases.py",
+            ),
+            *("tests/test_workload.py", "tests/test_group_waits.py", "tests/test_cost_model.py", "tests/workloads"),
             *("tests/amd", "tests/test_constant_values.py"),
         ),
         3,
@@ -64,7 +69,7 @@ ROOMS = {
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
     "comparison": Room(
-        ("analysis/compare", "analysis/rank", "analysis/several_gpus.py"), ("tests/comparison", "tests/ranking")
+        ("analysis/compare", "analysis/rank.py", "analysis/several_gpus.py"), ("tests/comparison", "tests/ranking")
     ),
     "report": Room(
         ("report", "analysis/result", "support/text.py"),
@@ -81,7 +86,7 @@ ROOMS = {
             *("execution/long_loops.py", "analysis/emulation_cache.py", "analysis/measured.py"),
         ),
         (
-            *("tests/test_measured_by_hand.py", "tests/test_analyze.py", "tests/test_in_detail.py"),
+            *("tests/test_measured_by_hand.py", "tests/test_analyze.py", "tests/test_detail.py"),
             *("tests/test_long_loops.py", "tests/test_measured.py"),
         ),
     ),

@@ -68,14 +68,14 @@ def _text(texts: dict[str, list[str]], file: str, line: int) -> str:
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def build_result(ready: Prepared, options: Options, predictions: Mapping[str, Prediction]) -> Analysis:
+def build_result(prepared: Prepared, options: Options, predictions: Mapping[str, Prediction]) -> Analysis:
     """The answer; the first model of the options is the primary one."""
-    kernel, launch, gpu, fits, bound = ready.kernel, ready.launch, ready.gpu, ready.fits, ready.costed
-    profile, workload, behaviour, source = ready.profile, ready.workload, ready.behaviour, ready.source
+    kernel, launch, gpu, fits, bound = prepared.kernel, prepared.launch, prepared.gpu, prepared.fits, prepared.costed
+    profile, workload, behaviour, source = prepared.profile, prepared.workload, prepared.behaviour, prepared.source
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
-    notes = [*kernel.notes, *ready.notes, *profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
+    notes = [*kernel.notes, *prepared.notes, *profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
     if gpu.compiled_for_another:
         capability = gpu.compute_capability
         notes.insert(0, f"no compiler for compute capability {capability}: predicted from machine code for {gpu.arch}")
@@ -118,15 +118,15 @@ def build_result(ready: Prepared, options: Options, predictions: Mapping[str, Pr
         model=model,
         sampled_blocks=len(profile.blocks),
         sampling=profile.sampling,
-        timing=Timing(ready.compile_s, ready.emulate_s, ready.memory_s, 0.0),
+        timing=Timing(prepared.compile_s, prepared.emulate_s, prepared.memory_s, 0.0),
         lines=tuple(line_costs(kernel, predictions[model].node_stalls, source)),
         versions={
             "drywarp": __version__,
             **(amd_tool_versions() if gpu.is_amd else tool_versions()),
-            **ready.tools,
+            **prepared.tools,
         },
         notes=tuple(dict.fromkeys(notes)),
-        static=ready.static,
+        static=prepared.static,
     )
 
 

@@ -60,25 +60,27 @@ def _real(
     options: Options,
     launch: Mapping[str, Any],
 ) -> Comparison:
-    ready = prepare_kernel(target, gpu=gpu, options=options, **launch)
-    counts = count_ratio(ready, ready.measured)
-    ready = with_memory(ready, options.memory, ready.measured)
-    bound = with_producers(ready)
+    prepared = prepare_kernel(target, gpu=gpu, options=options, **launch)
+    counts = count_ratio(prepared, prepared.measured)
+    prepared = with_memory(prepared, options.memory, prepared.measured)
+    bound = with_producers(prepared)
     at = tuple(curve_occupancies(bound, occupancies))
     full = options.full_simulation
     options.on_stage("running every model")
     found = _ask(models, lambda name: counts.scale(get_model(name, full_simulation=full).predict(bound, at)))
-    doubts = (*doubts_of(ready), *memory_doubt(ready.behaviour))
-    notes = (*doubts, *ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes)
-    answer = _comparison(ready.kernel.name, str(ready.kernel.source_file), ready.gpu, at, bound, found, {}, notes)
-    sources = sources_of_kernel(ready.measured is not None and options.memory != "emulated", counts.matters)
+    doubts = (*doubts_of(prepared), *memory_doubt(prepared.behaviour))
+    notes = (*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *bound.notes)
+    answer = _comparison(
+        prepared.kernel.name, str(prepared.kernel.source_file), prepared.gpu, at, bound, found, {}, notes
+    )
+    sources = sources_of_kernel(prepared.measured is not None and options.memory != "emulated", counts.matters)
     return replace(answer, input_sources=sources)
 
 
-def with_producers(ready: Prepared) -> CostedWorkload:
+def with_producers(prepared: Prepared) -> CostedWorkload:
     """The bound workload with the machine code's def-use chains, from which ILP is counted."""
-    chains = Dataflow(ready.kernel.instructions, ready.profile.cfg).producers
-    return replace(ready.costed, producers=chains)
+    chains = Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers
+    return replace(prepared.costed, producers=chains)
 
 
 def _abstract(

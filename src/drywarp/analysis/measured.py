@@ -27,23 +27,23 @@ def check_mapper(mapper: str | None) -> None:
         raise UsageError(f"memory mapper {mapper!r}: expected one of {', '.join(MAPPERS)}")
 
 
-def with_memory(ready: Prepared, mapper: str | None, measured: MeasuredKernel | None) -> Prepared:
+def with_memory(prepared: Prepared, mapper: str | None, measured: MeasuredKernel | None) -> Prepared:
     """The kernel with its accesses modelled by the chosen mapper; the default is averaged with a profile."""
     chosen = mapper or ("averaged" if measured else "emulated")
     if chosen == "emulated":
-        return ready
-    sector_bytes = ready.gpu.memory.sector_bytes
+        return prepared
+    sector_bytes = prepared.gpu.memory.sector_bytes
     said = averages_from(measured.metrics, sector_bytes) if measured else NOTHING_SAID
-    behaviour = averaged(ready.profile, ready.behaviour, sector_bytes, said)
+    behaviour = averaged(prepared.profile, prepared.behaviour, sector_bytes, said)
     source = f"from the profile: {', '.join(said.said)}" if said.said else "with emulated values"
     note = f"memory: every access to a space is modelled as the average one; {source}"
-    return _bound_again(ready, replace(behaviour, notes=(*behaviour.notes, note)), ready.costed.clock_hz / 1e6)
+    return _bound_again(prepared, replace(behaviour, notes=(*behaviour.notes, note)), prepared.costed.clock_hz / 1e6)
 
 
-def _bound_again(ready: Prepared, behaviour: MemoryBehaviour, clock_mhz: float) -> Prepared:
-    conditions = Conditions(clock_mhz, ready.costed.policy, ready.fits.blocks_per_sm)
-    bound = assign_costs(ready.workload, behaviour, ready.gpu, conditions)
-    return replace(ready, behaviour=behaviour, costed=bound)
+def _bound_again(prepared: Prepared, behaviour: MemoryBehaviour, clock_mhz: float) -> Prepared:
+    conditions = Conditions(clock_mhz, prepared.costed.policy, prepared.fits.blocks_per_sm)
+    bound = assign_costs(prepared.workload, behaviour, prepared.gpu, conditions)
+    return replace(prepared, behaviour=behaviour, costed=bound)
 
 
 @dataclass(frozen=True)
@@ -88,37 +88,37 @@ class CountRatio:
         )
 
 
-def count_ratio(ready: Prepared, measured: MeasuredKernel | None) -> CountRatio:
+def count_ratio(prepared: Prepared, measured: MeasuredKernel | None) -> CountRatio:
     """The profile's warp-instruction count compared with the emulated one."""
     counted = measured.metrics.get(_EXECUTED) if measured else None
-    emulated = float(ready.profile.executions().sum())
-    return CountRatio(counted / emulated, ready.costed.start_s) if counted and emulated else CountRatio()
+    emulated = float(prepared.profile.executions().sum())
+    return CountRatio(counted / emulated, prepared.costed.start_s) if counted and emulated else CountRatio()
 
 
-def compare_with(ready: Prepared, measured: MeasuredKernel, model: Model) -> MeasuredComparison:
+def compare_with(prepared: Prepared, measured: MeasuredKernel, model: Model) -> MeasuredComparison:
     """Compare predicted and measured time, and attribute the difference to the measured figures.
 
-    `ready` is the kernel as emulated, `model` the model to run. The profile's clock, instruction count and memory
+    `prepared` is the kernel as emulated, `model` the model to run. The profile's clock, instruction count and memory
     figures replace ours one after another; each change is a term, and the remainder is the model's.
     """
     time = measured.time_s
     if not time:
         raise UsageError(f"{measured.place}: the profile has no time for the kernel")
-    now = model.predict(ready.costed, [ready.costed.warps_per_sm]).time_s
+    now = model.predict(prepared.costed, [prepared.costed.warps_per_sm]).time_s
     predicted, terms = now, []
     if measured.clock_hz:
-        ready = _bound_again(ready, ready.behaviour, measured.clock_hz / 1e6)
-        at_clock = model.predict(ready.costed, [ready.costed.warps_per_sm]).time_s
+        prepared = _bound_again(prepared, prepared.behaviour, measured.clock_hz / 1e6)
+        at_clock = model.predict(prepared.costed, [prepared.costed.warps_per_sm]).time_s
         said = f"measured at {measured.clock_hz / 1e6:.0f} MHz"
         terms.append(Term("clock", at_clock / now, said))
         now = at_clock
-    counts = count_ratio(ready, measured)
+    counts = count_ratio(prepared, measured)
     if counts.matters:
         counted = counts.time(now)
         terms.append(Term("instructions", counted / now, f"the profile counts {counts.ratio:.3f} times as many"))
         now = counted
-    scaled = with_memory(ready, "averaged", measured)
-    if averages_from(measured.metrics, ready.gpu.memory.sector_bytes).said:
+    scaled = with_memory(prepared, "averaged", measured)
+    if averages_from(measured.metrics, prepared.gpu.memory.sector_bytes).said:
         with_profile = counts.time(model.predict(scaled.costed, [scaled.costed.warps_per_sm]).time_s)
         terms.append(Term("memory", with_profile / now, "sectors, hit rates and conflicts as measured"))
         now = with_profile

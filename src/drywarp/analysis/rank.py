@@ -171,9 +171,9 @@ def rank(
     for number, machine in enumerate(machines):
         on_gpu(machine.name, number, len(machines))
         try:
-            ready = kernel.prepare(machine)
-            answer = answer_prepared(ready, chosen)
-            ranked.append(_ranked(ready, answer, priced.get(machine.name)))
+            prepared = kernel.prepare(machine)
+            answer = answer_prepared(prepared, chosen)
+            ranked.append(_ranked(prepared, answer, priced.get(machine.name)))
         except DrywarpError as error:
             failed[machine.name] = error
     if answer is None:
@@ -206,7 +206,7 @@ def _prices(prices: Mapping[str, float], machines: Sequence[Gpu]) -> dict[str, f
     return dict(prices)
 
 
-def _ranked(ready: Prepared, answer: Analysis, price: float | None) -> RankedGpu:
+def _ranked(prepared: Prepared, answer: Analysis, price: float | None) -> RankedGpu:
     return RankedGpu(
         gpu=answer.gpu,
         gpu_title=answer.gpu_title,
@@ -223,7 +223,7 @@ def _ranked(ready: Prepared, answer: Analysis, price: float | None) -> RankedGpu
         occupancy=answer.occupancy.fraction,
         waves=answer.waves,
         mode="static" if answer.static else "emulated",
-        tdp_w=ready.gpu.device.tdp_w,
+        tdp_w=prepared.gpu.device.tdp_w,
         price_per_hour=price,
         notes=answer.notes,
     )

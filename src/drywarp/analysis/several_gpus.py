@@ -60,8 +60,8 @@ class SeveralGpus:
         known = self._by_arch.get(gpu.code_arch)
         if known is not None:
             return prepare_on(known, gpu, self._options)
-        ready = prepare(replace(self._request, gpu=gpu), self._options)
+        prepared = prepare(replace(self._request, gpu=gpu), self._options)
         # The assumptions about a launch and the best configuration depend on the GPU.
-        if ready.static is None and not ready.notes:
-            self._by_arch[gpu.code_arch] = replace(ready, compile_s=0.0, emulate_s=0.0)
-        return ready
+        if prepared.static is None and not prepared.notes:
+            self._by_arch[gpu.code_arch] = replace(prepared, compile_s=0.0, emulate_s=0.0)
+        return prepared

@@ -16,15 +16,15 @@ from .case import Case, Setting
 from .findings import findings
 
 
-def add_findings(ready: Prepared, answer: Analysis, options: Options) -> Analysis:
+def add_findings(prepared: Prepared, answer: Analysis, options: Options) -> Analysis:
     """The answer with its findings, if it comes from a simulation."""
     if answer.model != Pipeline.name:
         return answer
-    case = Case(Setting.of(ready, options.warm_l2), answer.prediction)
+    case = Case(Setting.of(prepared, options.warm_l2), answer.prediction)
     if options.advice:
         from .study import study  # imported here, because most answers do not need it
 
-        found, advice = study(ready, case, options)
+        found, advice = study(prepared, case, options)
         return replace(answer, findings=tuple(found), advice=advice)
     return replace(answer, findings=tuple(findings(case, full=options.full_simulation)))
 

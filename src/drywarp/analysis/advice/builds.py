@@ -43,13 +43,13 @@ _SAME = 1e-3
 """Two launches do the same work if their global-memory accesses differ by no more than this fraction."""
 
 
-def block_sizes(ready: Prepared) -> list[Build]:
+def block_sizes(prepared: Prepared) -> list[Build]:
     """Every other size that divides the number of threads, or the reason why there is none."""
-    if reason := compiled_in(ready):
+    if reason := compiled_in(prepared):
         return [Build("other block sizes", "launch", reason=reason)]
-    launch = ready.launch
+    launch = prepared.launch
     threads, now = launch.grid[0] * launch.block[0], launch.block[0]
-    most = min(ready.gpu.occupancy.max_threads_per_block, ready.kernel.resources.max_threads or SIZES[-1])
+    most = min(prepared.gpu.occupancy.max_threads_per_block, prepared.kernel.resources.max_threads or SIZES[-1])
     fitting = [size for size in SIZES if size != now and size <= most and threads % size == 0]
     if not fitting:
         return [
@@ -57,13 +57,13 @@ def block_sizes(ready: Prepared) -> list[Build]:
                 "other block sizes", "launch", reason=f"{threads} threads cannot be divided into blocks of another size"
             )
         ]
-    return [_sized(ready, threads // size, size) for size in fitting]
+    return [_sized(prepared, threads // size, size) for size in fitting]
 
 
-def compiled_in(ready: Prepared) -> str:
+def compiled_in(prepared: Prepared) -> str:
     """Why the block size cannot be changed, as far as the machine code shows; empty if it can."""
-    launch, kernel = ready.launch, ready.kernel
-    if ready.gpu.is_amd:
+    launch, kernel = prepared.launch, prepared.kernel
+    if prepared.gpu.is_amd:
         return "only for NVIDIA machine code"
     if launch.block[1:] != (1, 1) or launch.grid[1:] != (1, 1):
         return "the launch has more than one dimension"
@@ -82,8 +82,8 @@ def _is_block_size(operand: Operand, capability: tuple[int, int]) -> bool:
     return inside == (0x360 if capability >= (10, 0) else 0x0)
 
 
-def _sized(ready: Prepared, grid: int, block: int) -> Build:
-    work = _accesses(ready)
+def _sized(prepared: Prepared, grid: int, block: int) -> Build:
+    work = _accesses(prepared)
 
     def refuse(made: Prepared) -> str:
         return (
@@ -102,11 +102,11 @@ def _sized(ready: Prepared, grid: int, block: int) -> Build:
     )
 
 
-def _accesses(ready: Prepared) -> float:
+def _accesses(prepared: Prepared) -> float:
     """Thread-level global-memory accesses of the whole grid."""
-    lanes, code = ready.profile.thread_instructions, ready.kernel.instructions
+    lanes, code = prepared.profile.thread_instructions, prepared.kernel.instructions
     touching = [n for n, ins in enumerate(code) if ins.memory and ins.memory.space in ("global", "generic")]
-    return float(sum(block.weight * lanes[row, touching].sum() for row, block in enumerate(ready.profile.blocks)))
+    return float(sum(block.weight * lanes[row, touching].sum() for row, block in enumerate(prepared.profile.blocks)))
 
 
 # The same kernel on another GPU.
@@ -115,35 +115,35 @@ USUAL = ("h100", "rtx4090")
 """Default GPUs to compare with: one for data centres, one for desktops."""
 
 
-def other_gpus(ready: Prepared, names: Sequence[str]) -> list[Build]:
+def other_gpus(prepared: Prepared, names: Sequence[str]) -> list[Build]:
     """One build for each GPU except the kernel's own."""
     for name in names:
         load_gpu(name)  # an unknown name is an error, not an impossible what-if
-    if ready.gpu.is_amd:
+    if prepared.gpu.is_amd:
         return [Build("another GPU", "gpu", reason="only between NVIDIA GPUs")]
-    return [Build(f"on {name}", "gpu", {"gpu": name}) for name in names or USUAL if name != ready.gpu.name]
+    return [Build(f"on {name}", "gpu", {"gpu": name}) for name in names or USUAL if name != prepared.gpu.name]
 
 
 # A register cap at each occupancy step that it allows.
 
 
-def register_caps(ready: Prepared) -> list[Build]:
+def register_caps(prepared: Prepared) -> list[Build]:
     """One build for each higher number of blocks per SM that registers prevent."""
-    if "registers" not in ready.fits.limiting:
+    if "registers" not in prepared.fits.limiting:
         return [Build("fewer registers", "build", reason="registers do not limit the occupancy")]
-    most = without_limit(ready.fits, "registers")
-    steps = register_steps(ready.gpu.occupancy, ready.kernel, ready.launch, most)
+    most = without_limit(prepared.fits, "registers")
+    steps = register_steps(prepared.gpu.occupancy, prepared.kernel, prepared.launch, most)
     if not steps:
         return [Build("fewer registers", "build", reason="another resource limits the blocks per SM as well")]
-    return [_capped(ready, blocks, registers) for blocks, registers in steps.items()]
+    return [_capped(prepared, blocks, registers) for blocks, registers in steps.items()]
 
 
-def _capped(ready: Prepared, blocks: int, registers: int) -> Build:
+def _capped(prepared: Prepared, blocks: int, registers: int) -> Build:
     def refuse(made: Prepared) -> str:
         taken = made.kernel.resources.registers
         return f"it still uses {taken}: given as machine code, or the source sets bounds" if taken > registers else ""
 
-    bounds = f"__launch_bounds__({ready.launch.threads_per_block}, {blocks})"
+    bounds = f"__launch_bounds__({prepared.launch.threads_per_block}, {blocks})"
     return Build(
         f"at most {registers} registers: {blocks} blocks per SM",
         "build",
@@ -161,9 +161,9 @@ _PRAGMA = re.compile(r"^([ \t]*#[ \t]*pragma[ \t]+unroll)\b[^\n]*$", re.MULTILIN
 _MACRO = re.compile(r"^([ \t]*#[ \t]*define[ \t]+(\w*UNROLL\w*)[ \t]+)(\d+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
-def unrolling(ready: Prepared) -> list[Build]:
+def unrolling(prepared: Prepared) -> list[Build]:
     """One build per factor, for all loops with a factor at once; or the reason why there is none."""
-    text, folder = _source(ready)
+    text, folder = _source(prepared)
     if text is None:
         return [Build("other unroll factors", "build", reason="there is no CUDA C++ source")]
     macros = {match[2]: int(match[3]) for match in _MACRO.finditer(text)}
@@ -175,10 +175,10 @@ def unrolling(ready: Prepared) -> list[Build]:
     return [_build(f"#pragma unroll {factor}", _PRAGMA.sub(rf"\g<1> {factor}", text), folder) for factor in FACTORS]
 
 
-def _source(ready: Prepared) -> tuple[str | None, Path | None]:
-    if ready.source:
-        return ready.source, None
-    path = Path(ready.kernel.source_file)
+def _source(prepared: Prepared) -> tuple[str | None, Path | None]:
+    if prepared.source:
+        return prepared.source, None
+    path = Path(prepared.kernel.source_file)
     if path.suffix not in (".cu", ".cuh") or not path.is_file():
         return None, None
     return read_source(path), path.resolve().parent

@@ -44,10 +44,12 @@ class Setting:
     part: float = 1.0
 
     @classmethod
-    def of(cls, ready: Prepared, warm_l2: bool = False) -> Setting:
+    def of(cls, prepared: Prepared, warm_l2: bool = False) -> Setting:
         """The kernel as it is."""
-        conditions = Conditions(ready.costed.clock_hz / 1e6, ready.costed.policy, ready.costed.blocks_per_sm)
-        return cls(ready.profile, ready.workload, ready.behaviour, ready.gpu, ready.fits, conditions, warm_l2)
+        conditions = Conditions(prepared.costed.clock_hz / 1e6, prepared.costed.policy, prepared.costed.blocks_per_sm)
+        return cls(
+            prepared.profile, prepared.workload, prepared.behaviour, prepared.gpu, prepared.fits, conditions, warm_l2
+        )
 
     @cached_property
     def costed(self) -> CostedWorkload:

@@ -37,9 +37,9 @@ from .whatif import (
 )
 
 
-def benefit_chart(ready: Prepared) -> BenefitChart:
+def benefit_chart(prepared: Prepared) -> BenefitChart:
     """The kernel's point in the chart, and the benefits that lead from it to the ideal."""
-    bound = with_producers(ready)
+    bound = with_producers(prepared)
     try:
         inputs = inputs_of(bound)
         gains = benefits_of(bound)

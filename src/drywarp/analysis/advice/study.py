@@ -30,8 +30,8 @@ class Tried:
 class Study:
     """Runs every what-if and build for one kernel."""
 
-    def __init__(self, ready: Prepared, case: Case, options: Options) -> None:
-        self.ready, self.case, self.options = ready, case, options
+    def __init__(self, prepared: Prepared, case: Case, options: Options) -> None:
+        self.prepared, self.case, self.options = prepared, case, options
         self.budget = budget_for(case.setting)
         self.base = baseline(case.setting, case.prediction, self.budget, options.full_simulation)
 
@@ -41,14 +41,14 @@ class Study:
         say("simulating each fix")
         found = simulated(self.case, suspicions(self.case), self.budget, self.options.full_simulation)
         tried = [self.try_what_if(what_if) for what_if in what_ifs(self.case)]
-        for build in builds(self.ready, self.options.other_gpus):
+        for build in builds(self.prepared, self.options.other_gpus):
             say(f"predicting {build.name}")
             tried.append(self.try_build(build))
         say("predicting the best two together")
         tried += self.best_two([one for one in tried if one is not None])
         answers = [one.answer for one in tried if one is not None]
         answers.sort(key=lambda answer: -(answer.gain or 0.0))
-        return self.merged(found, tried), Advice(tuple(answers), benefit_chart(self.ready))
+        return self.merged(found, tried), Advice(tuple(answers), benefit_chart(self.prepared))
 
     def simulate(self, setting: Setting) -> Outcome:
         """One simulation within the budget."""
@@ -74,9 +74,9 @@ class Study:
 
     def made(self, build: Build, **more: object) -> Setting:
         """The rebuilt kernel. Raises DrywarpError if that is impossible, or the result is not what was asked for."""
-        if build.reason or self.ready.request is None:
+        if build.reason or self.prepared.request is None:
             raise DrywarpError(build.reason or "the kernel cannot be recompiled")
-        made = prepare(self.ready.request.changed(**{**build.changes, **more}), self.options)
+        made = prepare(self.prepared.request.changed(**{**build.changes, **more}), self.options)
         if refused := build.refuse(made):
             raise DrywarpError(refused)
         return Setting.of(made, self.options.warm_l2)
@@ -144,12 +144,12 @@ class Study:
         return ranked(list(kept.values()))
 
 
-def builds(ready: Prepared, gpus: Sequence[str]) -> list[Build]:
+def builds(prepared: Prepared, gpus: Sequence[str]) -> list[Build]:
     """Every variant that is recompiled or relaunched."""
     makers: list[Callable[[Prepared], list[Build]]] = [register_caps, block_sizes, unrolling]
-    return [*(build for maker in makers for build in maker(ready)), *other_gpus(ready, gpus)]
+    return [*(build for maker in makers for build in maker(prepared)), *other_gpus(prepared, gpus)]
 
 
-def study(ready: Prepared, case: Case, options: Options) -> tuple[list[Finding], Advice]:
+def study(prepared: Prepared, case: Case, options: Options) -> tuple[list[Finding], Advice]:
     """The full advice for a kernel."""
-    return Study(ready, case, options).advice()
+    return Study(prepared, case, options).advice()

@@ -121,14 +121,14 @@ def _saved(source: object) -> Side | None:
     return read_saved(source) if is_saved(source) else None
 
 
-def _answered(ready: Prepared, options: Options) -> Side:
-    answer = answer_prepared(ready, options)
+def _answered(prepared: Prepared, options: Options) -> Side:
+    answer = answer_prepared(prepared, options)
     content = answer.to_dict()
-    sampling = ready.profile.sampling
+    sampling = prepared.profile.sampling
     # Lanes under guards are counted only if all of the code was run.
-    whole = ready.static is None and not (sampling and sampling.extrapolated_loops)
-    if whole and not ready.gpu.is_amd and ready.gpu.machine_code is None:
-        content["counts"] = dict(counts_of(ready, options, simulated=False).counts)
+    whole = prepared.static is None and not (sampling and sampling.extrapolated_loops)
+    if whole and not prepared.gpu.is_amd and prepared.gpu.machine_code is None:
+        content["counts"] = dict(counts_of(prepared, options, simulated=False).counts)
     try:
         return side_of(content)
     except SideError as error:

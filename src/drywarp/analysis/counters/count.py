@@ -188,9 +188,9 @@ def count(source: str | Path, *, options: Options | None = None, simulated: bool
     return counts_of(prepare_kernel(source, options=chosen, **kernel), chosen, simulated)
 
 
-def counts_of(ready: Prepared, options: Options, simulated: bool = True) -> Counts:
+def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> Counts:
     """The metrics of a prepared kernel."""
-    gpu, kernel, launch, bound = ready.gpu, ready.kernel, ready.launch, ready.costed
+    gpu, kernel, launch, bound = prepared.gpu, prepared.kernel, prepared.launch, prepared.costed
     if gpu.is_amd:
         raise UsageError(f"GPU {gpu.name}: counters are those of NVIDIA's profiler (expected an NVIDIA GPU)")
     active = None
@@ -203,14 +203,14 @@ def counts_of(ready: Prepared, options: Options, simulated: bool = True) -> Coun
     # Nsight Compute counts barriers on the ADU pipe; the GPU files give them a subsystem of their own.
     pipes = {name: "adu" if cost.subsystem == "bar" else cost.subsystem for name, cost in gpu.classes.items()}
     found = count_metrics(
-        ready.profile,
-        ready.behaviour,
+        prepared.profile,
+        prepared.behaviour,
         {name: pipe for name, pipe in pipes.items() if pipe not in NO_PIPES},
         gpu.memory.sector_bytes,
         None if active is None else active / slots,
-        fetched_sectors(ready.profile, cache.bytes, cache.l2_share, gpu.memory.sector_bytes) if cache else 0.0,
+        fetched_sectors(prepared.profile, cache.bytes, cache.l2_share, gpu.memory.sector_bytes) if cache else 0.0,
     )
-    doubts = (*doubts_of(ready), *memory_doubt(ready.behaviour))
+    doubts = (*doubts_of(prepared), *memory_doubt(prepared.behaviour))
     return Counts(
         kernel=kernel.name,
         source_file=kernel.source_file,
@@ -223,11 +223,13 @@ def counts_of(ready: Prepared, options: Options, simulated: bool = True) -> Coun
         registers=kernel.resources.registers,
         shared_bytes=kernel.resources.shared_bytes + launch.dynamic_shared,
         local_bytes=kernel.resources.local_bytes,
-        sampled_blocks=len(ready.profile.blocks),
-        method=ready.behaviour.method,
+        sampled_blocks=len(prepared.profile.blocks),
+        method=prepared.behaviour.method,
         l2_state="warm" if options.warm_l2 else "cold",
         counts=found,
-        versions={"drywarp": __version__, **tool_versions(), **ready.tools},
+        versions={"drywarp": __version__, **tool_versions(), **prepared.tools},
         schema_version=SCHEMA_VERSION,
-        notes=tuple(dict.fromkeys([*doubts, *ready.notes, *ready.profile.notes, *ready.behaviour.notes, *bound.notes])),
+        notes=tuple(
+            dict.fromkeys([*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *bound.notes])
+        ),
     )

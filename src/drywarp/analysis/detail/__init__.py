@@ -24,14 +24,14 @@ from .code import (
 
 
 def in_detail(
-    ready: Prepared,
+    prepared: Prepared,
     options: Options,
     predictions: Mapping[str, Prediction],
     occupancies: list[int],
 ) -> Detail:
     """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
     options.on_stage("running every model")
-    bound = replace(ready.costed, producers=Dataflow(ready.kernel.instructions, ready.profile.cfg).producers)
+    bound = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
     primary = predictions[options.models[0]]
     curves, refused = all_curves(bound, occupancies, predictions, options.full_simulation)
     missing: dict[str, str] = {}
@@ -39,12 +39,12 @@ def in_detail(
         benefits = benefits_of_launch(bound)
     except DrywarpError as reason:
         benefits, missing["benefits"] = {}, str(reason)
-    code, cut = code_lines(ready, primary.node_stalls)
-    sources, cut_lines = source_texts(ready, code)
+    code, cut = code_lines(prepared, primary.node_stalls)
+    sources, cut_lines = source_texts(prepared, code)
     options.on_stage("recording issue events")
     events = None
     try:
-        events = issue_events(ready.costed, min(MOST_EVENTS, options.detail or 0))
+        events = issue_events(prepared.costed, min(MOST_EVENTS, options.detail or 0))
     except DrywarpError as reason:
         missing["events"] = str(reason)
     return Detail(
@@ -52,7 +52,7 @@ def in_detail(
         sources=sources,
         curves=curves,
         not_applicable=refused,
-        roofline=roofline_of(ready, primary),
+        roofline=roofline_of(prepared, primary),
         benefits=benefits,
         events=events,
         overlap=overlap_of(events) if events else None,

@@ -70,21 +70,21 @@ _LEAST = 1e-3
 """Parts that alone would take less than this share of the time are omitted: their roofs are out of sight."""
 
 
-def roofline_of(ready: Prepared, primary: Prediction) -> Roofline | None:
+def roofline_of(prepared: Prepared, primary: Prediction) -> Roofline | None:
     """Rate and roofs in warp instructions per cycle of one SM; None if nothing takes time.
 
     The roof of a part is the instructions of the SM's share divided by the cycles that the part alone would need for
     them. Bytes are those of the whole grid between L2 and DRAM, and between L1 and L2 (sectors that miss the L1, and
     stores).
     """
-    bound = ready.costed
+    bound = prepared.costed
     share = share_of(bound, bound.blocks_per_sm)
     needs = demand(bound)
     instructions = needs.instructions * share.blocks * bound.warps_per_block
     if not (instructions and primary.cycles):
         return None
-    total = sum(ready.profile.executions().tolist())
-    moved = {"dram": ready.behaviour.dram_bytes, "l2": _l2_bytes(ready)}
+    total = sum(prepared.profile.executions().tolist())
+    moved = {"dram": prepared.behaviour.dram_bytes, "l2": _l2_bytes(prepared)}
     roofs = []
     for name, cycles in share_cycles(bound, needs, share).items():
         if cycles < _LEAST * primary.cycles:
@@ -95,10 +95,10 @@ def roofline_of(ready: Prepared, primary: Prediction) -> Roofline | None:
     return Roofline(instructions / primary.cycles, tuple(roofs))
 
 
-def _l2_bytes(ready: Prepared) -> float:
-    gpu = ready.gpu
+def _l2_bytes(prepared: Prepared) -> float:
+    gpu = prepared.gpu
     sector = gpu.machine_code.transaction_bytes if gpu.machine_code else gpu.memory.sector_bytes
-    accesses = [access for access in ready.behaviour.accesses.values() if access.space != SPACE_SHARED]
+    accesses = [access for access in prepared.behaviour.accesses.values() if access.space != SPACE_SHARED]
     return sector * sum(access.executions * access.units * (1 - access.l1_hit) for access in accesses)
 
 
@@ -153,12 +153,12 @@ MOST_CODE = 30_000
 
 
 def code_lines(
-    ready: Prepared, node_stalls: Mapping[int, Mapping[str, float]]
+    prepared: Prepared, node_stalls: Mapping[int, Mapping[str, float]]
 ) -> tuple[tuple[CodeLine, ...], tuple[str, ...]]:
     """The kernel's instructions in order, and what was left out."""
-    kernel = ready.kernel
+    kernel = prepared.kernel
     nodes: dict[int, CostedNode] = {}
-    for path in ready.costed.paths:
+    for path in prepared.costed.paths:
         for node in path.nodes:
             nodes.setdefault(node.instruction, node)
     stalls = shown_stalls(kernel, node_stalls)
@@ -168,7 +168,7 @@ def code_lines(
         costs = {index: sum(reasons.values()) for index, reasons in stalls.items()}
         chosen = sorted(sorted(chosen, key=lambda index: -costs.get(index, 0.0))[:MOST_CODE])
         cut = (f"machine code: only the {MOST_CODE:,} costliest of {len(kernel.instructions):,} instructions",)
-    executions = ready.profile.executions().tolist()
+    executions = prepared.profile.executions().tolist()
     lines = []
     for index in chosen:
         instruction, bound = kernel.instructions[index], nodes.get(index)
@@ -183,7 +183,7 @@ def code_lines(
                 line=place.line if place else 0,
                 executions=executions[index],
                 stalls=stalls.get(index, {}),
-                subsystem=ready.costed.subsystems[bound.subsystem].name if bound else "",
+                subsystem=prepared.costed.subsystems[bound.subsystem].name if bound else "",
                 lambda_cycles=bound.lambda_ticks / TICKS_PER_CYCLE if bound else 0.0,
                 latency_cycles=bound.latency_ticks / TICKS_PER_CYCLE if bound else 0.0,
             )
@@ -200,12 +200,12 @@ AROUND, LONGEST = 4, 400
 """Context lines around each relevant line of a larger file; most characters of a line."""
 
 
-def source_texts(ready: Prepared, code: Sequence[CodeLine]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
+def source_texts(prepared: Prepared, code: Sequence[CodeLine]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
     """The source files of the instructions, the kernel's own first, then by cost; and what was left out.
 
     A file that cannot be read is listed with its line numbers and no text.
     """
-    kernel = ready.kernel
+    kernel = prepared.kernel
     costs: dict[str, dict[int, float]] = {}
     for line in code:
         if line.file:
@@ -214,7 +214,7 @@ def source_texts(ready: Prepared, code: Sequence[CodeLine]) -> tuple[tuple[Sourc
     files = sorted(costs, key=lambda file: (file != kernel.source_file, -sum(costs[file].values()), file))
     found, cut, left = [], [], MOST_LINES
     for file in files:
-        text = ready.source if file == kernel.source_file and ready.source else _read(file)
+        text = prepared.source if file == kernel.source_file and prepared.source else _read(file)
         lines = text.splitlines()
         wanted = range(1, len(lines) + 1)
         numbers = list(wanted) if len(lines) <= WHOLE_LINES else _around(costs[file], len(lines))

@@ -19,30 +19,30 @@ MODEL = "model"
 """The part that remains when everything else is right."""
 
 
-def bounded(ready: Prepared, prediction: Prediction, model: Model) -> tuple[Prediction, MemoryBounds | None]:
+def bounded(prepared: Prepared, prediction: Prediction, model: Model) -> tuple[Prediction, MemoryBounds | None]:
     """A prediction of `model` whose limiter is consistent with its bounds, and these bounds."""
-    bounds = bounds_of(ready, prediction, model)
-    return within(ready, prediction, bounds), bounds
+    bounds = bounds_of(prepared, prediction, model)
+    return within(prepared, prediction, bounds), bounds
 
 
 def band_of(
-    ready: Prepared, options: Options, prediction: Prediction, bounds: MemoryBounds | None = None
+    prepared: Prepared, options: Options, prediction: Prediction, bounds: MemoryBounds | None = None
 ) -> Band | None:
     """The confidence band of the Pipeline model's answer for an emulated kernel.
 
     None for other models, whose error was not measured; if nothing was emulated, because trip counts are unknown
     (always on AMD GPUs and those of the papers); and without a positive time. `bounds` come from `bounds_of`.
     """
-    if prediction.model != Pipeline.name or ready.static is not None or not 0 < prediction.time_s < float("inf"):
+    if prediction.model != Pipeline.name or prepared.static is not None or not 0 < prediction.time_s < float("inf"):
         return None
     known = uncertainty()
-    found = list(variants(ready, options, prediction, known, bounds))
-    parts = [*_tried(Probe(ready), found, 1 - ready.costed.start_s / prediction.time_s)]
+    found = list(variants(prepared, options, prediction, known, bounds))
+    parts = [*_tried(Probe(prepared), found, 1 - prepared.costed.start_s / prediction.time_s)]
     # Scattered sectors and atomics have their own parts and do not count as a stream.
     stream = prediction.limiter == "dram" and not {SCATTERED, ATOMICS} & {variant.name for variant in found}
     residual = known.model.stream if stream else known.model.rest
     parts.append(part(MODEL, [1 / residual.value, residual.value], residual.source))
-    clocks = clock_range_mhz(ready.gpu, options)
+    clocks = clock_range_mhz(prepared.gpu, options)
     return combine(prediction.time_s, known.level, parts, (clocks[0] * 1e6, clocks[1] * 1e6) if clocks else None)
 
 

@@ -178,10 +178,10 @@ NOTHING = Change()
 class Probe:
     """The stand-in of one prepared kernel."""
 
-    def __init__(self, ready: Prepared) -> None:
-        self.ready = ready
-        self.workload = few_kinds(ready.workload)
-        self.share = share_of(ready.costed, ready.costed.blocks_per_sm)
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.workload = few_kinds(prepared.workload)
+        self.share = share_of(prepared.costed, prepared.costed.blocks_per_sm)
 
     def seconds(self, change: Change = NOTHING) -> float:
         """Time of the stand-in with this change."""
@@ -198,10 +198,10 @@ class Probe:
         return self._prepared(NOTHING)
 
     def _prepared(self, change: Change) -> tuple[Program, Share]:
-        ready = self.ready
-        gpu, behaviour = change.gpu or ready.gpu, change.memory or ready.behaviour
-        clock = change.clock_mhz or ready.costed.clock_hz / 1e6
-        conditions = Conditions(clock, ready.costed.policy, ready.costed.blocks_per_sm)
+        prepared = self.prepared
+        gpu, behaviour = change.gpu or prepared.gpu, change.memory or prepared.behaviour
+        clock = change.clock_mhz or prepared.costed.clock_hz / 1e6
+        conditions = Conditions(clock, prepared.costed.policy, prepared.costed.blocks_per_sm)
         small, share = self._small(assign_costs(self.workload, behaviour, gpu, conditions))
         return Program(small), share
 

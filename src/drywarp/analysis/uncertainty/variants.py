@@ -22,39 +22,41 @@ from .constants import CLOCK, LEAST_USE, LEAST_WAIT, Change, far_share, scaled, 
 from .uncertainty import WEAK, Uncertainty
 
 
-def bounds_of(ready: Prepared, prediction: Prediction, model: Model) -> MemoryBounds | None:
+def bounds_of(prepared: Prepared, prediction: Prediction, model: Model) -> MemoryBounds | None:
     """The ranges of DRAM reads and time; None if all traffic was simulated, or a profile gives what was read.
 
     `prediction` is the model's prediction of the launch; the same model is run again at both ends.
     """
-    ends = ready.behaviour.dram_read_range
-    if ends is None or ready.behaviour.method == AVERAGED or ready.gpu.machine_code is not None:
+    ends = prepared.behaviour.dram_read_range
+    if ends is None or prepared.behaviour.method == AVERAGED or prepared.gpu.machine_code is not None:
         return None
-    found = [model.predict(_with_reads(ready, read).costed, ()) for read in ends]
+    found = [model.predict(_with_reads(prepared, read).costed, ()) for read in ends]
     times = [prediction.time_s, *(one.time_s for one in found)]
     limiters = dict.fromkeys(one.limiter for one in (found[0], prediction, found[1]))
     return MemoryBounds(ends[0], ends[1], min(times), max(times), tuple(limiters))
 
 
-def within(ready: Prepared, prediction: Prediction, bounds: MemoryBounds | None) -> Prediction:
+def within(prepared: Prepared, prediction: Prediction, bounds: MemoryBounds | None) -> Prediction:
     """The prediction; its limiter is unknown if either extreme contradicts it or blocks depend on each other."""
-    if ready.behaviour.dependent is None and (bounds is None or len(bounds.limiters) == 1):
+    if prepared.behaviour.dependent is None and (bounds is None or len(bounds.limiters) == 1):
         return prediction
     return replace(prediction, limiter=UNKNOWN_LIMIT)
 
 
-def _with_reads(ready: Prepared, read: float) -> Prepared:
-    behaviour = with_dram_reads(ready.behaviour, read)
-    conditions = Conditions(ready.costed.clock_hz / 1e6, ready.costed.policy, ready.fits.blocks_per_sm)
-    return replace(ready, behaviour=behaviour, costed=assign_costs(ready.workload, behaviour, ready.gpu, conditions))
+def _with_reads(prepared: Prepared, read: float) -> Prepared:
+    behaviour = with_dram_reads(prepared.behaviour, read)
+    conditions = Conditions(prepared.costed.clock_hz / 1e6, prepared.costed.policy, prepared.fits.blocks_per_sm)
+    return replace(
+        prepared, behaviour=behaviour, costed=assign_costs(prepared.workload, behaviour, prepared.gpu, conditions)
+    )
 
 
 # Reasons to doubt an answer as a whole.
 
 
-def doubts_of(ready: Prepared) -> tuple[str, ...]:
+def doubts_of(prepared: Prepared) -> tuple[str, ...]:
     """Doubts to state before anything else about this kernel; often empty."""
-    return tuple(_doubts(ready.kernel, ready.behaviour))
+    return tuple(_doubts(prepared.kernel, prepared.behaviour))
 
 
 def _doubts(kernel: Kernel, behaviour: MemoryBehaviour) -> Iterator[str]:
@@ -106,7 +108,7 @@ class Variant:
 
 
 def variants(
-    ready: Prepared,
+    prepared: Prepared,
     options: Options,
     prediction: Prediction,
     known: Uncertainty,
@@ -116,16 +118,16 @@ def variants(
     if bounds is not None:
         ends = bounds.fastest_s / prediction.time_s, bounds.slowest_s / prediction.time_s
         yield Variant("DRAM reads", "sharing between blocks in the L2 could not be simulated in full", factors=ends)
-    yield from _start(ready, prediction, known)
-    yield from _compiler(ready, prediction, known)
-    yield from _accesses(ready, prediction, known)
-    yield from _others(ready, known)
-    yield from _scheduler(ready, options)
-    yield from _l2_state(ready, options)
-    yield from _l1(ready, prediction, known)
-    yield from _sampling(ready)
-    yield from _constants(ready, prediction, known)
-    yield from _clock(ready, options)
+    yield from _start(prepared, prediction, known)
+    yield from _compiler(prepared, prediction, known)
+    yield from _accesses(prepared, prediction, known)
+    yield from _others(prepared, known)
+    yield from _scheduler(prepared, options)
+    yield from _l2_state(prepared, options)
+    yield from _l1(prepared, prediction, known)
+    yield from _sampling(prepared)
+    yield from _constants(prepared, prediction, known)
+    yield from _clock(prepared, options)
 
 
 def clock_range_mhz(gpu: Gpu, options: Options) -> tuple[float, float] | None:
@@ -134,27 +136,27 @@ def clock_range_mhz(gpu: Gpu, options: Options) -> tuple[float, float] | None:
     return (low, high) if options.clock_mhz is None and low < high else None
 
 
-def _start(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    share, factor = ready.costed.start_s / prediction.time_s, known.launch.kernel_start.value
+def _start(prepared: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    share, factor = prepared.costed.start_s / prediction.time_s, known.launch.kernel_start.value
     if share:
         reason = f"kernel start and end take {1 / factor:.2f} to {factor:.2f} times the assumed time"
         yield Variant("kernel start", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
 
 
-def _compiler(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+def _compiler(prepared: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
     """Time limited by memory does not grow with the number of operations; the rest does."""
-    if not ready.compiled:
+    if not prepared.compiled:
         return
     busy = max((prediction.utilization.get(name, 0.0) for name in _MEMORY), default=0.0)
-    share = max(0.0, 1 - busy - ready.costed.start_s / prediction.time_s)
+    share = max(0.0, 1 - busy - prepared.costed.start_s / prediction.time_s)
     if share:
         factor = known.code.operations.value
         reason = f"another compiler's code executes {1 / factor:.2f} to {factor:.2f} times as many operations"
         yield Variant("compiler", reason, factors=(1 - share + share / factor, 1 - share + share * factor))
 
 
-def _accesses(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    behaviour, busy = ready.behaviour, prediction.utilization
+def _accesses(prepared: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    behaviour, busy = prepared.behaviour, prediction.utilization
     atomics, scattered = known.accesses.atomics.value, known.accesses.scattered.value
     if busy.get("atomics", 0.0) * atomics > LEAST_USE:
         reason = f"atomic rates are known for some patterns only; may take up to {atomics:g} times as long"
@@ -165,18 +167,18 @@ def _accesses(ready: Prepared, prediction: Prediction, known: Uncertainty) -> It
         yield Variant(SCATTERED, reason, factors=(1 + share * (scattered - 1),))
 
 
-def _others(ready: Prepared, known: Uncertainty) -> Iterator[Variant]:
-    if ready.behaviour.dependent is not None:
+def _others(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
+    if prepared.behaviour.dependent is not None:
         factor = known.launch.dependent_blocks.value
         yield Variant("dependent blocks", "each block was predicted in isolation", factors=(1 / factor, factor))
-    if ready.behaviour.contended is not None:
-        together = min(ready.costed.blocks, ready.costed.sm_count * ready.costed.blocks_per_sm)
+    if prepared.behaviour.contended is not None:
+        together = min(prepared.costed.blocks, prepared.costed.sm_count * prepared.costed.blocks_per_sm)
         reason = f"{together} concurrent blocks retry on one address; only one block's own attempts are counted"
         yield Variant("contention", reason, factors=(float(together),))
 
 
-def _scheduler(ready: Prepared, options: Options) -> Iterator[Variant]:
-    bound, fact = ready.costed, ready.gpu.known.get("scheduler.policy")
+def _scheduler(prepared: Prepared, options: Options) -> Iterator[Variant]:
+    bound, fact = prepared.costed, prepared.gpu.known.get("scheduler.policy")
     if options.scheduler is not None or fact is None or fact.kind not in WEAK:
         return
     if bound.warps_per_sm > bound.partitions:  # else no partition has two warps to choose from
@@ -185,20 +187,20 @@ def _scheduler(ready: Prepared, options: Options) -> Iterator[Variant]:
         yield Variant("scheduler", f"{', '.join(others)} instead of {bound.policy}", changes)
 
 
-def _l2_state(ready: Prepared, options: Options) -> Iterator[Variant]:
-    behaviour = ready.behaviour
-    if options.warm_l2 or _measured(ready):
+def _l2_state(prepared: Prepared, options: Options) -> Iterator[Variant]:
+    behaviour = prepared.behaviour
+    if options.warm_l2 or _measured(prepared):
         return
-    spared = min(1.0, ready.gpu.memory.l2.bytes / behaviour.dram_read_bytes) if behaviour.dram_read_bytes else 0.0
+    spared = min(1.0, prepared.gpu.memory.l2.bytes / behaviour.dram_read_bytes) if behaviour.dram_read_bytes else 0.0
     if spared > LEAST_WARM:
         reason = f"{spared:.0%} of the DRAM reads may already be in the L2"
         warm = with_dram_reads(behaviour, behaviour.dram_read_bytes * (1 - spared))
         yield Variant("L2 state", reason, (Change(memory=warm),))
 
 
-def _l1(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    behaviour, factor = ready.behaviour, known.caches.l1_misses.value
-    if _measured(ready):
+def _l1(prepared: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    behaviour, factor = prepared.behaviour, known.caches.l1_misses.value
+    if _measured(prepared):
         return
     matters = prediction.utilization.get("l2", 0.0) * factor > LEAST_USE or far_share(prediction) > LEAST_WAIT
     if matters and any(0 < access.l1_hit < 1 for access in behaviour.accesses.values()):
@@ -206,13 +208,13 @@ def _l1(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator
         yield Variant("L1 hit rate", f"{1 / factor:.2f} to {factor:.2f} times the misses", changes)
 
 
-def _measured(ready: Prepared) -> bool:
+def _measured(prepared: Prepared) -> bool:
     """Whether the memory figures come from a profile."""
-    return ready.measured is not None and ready.behaviour.method == AVERAGED
+    return prepared.measured is not None and prepared.behaviour.method == AVERAGED
 
 
-def _sampling(ready: Prepared) -> Iterator[Variant]:
-    sampling = ready.profile.sampling
+def _sampling(prepared: Prepared) -> Iterator[Variant]:
+    sampling = prepared.profile.sampling
     if sampling is None or sampling.low is None or sampling.high is None or sampling.estimate <= 0:
         return
     if sampling.low < sampling.high:
@@ -221,20 +223,20 @@ def _sampling(ready: Prepared) -> Iterator[Variant]:
         yield Variant("sampled blocks", reason, factors=ends)
 
 
-def _constants(ready: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
-    classes = sorted({node.class_ for path in ready.costed.paths for node in path.nodes})
-    for group in weak_groups(ready.gpu, prediction, classes, known):
+def _constants(prepared: Prepared, prediction: Prediction, known: Uncertainty) -> Iterator[Variant]:
+    classes = sorted({node.class_ for path in prepared.costed.paths for node in path.nodes})
+    for group in weak_groups(prepared.gpu, prediction, classes, known):
         changes = tuple(
-            Change(gpu=scaled(ready.gpu, {key: math.exp(sign * log) for key, log in group.logs.items()}))
+            Change(gpu=scaled(prepared.gpu, {key: math.exp(sign * log) for key, log in group.logs.items()}))
             for sign in (-1, 1)
         )
         yield Variant(group.name, group.reason, changes)
 
 
-def _clock(ready: Prepared, options: Options) -> Iterator[Variant]:
-    clocks = clock_range_mhz(ready.gpu, options)
+def _clock(prepared: Prepared, options: Options) -> Iterator[Variant]:
+    clocks = clock_range_mhz(prepared.gpu, options)
     if clocks is not None:
-        usual = ready.costed.clock_hz / 1e6
+        usual = prepared.costed.clock_hz / 1e6
         changes = tuple(Change(clock_mhz=mhz) for mhz in clocks if mhz != usual)
         yield Variant(CLOCK, f"{clocks[0]:.0f} to {clocks[1]:.0f} MHz, from the GPU file", changes)
 

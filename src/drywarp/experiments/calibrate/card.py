@@ -180,7 +180,7 @@ class SimulatedCard:
     def time(self, run: Run, repeats: int) -> Sequence[Timing]:
         """Simulate the launch once with a cold L2; every repetition has its own noise."""
         arguments = {name: f"u8[{v.nbytes}]" if isinstance(v, Zeros) else v for name, v in run.arguments.items()}
-        ready = prepare_kernel(
+        prepared = prepare_kernel(
             run.program.path,
             gpu=self._gpu,
             entry=ENTRY,
@@ -190,7 +190,7 @@ class SimulatedCard:
             shared=run.shared,
             defines=dict(run.program.defines),
         )
-        cycles = Pipeline().predict(ready.costed, ()).cycles
+        cycles = Pipeline().predict(prepared.costed, ()).cycles
         mhz = self.attributes.clock_mhz
         drawn = noisy(cycles, self._noise, repeats, f"{self._seed} {key_of(run)}")
         return [Timing(each, each * 1000 / mhz, mhz) for each in drawn]

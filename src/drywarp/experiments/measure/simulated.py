@@ -189,7 +189,7 @@ class Simulated:
     def time(self, dynamic_shared: int) -> Timing:
         """The Pipeline model's time with a warm L2, as in a loop of launches, with noise."""
         runner, configuration = self.runner, self.configuration
-        ready = prepare_kernel(
+        prepared = prepare_kernel(
             configuration.source,
             gpu=runner.gpu,
             entry=configuration.kernel.entry.entry,
@@ -200,7 +200,7 @@ class Simulated:
             defines=configuration.defines,
             options=Options(warm_l2=True),
         )
-        time_us = Pipeline().predict(ready.costed, ()).time_s * 1e6
+        time_us = Pipeline().predict(prepared.costed, ()).time_s * 1e6
         key = f"{runner.seed} {configuration.name} {configuration.launch_text(dynamic_shared)}"
         device = runner.gpu.device
         clocks = Clocks(sm_mhz=device.boost_clock_mhz)

@@ -91,19 +91,19 @@ def _answer(kernel: Any, gpu: Gpu, launch: Mapping[str, Any], settings: Settings
     return answer
 
 
-def _predicted(ready: Prepared, settings: Settings, options: Options, cap: int) -> Answer:
+def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: int) -> Answer:
     started = perf_counter()
     # A band reruns models, which must then run in full.
     full, brief = settings.full_simulation, not settings.band
     models = {name: get_model(name, full_simulation=full, brief=brief) for name in settings.models}
-    predictions, refused = _ask(ready, models)
-    facts = _facts(ready, cap, predictions.get(settings.models[0]))
+    predictions, refused = _ask(prepared, models)
+    facts = _facts(prepared, cap, predictions.get(settings.models[0]))
     if primary := predictions.get(settings.models[0]):
         first = settings.models[0]
-        predictions[first], bounds = bounded(ready, primary, models[first])
-        if settings.band and (band := band_of(ready, options, predictions[first], bounds)):
+        predictions[first], bounds = bounded(prepared, primary, models[first])
+        if settings.band and (band := band_of(prepared, options, predictions[first], bounds)):
             facts |= _ends(band)
-    spent = (ready.compile_s, ready.emulate_s, ready.memory_s, perf_counter() - started)
+    spent = (prepared.compile_s, prepared.emulate_s, prepared.memory_s, perf_counter() - started)
     return Answer(
         facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},
         times={name: prediction.time_s for name, prediction in predictions.items()},
@@ -112,15 +112,15 @@ def _predicted(ready: Prepared, settings: Settings, options: Options, cap: int) 
     )
 
 
-def _ask(ready: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
+def _ask(prepared: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
     if not set(models) <= set(DEFAULT_MODELS):
-        ready = replace(ready, costed=with_producers(ready))
+        prepared = replace(prepared, costed=with_producers(prepared))
     predictions: dict[str, Prediction] = {}
     refused: dict[str, str] = {}
     for name, model in models.items():
         try:
             # No curve: only the launch's own occupancy was measured.
-            predictions[name] = model.predict(ready.costed, ())
+            predictions[name] = model.predict(prepared.costed, ())
         except NotApplicable as reason:
             refused[name] = str(reason)
     return predictions, refused
@@ -131,21 +131,21 @@ def _ends(band: Band) -> dict[str, float | str]:
     return dict(zip(BAND, ends, strict=True))
 
 
-def _facts(ready: Prepared, cap: int, primary: Prediction | None) -> dict[str, float | str]:
-    fits, resources, behaviour = ready.fits, ready.kernel.resources, ready.behaviour
-    held = ready.gpu.device.sm_count * fits.blocks_per_sm
+def _facts(prepared: Prepared, cap: int, primary: Prediction | None) -> dict[str, float | str]:
+    fits, resources, behaviour = prepared.fits, prepared.kernel.resources, prepared.behaviour
+    held = prepared.gpu.device.sm_count * fits.blocks_per_sm
     facts: dict[str, float | str | None] = {
         "registers": resources.registers,
         "register_cap": cap,
         "local_bytes": resources.local_bytes,
-        "shared_bytes": resources.shared_bytes + ready.launch.dynamic_shared,
-        "clock_mhz": ready.costed.clock_hz / 1e6,
-        "code_instructions": len(ready.kernel.instructions),
+        "shared_bytes": resources.shared_bytes + prepared.launch.dynamic_shared,
+        "clock_mhz": prepared.costed.clock_hz / 1e6,
+        "code_instructions": len(prepared.kernel.instructions),
         "warps_per_sm": fits.warps_per_sm,
         "occupancy": fits.fraction,
         "occupancy_limited_by": fits.limited_by,
-        "waves": ready.launch.blocks / held,
-        "warp_instructions": float(ready.profile.executions().sum()),
+        "waves": prepared.launch.blocks / held,
+        "warp_instructions": float(prepared.profile.executions().sum()),
         "l1_hit_rate": behaviour.l1_hit_rate,
         "l2_hit_rate": behaviour.l2_hit_rate,
         "dram_bytes": behaviour.dram_bytes,

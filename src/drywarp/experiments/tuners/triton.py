@@ -93,8 +93,10 @@ class Predictor:
         """Predicted seconds of one launch; `arguments` include the configuration's. Raises DrywarpError."""
         if grid is None:
             raise UsageError("no grid: expected a launch as kernel[grid](…)")
-        ready = prepare_kernel(_untuned(self.kernel()), gpu=self.gpu, grid=grid, args=arguments, options=self.options)
-        return float(get_model(self.options.models[0]).predict(ready.costed, ()).time_s)
+        prepared = prepare_kernel(
+            _untuned(self.kernel()), gpu=self.gpu, grid=grid, args=arguments, options=self.options
+        )
+        return float(get_model(self.options.models[0]).predict(prepared.costed, ()).time_s)
 
     def _unpruned(self, configs: Sequence[Any], reason: str) -> list[Any]:
         self.times_s = {}

@@ -48,7 +48,7 @@ class Session:
         if request.gpu not in gpus:
             raise UsageError(f"gpu {request.gpu[:40]!r}: unknown; expected {', '.join(gpus)}")
         options = Options(models=MODELS, findings=False, limits=Limits(self.limits.lane_steps))
-        ready = prepare_kernel(
+        prepared = prepare_kernel(
             request.source + "\n",  # a line break marks it as source, never a path
             gpu=request.gpu,
             entry=said.entry,
@@ -62,12 +62,12 @@ class Session:
             config=said.config,
             options=options,
         )
-        answer = answer_prepared(ready, options)
-        self._kernel, self._time_s = ready, answer.time_s
+        answer = answer_prepared(prepared, options)
+        self._kernel, self._time_s = prepared, answer.time_s
         self._stand_in = None
         self.number += 1
-        bound, prediction = ready.costed, answer.prediction
-        code = code_lines(ready, prediction.node_stalls)[0]
+        bound, prediction = prepared.costed, answer.prediction
+        code = code_lines(prepared, prediction.node_stalls)[0]
         opcodes = {line.index: _opcode(line.text) for line in code}
         return {
             "number": self.number,
@@ -89,7 +89,7 @@ class Session:
             "code": {
                 "index": [line.index for line in code],
                 "text": [line.text for line in code],
-                "line": [line.line if line.file == ready.kernel.source_file else 0 for line in code],
+                "line": [line.line if line.file == prepared.kernel.source_file else 0 for line in code],
             },
             **_figures(bound, prediction),
             **_profile(bound, opcodes),
