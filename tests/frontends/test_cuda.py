@@ -410,6 +410,51 @@ def test_a_typedef_that_a_macro_of_the_compiler_decides_has_the_compilers_type(l
         assert found[2:] == [("n", "size_t", False), ("t", "cudaTextureObject_t", False)]
 
 
+def test_macros_that_expand_to_global_mark_kernels(tmp_path: Path) -> None:
+    """In the file itself or in a header, alone or with linkage and return type."""
+    (tmp_path / "kernels.h").write_text('#define KERNEL_FN extern "C" __global__ void\n#define GLOBAL __global__\n')
+    source = tmp_path / "k.cu"
+    source.write_text(
+        '#include "kernels.h"\n#define OWN __global__ /* here */\n'
+        "KERNEL_FN first(float* x, int n) { x[n] = 1; }\n"
+        "GLOBAL void second(double* y) { y[threadIdx.x] = 2; }\n"
+        "template <class T> OWN void third(const T* z, T* o) { o[0] = z[0]; }\n"
+    )
+    named = {"first": [("x", "float"), ("n", "int")], "second": [("y", "double")]}
+    for entry, parameters in {**named, "third<short>": [("z", "short"), ("o", "short")]}.items():
+        kernel = compile_cuda(source, arch="sm_80", entry=entry)
+        assert [(p.name, p.type) for p in kernel.parameters] == parameters
+    with pytest.raises(UsageError, match="several kernels; name one with --entry: first, second, third<…>"):
+        compile_cuda(source, arch="sm_80")
+
+
+def test_types_that_a_macro_chooses_by_way_of_others() -> None:
+    """As the precisions of CLBlast's kernels: a chain of typedefs under `#if`, without a mangled symbol."""
+    text = (
+        "#if PRECISION == 16\ntypedef short real;\ntypedef short real_arg;\n"
+        "#elif PRECISION == 32\ntypedef float real;\ntypedef real real_arg;\n"
+        "#elif PRECISION == 6464\ntypedef double2 real;\ntypedef double2 real_arg;\n#endif\n"
+        'extern "C" __global__ void scale(const int n, const real_arg alpha, real* __restrict__ x) { x[n] = alpha; }'
+    )
+    for precision, type_ in (("16", "short"), ("32", "float"), ("6464", "double2")):
+        kernel = compile_cuda(text, arch="sm_80", defines={"PRECISION": precision})
+        assert [(p.name, p.type) for p in kernel.parameters] == [("n", "int"), ("alpha", type_), ("x", type_)]
+
+
+@pytest.mark.parametrize("argument", ["uint64_t", "unsigned long", "std::uint64_t"])
+def test_a_template_argument_by_any_name_of_its_type(argument: str, tmp_path: Path) -> None:
+    """The integer types are known after a header of the host's, in a header too."""
+    (tmp_path / "small.h").write_text("#include <cstdint>\nstruct Small { int8_t value; };\n")
+    source = tmp_path / "k.cu"
+    source.write_text(
+        '#include <chrono>\n#include "small.h"\n'
+        "template <typename T> __global__ void k(T* x, int8_t* y, T a) { x[threadIdx.x] = a; y[0] = (int8_t)a; }\n"
+        "int main() { auto t = std::chrono::steady_clock::now(); k<uint64_t><<<1, 32>>>(nullptr, nullptr, 3); }\n"
+    )
+    kernel = compile_cuda(source, arch="sm_80", entry=f"k<{argument}>")
+    assert [(p.name, p.size, p.pointer) for p in kernel.parameters] == [("x", 8, True), ("y", 8, True), ("a", 8, False)]
+
+
 def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

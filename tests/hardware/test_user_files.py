@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import InputFileError, UsageError
-from drywarp.hardware import Gpu, limits_of, load_gpu
+from drywarp.hardware import Gpu, gpu_names, limits_of, load_gpu
 from drywarp.hardware.schema import check_classes
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
@@ -258,3 +258,33 @@ def test_a_missing_class_is_named() -> None:
     classes = {name: cost for name, cost in a100.classes.items() if name != "vote"}
     with pytest.raises(InputFileError, match=r"^classes\.vote: missing; expected subsystem, lambda and latency$"):
         check_classes(classes, a100.subsystems, False, lambda key, problem: InputFileError(f"{key}: {problem}"))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("RTX 2080 Ti", "rtx2080ti"),
+        ("rtx-2080-ti", "rtx2080ti"),
+        ("NVIDIA GeForce RTX 3090", "rtx3090"),
+        ("A100-SXM4-80GB", "a100-sxm4-80gb"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb"),
+        ("NVIDIA A100-PCIE-40GB", "a100"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("Tesla V100-SXM2-16GB", "v100"),
+        ("AMD Instinct MI210", "mi210"),
+    ],
+)
+def test_a_product_as_its_driver_or_a_shop_spells_it(spelled: str, name: str) -> None:
+    assert load_gpu(spelled) == load_gpu(name)
+
+
+def test_each_title_and_alias_means_its_own_file_alone() -> None:
+    for name in (name for name in gpu_names() if "/" not in name):
+        gpu = load_gpu(name)
+        assert load_gpu(gpu.title) == gpu
+
+
+@pytest.mark.parametrize(("spelled", "nearest"), [("A100 40GB", "a100, a100-sxm4-40gb"), ("2080 Ti", "rtx2080ti")])
+def test_what_fits_several_products_or_a_part_is_asked_back(spelled: str, nearest: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown GPU '{spelled}'; nearest: {nearest};"):
+        load_gpu(spelled)

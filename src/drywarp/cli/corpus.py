@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def corpus_command(
     folder: Annotated[str, typer.Argument(help="Folder with .cu, .ptx, .cubin and other machine code.", metavar="DIR")],
     *,
-    gpu: Annotated[str, typer.Option(help="A GPU that `drywarp gpus` lists, or a GPU file (.toml).")] = "a100",
+    gpu: Annotated[
+        str, typer.Option(help="A GPU as `drywarp gpus` or its driver names it, or a GPU file (.toml).")
+    ] = "a100",
     jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per module, in seconds.", metavar="S")] = 60.0,
     static_limit: Annotated[

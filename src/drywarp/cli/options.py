@@ -150,7 +150,7 @@ KernelFile = Annotated[
         help="File with a kernel: CUDA C++, PTX, Python or machine code; - reads standard input.", metavar="FILE"
     ),
 ]
-GpuName = Annotated[str, typer.Option(help="A GPU listed by `drywarp gpus`, or a GPU file (.toml).")]
+GpuName = Annotated[str, typer.Option(help="A GPU as `drywarp gpus` or its driver names it, or a GPU file (.toml).")]
 Entry = Annotated[str | None, typer.Option(help="Name of the kernel; templates with their arguments: 'sgemm<128,8>'.")]
 Grid = Annotated[
     str | None,

@@ -243,7 +243,7 @@ def _check_sections(sections: dict[str, Any], resolved: Resolved) -> None:
 def _hash(resolved: Resolved) -> str:
     """SHA-256 over the complete content, regardless of which file it comes from."""
     content = {
-        "header": {key: text for key, text in resolved.header.items() if key not in ("inherits", "title")},
+        "header": {key: text for key, text in resolved.header.items() if key not in ("inherits", "title", "aliases")},
         "title": resolved.file.content["title"],
         "values": resolved.values,
         "facts": {key: {**asdict(fact), "file": ""} for key, fact in resolved.facts.items()},

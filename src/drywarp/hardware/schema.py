@@ -29,7 +29,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
 TABLES: dict[str, Any] = {"subsystems": Subsystem, "classes": ClassCost, "tensor": FmaRate}
 """Sections whose keys are names, with the type of their values."""
 
-HEADER = ("format", "title", "inherits", "compute_capability", "arch", "sources")
+HEADER = ("format", "title", "aliases", "inherits", "compute_capability", "arch", "sources")
 FORMAT = 1
 
 T = TypeVar("T")

@@ -18,6 +18,7 @@ GROUP = "drywarp.gpus"
 """Entry-point group: paths of folders with GPU files, which may inherit from the packaged ones."""
 _SHARED = ("arch/", "cc/")
 """Folders of files shared by several GPUs; these are not GPUs themselves."""
+_BRANDS = frozenset("nvidia geforce tesla quadro amd radeon instinct gpu graphics card".split())
 _TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
@@ -68,7 +69,10 @@ def _folders() -> list[Path]:
 
 
 def find(name_or_path: str) -> tuple[str, Path]:
-    """Name and path of a GPU: a packaged one, or a user's file whose path ends in ``.toml``."""
+    """Name and path of a GPU: a packaged one, or a user's file whose path ends in ``.toml``.
+
+    A product may be spelled as its driver or a shop does: ``RTX 2080 Ti``, ``NVIDIA A100-SXM4-80GB``.
+    """
     if name_or_path.endswith(".toml"):
         path = Path(name_or_path)
         if not path.is_file():
@@ -79,9 +83,31 @@ def find(name_or_path: str) -> tuple[str, Path]:
     for folder in _folders():
         if name_or_path in _names(folder) and not name_or_path.startswith(_SHARED):
             return name_or_path, folder / f"{name_or_path}.toml"
+    same, more = _products(name_or_path)
+    if len(same) == 1:
+        return find(same[0])
     names = gpu_names()
-    nearest = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
+    nearest = same or more or difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
     raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {', '.join(nearest)}; or a path ending in .toml")
+
+
+def _products(text: str) -> tuple[list[str], list[str]]:
+    """Products with exactly these words in their name, title or alias, in any order and spelling; those with more."""
+    wanted = _parts(text)
+    same, more = [], []
+    for folder in _folders() if wanted else []:
+        for name in (name for name in _names(folder) if "/" not in name):
+            content = read(name, folder / f"{name}.toml").content
+            spellings = (name, str(content.get("title", "")), *str(content.get("aliases", "")).split(","))
+            parts = [_parts(spelling) for spelling in spellings]
+            same += [name] if wanted in parts else []
+            more += [name] if any(wanted < known for known in parts) else []
+    return same, sorted(more)
+
+
+def _parts(text: str) -> frozenset[str]:
+    """The words and numbers of a product's name, without those that tell no product from another."""
+    return frozenset(part for part in re.findall(r"[a-z]+|[0-9]+", text.lower()) if part not in _BRANDS)
 
 
 def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:

@@ -98,7 +98,7 @@ def _module(
 def _declared(translation: Translation) -> list[KernelDeclaration]:
     found: dict[str, KernelDeclaration] = {}
     for text in (translation.text, *translation.bodies):
-        for declaration in find_kernels(text):
+        for declaration in find_kernels(text, translation.bodies):
             found.setdefault(declaration.qualified, declaration)
     return list(found.values())
 

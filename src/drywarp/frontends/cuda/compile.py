@@ -187,10 +187,10 @@ def name_parameters(
 
 def declaration_of(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
     """The kernel's declaration in the file or its includes; None if only a macro could define it."""
-    declared = find_kernels(text)
+    declared = find_kernels(text, bodies)
     plain = entry.split("<")[0].strip().split("::")[-1] if entry else None
     if not any(plain in (None, d.name) for d in declared):
-        declared += tuple(kernel for body in bodies for kernel in find_kernels(body))
+        declared += tuple(kernel for body in bodies for kernel in find_kernels(body, bodies))
     if plain and not any(plain == d.name for d in declared) and re.search(rf"\b{re.escape(plain)}\b", text):
         return None
     return choose_entry(declared, entry, origin)

@@ -99,17 +99,21 @@ _TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>\s*(?:extern|static|inline|\s)*
 
 
 _HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")
+_GLOBAL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+[^\n(]*\b__global__\b[^\n(]*$", re.M)
 _NAMESPACE_OR_BRACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]")
 _MOST_HEADER = 4000
 """Length limit in characters of the template parameters before a kernel, and of the text before its parameters."""
 
 
-def find_kernels(text: str) -> tuple[KernelDeclaration, ...]:
-    """All `__global__` function definitions and declarations, each name once.
+def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclaration, ...]:
+    """All `__global__` function definitions and declarations, each name once; macros of the `included` texts count.
 
     If a kernel is both declared and defined, the definition counts.
     """
+    macros = {name for one in (text, *included) for name in _GLOBAL_MACRO.findall(blank_comments(one))}
     clean = blank_directives(blank_comments(text))
+    if macros:  # `#define KERNEL extern "C" __global__ void`
+        clean = re.sub(rf"\b(?:{'|'.join(sorted(macros))})\b", "__global__", clean)
     found: dict[str, KernelDeclaration] = {}
     scopes: list[str] = []
     line, seen = 1, 0

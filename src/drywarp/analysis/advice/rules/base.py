@@ -85,10 +85,7 @@ class Suspicion:
 
 
 class Rule(Protocol):
-    """`name` identifies it in findings, documents and on the command line; `title` describes it in a few words.
-
-    `rebuilds` means that its gain is only an estimate until the kernel has been recompiled.
-    """
+    """`name` identifies it in findings, documents and on the command line; `title` describes it in a few words."""
 
     name: str
     title: str
