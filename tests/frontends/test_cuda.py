@@ -410,12 +410,26 @@ def test_a_typedef_that_a_macro_of_the_compiler_decides_has_the_compilers_type(l
         assert found[2:] == [("n", "size_t", False), ("t", "cudaTextureObject_t", False)]
 
 
+def test_handles_keep_the_types_that_the_source_names() -> None:
+    """For the compiler a texture object is an integer of eight bytes, and behind two stars there are addresses."""
+    text = (
+        "__global__ void k("
+        "const cudaTextureObject_t* t, cudaTextureObject_t one, float** rows, size_t* sizes, float* o)"
+        "{ o[0] = tex2D<float>(t[0], 0, 0) + tex2D<float>(one, 0, 0) + rows[0][0] + sizes[0]; }"
+    )
+    found = [(p.type, p.pointer) for p in compile_cuda(text, arch="sm_80").parameters]
+    handle = "cudaTextureObject_t"
+    assert found == [(handle, True), (handle, False), ("float", True), ("size_t", True), ("float", True)]
+
+
 def test_macros_that_expand_to_global_mark_kernels(tmp_path: Path) -> None:
     """In the file itself or in a header, alone or with linkage and return type."""
     (tmp_path / "kernels.h").write_text('#define KERNEL_FN extern "C" __global__ void\n#define GLOBAL __global__\n')
     source = tmp_path / "k.cu"
     source.write_text(
-        '#include "kernels.h"\n#define OWN __global__ /* here */\n'
+        '#include "kernels.h"\n#define OWN __global__ __launch_bounds__(64) /* here */\n'
+        "#ifdef HOST\n#define MIXED __global__\n#else\n#define MIXED __device__\n#endif\n"
+        "MIXED float zero() { return 0; }\n"
         "KERNEL_FN first(float* x, int n) { x[n] = 1; }\n"
         "GLOBAL void second(double* y) { y[threadIdx.x] = 2; }\n"
         "template <class T> OWN void third(const T* z, T* o) { o[0] = z[0]; }\n"

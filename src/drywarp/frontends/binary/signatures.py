@@ -76,14 +76,17 @@ def declared_types(symbol: str) -> tuple[Declared, ...]:
 def with_types(parameters: Sequence[Parameter], symbol: str) -> tuple[Parameter, ...]:
     """The parameters of machine code with the types that the kernel's symbol states.
 
-    An integer of eight bytes stays without a type: it may be a texture object.
+    Integers of eight bytes, and pointers to them, stay without a type: they may be textures or other handles. So do
+    pointers to pointers, whose elements are addresses.
     """
     declared = declared_types(symbol)
     if len(declared) != len(parameters):
         return tuple(parameters)
     return tuple(
-        replace(parameter, type=one.type, pointer=one.pointer)
-        if one.pointer or not (parameter.size == 8 and number_code(one.type).lower() == "<q")
-        else parameter
+        replace(parameter, type="" if _is_opaque(one) else one.type, pointer=one.pointer)
         for parameter, one in zip(parameters, declared, strict=True)
     )
+
+
+def _is_opaque(declared: Declared) -> bool:
+    return declared.depth > 1 or number_code(declared.type).lower() == "<q"

@@ -99,7 +99,7 @@ _TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>\s*(?:extern|static|inline|\s)*
 
 
 _HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")
-_GLOBAL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+[^\n(]*\b__global__\b[^\n(]*$", re.M)
+_ANY_VALUE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.M)
 _NAMESPACE_OR_BRACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]")
 _MOST_HEADER = 4000
 """Length limit in characters of the template parameters before a kernel, and of the text before its parameters."""
@@ -110,7 +110,12 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
 
     If a kernel is both declared and defined, the definition counts.
     """
-    macros = {name for one in (text, *included) for name in _GLOBAL_MACRO.findall(blank_comments(one))}
+    meanings: dict[str, list[bool]] = {}
+    for one in (text, *included):
+        for name, meaning in _ANY_VALUE.findall(blank_comments(one)):
+            meanings.setdefault(name, []).append("__global__" in meaning)
+    # A macro that means something else elsewhere (`#ifdef … #define HD __device__`) does not mark kernels.
+    macros = [name for name, marks in meanings.items() if all(marks)]
     clean = blank_directives(blank_comments(text))
     if macros:  # `#define KERNEL extern "C" __global__ void`
         clean = re.sub(rf"\b(?:{'|'.join(sorted(macros))})\b", "__global__", clean)
