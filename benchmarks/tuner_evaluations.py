@@ -29,7 +29,7 @@ from typing import Any
 import kernel_tuner
 import numpy as np
 
-from drywarp.experiments.rows.cells import as_value
+from drywarp.experiments.rows.recipe import as_value
 from drywarp.experiments.tuners.kernel_tuner import PredictedOrder, Predictions
 from drywarp.experiments.validate.compare import read_rows
 from drywarp.experiments.validate.read import read_table

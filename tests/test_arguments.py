@@ -139,6 +139,7 @@ def test_arrays_of_other_libraries() -> None:
     assert message(buffer, Tensor(None)) == f"{PLACE}: Tensor cannot be read as a NumPy array: it is on a GPU"
 
 
+FILL_TEXTS = "zeros, ones, iota, random, random(low,high), normal(mean,deviation), permutation, a number, or @file.npy"
 PLACE = "k: argument x (float*)"
 TYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
 
@@ -151,8 +152,8 @@ TYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
         ("f32[0]", f"{PLACE}: 'f32[0]': expected positive extents, as in f32[1024,1024]"),
         ("f32[4,-1]", f"{PLACE}: 'f32[4,-1]': expected positive extents, as in f32[1024,1024]"),
         ("f32[a]", f"{PLACE}: 'f32[a]': expected positive extents, as in f32[1024,1024]"),
-        ("f32[4]:rand", f"{PLACE}: unknown fill 'rand'; expected zeros, ones, iota, random or @file.npy"),
-        ("f32[4]:array", f"{PLACE}: unknown fill 'array'; expected zeros, ones, iota, random or @file.npy"),
+        ("f32[4]:rand", f"{PLACE}: unknown fill 'rand'; expected {FILL_TEXTS}"),
+        ("f32[4]:array", f"{PLACE}: unknown fill 'array'; expected {FILL_TEXTS}"),
         ("f64[99999999999999]", f"{PLACE}: 799999999999992 bytes exceed any GPU's address space"),
         ("4", f"{PLACE}: got '4', expected a buffer or null, as in f32[1024]:random or @file.npy"),
         (4, f"{PLACE}: got 4, expected a buffer or null, as in f32[1024]:random or @file.npy"),
@@ -322,7 +323,11 @@ def test_constants() -> None:
             {"dynamic_shared": -1},
             "dynamic shared memory -1: expected a number of bytes, 0 or more",
         ),
-        ({"x": "f32[4]", "n": 1}, {"constants": {"g": "f32[1]"}}, "k: no __constant__ variable named 'g'; it has: w"),
+        (
+            {"x": "f32[4]", "n": 1},
+            {"constants": {"v": "f32[1]"}},
+            "k: no __constant__ or __device__ variable named 'v'; it has: w, g",
+        ),
         ({"x": "f32[4]", "n": 1}, {"constants": {"w": "f32[10]"}}, "constant w: got 40 bytes, but the variable has 36"),
         (
             {"x": "f32[4]", "n": 1},

@@ -67,8 +67,11 @@ def test_the_text_may_be_a_number_without_a_declared_type() -> None:
         ({"small": "many"}, "constant small (unsigned short): got 'many', expected a number"),
         ({"table": "4"}, "constant table (int[]): got '4', expected a buffer, as in f32[9]:ones or @file.npy"),
         ({"colour": "1,2"}, "constant colour (float4): got 2 numbers, expected 4, as in 1,1,1,1"),
-        ({"where": "i32[4]"}, "constant where (int*): got a buffer, but pointers in constant memory are not supported"),
-        ({"missing": "1"}, "k: no __constant__ variable named 'missing'; it has: "),
+        (
+            {"where": "i32[4]"},
+            "constant where (int*): got a buffer, but variables that hold pointers are not supported",
+        ),
+        ({"missing": "1"}, "k: no __constant__ or __device__ variable named 'missing'; it has: "),
     ],
 )
 def test_values_that_do_not_fit_are_named(kernel: Any, constants: dict[str, Any], expected: str) -> None:

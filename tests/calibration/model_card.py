@@ -8,7 +8,8 @@ from math import gcd
 
 from drywarp.experiments.calibrate.device import ENTRY, Attributes, Program, Run, Timing, cycles_between_loads
 from drywarp.experiments.calibrate.fits import distinct
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 
 SMS, PARTITIONS, MHZ = 10, 4, 1000.0

@@ -16,7 +16,8 @@ from drywarp.experiments.calibrate.device import (
 )
 from drywarp.experiments.calibrate.experiments import caches as l2_size
 from drywarp.experiments.calibrate.experiments.chains import for_architecture
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 from tests.effort import first
 

@@ -47,12 +47,57 @@ def test_load_before_a_buffer_names_the_nearest(arch):
         run(source, 1, 32, FLOATS, FLOATS, FLOATS, arch=arch)
 
 
-def test_between_two_buffers_both_are_named(arch):
-    source = """extern "C" __global__ void k(const float* a, const float* b, float* out) {
+BEYOND = """extern "C" __global__ void k(const float* a, const float* b, float* out) {
   out[threadIdx.x] = a[threadIdx.x + (1 << 14)] + b[threadIdx.x];
 }"""
+EDGE = """extern "C" __global__ void k(const float* a, float* out) {
+  out[threadIdx.x] = a[threadIdx.x] + a[threadIdx.x + 3];
+}"""
+
+
+def test_between_two_buffers_both_are_named(arch):
     with pytest.raises(EmulationError, match="of b of 400 bytes, 65136 bytes beyond the end of a of 400 bytes"):
-        run(source, 1, 32, FLOATS, FLOATS, FLOATS, arch=arch)
+        run(BEYOND, 1, 32, FLOATS, FLOATS, FLOATS, arch=arch, limits=Limits(strict=True))
+
+
+def test_reads_within_the_page_are_served_and_told(arch):
+    ones = np.ones(100, np.float32)
+    found = run(EDGE, 1, 100, ones, FLOATS, arch=arch)
+    assert found.buffer("out").tolist() == [2.0] * 97 + [1.0] * 3
+    (note,) = [note for note in found.profile.notes if "beyond" in note]
+    assert re.search(r"<source>:2\): load reads up to 12 bytes beyond the end of a of 400 bytes", note)
+    assert "--strict" in note
+
+
+def test_far_reads_within_the_page_are_zeros_whatever_lies_there(arch):
+    found = run(BEYOND, 1, 32, FLOATS, np.ones(100, np.float32), FLOATS, arch=arch)
+    assert found.buffer("out").tolist()[:32] == [1.0] * 32
+
+
+def test_both_engines_serve_alike(arch):
+    made = [
+        run(EDGE, 2, 64, np.arange(100, dtype=np.float32), np.zeros(100, np.float32), arch=arch, compiled=c)
+        for c in (True, False)
+    ]
+    assert made[0].buffer("out").tolist() == made[1].buffer("out").tolist()
+    assert made[0].profile.notes == made[1].profile.notes
+
+
+def test_strict_refuses_them(arch):
+    with pytest.raises(EmulationError, match=r"0 bytes \(0 elements of f32\) beyond the end of a of 400 bytes"):
+        run(EDGE, 1, 100, FLOATS, FLOATS, arch=arch, limits=Limits(strict=True))
+
+
+def test_reads_beyond_the_page_name_the_buffer_of_the_pointer(arch):
+    source = EDGE.replace("threadIdx.x + 3", "threadIdx.x * 8192")
+    with pytest.raises(EmulationError, match=r"load of 4 bytes out of bounds .* beyond the end of a of 400 bytes"):
+        run(source, 1, 96, FLOATS, FLOATS, arch=arch)
+
+
+def test_a_store_is_never_served(arch):
+    source = 'extern "C" __global__ void k(float* out) { out[threadIdx.x + 1] = 1; }'
+    with pytest.raises(EmulationError, match="store of 4 bytes out of bounds"):
+        run(source, 1, 100, FLOATS, arch=arch)
 
 
 def test_null_pointer(arch):
@@ -172,7 +217,7 @@ def test_arguments_that_do_not_fit(arch):
         run(source, 1, 1, ints, arch=arch)
     with pytest.raises(UsageError, match="argument n: 8 bytes given, the parameter takes 4"):
         run(source, 1, 1, ints, np.int64(2), arch=arch)
-    with pytest.raises(UsageError, match=r"constant c: no such __constant__ in k \(it has none\)"):
+    with pytest.raises(UsageError, match=r"constant c: no such variable in k \(it has none\)"):
         run(source, 1, 1, ints, 2, arch=arch, constants={"c": ints})
     with pytest.raises(UsageError, match="block"):
         run(source, 3, 1, ints, 2, arch=arch, blocks=[0, 3])

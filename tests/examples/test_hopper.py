@@ -11,7 +11,8 @@ import drywarp
 from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.launch.arguments import make_launch
 
 PATH = Path(__file__).parents[2] / "examples" / "hopper" / "wgmma_tile.cu"

@@ -24,7 +24,8 @@ from msgspec.structs import replace
 
 from drywarp.errors import InputFileError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import launch_comment
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from drywarp.kernel.launch.launch import Dim3

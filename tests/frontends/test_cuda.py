@@ -13,8 +13,9 @@ from drywarp.frontends import cache
 from drywarp.frontends import cache as toolchain
 from drywarp.frontends.cuda import compile as cuda
 from drywarp.frontends.cuda import headers
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import first_error
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.instruction import Immediate
 from drywarp.kernel.kernel import Kernel
 

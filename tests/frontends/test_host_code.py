@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import CompileError
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.host_code import device_part, pieces
 from drywarp.frontends.cuda.nvrtc import Included, Translation
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.cuda.repair import compile_repaired
 
 WHOLE = """#include <cuda_runtime.h>

@@ -12,8 +12,9 @@ import pytest
 from drywarp.errors import CompileError, ToolError
 from drywarp.frontends.binary.module import load_module
 from drywarp.frontends.cuda import nvcc
-from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
+from drywarp.frontends.cuda.options import CudaOptions
 from tests.counting import no_hang
 
 # What NVRTC cannot have: a class of the host's library inside a type that the kernel takes.

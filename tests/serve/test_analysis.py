@@ -95,7 +95,7 @@ def test_a_move_of_another_kernel_is_refused(server: Server, analysed: dict[str,
         ("/etc/passwd", "a100", "", "no __global__ function"),
         (SAXPY, "a100", "--arg x=@/etc/passwd", "files are not read"),
         (SAXPY, "a100", "--block 2048", "2048"),
-        (SAXPY, "a100", "--arg x=f32[8]", "beyond the end"),
+        (SAXPY, "a100", "--arg y=f32[8]", "beyond the end"),
         (SAXPY, "a100", "--bogus", "unknown option"),
     ],
 )

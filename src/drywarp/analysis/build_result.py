@@ -10,7 +10,7 @@ from ..frontends.amd.metadata import amd_tool_versions
 from ..frontends.cache import tool_versions
 from ..kernel.isa.nvidia.classes import is_barrier
 from ..kernel.kernel import Kernel
-from ..kernel.launch.launch import Buffer, Launch
+from ..kernel.launch.launch import Launch
 from ..models.base import Prediction
 from ..workload.cost_model import class_totals
 from .prepared import Prepared
@@ -133,9 +133,5 @@ def build_result(prepared: Prepared, options: Options, predictions: Mapping[str,
 def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:
     texts = {}
     for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
-        if isinstance(value, Buffer):
-            text = f"{value.dtype}[{','.join(map(str, value.shape))}]:{value.fill}"
-        else:
-            text = value.text
-        texts[parameter.name or f"arg{parameter.ordinal}"] = text
+        texts[parameter.name or f"arg{parameter.ordinal}"] = value.text
     return texts

@@ -14,14 +14,14 @@ from typing import Any
 from ..errors import UsageError
 from ..execution.emulator import Limits
 from ..execution.emulator.sampling import Blocks
-from ..frontends.cuda.compile import CudaOptions
+from ..frontends.cuda.options import CudaOptions
 from ..hardware import Gpu, load_gpu
-from .settle import Block, Grid
+from .settle import Block, Grid, evaluated
 
 DEFAULT_MODELS = ("pipeline", "volkov", "roofline")
 """Models of an analysis; the first is the primary one."""
 
-COMPILER = ("defines", "includes", "std", "max_registers")
+COMPILER = ("defines", "includes", "std", "max_registers", "compiler_options")
 """Keywords that concern compilation."""
 
 
@@ -31,7 +31,8 @@ class LaunchRequest:
 
     `source` is a path to a file with a kernel, source text (any string with a line break or a brace), or a kernel as a
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
-    names to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``; `shared` is dynamic shared memory in bytes;
+    names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
+    mapping of the other arguments; `shared` is dynamic shared memory in bytes;
     `config` selects a configuration of an autotuned kernel: a number, or ``"best"``.
     """
 
@@ -53,14 +54,16 @@ class LaunchRequest:
         if unknown := sorted(set(stated) - known - set(COMPILER)):
             raise UsageError(f"unknown argument {unknown[0]!r} (expected {', '.join([*sorted(known), *COMPILER])})")
         compiler = {name: stated.pop(name) for name in COMPILER if name in stated}
-        compiler["includes"] = tuple(compiler.get("includes") or ())
+        for name in ("includes", "compiler_options"):
+            compiler[name] = tuple(compiler.get(name) or ())
+        stated |= {name: evaluated(stated.get(name)) for name in ("args", "constants")}
         return cls(source, compiler=CudaOptions(**compiler), **stated)
 
     def changed(self, **changes: Any) -> LaunchRequest:
-        """The request with some keywords changed; `includes` are appended to the existing ones."""
+        """The request with some keywords changed; `includes` and `compiler_options` are appended."""
         compiler = {name: changes.pop(name) for name in COMPILER if name in changes}
-        if "includes" in compiler:
-            compiler["includes"] = (*self.compiler.includes, *compiler["includes"])
+        for name in {"includes", "compiler_options"} & compiler.keys():
+            compiler[name] = (*getattr(self.compiler, name), *compiler[name])
         return replace(self, compiler=replace(self.compiler, **compiler), **changes)
 
     @property
@@ -71,10 +74,9 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """The state of the GPU.
+    """The state of the GPU: `clock_mhz` None is the boost clock, `scheduler` None the GPU's own policy.
 
-    `clock_mhz` None is the GPU file's boost clock, `scheduler` None its own policy. `warm_l2`: the L2 holds what an
-    earlier run of the same launch left there, as in a timing loop.
+    `warm_l2`: the L2 holds what an earlier run of the same launch left there, as in a timing loop.
     """
 
     clock_mhz: float | None = None

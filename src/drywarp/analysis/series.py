@@ -10,8 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..frontends.loaded import read_launches
 from ..hardware import Gpu, load_gpu
-from ..support.display import frame_of, table_html
-from ..support.text import time_text
+from ..support.text import frame_of, table_html, time_text
 from .request import Options
 from .result import SCHEMA_VERSION, Analysis
 from .stages import analyze
@@ -78,6 +77,7 @@ def analyze_launches(
     includes: Sequence[str] = (),
     std: str | None = None,
     max_registers: int | None = None,
+    compiler_options: Sequence[str] = (),
     options: Options | None = None,
 ) -> LaunchSeries:
     """Dry-run every launch of a launches file (see `drywarp.frontends.loaded`) in order."""
@@ -100,6 +100,7 @@ def analyze_launches(
                 includes=includes,
                 std=std,
                 max_registers=max_registers,
+                compiler_options=compiler_options,
                 options=options,
             )
         except UsageError as error:

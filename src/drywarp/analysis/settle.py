@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 from ..errors import DrywarpError, UsageError
@@ -46,6 +48,15 @@ def stated_launch(
         dynamic_shared=said_shared if shared is None else shared,
         constants={**comment.constants, **(constants or {})},
     )
+
+
+def evaluated(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Arguments with functions replaced by what they return; each is given the arguments that are no functions."""
+    if not values:
+        return values
+    functions = (FunctionType, MethodType, partial)
+    known = {name: value for name, value in values.items() if not isinstance(value, functions)}
+    return {name: value(known) if isinstance(value, functions) else value for name, value in values.items()}
 
 
 # From a loaded source and the user's launch parameters to a kernel and its launch values.

@@ -49,6 +49,7 @@ def analyze(
     includes: Sequence[str] = (),
     std: str | None = None,
     max_registers: int | None = None,
+    compiler_options: Sequence[str] = (),
     config: int | str | None = None,
     options: Options | None = None,
     **settings: Any,
@@ -58,8 +59,9 @@ def analyze(
     `source` is a path to a file with a kernel (CUDA C++, PTX, Python, cubin, fat binary, executable), CUDA C++ or PTX
     source text (any string with a line break or a brace), or a kernel as a Python object (from Triton, Numba or CuPy;
     docs/inputs.md). The file's launch comment supplies any argument that is omitted here. `args` maps parameter names
-    to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `config` selects a configuration of an autotuned
-    kernel: a number, or ``"best"``. `settings` are fields of `Options`. Raises DrywarpError with a one-line reason.
+    to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `compiler_options` are further options in nvcc's
+    spelling, such as ``"-use_fast_math"``; `config` selects a configuration of an autotuned kernel: a number, or
+    ``"best"``. `settings` are fields of `Options`. Raises DrywarpError with a one-line reason.
     """
     request = LaunchRequest.of(
         source,
@@ -74,6 +76,7 @@ def analyze(
         includes=includes,
         std=std,
         max_registers=max_registers,
+        compiler_options=compiler_options,
         config=config,
     )
     return answer_request(request, replace(options or Options(), **settings))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError
-from ..frontends.cuda.compile import CudaOptions
+from ..frontends.cuda.options import CudaOptions
 from ..frontends.load import load_kernel
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu, load_gpu, occupancy
@@ -124,14 +124,11 @@ def loops_of(
     *,
     gpu: str | Gpu = "a100",
     entry: str | None = None,
-    defines: Mapping[str, str] | None = None,
-    includes: Sequence[str] = (),
-    std: str | None = None,
+    options: CudaOptions | None = None,
 ) -> tuple[str, tuple[LoopReport, ...]]:
     """The kernel's name and its loops, named as in `--trip`, without their trip counts."""
     from ..execution.symbolic import list_loops
 
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
-    options = CudaOptions(defines, tuple(includes), std)
     kernel, _ = load_kernel(source, arch=arch_of(machine), entry=entry, options=options)
     return kernel.name, list_loops(kernel)

@@ -114,9 +114,10 @@ def _print(result: Analysis, said: list[str], json: bool) -> None:
 
 
 def _series(source: str | Path, launches: str, gpu: str, launch: LaunchOptions, chosen: Options) -> LaunchSeries:
+    from ..analysis.request import COMPILER
     from ..analysis.series import analyze_launches
 
-    compiled = ("entry", "defines", "includes", "std", "max_registers")
+    compiled = ("entry", *COMPILER)
     if any(name not in compiled for name in launch.stated):
         raise UsageError("--launches replaces --grid, --block, --arg, --const, --shared and --config")
     given = {name: value for name, value in launch.given().items() if name in compiled}
@@ -125,12 +126,12 @@ def _series(source: str | Path, launches: str, gpu: str, launch: LaunchOptions, 
 
 
 def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool) -> None:
+    from ..analysis.request import LaunchRequest
     from ..analysis.without_data import loops_of
     from ..report.advice import loops_dict, render_loops
 
-    kernel, loops = loops_of(
-        source, gpu=gpu, entry=launch.entry, defines=launch.macros, includes=launch.include or (), std=launch.std
-    )
+    compiler = LaunchRequest.of(source, **launch.given()).compiler
+    kernel, loops = loops_of(source, gpu=gpu, entry=launch.entry, options=compiler)
     if json:
         from ..report.text import json_text
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from . import options as take
-from .options import check_positive, pairs, parse_blocks, parse_shares, parse_trips
+from .options import argument_file, check_positive, pairs, parse_blocks, parse_shares, parse_trips
 
 if TYPE_CHECKING:
     from ..execution.emulator import Limits
@@ -30,12 +30,15 @@ class LaunchOptions:
     grid: take.Grid = None
     block: take.Block = None
     arg: take.Arguments = None
+    arg_file: take.ArgumentFile = None
     const: take.Constants = None
     shared: take.Shared = None
     define: take.Defines = None
     include: take.Includes = None
     std: take.Std = None
     max_registers: take.MaxRegisters = None
+    compiler_option: take.CompilerOptions = None
+    use_fast_math: take.FastMath = False
     config: take.Config = None
 
     def given(self) -> dict[str, Any]:
@@ -44,15 +47,21 @@ class LaunchOptions:
             "entry": self.entry,
             "grid": self.grid,
             "block": self.block,
-            "args": pairs(self.arg, "--arg"),
+            "args": {**argument_file(self.arg_file), **pairs(self.arg, "--arg")},
             "constants": pairs(self.const, "--const"),
             "shared": self.shared,
             "defines": self.macros,
             "includes": tuple(self.include or ()),
             "std": self.std,
             "max_registers": self.max_registers,
+            "compiler_options": self.compiler_options,
             "config": self.config,
         }
+
+    @property
+    def compiler_options(self) -> tuple[str, ...]:
+        """The options for the compiler, in nvcc's spelling."""
+        return (*(self.compiler_option or ()), *(["--use_fast_math"] if self.use_fast_math else []))
 
     @property
     def macros(self) -> dict[str, str]:
@@ -79,6 +88,7 @@ class RunOptions:
     full_emulation: take.FullEmulation = False
     seconds: take.Seconds = None
     lane_steps: take.LaneSteps = 2e9
+    strict: take.Strict = False
 
     def settings(self) -> dict[str, Any]:
         """The fields of `drywarp.Options`, except the limits. Raises UsageError for malformed values."""
@@ -96,7 +106,7 @@ class RunOptions:
         check_positive(self.lane_steps, "--lane-steps")
         from ..execution.emulator import Limits
 
-        return Limits(int(self.lane_steps))
+        return Limits(int(self.lane_steps), self.strict)
 
 
 @dataclass(frozen=True)

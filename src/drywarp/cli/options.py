@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import UsageError
+from ..errors import InputFileError, UsageError
 from ..support import folders as time_box
 
 # Parsers from option values as typed to the API's types.
@@ -40,6 +40,33 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
             raise UsageError(f"{option} {text!r}: {name} is given twice")
         pairs[name] = value
     return pairs
+
+
+def argument_file(name: str | None) -> dict[str, Any]:
+    """The arguments in a TOML file, by name: texts as on the command line, numbers, and lists of numbers.
+
+    Raises InputFileError that names the file for anything else.
+    """
+    if name is None:
+        return {}
+    import tomllib
+
+    try:
+        with open(name, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        raise InputFileError(f"{name}: cannot be read ({error.strerror}; expected a TOML file of arguments)") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{name}: {error} (expected a TOML file of arguments, as in n = 4096)") from None
+    return {argument: _argument_text(value, f"{name}: {argument}") for argument, value in given.items()}
+
+
+def _argument_text(value: Any, place: str) -> Any:
+    if isinstance(value, bool | int | float | str):
+        return str(value).lower() if isinstance(value, bool) else value
+    if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
+        return ",".join(map(str, value))
+    raise InputFileError(f"{place}: expected a number, a text such as 'f32[64]:ones', or a list of numbers")
 
 
 def parse_percent(text: str | None, option: str) -> float | None:
@@ -161,13 +188,28 @@ Arguments = Annotated[
     list[str] | None,
     typer.Option(help="A kernel argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
 ]
-Constants = Annotated[list[str] | None, typer.Option(help="Contents of a __constant__ variable.", metavar="NAME=VALUE")]
+ArgumentFile = Annotated[
+    str | None,
+    typer.Option("--arg-file", help="Arguments from a TOML file: n = 4096, a = 'f32[64]:ones'.", metavar="FILE"),
+]
+Constants = Annotated[
+    list[str] | None, typer.Option(help="Contents of a __constant__ or __device__ variable.", metavar="NAME=VALUE")
+]
 Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
 Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Define a macro.", metavar="NAME[=VALUE]")]
 Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Add a folder to the header search path.")]
 Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")]
 MaxRegisters = Annotated[
     int | None, typer.Option(help="Maximum registers per thread, like nvcc's -maxrregcount.", min=16, max=255)
+]
+CompilerOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--compiler-option", help="An option as nvcc spells it: -use_fast_math, -Xptxas=-dlcm=cg.", metavar="OPTION"
+    ),
+]
+FastMath = Annotated[
+    bool, typer.Option("--use_fast_math", "--use-fast-math", help="Compile with nvcc's -use_fast_math.")
 ]
 Config = Annotated[
     str | None,
@@ -200,6 +242,9 @@ Static = Annotated[
 ]
 FullSimulation = Annotated[
     bool, typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse reads beyond the end of a buffer that a GPU would serve.")
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
 LaneSteps = Annotated[float, typer.Option(help="Maximum lane steps of the emulation.")]

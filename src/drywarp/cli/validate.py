@@ -50,6 +50,7 @@ class RowLaunchOptions:
     define: take.Defines = None
     include: take.Includes = None
     std: take.Std = None
+    compiler_option: take.CompilerOptions = None
     max_registers: Annotated[
         str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
     ] = None
@@ -72,6 +73,7 @@ class RowLaunchOptions:
             "defines": pairs(self.define, "-D", value_needed=False),
             "includes": self.include or (),
             "std": self.std,
+            "compiler_options": tuple(self.compiler_option or ()),
             "max_registers": self.max_registers,
             "clock": self.clock,
         }

@@ -6,6 +6,7 @@ else is CUDA C++ source. AMD GPUs: OpenCL C, HIP, CUDA C++ read as HIP, and asse
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +14,8 @@ from ..errors import InputFileError, UsageError
 from ..kernel.kernel import Kernel
 from ..support.plugins import plugins_of
 from .binary.containers import is_binary
-from .cuda.compile import INLINE_NAME, CudaOptions
+from .cuda.compile import INLINE_NAME
+from .cuda.options import CudaOptions
 from .cuda.source import decode
 from .formats import AMD, GROUP, NVIDIA, Format, Source, formats
 from .loaded import LaunchComment, Loaded, launch_comment
@@ -51,7 +53,16 @@ def load(source: object, *, arch: str, entry: str | None = None, options: CudaOp
         what = "" if found.vendor == NVIDIA else f"{found.name} is "
         raise UsageError(f"{read.origin}: {what}for {found.vendor} GPUs, but the GPU runs {arch} (expected {expected})")
     options = given.over(CudaOptions(read.comment.defines, std=read.comment.std))
-    return found.load(read, arch, entry or read.comment.entry, options)
+    return _with_options(found.load(read, arch, entry or read.comment.entry, options), given)
+
+
+def _with_options(loaded: Loaded, given: CudaOptions) -> Loaded:
+    """The compiler options that the user gave, told with the answer: they decide the machine code."""
+    if not given.compiler_options or not isinstance(loaded.kernel, Kernel):
+        return loaded
+    options = " ".join(given.compiler_options)
+    kernel = replace(loaded.kernel, notes=(*loaded.kernel.notes, f"compiled with {options}"))
+    return replace(loaded, kernel=kernel, tools={**loaded.tools, "compiler_options": options})
 
 
 def _read(source: str | Path) -> Source:

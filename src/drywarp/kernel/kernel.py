@@ -73,8 +73,8 @@ class External:
 class Symbol:
     """A named location: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``.
 
-    `type` is the C++ type of a `__constant__` variable declared in the source; for an array, the element type followed
-    by ``[]``. Empty if unknown.
+    `type` is the C++ type of a `__constant__` or `__device__` variable declared in the source; for an array, the
+    element type followed by ``[]``. Empty if unknown.
     """
 
     space: str

@@ -11,9 +11,8 @@ import pytest
 
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.compile import CudaOptions
+from drywarp.frontends.cuda.options import CudaOptions, known_options
 from drywarp.frontends.load import load, load_kernel
-from drywarp.frontends.python.constants import cuda_options
 from drywarp.frontends.python.embedded import embedded_sources
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
@@ -197,7 +196,7 @@ def test_flags_that_change_machine_code_are_taken() -> None:
         "-fmad=false",
         "--maxrregcount=40",
     ]
-    assert cuda_options(flags) == CudaOptions(
+    assert known_options(flags) == CudaOptions(
         {"A": "", "B": "2"}, ("/x", "/y"), "c++20", 40, ("--use_fast_math", "--fmad=false")
     )
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
+from ...kernel.launch.arguments import parameter_name
+from ...kernel.launch.launch import Buffer
 from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from ...memory.averaged import METHOD as AVERAGED
 from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
@@ -56,7 +58,17 @@ def _with_reads(prepared: Prepared, read: float) -> Prepared:
 
 def doubts_of(prepared: Prepared) -> tuple[str, ...]:
     """Doubts to state before anything else about this kernel; often empty."""
-    return tuple(_doubts(prepared.kernel, prepared.behaviour))
+    return (*_host_doubts(prepared), *_doubts(prepared.kernel, prepared.behaviour))
+
+
+def _host_doubts(prepared: Prepared) -> Iterator[str]:
+    pairs = zip(prepared.kernel.parameters, prepared.launch.arguments, strict=True)
+    names = [parameter_name(p) for p, value in pairs if isinstance(value, Buffer) and value.host]
+    if names:
+        yield (
+            f"the time is a lower bound: {', '.join(names)} in host memory; its accesses cross the bus to the host, "
+            "which is modelled as device memory"
+        )
 
 
 def _doubts(kernel: Kernel, behaviour: MemoryBehaviour) -> Iterator[str]:

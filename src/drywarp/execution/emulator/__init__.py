@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .memory import buffer_content
+    from .content import buffer_content
     from .run import emulate
     from .sampling import Limits, sample_blocks
     from .session import Emulation
 
 _HOMES = {
-    "Emulation": "session", "Limits": "sampling", "buffer_content": "memory", "emulate": "run",
+    "Emulation": "session", "Limits": "sampling", "buffer_content": "content", "emulate": "run",
     "sample_blocks": "sampling",
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from .operands import Value
 
 Index = npt.NDArray[np.int64]
 _ARENA = np.uint64(ARENA_START)
+_READS = ("load", "copy from global memory")
 _SPACE_NAMES = {SPACE_GLOBAL: "global", SPACE_SHARED: "shared", SPACE_LOCAL: "local"}
 
 
@@ -38,6 +39,7 @@ class Site:
         self._shift = np.uint64(width.bit_length() - 1)
         self._low_bits = width - 1
         self._region: Region | None = None
+        self._latest: Region | None = None
         self._room = np.uint64(0)
         self.memory_view: npt.NDArray[Any] = d.memory.views[width]
 
@@ -76,17 +78,27 @@ class Site:
         size = np.uint64(self.width)
         found = memory.region_of(addresses, size if unused is None else size - unused)
         outside = lanes & (found < 0)
+        used = np.unique(found[lanes & ~outside])
+        read_from = addresses
         if outside.any():
-            self._outside(f, addresses, outside, SPACE_GLOBAL)
-        used = np.unique(found[lanes])
+            # The buffer that the pointer most likely came from: other lanes or earlier accesses lie in it.
+            origin = memory.regions[used[0]] if len(used) else self._latest
+            where = f"{self._where}: {self._kind}"
+            served = memory.serve(origin, addresses, outside, self.width, where) if self._kind in _READS else None
+            if served is None:
+                self._outside(f, addresses, outside, SPACE_GLOBAL, origin)
+            else:
+                read_from = served
+        if len(used):
+            self._latest = memory.regions[used[0]]
         for number in used:
             region = memory.regions[number]
             memory.prepare(region, (addresses - region.base)[lanes & (found == number)])
-        if len(used) == 1 and unused is None:
+        if len(used) == 1 and unused is None and not outside.any():
             self._region = memory.regions[used[0]]
             self._room = np.uint64(self._region.size - self.width)
         self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
-        offsets = np.where(lanes, addresses - _ARENA, np.uint64(0))
+        offsets = np.where(lanes, read_from - _ARENA, np.uint64(0))
         return (offsets >> self._shift).view(np.int64)
 
     def shared_index(self, f: Frame, addresses: Value) -> Index:
@@ -130,11 +142,11 @@ class Site:
             f" {int(addresses[row, lane]):#x}, {f.machine.thread_name(int(f.warps[row]), lane)}"
         )
 
-    def _outside(self, f: Frame, addresses: Value, wrong: Any, space: int) -> None:
+    def _outside(self, f: Frame, addresses: Value, wrong: Any, space: int, origin: Region | None = None) -> None:
         row, lane = (int(x[0]) for x in np.nonzero(wrong))
         address = int(addresses[row, lane])
         if space == SPACE_GLOBAL:
-            nearest = self._memory.describe(address, self.width)
+            nearest = self._memory.describe(address, self.width, origin)
         elif space == SPACE_SHARED:
             nearest = f"the block has {f.machine.shared_bytes} bytes of shared memory"
         else:

@@ -19,11 +19,12 @@ from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Address, Instruction, Operand, Register
 from ...kernel.launch.launch import DTYPES, MAP_BYTES
 from .bits import LANES
+from .content import numpy_dtype
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import double_to_bf16
 from .mbarrier import BarrierWords
-from .memory import ARENA_START, numpy_dtype
+from .memory import ARENA_START
 from .operands import Fetch, join
 from .tensor_maps import Box, TensorView, box_of, decode, swizzled
 

@@ -13,8 +13,9 @@ from ...kernel.instruction import Constant
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA
+from .content import buffer_content
 from .grid_barrier import put_area, uses_grid_barrier
-from .memory import DeviceMemory, Region, buffer_content
+from .memory import DeviceMemory, Region
 from .tensor_maps import encode
 
 BANK_BYTES = 1 << 16
@@ -67,20 +68,21 @@ def build_banks(kernel: Kernel, launch: Launch, memory: DeviceMemory, stack_byte
         put_area(banks[0], kernel, memory.region_named(GRID_BARRIER_AREA).start)
     for ordinal, (name, value) in enumerate(launch.constants.items()):
         symbol = kernel.symbols.get(name)
-        if symbol is None or symbol.space != "constant":
-            known = sorted(n for n, s in kernel.symbols.items() if s.space == "constant")
+        if symbol is None or symbol.space not in ("constant", "global"):
+            known = sorted(n for n, s in kernel.symbols.items() if s.space in ("constant", "global"))
             raise UsageError(
-                f"constant {name}: no such __constant__ in {kernel.name} (it has {', '.join(known) or 'none'})"
+                f"constant {name}: no such variable in {kernel.name} (it has {', '.join(known) or 'none'})"
             )
         data_bytes = _constant_bytes(name, value, ordinal, launch.seed, memory)
         if len(data_bytes) > symbol.size > 0:
             raise UsageError(f"constant {name}: {len(data_bytes)} bytes given, the variable holds {symbol.size}")
-        banks[_USER_CONSTANT_BANK][symbol.offset : symbol.offset + len(data_bytes)] = data_bytes
+        variables = banks[_USER_CONSTANT_BANK] if symbol.space == "constant" else memory.bytes_of(memory.image)
+        variables[symbol.offset : symbol.offset + len(data_bytes)] = data_bytes
     return ConstantBanks(banks)
 
 
 def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory: DeviceMemory) -> npt.NDArray[np.uint8]:
-    """The value of a `__constant__` variable: the elements of a buffer, a number, or the handle of a texture."""
+    """The value of a variable: the elements of a buffer, a number, or the handle of a texture."""
     if isinstance(value, Buffer):
         return np.ascontiguousarray(buffer_content(value, ordinal, seed)).reshape(-1).view(np.uint8)
     if isinstance(value, Texture):

@@ -1,4 +1,4 @@
-"""Device memory: one lazily backed arena of buffers, and their content before a launch.
+"""Device memory: one lazily backed arena of buffers.
 
 All buffers and the module's `__device__` variables lie in one anonymous mapping that the operating system backs only
 where it is touched, so an address becomes an array index by one subtraction. Gaps between buffers belong to none: an
@@ -16,82 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernel.launch.launch import DTYPES, Buffer, Texture
-
-# The content of a buffer before a launch: counter-based, so any part can be generated independently.
-#
-# A random buffer is cut into chunks of 64 KiB; each has its own generator, keyed by the seed, the buffer's place among
-# the arguments and the chunk's number. So the order in which chunks are first touched does not matter, and a huge
-# buffer costs only what is touched.
-
-CHUNK_BYTES = 1 << 16
-_RANDOM_INTEGERS = 100
-
-
-def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy type that holds a buffer's elements; bf16, which NumPy lacks, is held as its bits in uint16."""
-    return np.dtype("uint16" if name == "bf16" else DTYPES[name][0])
-
-
-def buffer_content(buffer: Buffer, ordinal: int, seed: int) -> npt.NDArray[Any]:
-    """The whole content of a buffer at launch, shaped like it (bf16 as its bits in uint16).
-
-    `ordinal` is the buffer's place among the launch's arguments, `seed` the launch's seed. This is the content of the
-    emulator's lazily generated memory, so a reference computed from it can be compared.
-    """
-    dtype = numpy_dtype(buffer.dtype)
-    flat = np.zeros(buffer.count, dtype)
-    for chunk in range(-(-buffer.nbytes // CHUNK_BYTES)):
-        fill_chunk(flat.view(np.uint8), buffer, ordinal, seed, chunk)
-    return flat.reshape(buffer.shape)
-
-
-def fill_chunk(memory: npt.NDArray[np.uint8], buffer: Buffer, ordinal: int, seed: int, chunk: int) -> None:
-    """Write chunk number `chunk` of the buffer's content into `memory`, the buffer's bytes."""
-    dtype = numpy_dtype(buffer.dtype)
-    start = chunk * CHUNK_BYTES
-    stop = min(start + CHUNK_BYTES, buffer.nbytes)
-    first, count = start // dtype.itemsize, (stop - start) // dtype.itemsize
-    if buffer.fill == "array":
-        assert buffer.array is not None
-        source = np.ascontiguousarray(buffer.array).reshape(-1).view(np.uint8)
-        memory[start:stop] = source[start:stop]
-        return
-    if buffer.fill == "zeros":
-        return
-    memory[start:stop].view(dtype)[...] = _elements(buffer, ordinal, seed, chunk, first, count)
-
-
-def _elements(buffer: Buffer, ordinal: int, seed: int, chunk: int, first: int, count: int) -> npt.NDArray[Any]:
-    dtype = numpy_dtype(buffer.dtype)
-    name = buffer.dtype
-    if buffer.fill == "random":
-        key = np.array([seed & 0xFFFFFFFFFFFFFFFF, ordinal], np.uint64)
-        counter = np.array([0, 0, chunk, 0], np.uint64)
-        generator = np.random.Generator(np.random.Philox(key=key, counter=counter))
-        if name in ("f32", "f64"):
-            return generator.random(count, dtype=np.float32 if name == "f32" else np.float64)
-        if name in ("f16", "bf16"):
-            # Multiples of the spacing just below 1 are exact: rounding cannot reach 1.
-            steps = 2048 if name == "f16" else 256
-            values = generator.integers(0, steps, count).astype(np.float32) / np.float32(steps)
-            return values.astype(np.float16) if name == "f16" else _bf16_bits(values)
-        return generator.integers(0, _RANDOM_INTEGERS, count).astype(dtype)
-    values = np.ones(count) if buffer.fill == "ones" else np.arange(first, first + count, dtype=np.float64)
-    if name == "bf16":
-        return _bf16_bits(values.astype(np.float32))
-    if dtype.kind in "iu" and buffer.fill == "iota":
-        return np.arange(first, first + count).astype(dtype)
-    with np.errstate(over="ignore"):
-        return values.astype(dtype)
-
-
-def _bf16_bits(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """The upper halves of float32 numbers, rounded to nearest even."""
-    bits = values.view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    return rounded.astype(np.uint16)
-
+from ...kernel.launch.launch import Buffer, Texture
+from .content import CHUNK_BYTES, fill_chunk, numpy_dtype
 
 assert sys.byteorder == "little", "device memory is little endian, and is viewed through NumPy types"
 
@@ -102,6 +28,8 @@ _GAP = 1 << 16
 _ALIGNMENT = 512
 _CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
 _MAP_NORESERVE = 0x4000
+PAGE_BYTES = 1 << 21
+"""Granularity in which a GPU maps allocations: it serves reads up to the end of the last page."""
 _NULL_BYTES = 1 << 16
 """An address below this is a null pointer, or a field of an object at a null pointer."""
 
@@ -130,12 +58,19 @@ class DeviceMemory:
     """The device's address space: typed views of one arena, and the regions in it.
 
     `views` maps an access width in bytes (1, 2, 4, 8, 16) to the arena as elements of that width.
-    `scratch` are further areas of zeros, by name and size in bytes.
+    `scratch` are further areas of zeros, by name and size in bytes. `strict` serves no read beyond the end of a buffer.
     """
 
     def __init__(
-        self, buffers: list[tuple[str, int, Buffer]], image: bytes, seed: int, scratch: Sequence[tuple[str, int]] = ()
+        self,
+        buffers: list[tuple[str, int, Buffer]],
+        image: bytes,
+        seed: int,
+        scratch: Sequence[tuple[str, int]] = (),
+        strict: bool = False,
     ) -> None:
+        self._strict = strict
+        self._served: dict[tuple[str, str], tuple[int, int]] = {}
         self.regions: list[Region] = []
         self.heap_used = 0
         self.objects: dict[int, tuple[Texture, Region]] = {}
@@ -224,8 +159,38 @@ class DeviceMemory:
         inside = (found >= 0) & (offset + width <= self._sizes[np.maximum(found, 0)])
         return np.where(inside, found, -1)
 
-    def describe(self, address: int, width: int) -> str:
-        """The position of an address relative to the nearest buffers, for an error message."""
+    def serve(
+        self, origin: Region | None, addresses: npt.NDArray[np.uint64], outside: Any, width: int, where: str
+    ) -> npt.NDArray[np.uint64] | None:
+        """The addresses, with those `outside` all buffers replaced by ones that hold zeros; None if a GPU would fail.
+
+        A GPU serves reads beyond the end of a buffer up to the end of its last page, with whatever lies there. `origin`
+        is the buffer that is meant, or None for the one before; `where` is the instruction, for the note in the answer.
+        """
+        low, high = int(addresses[outside].min()), int(addresses[outside].max()) + width
+        before = [origin] if origin else [region for region in self.regions if region.start <= low]
+        region = max(before, key=lambda one: one.start, default=None)
+        if self._strict or region is None or low < region.start:
+            return None
+        end = region.start + region.size
+        if high > region.start + -(-region.size // PAGE_BYTES) * PAGE_BYTES:
+            return None
+        longest, _ = self._served.get((where, region.name), (0, 0))
+        self._served[where, region.name] = max(longest, high - end), region.size
+        # The gap behind a region holds zeros: nothing can be written there.
+        near = addresses + np.uint64(width) <= np.uint64(end + _GAP)
+        return np.where(outside & ~near, np.uint64(-(-end // 16) * 16), addresses)
+
+    def served_notes(self) -> list[str]:
+        """A sentence for each instruction that read beyond the end of a buffer and was served."""
+        return [
+            f"{where} reads up to {beyond} bytes beyond the end of {name} of {size} bytes: served with zeros, as a GPU "
+            "serves it from the same 2 MiB page (--strict makes it an error)"
+            for (where, name), (beyond, size) in sorted(self._served.items())
+        ]
+
+    def describe(self, address: int, width: int, origin: Region | None = None) -> str:
+        """The position of an address relative to `origin`, or to the nearest buffers, for an error message."""
         if address < _NULL_BYTES:
             return "a null pointer"
         if not self.regions:
@@ -234,17 +199,20 @@ class DeviceMemory:
         def distance(region: Region) -> int:
             return max(region.start - address, address + width - region.start - region.size, 0)
 
-        region = min(self.regions, key=distance)
+        region: Region = origin or min(self.regions, key=distance)
         size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
         kind = region.buffer.dtype if region.buffer else "bytes"
         offset = address - region.start
         extent = f"{region.name} of {region.size} bytes"
         if offset < 0:
             text = f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
-            ended = max((r for r in self.regions if r.start < region.start), key=lambda r: r.start, default=None)
+            earlier = [] if origin else [r for r in self.regions if r.start < region.start]
+            if not earlier:
+                return text
+            ended = max(earlier, key=lambda r: r.start)
             # The nearer buffer need not be the one that the pointer came from.
-            beyond = address - ended.start - ended.size if ended else 0
-            return f"{text}, {beyond} bytes beyond the end of {ended.name} of {ended.size} bytes" if ended else text
+            beyond = address - ended.start - ended.size
+            return f"{text}, {beyond} bytes beyond the end of {ended.name} of {ended.size} bytes"
         beyond = offset - region.size
         if beyond < 0:
             return f"at byte {offset} of {extent}"

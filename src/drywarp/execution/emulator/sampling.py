@@ -178,7 +178,9 @@ def _interior(ranges: Sequence[tuple[int, int]], wanted: int) -> list[Dim3]:
 class Limits:
     """Limits of one emulation: `lane_steps`, instructions times active lanes. No clock: all machines stop alike.
 
-    Past it, `emulate` raises EmulationLimitError naming the loop that was running.
+    Past it, `emulate` raises EmulationLimitError naming the loop that was running. With `strict`, a read beyond the end
+    of a buffer is an error even where a GPU would serve it.
     """
 
     lane_steps: int = 2_000_000_000
+    strict: bool = False

@@ -79,7 +79,9 @@ class Session:
                 " cluster is not modelled; expected clusters of one block"
             )
         self.kernel, self.launch, self.limits = kernel, launch, limits
-        self.memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel))
+        self.memory = DeviceMemory(
+            _buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), limits.strict
+        )
         self._local_bytes = _local_bytes(kernel)
         self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
         self._recorder = Recorder()
@@ -207,7 +209,7 @@ class Session:
             thread_instructions=self._thread_instructions()[[self._position[block] for block in chosen]],
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
             steps=sum(self._steps[block] for block in chosen),
-            notes=tuple(sorted({*self._notes, *([note] if note else [])})),
+            notes=tuple(sorted({*self._notes, *self.memory.served_notes(), *([note] if note else [])})),
             sampling=sampling,
             syncs=recorder.syncs(places),
         )

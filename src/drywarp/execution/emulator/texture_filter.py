@@ -15,9 +15,10 @@ from ...kernel.instruction import Instruction
 from ...kernel.launch.launch import DTYPES, Texture
 from ...kernel.profile import SPACE_GLOBAL
 from .bits import LANES
+from .content import numpy_dtype
 from .decode import Decoder, place
 from .frame import Frame
-from .memory import ARENA_START, DeviceMemory, Region, numpy_dtype
+from .memory import ARENA_START, DeviceMemory, Region
 from .operands import Fetch
 from .recorder import Recorder
 

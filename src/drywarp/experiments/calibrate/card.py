@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ...analysis.prepare import prepare_kernel
 from ...errors import ToolError
-from ...frontends.cuda.compile import CudaOptions, compile_cuda, machine_code_of
+from ...frontends.cuda.compile import compile_cuda, machine_code_of
+from ...frontends.cuda.options import CudaOptions
 from ...kernel.kernel import Kernel
 from ...models.pipeline import Pipeline
 from .. import device

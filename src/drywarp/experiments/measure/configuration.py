@@ -13,9 +13,8 @@ from ...errors import InputFileError, UsageError
 from ...kernel.launch.arguments import parse_dim3
 from ...kernel.launch.launch import Dim3
 from ...support.expressions import Value
-from ..rows.cells import Row
 from ..rows.identity import hash_of
-from ..rows.recipe import Recipe, launch_of
+from ..rows.recipe import Recipe, Row, launch_of
 from .suite_file import SuiteKernel
 
 STEP_BYTES = 256

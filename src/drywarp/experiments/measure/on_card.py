@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DrywarpError, UsageError
-from ...frontends.cuda.compile import CudaOptions, compile_cuda, machine_code_of
+from ...frontends.cuda.compile import compile_cuda, machine_code_of
+from ...frontends.cuda.options import CudaOptions
 from ...frontends.profiles.ncu import parse_ncu
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputFileError, UsageError
-from ...execution.emulator.memory import buffer_content
+from ...execution.emulator.content import buffer_content
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Buffer, Launch, Scalar
 from ..rows.row_file import Form, RowFile

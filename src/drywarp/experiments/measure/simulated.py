@@ -15,7 +15,8 @@ from ...analysis.prepare import prepare_kernel
 from ...analysis.request import Options
 from ...errors import UsageError
 from ...execution.emulator import emulate
-from ...frontends.cuda.compile import CudaOptions, compile_cuda
+from ...frontends.cuda.compile import compile_cuda
+from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu, load_gpu, occupancy
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch

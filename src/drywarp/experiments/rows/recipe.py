@@ -1,22 +1,61 @@
-"""How a row becomes a launch: macros, grid, block and arguments from expressions over the row's columns."""
+"""A row, and how it becomes a launch: macros, grid, block and arguments from expressions over the row's columns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
+from ...frontends.load import as_source as path_or_text
+from ...frontends.load import read_input
 from ...support.expressions import ExpressionError, Value, evaluate, names_in
-from .cells import Row, as_value
 
-_BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](:.+)?$")
+_BUFFER = re.compile(r"^((?:host\s+)?\w+)\[([^\]]*)\](:.+)?$")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _EXTENTS = re.compile(r"\(?\s*(\d+)\s*(?:[,x ]\s*(\d+)\s*)?(?:[,x ]\s*(\d+)\s*)?\)?")
 MOST_REGISTERS, FEWEST_REGISTERS = 255, 16
 CLOCK = "clock_mhz"
 """The field of the options that a row may set."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration. `number` counts rows from 1; `place` identifies it in errors by file and line."""
+
+    number: int
+    place: str
+    cells: Mapping[str, str]
+
+    def values(self) -> dict[str, Value]:
+        """The cells, as numbers where possible, for expressions over columns."""
+        return {name: as_value(text) for name, text in self.cells.items()}
+
+
+def as_value(text: str) -> Value:
+    """A cell as an integer, a float, 1 or 0 for true and false, or unchanged text."""
+    text = text.strip()
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+# The kernel given by the user: a path or source text.
+
+
+def as_source(kernel: str | Path) -> str | Path:
+    """A string with a line break or a brace is source text, any other a readable path."""
+    source = path_or_text(kernel)
+    if isinstance(source, Path):
+        read_input(source)
+    return source
 
 
 @dataclass(frozen=True)
@@ -43,6 +82,7 @@ class Recipe:
     clock: str | None = None
     includes: Sequence[str] = ()
     std: str | None = None
+    compiler_options: Sequence[str] = ()
 
 
 def named_columns(text: str | None) -> frozenset[str]:
@@ -84,6 +124,7 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
         },
         "includes": tuple(recipe.includes),
         "std": recipe.std,
+        "compiler_options": tuple(recipe.compiler_options),
     }
     if recipe.max_registers is not None:
         cap = evaluator.whole(recipe.max_registers, "max-registers")

@@ -10,8 +10,8 @@ from typing import Any
 from ...errors import InputFileError
 from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
-from ..rows.cells import Row, as_value
 from ..rows.kept_answers import BAND, FACTS, SPENT
+from ..rows.recipe import Row, as_value
 from ..rows.row_file import Form
 from .space import GPU, Cell, Space, text_of
 

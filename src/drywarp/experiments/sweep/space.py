@@ -67,6 +67,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     clock: Amount | None = None
     includes: list[str] = []
     std: str | None = None
+    compiler_options: list[str] = []
     models: Annotated[list[str], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["pipeline"])
     warm_l2: bool = False
     policy: str | None = None
@@ -100,6 +101,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             clock=None if self.clock is None else str(self.clock),
             includes=tuple(self.includes),
             std=self.std,
+            compiler_options=tuple(self.compiler_options),
         )
 
     def settings(self, band: bool = False) -> Settings:

@@ -25,8 +25,9 @@ def is_described(table: Table) -> bool:
     return FILE in table.columns and LAUNCH in table.columns
 
 
-def as_described(table: Table) -> Table:
+def as_described(table: Table, recipe: Recipe) -> Table:
     """The table with the parameters that identify its rows."""
+    check_none(recipe)
     return replace(table, parameters=tuple(name for name in _PARAMETERS if name in table.columns))
 
 
@@ -46,25 +47,21 @@ def check_none(recipe: Recipe) -> None:
             raise UsageError(f"{dashes}{name}: not allowed, because each row of this table has its own launch")
 
 
-def described_launches(
-    rows: Sequence[MeasuredRow], folder: Path, includes: Sequence[str], std: str | None, clock: str | None
-) -> dict[int, Mapping[str, Any]]:
+def described_launches(rows: Sequence[MeasuredRow], folder: Path, recipe: Recipe) -> dict[int, Mapping[str, Any]]:
     """Each row's launch for the worker; files are relative to `folder`.
 
-    The clock is the one read during the measurement, unless `clock` gives another in MHz or names a column. Raises
-    InputFileError that names the row if a file is missing, a source differs from the measured one, or a launch cannot
-    be read.
+    The clock is the one read during the measurement, unless `recipe.clock` gives another in MHz or names a column.
+    Raises InputFileError that names the row if a file is missing, a source differs from the measured one, or a launch
+    cannot be read.
     """
     hashes: dict[Path, str] = {}
-    return {row.number: _launch(row, folder, includes, std, clock, hashes) for row in rows}
+    return {row.number: _launch(row, folder, recipe, hashes) for row in rows}
 
 
 def _launch(
     row: MeasuredRow,
     folder: Path,
-    includes: Sequence[str],
-    std: str | None,
-    clock: str | None,
+    recipe: Recipe,
     hashes: dict[Path, str],
 ) -> dict[str, Any]:
     source = folder / row.cells[FILE]
@@ -88,9 +85,11 @@ def _launch(
         "constants": dict(said.constants),
         "shared": int(said.shared or 0),
         "defines": dict(said.defines),
-        "includes": tuple(includes),
-        "std": std or said.std,
+        "includes": tuple(recipe.includes),
+        "std": recipe.std or said.std,
+        "compiler_options": tuple(recipe.compiler_options),
     }
+    clock = recipe.clock
     text = row.cells.get(CLOCK, "") if clock is None else row.cells.get(clock, clock)
     if text:
         launch[CLOCK] = _megahertz(text, row.place)

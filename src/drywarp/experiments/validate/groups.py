@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.cells import as_value
 from ..rows.kept_answers import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
+from ..rows.recipe import as_value
 from . import statistics
 from .described import KERNEL_NAME, VARIANT
 from .row import RowResult

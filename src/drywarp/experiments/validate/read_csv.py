@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import InputFileError
-from ..rows.cells import Row
+from ..rows.recipe import Row
 from .row import choose, seconds
 
 # A table of measurements as returned by every reader: rows with a time, and the parameter columns.

@@ -13,17 +13,16 @@ from ...errors import InputFileError, UsageError
 from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...support.expressions import ExpressionError, evaluate
-from ..rows.cells import as_source, as_value
 from ..rows.identity import fingerprint
 from ..rows.kept_answers import Answer
 from ..rows.pool import run_rows
 from ..rows.predict import Settings, every_model
-from ..rows.recipe import Recipe, launch_of
+from ..rows.recipe import Recipe, as_source, as_value, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import Task, spread
 from .accuracy import ValidationReport, report_of
 from .compare import RowStore, check, read_rows
-from .described import as_described, check_none, described_launches, is_described
+from .described import as_described, described_launches, is_described
 from .read import read_table
 from .read_csv import MeasuredRow, Table
 from .row import FAILED, RowResult
@@ -111,6 +110,7 @@ def validate(
     clock: str | float | None = None,
     includes: Sequence[str] = (),
     std: str | None = None,
+    compiler_options: Sequence[str] = (),
     time: str | None = None,
     where: str | None = None,
     rows: int | None = None,
@@ -130,12 +130,11 @@ def validate(
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
     columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside
-    and uses the other; `like` is another output of this function, whose configurations alone are used. `models` None
-    means all models; the first is the primary one.
+    and uses the other; `like` is another output of this function, whose configurations alone are used. The first of
+    `models` (None: all) is the primary one.
 
-    `jobs` processes (None: one per core) predict the rows, for at most `time_limit_s` each, and append them to `out`
-    (.csv, .jsonl or .parquet); rows already in it are not predicted again, failed ones are recorded with their reason.
-    Raises DrywarpError for bad input before anything is predicted.
+    `jobs` processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows
+    already in it are not predicted again. Raises DrywarpError for bad input.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
@@ -153,13 +152,13 @@ def validate(
         clock=None if clock is None else str(clock),
         includes=tuple(includes),
         std=std,
+        compiler_options=tuple(compiler_options),
     )
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)
     described = is_described(table) and isinstance(source, Path) and source.is_dir()
     if described:
-        check_none(recipe)
-        table = as_described(table)
+        table = as_described(table, recipe)
     wanted = _wanted(table, where, rows, split, like)
     launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
@@ -191,7 +190,7 @@ def _launches(
 ) -> Mapping[int, Mapping[str, Any]]:
     """The launch of each row by number; with `described`, rows name files in that folder."""
     if described is not None:
-        return described_launches(wanted, described, recipe.includes, recipe.std, recipe.clock)
+        return described_launches(wanted, described, recipe)
     names = check(recipe, table)
     return {row.number: launch_of(recipe, row, names) for row in wanted}
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from ...errors import CompileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from .. import cache
-from ..cuda.compile import INLINE_NAME, CudaOptions, declaration_of, with_names
+from ..cuda.compile import INLINE_NAME, declaration_of, with_names
 from ..cuda.headers import HOST_HEADERS
 from ..cuda.host_code import holds_host_code
 from ..cuda.nvrtc import Translation, gather
+from ..cuda.options import CudaOptions
 from ..cuda.repair import compile_repaired
 from ..cuda.source import blank_comments, resolve, type_names
 from .code import is_assembly, kernels_of
@@ -96,7 +97,8 @@ def _opencl_flags(arch: str, options: CudaOptions) -> list[str]:
     return [
         "-x", "cl", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-Xclang", "-finclude-default-header",
         "-Xclang", "-fdeclare-opencl-builtins", "-include", "opencl_functions.h", "-cl-kernel-arg-info",
-        "-cl-uniform-work-group-size", *_macros(options), *([f"-cl-std={options.std}"] if options.std else []),
+        "-cl-uniform-work-group-size", *_macros(options),
+        *options.clang_flags(INLINE_OPENCL), *([f"-cl-std={options.std}"] if options.std else []),
     ]  # fmt: skip
 
 
@@ -119,7 +121,8 @@ def _hip(source: str | Path, text: str, arch: str, entry: str | None, options: C
     flags = [
         "-x", "hip", "--cuda-device-only", f"--offload-arch={arch}", "-nogpulib", "-nogpuinc", "-fdeclspec",
         "-fno-math-errno", "-nostdinc", "-nostdinc++", "-include", "hip/hip_runtime.h", "-Wno-everything",
-        "-Wuser-defined-warnings", *_macros(options), *([f"-std={options.std}"] if options.std else []),
+        "-Wuser-defined-warnings", *_macros(options),
+        *options.clang_flags(origin), *([f"-std={options.std}"] if options.std else []),
     ]  # fmt: skip
     # A pointer to the kernel instantiates a template, and reveals the symbol of the named kernel.
     asked = f'\nextern "C" __device__ __attribute__((used)) auto {_ENTRY} = &{expression};\n'

@@ -252,7 +252,10 @@ def _variables(elf: ElfFile, image_offsets: dict[int, int]) -> tuple[dict[str, S
             # Instances of a template share a name.
             found[symbol.name if name in found else name] = Symbol("constant", symbol.value, symbol.size)
         elif symbol.section in image_offsets:
-            found[symbol.name] = Symbol("global", image_offsets[symbol.section] + symbol.value, symbol.size)
+            name = variable_name(symbol.name)
+            found[symbol.name if name in found else name] = Symbol(
+                "global", image_offsets[symbol.section] + symbol.value, symbol.size
+            )
         elif section.name.startswith(".nv.shared."):
             held = shared.setdefault(section.name.removeprefix(".nv.shared."), {})
             held[symbol.name] = Symbol("shared", symbol.value, symbol.size)

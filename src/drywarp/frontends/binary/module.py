@@ -10,9 +10,10 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
 from .. import cache
-from ..cuda.compile import CudaOptions, compile_translation, name_parameters
+from ..cuda.compile import compile_translation, name_parameters
 from ..cuda.instances import Instance, instances
 from ..cuda.nvrtc import Translation, gather
+from ..cuda.options import CudaOptions
 from ..cuda.source import KernelDeclaration, blank_comments, decode, find_kernels
 from ..load import read_input
 from ..loaded import LaunchComment, launch_comment
@@ -60,11 +61,9 @@ def load_module(
     if is_ptx(text):
         module = read_ptx(text)
         on_stage("compile")
-        found = ptx_kernels(text, module, arch, str(path), given.max_registers) if module.entries else {}
+        found = ptx_kernels(text, module, arch, str(path), given) if module.entries else {}
         return Module(tuple(found.values()), comment)
-    merged = CudaOptions(
-        {**comment.defines, **(given.defines or {})}, given.includes, given.std or comment.std, given.max_registers
-    )
+    merged = given.over(CudaOptions(comment.defines, std=comment.std))
     translation = gather(text, str(path), path.parent, [Path(i) for i in merged.includes])
     return _module(translation, arch, merged, comment, on_stage)
 

@@ -20,6 +20,7 @@ from .host_code import holds_host_code
 from .instances import constant_types, typed
 from .nvcc import compile_otherwise, kept
 from .nvrtc import Compiled, Translation, compile_program, gather
+from .options import CudaOptions
 from .repair import NAME_MAP, compile_repaired
 from .source import Declared, KernelDeclaration, decode, find_kernels, resolve, template_arguments, type_names
 
@@ -29,37 +30,6 @@ OPEN_CALLS = "calls functions that this file does not define; the prediction doe
 
 INLINE_NAME = "<source>"
 """The file name of source that came as a string or from standard input, in messages and for the compiler."""
-
-
-@dataclass(frozen=True, slots=True)
-class CudaOptions:
-    """Compiler options that a user may set: `-D`, `-I`, `--std`, the register cap, and floating-point flags."""
-
-    defines: Mapping[str, str] | None = None
-    includes: Sequence[str] = ()
-    std: str | None = None
-    max_registers: int | None = None
-    arithmetic: Sequence[str] = ()
-
-    def flags(self) -> list[str]:
-        """The options as NVRTC spells them."""
-        flags = [f"-D{name}={value}" if value else f"-D{name}" for name, value in (self.defines or {}).items()]
-        flags += [f"-I{folder}" for folder in self.includes]
-        if self.std:
-            flags.append(f"--std={self.std}")
-        if self.max_registers:
-            flags.append(f"--maxrregcount={self.max_registers}")
-        return [*flags, *self.arithmetic]
-
-    def over(self, own: CudaOptions) -> CudaOptions:
-        """These options, completed by the source's `own` options where unset."""
-        return CudaOptions(
-            {**(own.defines or {}), **(self.defines or {})},
-            (*self.includes, *own.includes),
-            self.std or own.std,
-            self.max_registers or own.max_registers,
-            (*own.arithmetic, *self.arithmetic),
-        )
 
 
 def read_source(path: Path) -> str:

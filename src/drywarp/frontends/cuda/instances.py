@@ -210,22 +210,22 @@ def _substituted(text: str, names: Mapping[str, str]) -> str:
     return " ".join(text.split())
 
 
-# Types of `__constant__` variables, read from the source: machine code has only their sizes.
+# Types of `__constant__` and `__device__` variables, read from the source: machine code has only their sizes.
 
-_DECLARATION = re.compile(r"(?:^|[;{}])([^;{}]*?)\b__constant__\b([^;={]*)", re.M)
+_DECLARATION = re.compile(r"(?:^|[;{}])([^;{}]*?)\b(?:__constant__\b([^;={]*)|__device__\b([^;={(]*)(?=[;={]))", re.M)
 _STORAGE = re.compile(
-    r"\b(?:static|extern|inline|constexpr|const|volatile|__device__|__restrict__)\b"
+    r"\b(?:static|extern|inline|constexpr|const|volatile|__device__|__constant__|__managed__|__restrict__)\b"
     r"|\b(?:alignas|__align__|__attribute__)\s*\([^)]*\)+|\btemplate\s*<[^<>]*>"
 )
 _DECLARATOR = re.compile(r"^(.*?)([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.S)
 
 
 def constant_types(text: str) -> dict[str, tuple[str, bool, bool]]:
-    """Element type of each `__constant__` variable in a text, whether it is a pointer, and whether it is an array."""
+    """Element type of each `__constant__` or `__device__` variable, whether it is a pointer, and whether an array."""
     clean = blank_directives(blank_comments(text))
     found = {}
     for match in _DECLARATION.finditer(clean):
-        first, *others = _split(_STORAGE.sub(" ", f"{match[1]} {match[2]}"))
+        first, *others = _split(_STORAGE.sub(" ", f"{match[1]} {match[2] or match[3]}"))
         if not (parts := _DECLARATOR.match(first.strip())):
             continue
         base = " ".join(parts[1].replace("*", " ").split())
@@ -252,11 +252,11 @@ def _split(declarators: str) -> list[str]:
 def typed(
     symbols: Mapping[str, Symbol], declared: Mapping[str, tuple[str, bool, bool]], names: Mapping[str, str]
 ) -> dict[str, Symbol]:
-    """The symbols, with source types for `__constant__` variables; `names` maps type aliases to types."""
+    """The symbols, with source types for variables; `names` maps type aliases to types."""
     done = dict(symbols)
     for name, symbol in symbols.items():
         plain = name.rpartition("::")[2]
-        if symbol.space == "constant" and plain in declared:
+        if symbol.space in ("constant", "global") and plain in declared:
             base, pointer, array = declared[plain]
             meant = resolve(Declared(plain, base, pointer), names)
             done[name] = replace(symbol, type=meant.type + ("*" if meant.pointer else "") + ("[]" if array else ""))

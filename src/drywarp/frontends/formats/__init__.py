@@ -10,7 +10,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from ...support.plugins import plugins_of
-from ..cuda.compile import INLINE_NAME, CudaOptions
+from ..cuda.compile import INLINE_NAME
+from ..cuda.options import CudaOptions
 from ..loaded import LaunchComment, Loaded
 
 GROUP = "drywarp.formats"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ..amd.code import is_assembly
 from ..amd.compile import is_opencl, load_amd
-from ..cuda.compile import CudaOptions, compile_cuda
+from ..cuda.compile import compile_cuda
+from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from . import AMD, Format, Source
 

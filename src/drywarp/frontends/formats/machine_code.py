@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..binary.containers import is_binary, load_binary
-from ..cuda.compile import CudaOptions
+from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from . import NVIDIA, Format, Source
 
@@ -13,6 +13,7 @@ from . import NVIDIA, Format, Source
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Read the kernel from the container; `options` do not apply."""
     assert isinstance(source.given, Path)
+    options.refuse(source.origin, "machine code, which is not compiled")
     return Loaded(load_binary(source.given, source.data, arch=arch, entry=entry), source.comment)
 
 

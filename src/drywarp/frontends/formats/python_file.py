@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...kernel.kernel import Kernel
-from ..cuda.compile import CudaOptions
+from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from ..python.file import is_python, load_python
 from . import NVIDIA, Format, Source

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -107,8 +107,8 @@ def _number(arch: str) -> int:
     return int("".join(c for c in arch.partition("_")[2] if c.isdigit()))
 
 
-def assemble(ptx: str, arch: str, origin: str, max_registers: int | None = None) -> Assembled:
-    """Assemble for `arch`, with line numbers; `max_registers` caps the registers per thread.
+def assemble(ptx: str, arch: str, origin: str, flags: Sequence[str] = ()) -> Assembled:
+    """Assemble for `arch`, with line numbers; `flags` are further options of ptxas.
 
     Raises CompileError naming `origin` and the line in it.
     """
@@ -116,8 +116,7 @@ def assemble(ptx: str, arch: str, origin: str, max_registers: int | None = None)
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx, encoding="utf-8")
-        command = [str(tool), f"--gpu-name={arch}", "-lineinfo", "-v", str(source), "-o", str(made)]
-        command += [f"--maxrregcount={max_registers}"] if max_registers else []
+        command = [str(tool), f"--gpu-name={arch}", "-lineinfo", "-v", str(source), "-o", str(made), *flags]
         try:
             run = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
         except OSError as error:

@@ -13,6 +13,7 @@ from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
 from ..cache import tool_versions
+from ..cuda.options import CudaOptions
 from ..cuda.source import blank_comments
 from ..loaded import chosen
 from .assembler import assemble, find_ptxas, machine_for, needed_ptxas, ptxas_version
@@ -104,11 +105,11 @@ for an int, `.u64` for an address and `.b32` for a float."""
 
 
 def load_ptx(
-    text: str, *, arch: str, origin: str, entry: str | None = None, max_registers: int | None = None
+    text: str, *, arch: str, origin: str, entry: str | None = None, options: CudaOptions | None = None
 ) -> Kernel:
     """Load one kernel from PTX text, for a GPU of `arch`.
 
-    `entry` is the kernel's name or symbol; `max_registers` caps the registers per thread. Instructions are
+    `entry` is the kernel's name or symbol; of `options`, the assembler's apply. Instructions are
     attributed to the source lines in the PTX, or to the PTX lines if it has none. Raises CompileError with
     ptxas' message, or UsageError if the GPU is too old for the PTX `.target`.
     """
@@ -116,24 +117,25 @@ def load_ptx(
     module = read_ptx(text)
     if not module.entries:
         raise UsageError(f"{origin}: no .entry found (expected a PTX kernel)")
-    found = ptx_kernels(text, module, arch, origin, max_registers)
+    found = ptx_kernels(text, module, arch, origin, options)
     return chosen(found, entry, origin)
 
 
 def ptx_kernels(
-    text: str, module: PtxModule, arch: str, origin: str, max_registers: int | None = None
+    text: str, module: PtxModule, arch: str, origin: str, options: CudaOptions | None = None
 ) -> dict[str, Kernel]:
-    """All kernels of a PTX text by symbol; `max_registers` caps the registers per thread."""
+    """All kernels of a PTX text by symbol; of `options`, the assembler's apply."""
+    flags = (options or CudaOptions()).assembler_flags(origin)
     if not module.target:
         raise InputFileError(f"{origin}: no .target directive (expected one, such as .target sm_80)")
     machine = machine_for(module.target, arch, origin)
     place = os.path.abspath(origin)
     numbered = text if module.has_lines else with_own_lines(text, place)
     try:
-        made = _assembled(numbered, machine, origin, max_registers)
+        made = _assembled(numbered, machine, origin, flags)
     except CompileError:
         # Report the assembler's message for the user's unmodified text.
-        made = _assembled(text, machine, origin, max_registers)
+        made = _assembled(text, machine, origin, flags)
     listing = made.listing.replace(f'"{place}"', f'"{origin}"')
     kernels = kernels_of(made.cubin, listing, machine, origin, made.log)
     return {
@@ -148,14 +150,14 @@ def ptx_tools() -> dict[str, str]:
     return {"ptxas": ptxas_version(path)} if path else {}
 
 
-def _assembled(text: str, machine: str, origin: str, max_registers: int | None) -> cache.Entry:
+def _assembled(text: str, machine: str, origin: str, flags: Sequence[str]) -> cache.Entry:
     tool = needed_ptxas(origin)
     state = tool.stat()
-    assembler = f"{tool} {state.st_size} {state.st_mtime_ns} {max_registers}"
+    assembler = f"{tool} {state.st_size} {state.st_mtime_ns} {' '.join(flags)}"
     key = cache.key_of(text, machine, assembler, tool_versions()["nvdisasm"])
     if (entry := cache.load(key)) is not None:
         return entry
-    made = assemble(text, machine, origin, max_registers)
+    made = assemble(text, machine, origin, flags)
     entry = cache.Entry(made.cubin, disassemble(made.cubin, origin), made.log, {})
     cache.store(key, entry)
     return entry

@@ -1,16 +1,13 @@
-"""Strings in a Python file whose values are known without running it, and values and flags as users type them."""
+"""Strings in a Python file whose values are known without running it, and values as users type them."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ..cuda.compile import CudaOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,36 +142,3 @@ def literal(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """Convert a NumPy scalar to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-# Compiler flags of CuPy, PyTorch and PyCUDA that affect the machine code.
-
-_VALUED = ("--fmad", "--ftz", "--prec-div", "--prec-sqrt")
-_SHORT = {"-fmad": "--fmad", "-ftz": "--ftz", "-prec-div": "--prec-div", "-prec-sqrt": "--prec-sqrt"}
-
-
-def cuda_options(flags: Sequence[str]) -> CudaOptions:
-    """Macros, include folders, standard, register cap and floating-point flags; all others are ignored."""
-    defines: dict[str, str] = {}
-    includes: list[str] = []
-    arithmetic: list[str] = []
-    std, registers = None, None
-    words = iter([word for flag in flags for word in flag.split()])
-    for word in words:
-        name, equals, value = word.partition("=")
-        name = _SHORT.get(name, name)
-        if word.startswith("-D"):
-            macro, _, meaning = (word[2:] or next(words, "")).partition("=")
-            defines[macro] = meaning
-        elif word.startswith("-I"):
-            includes.append(word[2:] or next(words, ""))
-        elif name in ("--std", "-std") and equals:
-            std = value
-        elif name in ("--maxrregcount", "-maxrregcount"):
-            number = value or next(words, "")
-            registers = int(number) if number.isdecimal() else registers
-        elif name in ("--use_fast_math", "-use_fast_math"):
-            arithmetic.append("--use_fast_math")
-        elif name in _VALUED and equals:
-            arithmetic.append(f"{name}={value}")
-    return CudaOptions(defines, tuple(includes), std, registers, tuple(arithmetic))

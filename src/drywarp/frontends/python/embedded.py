@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...errors import UsageError
-from ..cuda.compile import CudaOptions
+from ..cuda.options import CudaOptions, known_options
 from ..cuda.source import find_kernels
-from .constants import Constants, Text, Unknown, cuda_options
+from .constants import Constants, Text, Unknown
 
 _CALLS: Mapping[str, tuple[str, ...]] = {
     "RawKernel": ("code", "name", "options"),
@@ -127,4 +127,4 @@ def _source(call: ast.Call, given: Mapping[str, ast.expr], texts: list[Text], co
         if key in given and "cuda_sources" not in given:
             named = constants.text(given[key]).value
             kernels = [name for name in kernels if name == named.split("<")[0].split("::")[-1]] or kernels
-    return EmbeddedSource(text, tuple(kernels), cuda_options(flags), call.lineno, placed)
+    return EmbeddedSource(text, tuple(kernels), known_options(flags), call.lineno, placed)

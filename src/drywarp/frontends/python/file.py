@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...kernel.kernel import Kernel
-from ..cuda.compile import CudaOptions, compile_cuda
+from ..cuda.compile import compile_cuda
+from ..cuda.options import CudaOptions, known_options
 from ..loaded import Deferred
-from .constants import cuda_options
 from .embedded import chosen_source, embedded_sources
 from .execution import define
 from .isolation import cupy_headers, diverted
@@ -140,12 +140,12 @@ def load_python(
     sources, passed = embedded_sources(tree, text, origin)
     by_name = {function.name: function for function in functions}
     if entry in by_name:
-        return _defined(path, tree, by_name[entry], arch, options.max_registers), ""
+        return _defined(path, tree, by_name[entry], arch, options), ""
     names = [f.name for f in kernels(functions)] + [name for source in sources for name in source.kernels]
     if entry is None:
         entry = _only(names, passed, origin)
         if entry in by_name:
-            return _defined(path, tree, by_name[entry], arch, options.max_registers), ""
+            return _defined(path, tree, by_name[entry], arch, options), ""
     elif entry.split("<")[0].strip().split("::")[-1] not in names:
         skipped = "".join(f"; {reason.removeprefix(origin + ':')}" for reason in passed)
         holds = ", ".join(dict.fromkeys(names)) or "none"
@@ -172,13 +172,14 @@ def _only(names: list[str], passed: list[str], origin: str) -> str:
     )
 
 
-def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, max_registers: int | None) -> Deferred:
+def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, options: CudaOptions) -> Deferred:
     origin = str(path)
+    options.refuse(origin, f"{function.kind} kernels")
     if function.kind == "triton":
         require_triton(origin)
         with diverted(), triton_offline(arch, origin):
             made = define(path, tree, function.name)
-        return TritonKernel(made, function.name, origin, max_registers)
+        return TritonKernel(made, function.name, origin, options.max_registers)
     require_numba_cuda(origin)
     with diverted(), numba_offline(arch, origin):
         made = define(path, tree, function.name)
@@ -186,7 +187,7 @@ def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, max
         raise UsageError(
             f"{origin}:{function.line}: {function.name} is not a @cuda.jit kernel after running its definition"
         )
-    return NumbaKernel(made, function.name, origin, max_registers)
+    return NumbaKernel(made, function.name, origin, options.max_registers)
 
 
 # Load a kernel from a Python object of Triton, Numba or CuPy.
@@ -200,9 +201,11 @@ def load_object(source: Any, *, arch: str, entry: str | None, options: CudaOptio
     """
     package = type(source).__module__.partition(".")[0]
     if hasattr(source, "py_func") and package in ("numba", "numba_cuda"):
+        options.refuse(_file(source.py_func), "numba kernels")
         return NumbaKernel(source, source.py_func.__name__, _file(source.py_func), options.max_registers), ""
     if package == "cupy" and isinstance(getattr(source, "code", None), str):
         return _raw(source, arch, entry, options), str(source.code)
+    options.refuse(type(source).__name__, "Triton kernels")
     inner = source
     while hasattr(inner, "fn") and not inspect.isfunction(inner):
         inner = inner.fn
@@ -215,7 +218,7 @@ def load_object(source: Any, *, arch: str, entry: str | None, options: CudaOptio
 
 
 def _raw(source: Any, arch: str, entry: str | None, options: CudaOptions) -> Kernel:
-    own = cuda_options(list(getattr(source, "options", ()) or ()))
+    own = known_options(list(getattr(source, "options", ()) or ()))
     merged = options.over(own).over(CudaOptions(includes=cupy_headers()))
     return compile_cuda(source.code, arch=arch, entry=entry or getattr(source, "name", None), options=merged)
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import CompileError, DrywarpError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import DTYPES, Buffer
+from ..cuda.options import CudaOptions
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
 from .constants import literal, plain
@@ -106,7 +107,9 @@ class NumbaKernel:
         types = self._types(self._ordered(given))
         text = self._ptx(types, arch)
         registers = self.max_registers or getattr(self.function, "targetoptions", {}).get("max_registers")
-        found = list(ptx_kernels(text, read_ptx(text), arch, self.origin, registers).values())
+        found = list(
+            ptx_kernels(text, read_ptx(text), arch, self.origin, CudaOptions(max_registers=registers)).values()
+        )
         if len(found) != 1:
             raise ToolError(f"{self.origin}: Numba compiled {self.name} to {len(found)} kernels; expected one")
         expanded = [field for name, type_ in types.items() for field in _expanded(name, type_, given[name])]

@@ -16,11 +16,14 @@ import numpy as np
 
 from ...errors import InputFileError, UsageError
 from ..kernel import Kernel, Parameter, Symbol
-from .launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, Texture, TextureTable, array_buffer
+from .launch import DTYPES, FILLS, Argument, Buffer, Dim3, Launch, Scalar, Texture, TextureTable, array_buffer, drawn
 from .tensor_maps import given_map, resolved
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
 
-_BUFFER = re.compile(r"^(\w+)\[([^\]]*)\](?::(.+))?$")
+_BUFFER = re.compile(r"^(host\s+)?(\w+)\[([^\]]*)\](?::(.+))?$")
+_EXPECTED_FILL = (
+    "zeros, ones, iota, random, random(low,high), normal(mean,deviation), permutation, a number, or @file.npy"
+)
 _LARGEST_VALUE = 32
 """Size in bytes of the largest type that a single value can fill: four doubles."""
 _MOST_BYTES = 1 << 46
@@ -107,7 +110,7 @@ def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:
 
 
 def bind_constants(kernel: Kernel, constants: Mapping[str, Any]) -> dict[str, Argument]:
-    """Contents of `__constant__` variables by name. Raises UsageError for an unknown variable."""
+    """Contents of `__constant__` and `__device__` variables by name. Raises UsageError for an unknown variable."""
     return dict(_constant(kernel, name, value) for name, value in constants.items())
 
 
@@ -202,11 +205,13 @@ def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar
 
 
 def _constant(kernel: Kernel, name: str, value: Any) -> tuple[str, Argument]:
-    """A `__constant__` variable and its content: an array, a value of its type, or a texture."""
-    held = {n: s for n, s in kernel.symbols.items() if s.space == "constant"}
+    """A `__constant__` or `__device__` variable and its content: an array, a value of its type, or a texture."""
+    held = {n: s for n, s in kernel.symbols.items() if s.space in ("constant", "global")}
     meant = [n for n in held if n == name] or [n for n in held if n.rpartition("::")[2] == name]
     if len(meant) != 1:
-        raise UsageError(f"{kernel.name}: no __constant__ variable named {name!r}; it has: {', '.join(held) or 'none'}")
+        raise UsageError(
+            f"{kernel.name}: no __constant__ or __device__ variable named {name!r}; it has: {', '.join(held) or 'none'}"
+        )
     return meant[0], _constant_value(name, held[meant[0]], value)
 
 
@@ -219,7 +224,7 @@ def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:
     buffer = as_buffer(value, place)
     if buffer is not None:
         if pointer:
-            raise UsageError(f"{place}: got a buffer, but pointers in constant memory are not supported")
+            raise UsageError(f"{place}: got a buffer, but variables that hold pointers are not supported")
         if buffer.nbytes > symbol.size:
             raise UsageError(f"{place}: got {buffer.nbytes} bytes, but the variable has {symbol.size}")
         return buffer
@@ -266,7 +271,7 @@ def _held(array: np.ndarray[Any, np.dtype[Any]], place: str) -> Buffer:
 
 
 def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
-    dtype, extents, fill = match[1], match[2], match[3] or "zeros"
+    host, dtype, extents, fill = bool(match[1]), match[2], match[3], (match[4] or "zeros").strip()
     if dtype not in DTYPES:
         raise UsageError(f"{place}: unknown type {dtype!r} in {text!r}; expected one of {', '.join(DTYPES)}")
     try:
@@ -280,13 +285,32 @@ def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
         if buffer.dtype != dtype or buffer.count != Buffer(dtype, shape).count:
             held = f"{buffer.dtype}[{','.join(map(str, buffer.shape))}]"
             raise UsageError(f"{place}: {fill[1:]} holds {held}, expected {dtype}[{extents}]")
-        return Buffer(dtype, shape, "array", buffer.array)
+        return Buffer(dtype, shape, "array", buffer.array, host)
     if fill not in FILLS[:-1]:
-        raise UsageError(f"{place}: unknown fill {fill!r}; expected {', '.join(FILLS[:-1])} or @file.npy")
-    buffer = Buffer(dtype, shape, fill)
+        _check_fill(fill, dtype, place)
+    buffer = Buffer(dtype, shape, fill, host=host)
     if buffer.nbytes > _MOST_BYTES:
         raise UsageError(f"{place}: {buffer.nbytes} bytes exceed any GPU's address space")
     return buffer
+
+
+def _check_fill(fill: str, dtype: str, place: str) -> None:
+    """Raise UsageError for a fill that is neither a number of the element type nor drawn at random."""
+    try:
+        if drawn(fill) is not None:
+            return
+    except ValueError as expected:
+        raise UsageError(f"{place}: fill {fill!r}: expected {expected}, with seed=N if wanted") from None
+    try:
+        number = _number(fill, place)
+    except UsageError:
+        raise UsageError(f"{place}: unknown fill {fill!r}; expected {_EXPECTED_FILL}") from None
+    kind = "u2" if dtype == "bf16" else DTYPES[dtype][0]
+    limits = np.iinfo(kind) if np.dtype(kind).kind in "iu" and dtype != "bf16" else None
+    if limits is not None and not (number == int(number) and limits.min <= number <= limits.max):
+        raise UsageError(
+            f"{place}: fill {fill!r}: expected a whole number from {limits.min} to {limits.max} for {dtype}"
+        )
 
 
 def _load(name: str, place: str) -> np.ndarray[Any, np.dtype[Any]]:

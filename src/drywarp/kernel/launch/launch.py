@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -19,21 +20,31 @@ DTYPES: dict[str, tuple[str, int]] = {
 """Element types of buffers: drywarp's name to (full name, bytes). NumPy has no bf16; see `Buffer`."""
 
 FILLS = ("zeros", "ones", "iota", "random", "array")
+DRAWN = {"random": 2, "normal": 2, "permutation": 0}
+"""Fills with parameters, drawn at random, and how many numbers each takes."""
+_DRAWN = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A buffer in device memory.
 
-    `dtype` is a key of `DTYPES`, `shape` its dimensions. `fill` is one of `FILLS`. ``random`` is uniform in [0, 1) for
-    floating-point types and over 0..99 for integers; a fixed seed and the buffer's position among the arguments make
-    runs reproducible. ``array`` uses the bytes of `array`.
+    `dtype` is a key of `DTYPES`, `shape` its dimensions. `fill` is one of `FILLS`, a number, or a text that `drawn`
+    reads. ``random`` is uniform in [0, 1) for floating-point types and over 0..99 for integers; a fixed seed and the
+    buffer's position among the arguments make runs reproducible. ``array`` uses the bytes of `array`. A `host` buffer
+    is mapped host memory.
     """
 
     dtype: str
     shape: tuple[int, ...]
     fill: str = "zeros"
     array: npt.NDArray[Any] | None = None
+    host: bool = False
+
+    @property
+    def text(self) -> str:
+        """The buffer in user syntax."""
+        return f"{'host ' if self.host else ''}{self.dtype}[{','.join(map(str, self.shape))}]:{self.fill}"
 
     @property
     def count(self) -> int:
@@ -47,6 +58,45 @@ class Buffer:
     def nbytes(self) -> int:
         """Size in bytes."""
         return self.count * DTYPES[self.dtype][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A random fill with parameters: ``random`` in [a, b), ``normal`` with mean a and deviation b, ``permutation``.
+
+    Integers are drawn as whole numbers (normal ones rounded). Equal seeds give equal content; without one, the launch's
+    seed and the buffer's position decide.
+    """
+
+    kind: str
+    numbers: tuple[float, ...]
+    seed: int | None = None
+
+
+def drawn(fill: str) -> Drawn | None:
+    """A fill such as ``random(0,81)``, ``normal(0,1,seed=3)`` or ``permutation``; None for others.
+
+    Raises ValueError with what was expected for a malformed one.
+    """
+    match = _DRAWN.fullmatch("permutation()" if fill == "permutation" else fill.replace(" ", ""))
+    if match is None or match[1] not in DRAWN:
+        return None
+    words = [word for word in match[2].split(",") if word]
+    seeds = [word.removeprefix("seed=") for word in words if word.startswith("seed=")]
+    numbers = [word for word in words if not word.startswith("seed=")]
+    kind, takes = match[1], DRAWN[match[1]]
+    try:
+        values = tuple(float(word) for word in numbers)
+        seed = int(seeds[0]) if seeds else None
+    except ValueError:
+        values, seed = (), None
+    finite = all(abs(value) < float("inf") for value in values)
+    orderly = kind == "permutation" or (
+        len(values) == 2 and (values[0] < values[1] or (kind == "normal" and values[1] >= 0))
+    )
+    if len(values) != takes or len(seeds) > 1 or not finite or not orderly or (seed is None and seeds):
+        raise ValueError({"random": "random(low,high)", "normal": "normal(mean,deviation)"}.get(kind, kind))
+    return Drawn(kind, values, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +288,7 @@ class TensorMap:
         words += ["nan"] if self.nan else []
         held = self.of
         if self.buffer is not None:
-            held = f"{self.buffer.dtype}[{','.join(map(str, self.buffer.shape))}]:{self.buffer.fill}"
+            held = self.buffer.text
         return f"tensormap({','.join(words)}):{held}"
 
 

@@ -21,14 +21,15 @@ _USER_BANK = 3
 _STACK_BYTES = 1 << 16
 
 
-def _without_textures(launch: Launch) -> Launch:
+def _without_textures(launch: Launch, kernel: Kernel) -> Launch:
     """The launch with zeros for textures, surfaces and tensor maps: they do not enter addresses."""
     sizes = {Texture: 8, TextureTable: 8, TensorMap: MAP_BYTES}
     arguments = tuple(
         Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TextureTable | TensorMap) else a
         for a in launch.arguments
     )
-    constants = {name: value for name, value in launch.constants.items() if not isinstance(value, Texture)}
+    held = {n for n, symbol in kernel.symbols.items() if symbol.space == "constant"}
+    constants = {n: value for n, value in launch.constants.items() if n in held and not isinstance(value, Texture)}
     return replace(launch, arguments=arguments, constants=constants)
 
 
@@ -36,10 +37,9 @@ class StaticBanks:
     """The banks' words, as the emulator lays them out, and a flag for each byte."""
 
     def __init__(self, kernel: Kernel, given: StaticLaunch) -> None:
-        launch = _without_textures(given.launch)
+        launch = _without_textures(given.launch, kernel)
         regions = [SimpleNamespace(start=start) for start, _ in _buffers(given)]
-        # The memory only has to provide addresses.
-        # Parameters whose address the code takes lie in the very last slot.
+        # The memory only has to provide addresses. Parameters whose address the code takes lie in the very last slot.
         in_memory = SimpleNamespace(start=slot(len(given.places) + 2))
         memory: Any = SimpleNamespace(
             regions=regions,

@@ -13,8 +13,8 @@ import numpy as np
 
 from ....errors import UsageError
 from ....frontends.cuda.compile import read_source
+from ....frontends.cuda.options import known_options
 from ....frontends.load import read_input
-from ....frontends.python.constants import cuda_options
 from .restrictions import filled, given, whole
 from .space import TuningSpace, is_file
 
@@ -110,7 +110,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
     )
     grid = grid_of(space, parameters)
     macros = _macros(space, parameters, grid, block)
-    flags = cuda_options([str(option) for option in space.compiler_options])
+    flags = known_options([str(option) for option in space.compiler_options])
     source, folders = _source(space, parameters, macros)
     shared = space.smem_args.get("size")
     return {
@@ -125,6 +125,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
         "includes": (*flags.includes, *folders),
         "std": flags.std,
         "max_registers": flags.max_registers,
+        "compiler_options": flags.compiler_options,
     }
 
 
