@@ -8,16 +8,22 @@ from drywarp.hardware import gpu_names, limits_of, load_gpu
 
 GPUS = {name: load_gpu(name) for name in gpu_names() if not name.startswith("papers/")}
 
+VOLTA = ("v100", "v100-32gb", "v100-pcie", "titanv")
+
 # Compute capability, and what kernels are compiled for: the oldest that NVRTC 13 knows, or what only this chip has.
 PRODUCTS: dict[str, tuple[str, str]] = {
-    "v100": ("7.0", "sm_75"),
-    **dict.fromkeys(("t4", "rtx2070", "rtx2080ti"), ("7.5", "sm_75")),
-    **dict.fromkeys(("a100", "a100-sxm4-40gb", "a100-sxm4-80gb", "a100-pcie-80gb"), ("8.0", "sm_80")),
-    **dict.fromkeys(("rtx3080", "rtx3090", "a4000", "a6000"), ("8.6", "sm_86")),
-    **dict.fromkeys(("l4", "l40s", "rtx4090"), ("8.9", "sm_89")),
-    **dict.fromkeys(("h100", "h100-pcie", "h200"), ("9.0", "sm_90a")),
+    **dict.fromkeys(VOLTA, ("7.0", "sm_75")),
+    **dict.fromkeys(("t4", "t4g", "gtx1650", "rtx2060", "rtx2070", "rtx2080ti"), ("7.5", "sm_75")),
+    **dict.fromkeys(("a100", "a100-sxm4-40gb", "a100-sxm4-80gb", "a100-pcie-80gb", "a30"), ("8.0", "sm_80")),
+    **dict.fromkeys(("rtx3060", "rtx3060ti", "rtx3070", "rtx3070ti", "rtx3080", "rtx3080ti"), ("8.6", "sm_86")),
+    **dict.fromkeys(("rtx3090", "a10", "a10g", "a40", "a4000", "a5000", "a6000"), ("8.6", "sm_86")),
+    "orin": ("8.7", "sm_87"),
+    **dict.fromkeys(("rtx4060", "rtx4060ti", "rtx4070", "rtx4070ti", "rtx4080", "rtx4090"), ("8.9", "sm_89")),
+    **dict.fromkeys(("l4", "l40", "l40s", "rtx6000-ada"), ("8.9", "sm_89")),
+    **dict.fromkeys(("h100", "h100-pcie", "h100-nvl", "h200", "gh200"), ("9.0", "sm_90a")),
     "b200": ("10.0", "sm_100a"),
-    "rtx5090": ("12.0", "sm_120a"),
+    "b300": ("10.3", "sm_103a"),
+    **dict.fromkeys(("rtx5070", "rtx5070ti", "rtx5080", "rtx5090"), ("12.0", "sm_120a")),
 }
 
 
@@ -34,7 +40,7 @@ def test_a_product_has_the_limits_of_its_compute_capability(name: str) -> None:
 
 
 def test_only_volta_is_predicted_from_another_architectures_code() -> None:
-    assert [name for name, gpu in GPUS.items() if gpu.compiled_for_another] == ["v100"]
+    assert {name for name, gpu in GPUS.items() if gpu.compiled_for_another} == set(VOLTA)
     assert not load_gpu("papers/example").compiled_for_another
 
 

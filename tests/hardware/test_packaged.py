@@ -96,8 +96,8 @@ def test_architecture_values_are_written_once(name: str) -> None:
     """A product's file states only what belongs to the product."""
     stated = {key for key, fact in load_gpu(name).facts() if fact.file == name}
     sections = {key.partition(".")[0] for key in stated - {"classes.tensor.lambda"}}
-    # GeForce cards halve some rates of the tensor cores that the chip has.
-    assert sections <= {"device", "memory", *(["tensor"] if name.startswith("rtx") else [])}
+    # GeForce cards, and A10G, halve some rates of the tensor cores that the chip has.
+    assert sections <= {"device", "memory", *(["tensor"] if name.startswith(("rtx", "a10g")) else [])}
 
 
 def test_nanoseconds_and_gigabytes_follow_the_clock(a100: Gpu) -> None:
@@ -108,7 +108,7 @@ def test_nanoseconds_and_gigabytes_follow_the_clock(a100: Gpu) -> None:
     assert a100.bytes_per_cycle(1410, clock_mhz=705) == pytest.approx(2000)
 
 
-def test_half_precision_has_a_pipe_of_its_own_on_ga100_alone(a100: Gpu, h100: Gpu) -> None:
+def test_half_precision_has_a_pipe_of_its_own_on_ga100_and_not_on_gh100(a100: Gpu, h100: Gpu) -> None:
     assert (a100.classes["fp16"].subsystem, h100.classes["fp16"].subsystem) == ("fp16", "fma")
 
 

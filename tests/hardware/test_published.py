@@ -102,13 +102,17 @@ def expected(gpu: Gpu, row: dict[str, str]) -> float:
         case "GB/s" if key.endswith("bytes_per_cycle"):
             # Of all SMs together; or of twelve memory channels of 32 bits, of which ours has as many as its bus has.
             channels = float(PRODUCTS[gpu.name]["bus_bits"]) / 32
-            whole = scaled(gpu, row["of"], printed, {"SMs": 1, "channels": channels})
+            ours = {"SMs": 1, "CUs": gpu.device.sm_count, "channels": channels}
+            whole = scaled(gpu, row["of"], printed, ours)
             return whole * 1e9 / hertz
         case "GB/s":
             read = number(gpu, "memory.dram.read_gbs")
             peaks = {"GB/s": number(gpu, PEAK)}
             if row["of"].startswith("reading "):
                 return scaled(gpu, row["of"].removeprefix("reading "), printed, {"GB/s": read})
+            if row["of"].startswith("writing "):
+                write = number(gpu, "memory.dram.write_gbs")
+                return scaled(gpu, row["of"].removeprefix("writing "), printed, {"GB/s": write})
             return scaled(gpu, row["of"], printed, peaks)
     return printed
 
@@ -149,8 +153,8 @@ def test_a_datasheet(name: str) -> None:
     assert device.tdp_w == sheet["tdp_w"]
     assert gpu.memory.dram.bytes == sheet["memory_gb"] * 2**30
     pins = sheet["memory_mhz"] * sheet["transfers_per_clock"] * sheet["bus_bits"] / 8 / 1000
-    # Vendors round down: 4.8 TB/s of H200's 4.89, 8 TB/s of B200's 8.19; others to the last digit.
-    assert number(gpu, PEAK) == pytest.approx(pins, rel=0.025 if name in ("h200", "b200") else 0.005)
+    # Vendors round down: 4.8 TB/s of H200's 4.89, 8 TB/s of B200's 8.19 and B300's; others to the last digit.
+    assert number(gpu, PEAK) == pytest.approx(pins, rel=0.025 if name in ("h200", "b200", "b300") else 0.005)
     assert number(gpu, PEAK) == pytest.approx(sheet["vendor_gbs"], rel=5e-4)
     for class_ in ("fp32", "fp64"):
         tflops = printed[f"{class_}_tflops"]
@@ -174,6 +178,8 @@ COMPILED = {
     "l4": "int shift imad fp32 fp32_compare fp16 vote branch",
     "h100": "int shift imad fp32 fp32_compare fp16 branch",
     "b200": "int shift imad fp32 fp32_compare uniform branch",
+    "b300": "int shift imad fp32 fp32_compare fp16 uniform branch",
+    "orin": "int shift imad fp32 fp32_compare fp16 vote branch",
     "rtx5090": "shift imad fp32 fp32_compare fp16 uniform vote branch",
 }
 
@@ -261,20 +267,19 @@ def test_no_number_is_left_without_a_check() -> None:
     assert excused - (said - seen) == set(), "these are checked, or are gone"
 
 
-@pytest.mark.parametrize("name", [name for name in GPUS if name.startswith("rtx")])
+CHIPS = {"7.5": "tu10x", "8.6": "ga10x", "8.9": "ad10x", "12.0": "gb20x"}
+"""The chips of which GeForce cards have half of the tensor cores' rates, by compute capability."""
+HALVED = [name for name in GPUS if name.startswith("rtx") and name != "rtx6000-ada"]
+
+
+@pytest.mark.parametrize("name", [*HALVED, "a10g"])
 def test_geforce_cards_halve_what_is_accumulated_in_fp32(name: str) -> None:
-    """Where a GeForce card states a rate of its own, it is half of its chip's; integers are not concerned."""
-    chip = {
-        "rtx2070": "tu10x",
-        "rtx2080ti": "tu10x",
-        "rtx3080": "ga10x",
-        "rtx3090": "ga10x",
-        "rtx4090": "ad10x",
-        "rtx5090": "gb20x",
-    }[name]
+    """Where a card states a rate of its own, it is half of its chip's. Integers are halved on A10G alone."""
+    chip = CHIPS[GPUS[name].compute_capability]
     facts = resolve(f"arch/{chip}", DATA / "arch" / f"{chip}.toml").facts
     own = {key for key, fact in GPUS[name].facts() if key.startswith("tensor.") and fact.file == name}
     assert "tensor.fp16" in own
+    assert ("tensor.int8" in own) == (name == "a10g")
     for key in own:
         value = facts[key].value
         assert isinstance(value, int | float)
@@ -296,7 +301,7 @@ def test_a_compute_unit_of_amd() -> None:
     A group of one wave takes a slot; of larger ones the barriers allow 16. A SIMD has 800 scalar registers, allocated
     in blocks of 16. A dispatch packet has 32 bits for each extent of the grid.
     """
-    for name in ("mi210", "mi300x"):
+    for name in (name for name, gpu in GPUS.items() if gpu.is_amd):
         has = GPUS[name].occupancy
         assert has.max_warps_per_sm == 4 * 8
         assert has.warp_allocation_granularity == 4
