@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FigureFiles = Annotated[
     list[str] | None,
     typer.Option(
-        help="Write a figure (occupancy, roofline, benefits, stalls, utilization, overlap, profile).",
+        help="Write a figure: roofline, instruction_roofline, occupancy, benefits, stalls, utilization, overlap, "
+        "profile.",
         metavar="NAME=FILE.svg|FILE.png",
     ),
 ]
