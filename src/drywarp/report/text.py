@@ -19,7 +19,10 @@ def render_counts(result: Counts) -> str:
     width = max(len(value) for _, value in rows)
     table = "\n".join(aligned([[name, value.rjust(width)] for name, value in rows]))
     absent = "Metrics not listed are zero."
-    sample = f"Emulated blocks: {result.sampled_blocks}. L2 and DRAM: {result.method}, L2 {result.l2_state}."
+    sample = (
+        f"Emulated blocks: {result.sampled_blocks}. L2 and DRAM: {result.method}, L2 {result.l2_state}. "
+        f"SM clock: {result.clock_hz / 1e6:.0f} MHz."
+    )
     return "\n\n".join([head, table, "\n".join([absent, sample, *(f"note: {note}" for note in result.notes)])])
 
 

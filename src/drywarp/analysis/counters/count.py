@@ -227,6 +227,7 @@ def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> C
         sampled_blocks=len(prepared.profile.blocks),
         method=prepared.behaviour.method,
         l2_state="warm" if options.warm_l2 else "cold",
+        clock_hz=bound.clock_hz,
         counts=found,
         versions={"drywarp": __version__, **tool_versions(), **prepared.tools},
         schema_version=SCHEMA_VERSION,

@@ -35,6 +35,7 @@ class Counts:
     sampled_blocks: int
     method: str
     l2_state: str
+    clock_hz: float
     counts: Mapping[str, float]
     versions: Mapping[str, str]
     schema_version: int
@@ -51,7 +52,7 @@ class Counts:
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,
             "gpu_hash": self.gpu_hash,
-            "assumptions": {"l2": self.l2_state},
+            "assumptions": {"l2": self.l2_state, "clock_hz": self.clock_hz},
             "launch": {"grid": list(self.grid), "block": list(self.block), "sampled_blocks": self.sampled_blocks},
             "resources": {
                 "registers": self.registers,
