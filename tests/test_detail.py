@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import drywarp
+from drywarp.analysis.counters.metrics import operations_of
 from drywarp.analysis.detail.code import overlap_of
 from drywarp.analysis.result.detail import Detail, EventNode, Events, Lane
+from tests.listing import code
 
 ROOT = Path(__file__).parents[1]
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,21 +65,57 @@ def test_every_model_has_a_curve_or_a_reason() -> None:
 
 def test_no_roof_is_exceeded_and_the_limiters_is_reached() -> None:
     result = answer("saxpy")
-    roofline = detail_of(result).roofline
+    roofline = detail_of(result).instruction_roofline
     assert roofline is not None
-    assert all(roof.instructions_per_cycle >= 0.999 * roofline.instructions_per_cycle for roof in roofline.roofs)
+    assert all(roof.rate >= 0.999 * roofline.rate for roof in roofline.roofs)
     dram = next(roof for roof in roofline.roofs if roof.name == "dram")
-    assert roofline.instructions_per_cycle / dram.instructions_per_cycle == pytest.approx(
-        result.prediction.utilization["dram"], rel=0.02
-    )
+    assert roofline.rate / dram.rate == pytest.approx(result.prediction.utilization["dram"], rel=0.02)
     assert dram.intensity
     assert dram.intensity == pytest.approx(result.warp_instructions / result.memory.dram_bytes)
     # The slope is the bandwidth: that of the GPU file, by SM and cycle.
     gpu = drywarp.load_gpu("a100")
-    slope = dram.instructions_per_cycle / dram.intensity * gpu.device.sm_count
+    slope = dram.rate / dram.intensity * gpu.device.sm_count
     levels = gpu.memory.dram
     assert 0.97 * gpu.bytes_per_cycle(min(levels.copy_gbs, levels.read_gbs, levels.write_gbs)) < slope
     assert slope < gpu.bytes_per_cycle(levels.peak_gbs)
+
+
+def test_floating_point_operations_are_those_of_the_algorithm() -> None:
+    """A product of n by n matrices takes 2n³ of them; the roofs are the GPU file's rates."""
+    result, gpu = answer("tiled_matmul"), drywarp.load_gpu("a100")
+    found = detail_of(result).roofline
+    assert found is not None
+    assert found.work == "FLOP"
+    assert found.total == {"fp32": 2 * 1024**3}
+    assert found.rate == pytest.approx(2 * 1024**3 / result.time_s)
+    roofs = {roof.name: roof for roof in found.roofs}
+    pipe = 32 * 2 / gpu.classes["fp32"].lambda_ * gpu.scheduler.partitions
+    assert roofs["fp32"].rate == pytest.approx(pipe * gpu.device.sm_count * result.clock_hz)
+    assert roofs["l2"].intensity
+    assert roofs["l2"].rate / roofs["l2"].intensity == gpu.memory.l2.bytes_per_cycle * result.clock_hz
+    assert all(roof.rate > found.rate for roof in found.roofs)
+    dram = roofs["dram"]
+    assert dram.intensity == pytest.approx(2 * 1024**3 / result.memory.dram_bytes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FFMA R0, R1, R2, R3", ("fp32", 2, 2)),
+        ("FADD R0, R1, R2", ("fp32", 1, 2)),
+        ("FADD R0, -RZ, R2", None),
+        ("HFMA2 R0, R1, R2, R3", ("fp16", 4, 4)),
+        ("HFMA2.MMA R0, -RZ, RZ, 0, 1.5", None),
+        ("HADD2.F32 R0, -RZ, R1.H0_H0", None),
+        ("FFMA2 R0, R2.F32x2.HI_LO, R4.F32x2.HI_LO, R6.F32x2.HI_LO", ("fp32", 4, 4)),
+        ("DMUL R0, R2, R4", ("fp64", 1, 2)),
+        ("MUFU.RCP R0, R1", None),
+        ("FMNMX R0, R1, R2, PT", None),
+        ("IMAD R0, R1, R2, R3", ("imad", 1, 1)),
+    ],
+)
+def test_operations_of_an_instruction(text: str, expected: tuple[str, int, int] | None) -> None:
+    assert operations_of(code(text)[0]) == expected
 
 
 def test_events_are_bounded_and_in_the_order_of_issue() -> None:

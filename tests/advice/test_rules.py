@@ -10,9 +10,12 @@ import pytest
 
 import drywarp
 from drywarp.analysis.advice.findings import LEAST_GAIN
-from drywarp.analysis.advice.rules import all_rules, rule_texts
+from drywarp.analysis.advice.rules import all_rules, explained, meanings, rule_texts
+from drywarp.analysis.result.answer import SUBSYSTEM_WORDS
 from drywarp.analysis.result.finding import Finding, RuleText
 from drywarp.errors import UsageError
+from drywarp.hardware import gpu_names, load_gpu
+from drywarp.pipeline.reasons import REASONS
 from tests.effort import some
 
 from .kernels import PAIRS, Launch
@@ -77,3 +80,48 @@ def test_the_page_lists_every_rule() -> None:
 def test_an_unknown_rule_is_named_with_those_that_exist() -> None:
     with pytest.raises(UsageError, match=r"no rule 'speed'.*uncoalesced-access"):
         rule_texts("speed")
+
+
+def test_every_stall_reason_and_limit_has_a_text() -> None:
+    by_kind = {kind: {m.name for m in meanings() if m.kind == kind} for kind in ("stall reason", "limiter")}
+    assert by_kind["stall reason"] == set(REASONS)
+    subsystems = {name for gpu in gpu_names() for name in load_gpu(gpu).subsystems}
+    assert by_kind["limiter"] == {*subsystems, *SUBSYSTEM_WORDS}
+    for meaning in meanings():
+        assert min(len(text) for text in (meaning.title, meaning.what, meaning.helps)) > 10
+        assert set(meaning.rules) <= set(all_rules())
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("tail", ["tail-effect"]),
+        ("Bank_Conflicts", ["bank-conflicts"]),
+        ("long", ["long_scoreboard"]),
+        ("DRAM", ["dram"]),
+        ("sfu", ["sfu"]),
+        ("latency", ["latency"]),  # though latency-bound begins like it
+        ("atomics", ["atomics", "atomics"]),  # a rule, and a limiter
+        ("not selected", ["not_selected"]),
+        ("DRAM bandwidth", ["dram"]),
+        ("the lsu pipe", ["lsu"]),
+        ("issue slots", ["issue"]),
+    ],
+)
+def test_names_to_explain(word: str, names: list[str]) -> None:
+    assert [found.name for found in explained(word)] == names
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("occupancy", r"'occupancy' may be occupancy-block-size, occupancy-registers, occupancy-shared-memory"),
+        ("long_scorebord", r"nearest: long_scoreboard"),
+        ("scoreboard", r"nothing called 'scoreboard': nearest: .*short_scoreboard"),
+        ("qqq", r"nothing called 'qqq': drywarp explain lists all names"),
+        ("", r"nothing called ''"),
+    ],
+)
+def test_names_that_are_not_clear(word: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        explained(word)

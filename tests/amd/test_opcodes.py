@@ -9,7 +9,7 @@ import pytest
 
 from drywarp.hardware import load_gpu
 from drywarp.kernel.isa.amd import is_amd
-from drywarp.kernel.isa.amd.opcodes import class_of, matrix_shape, memory_access
+from drywarp.kernel.isa.amd.opcodes import class_of, matrix_shape, memory_access, operations
 from drywarp.kernel.isa.nvidia.classes import CLASSES
 
 _ENCODING = re.compile(r"_(e32|e64|dpp8?|sdwa|e64_dpp)$")
@@ -114,3 +114,13 @@ def test_vector_rates_make_the_data_sheets_peaks(name: str, peak: float) -> None
     gpu = load_gpu(name)
     per_cycle = gpu.scheduler.partitions / gpu.classes["fp32"].lambda_ * gpu.occupancy.warp_size * 2
     assert per_cycle * gpu.device.sm_count * gpu.device.boost_clock_mhz * 1e6 / 1e12 == pytest.approx(peak, rel=2e-3)
+
+
+def test_floating_point_operations_per_lane() -> None:
+    counted = {name: operations(name) for target in ("802", "90a", "942") for name in known(target)}
+    assert {counted[name] for name in ("v_add_f64", "v_mul_legacy_f32", "v_subrev_f16")} == {1}
+    assert {
+        counted[name] for name in ("v_fma_f32", "v_fmac_f64", "v_madak_f32", "v_fma_mixlo_f16", "v_pk_add_f16")
+    } == {2}
+    assert counted["v_pk_fma_f32"] == 4
+    assert all(class_of(name) in ("fp16", "fp32", "fp64") for name, number in counted.items() if number)

@@ -390,9 +390,10 @@ def test_needed_occupancy(spoken: dict[tuple[str, str], Said]) -> None:
 
 
 def test_lists_name_the_same_things(spoken: dict[tuple[str, str], Said]) -> None:
-    for verb, key in (("workloads", "workloads"), ("explain", "rules"), ("doctor", "parts")):
+    explained = ("rules", "stall_reasons", "limiters")
+    for verb, keys in (("workloads", ("workloads",)), ("explain", explained), ("doctor", ("parts",))):
         text, told = spoken[verb, ""].out, spoken[verb, "--json"].json
-        names = [entry["name"] for entry in told[key]]
+        names = [entry["name"] for key in keys for entry in told[key]]
         assert len(names) > 5
         shown = [line.split()[0] for line in text.splitlines() if line.strip() and not line.startswith(" ")]
         assert [name for name in shown if name in names] == names, verb

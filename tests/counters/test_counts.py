@@ -132,10 +132,24 @@ def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert describe("dram__sectors_read.sum") in capsys.readouterr().out
 
 
+def test_only_simulated_figures_depend_on_the_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {}
+    for clock in (705, 1410):
+        line = ["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "a100", "--clock", str(clock)]
+        assert run([*line, "--json"]) == 0
+        found[clock] = json.loads(capsys.readouterr().out)
+        assert found[clock]["assumptions"]["clock_hz"] == clock * 1e6
+        assert run(line) == 0
+        assert f"SM clock: {clock} MHz" in capsys.readouterr().out
+    slow, fast = (found[clock]["counts"] for clock in (705, 1410))
+    assert {name for name in fast if fast[name] != slow[name]} == {"sm__warps_active.avg.pct_of_peak_sustained_active"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["counts", "nowhere.cu"], "nowhere.cu: no such file"),
+        (["counts", str(EXAMPLES / "saxpy.cu"), "--clock", "0"], "--clock 0: expected a positive number"),
         (["counts", str(EXAMPLES / "saxpy.cu"), "--max-registers", "8"], "--max-registers"),
         (["counts", str(EXAMPLES / "saxpy.cu"), "--gpu", "papers/example"], "only takes abstract workloads"),
     ],

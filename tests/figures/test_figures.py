@@ -82,25 +82,56 @@ def test_occupancy_takes_the_models_to_name_and_needs_no_detail() -> None:
         answer().figure("occupancy", models=["nobody"])
 
 
-def test_roofline_has_each_roof_where_the_answer_says() -> None:
+def test_instruction_roofline_has_each_roof_where_the_answer_says() -> None:
     result = answer()
     assert result.detail is not None
-    assert result.detail.roofline is not None
-    drawn, found = result.figure("roofline"), result.detail.roofline
+    assert result.detail.instruction_roofline is not None
+    drawn, found = result.figure("instruction_roofline"), result.detail.instruction_roofline
     sloped = 0
     for roof in found.roofs:
         if roof.intensity:
             x, y = line(drawn, f"roof-{roof.name}").get_data()
-            assert np.interp(roof.intensity, x, y) == pytest.approx(roof.instructions_per_cycle)
+            assert np.interp(roof.intensity, x, y) == pytest.approx(roof.rate)
             point = line(drawn, f"kernel-{roof.name}").get_xydata().tolist()
-            assert point == [[roof.intensity, found.instructions_per_cycle]]
+            assert point == [[roof.intensity, found.rate]]
             sloped += 1
         elif named(drawn, f"roof-{roof.name}"):
-            assert set(line(drawn, f"roof-{roof.name}").get_ydata()) == {roof.instructions_per_cycle}
+            assert set(line(drawn, f"roof-{roof.name}").get_ydata()) == {roof.rate}
         else:
-            assert roof.instructions_per_cycle > 10 * found.instructions_per_cycle
+            assert roof.rate > 10 * found.rate
     assert sloped == 2  # L2 and DRAM
-    assert set(line(drawn, "kernel").get_ydata()) == {found.instructions_per_cycle}
+    assert set(line(drawn, "kernel").get_ydata()) == {found.rate}
+
+
+def test_roofline_is_in_operations_per_second() -> None:
+    result = answer()
+    assert result.detail is not None
+    found = result.detail.roofline
+    assert found is not None
+    drawn = result.figure("roofline", theme="dark")
+    assert drawn.axes[0].get_ylabel() == "FLOP per second"
+    for name in ("dram", "l2"):
+        (roof,) = [roof for roof in found.roofs if roof.name == name]
+        assert line(drawn, f"kernel-{name}").get_xydata().tolist() == [[roof.intensity, found.rate]]
+    # The peak rate is shown even if it is far above a kernel that waits for memory.
+    (peak,) = [roof for roof in found.roofs if roof.name == "fp32"]
+    assert peak.rate > 50 * found.rate
+    assert set(line(drawn, "roof-fp32").get_ydata()) == {peak.rate}
+    said = f"this kernel: {found.rate / 1e9:.3g} GFLOP/s"
+    assert said in [text.get_text() for text in drawn.axes[0].texts]
+
+
+def test_roofline_without_floating_point_operations() -> None:
+    result = answer("collatz")
+    assert result.detail is not None
+    found = result.detail.roofline
+    assert found is not None
+    assert found.work == "integer operations"
+    assert {roof.name for roof in found.roofs} == {"alu", "fma", "dram", "l2"}
+    assert result.figure("roofline").axes[0].get_xlabel() == "integer operations per byte"
+    nothing = replace(result, detail=replace(result.detail, roofline=None))
+    with pytest.raises(UsageError, match="figure roofline: no known operations"):
+        nothing.figure("roofline")
 
 
 def test_benefits_lead_from_the_cost_to_the_ideal() -> None:
@@ -313,7 +344,7 @@ def test_what_cannot_be_drawn(name: str, settings: dict[str, Any], expected: str
 
 def test_an_answer_without_what_is_needed_says_so() -> None:
     bare = replace(answer(), detail=None)
-    for name in ("roofline", "benefits", "overlap", "profile"):
+    for name in ("roofline", "instruction_roofline", "benefits", "overlap", "profile"):
         with pytest.raises(UsageError, match=f"figure {name}: .*detail"):
             bare.figure(name)
     detail = answer().detail

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 import drywarp
+from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names
 from drywarp.report import ranking as report
@@ -115,3 +116,44 @@ def test_every_product_states_its_power(name: str) -> None:
     assert fact.kind == "datasheet"
     assert fact.unit == "W"
     assert 50 < float(fact.value) < 2000  # type: ignore[arg-type]
+
+
+def test_an_analysis_compares_with_other_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["analyze", str(SAXPY), "--gpu", "a100", "--clock", "1200", "--compare-to", "t4,h100", "--compare-to", "l4"]
+    assert run([*line, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, json.loads(SCHEMA.with_name("analyze.schema.json").read_text()))
+    assert [there["gpu"] for there in found["compare_to"]] == ["t4", "h100", "l4"]
+    for there in found["compare_to"]:
+        # Each at its own clock, whatever clock was given for the first.
+        alone = drywarp.analyze(SAXPY, gpu=there["gpu"])
+        assert (there["time_s"], there["limiter"], there["clock_hz"]) == (alone.time_s, alone.limiter, alone.clock_hz)
+        assert alone.band is not None
+        assert (there["low_s"], there["high_s"]) == (alone.band.low_s, alone.band.high_s)
+        assert there["ratio"] == pytest.approx(alone.time_s / found["prediction"]["time_s"])
+    assert run(line) == 0
+    text = capsys.readouterr().out
+    table = text[text.index("The same launch on other GPUs") :].splitlines()
+    assert [row.split()[0] for row in table[3:7]] == ["a100", "t4", "h100", "l4"]
+    assert table[3].split()[3] == "1.00"
+    assert "1200 MHz" in table[3]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--compare-to", "A100"], "GPU a100 cannot be compared with itself"),
+        (["--compare-to", "t4,t4"], "GPU t4 is named twice"),
+        (["--compare-to", "h1000"], "unknown GPU 'h1000'"),
+        (["--compare-to", "papers/example"], "GPU papers/example, to compare with: "),
+        (["--compare-to", "t4", "--launches", "none.toml"], "--compare-to compares one launch"),
+    ],
+)
+def test_what_an_analysis_cannot_be_compared_with(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["analyze", str(SAXPY), *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.count("\n") == 1

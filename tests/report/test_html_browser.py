@@ -81,7 +81,13 @@ def frame(page: Any) -> None:
 def test_it_fits_the_window_in_light_and_dark(open_page: Open, width: int, dark: bool) -> None:
     page = open_page(answer(), width, dark)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for selector in ("#curve-chart svg path", "#roofline-chart svg line", "#benefits-chart svg circle", "#lines .row"):
+    for selector in (
+        "#curve-chart svg path",
+        "#roofline-chart svg line",
+        "#instruction-roofline-chart svg line",
+        "#benefits-chart svg circle",
+        "#lines .row",
+    ):
         assert page.locator(selector).count() > 3, selector
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") is not dark
@@ -182,7 +188,7 @@ def test_charts_tell_exact_values_to_mouse_and_keys(open_page: Open) -> None:
     page.locator("#roofline-chart").scroll_into_view_if_needed()
     dot = page.locator("#roofline-chart circle").first.bounding_box()
     page.mouse.move(dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2)
-    assert "warp instructions per byte" in tip.inner_text()
+    assert "FLOP per byte" in tip.inner_text()
 
 
 def test_models_are_hidden_and_shown(open_page: Open) -> None:
@@ -306,13 +312,25 @@ def test_without_events_source_or_curves(open_page: Open) -> None:
     whole = answer()
     assert whole.detail is not None
     open_page(replace(whole, detail=None))
-    no_source = replace(whole.detail, sources=(), events=None, overlap=None, roofline=None, benefits={})
+    no_source = replace(
+        whole.detail, sources=(), events=None, overlap=None, roofline=None, instruction_roofline=None, benefits={}
+    )
     page = open_page(replace(whole, detail=no_source))
     assert page.locator("#machine .row").count() == len(whole.detail.code)
     page.locator("#machine .row").nth(5).click()
     assert page.locator("#machine-about").is_visible()
     bare = replace(whole.prediction, curve=(), stalls={})
-    empty = replace(whole.detail, code=(), sources=(), curves=(), events=None, overlap=None, roofline=None, benefits={})
+    empty = replace(
+        whole.detail,
+        code=(),
+        sources=(),
+        curves=(),
+        events=None,
+        overlap=None,
+        roofline=None,
+        instruction_roofline=None,
+        benefits={},
+    )
     open_page(replace(whole, predictions={"pipeline": bare}, detail=empty, lines=()))
 
 

@@ -141,7 +141,16 @@ def test_parts_that_are_not_there_are_left_out() -> None:
     assert whole.detail is not None
     for detail in (
         None,
-        replace(whole.detail, code=(), sources=(), events=None, overlap=None, roofline=None, benefits={}),
+        replace(
+            whole.detail,
+            code=(),
+            sources=(),
+            events=None,
+            overlap=None,
+            roofline=None,
+            instruction_roofline=None,
+            benefits={},
+        ),
         replace(whole.detail, events=None, missing={"events": "too <large>", "benefits": "no memory"}),
         replace(whole.detail, sources=()),
     ):

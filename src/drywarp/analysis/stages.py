@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ..errors import DrywarpError, UsageError
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel
 from ..models import get_model
@@ -26,9 +27,10 @@ from .measured import CountRatio, compare_with, count_ratio, with_memory
 from .prepare import cost, execute, load, load_code, serve_memory
 from .prepared import Prepared
 from .request import LaunchRequest, Options
-from .result import Analysis, MemoryBounds, Timing
+from .result import Analysis, GpuBeside, MemoryBounds, Timing
 from .result.detail import trace_execution
 from .settle import Block, Grid
+from .several_gpus import SeveralGpus, chosen_gpus
 from .uncertainty import band_of, bounded, doubts_of
 
 TRACE_POINTS = 240
@@ -83,13 +85,50 @@ def analyze(
 
 
 def answer_request(request: LaunchRequest, options: Options) -> Analysis:
-    """Run all stages in order."""
+    """Run all stages in order; then again for each GPU to compare with."""
+    others = chosen_gpus(options.compare_to) if options.compare_to else []
+    if request.machine in others:
+        raise UsageError(f"GPU {request.machine.name} cannot be compared with itself (expected another GPU)")
     loaded = load(request, options)
     executed = execute(loaded, options)
     served = serve_memory(executed, options)
     prepared = cost(served)
     predicted = predict(prepared, options)
-    return enrich(predicted, options)
+    answer = enrich(predicted, options)
+    return replace(answer, compared=_beside(request, others, answer, options)) if others else answer
+
+
+def _beside(request: LaunchRequest, others: Sequence[Gpu], answer: Analysis, options: Options) -> tuple[GpuBeside, ...]:
+    """The launch on other GPUs. The clock and the profile of the first one do not apply there."""
+    alone = replace(
+        options, clock_mhz=None, profile=None, memory=None, models=options.models[:1], occupancies=range(0),
+        occupancy_trace=False, findings=False, advice=False, other_gpus=(), trace=None, detail=None, compare_to=(),
+    )  # fmt: skip
+    several, found = SeveralGpus(request, alone), []
+    for gpu in others:
+        options.on_stage(f"the same on {gpu.name}")
+        try:
+            there = answer_prepared(several.prepare(gpu), alone)
+        except DrywarpError as error:
+            raise UsageError(f"GPU {gpu.name}, to compare with: {error}") from None
+        found.append(
+            GpuBeside(
+                gpu=there.gpu,
+                gpu_title=there.gpu_title,
+                gpu_hash=there.gpu_hash,
+                arch=there.arch,
+                clock_hz=there.clock_hz,
+                time_s=there.time_s,
+                low_s=there.band.low_s if there.band else None,
+                high_s=there.band.high_s if there.band else None,
+                ratio=there.time_s / answer.time_s,
+                limiter=there.limiter,
+                warps_per_sm=there.occupancy.warps_per_sm,
+                occupancy=there.occupancy.fraction,
+                notes=there.notes,
+            )
+        )
+    return tuple(found)
 
 
 def answer_prepared(prepared: Prepared, options: Options | None = None) -> Analysis:

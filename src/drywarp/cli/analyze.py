@@ -41,13 +41,9 @@ def analyze_command(
             help="Write a Perfetto trace of what each warp of one SM issues; .gz compresses it.", metavar="FILE"
         ),
     ] = None,
-    advice: Annotated[
-        bool,
-        typer.Option("--advice", help="Show every what-if, including recompilation: registers, block size, unrolling."),
-    ] = False,
-    other_gpu: Annotated[
-        list[str] | None, typer.Option("--other-gpu", help="With --advice: also predict on this GPU.", metavar="NAME")
-    ] = None,
+    advice: take.Advice = False,
+    other_gpu: take.OtherGpus = None,
+    compare_to: take.CompareTo = None,
     html: Annotated[
         str | None, typer.Option(help="Write an interactive report: one file that opens offline.", metavar="FILE")
     ] = None,
@@ -71,6 +67,8 @@ def analyze_command(
         raise UsageError("--trip, --taken, --access and --list-loops require --static")
     if other_gpu and not advice:
         raise UsageError("--other-gpu requires --advice")
+    if compare_to and (launches or list_loops):
+        raise UsageError("--compare-to compares one launch: it cannot be combined with --launches or --list-loops")
     files = OutputFiles(trace, html, events, Figures.parse(figure, figure_theme))
     if files and (launches or list_loops):
         raise UsageError(f"{files} shows one launch: it cannot be combined with --launches or --list-loops")
@@ -79,6 +77,7 @@ def analyze_command(
         occupancy_trace=occupancy_trace,
         advice=advice,
         other_gpus=tuple(other_gpu or ()),
+        compare_to=tuple(compare_to or ()),
         limits=run.limits(),
         **on.settings(),
         **run.settings(),
@@ -109,6 +108,10 @@ def _print(result: Analysis, said: list[str], json: bool) -> None:
 
     console = Console(highlight=False)
     print_analysis(result, console)
+    if result.compared:
+        from ..report.comparison import render_beside
+
+        console.print(render_beside(result), soft_wrap=True)
     for line in said:
         console.print(line, markup=False, soft_wrap=True)
 

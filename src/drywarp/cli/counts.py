@@ -10,7 +10,7 @@ import typer
 
 from . import options as take
 from .groups import LaunchOptions, stages
-from .options import parse_blocks, read_stdin
+from .options import check_positive, parse_blocks, read_stdin
 
 
 def counts_command(
@@ -18,6 +18,7 @@ def counts_command(
     *,
     gpu: take.GpuName = "a100",
     launch: LaunchOptions,
+    clock: take.Clock = None,
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
     seconds: take.Seconds = None,
@@ -27,6 +28,7 @@ def counts_command(
     json: take.Json = False,
 ) -> None:
     """Compute Nsight Compute's metrics for the whole grid by emulation."""
+    check_positive(clock, "--clock")
     from ..analysis.counters.count import count
     from ..analysis.request import Options
 
@@ -35,7 +37,7 @@ def counts_command(
             read_stdin() if kernel == "-" else Path(kernel),
             gpu=gpu,
             **launch.given(),
-            options=Options(warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage),
+            options=Options(clock_mhz=clock, warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage),
         )
     if json:
         from ..report.text import json_text

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..analysis.advice.rules import Meaning
+    from ..analysis.result.finding import RuleText
 
 
 def gpus_command(
@@ -49,20 +54,22 @@ def workloads_command(
     Console(highlight=False).print(text, soft_wrap=True)
 
 
-# `drywarp explain`: what an advice rule detects, and how to fix it.
+# `drywarp explain`: what an advice rule detects, and how to fix it; what a stall reason or a limit means.
 
 
 def explain_command(
-    rule: Annotated[str | None, typer.Argument(help="A rule named by `drywarp analyze`.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A rule, a stall reason or a limiter named by `drywarp analyze`, or how it begins."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """List the advice rules, or explain one: what it detects, why that costs time, what to change."""
-    from ..analysis.advice.rules import rule_texts
-    from ..report.gpus import render_rule, render_rules, rules_dict
-    from ..report.text import json_text
+    """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
+    from ..analysis.advice.rules import explained, meanings, rule_texts
+    from ..report.text import explained_dict, json_text, render_explained, render_names
 
-    texts = rule_texts(rule)
+    found: Sequence[RuleText | Meaning] = [*rule_texts(), *meanings()] if name is None else explained(name)
     if json:
-        sys.stdout.write(json_text(rules_dict(texts)))
+        sys.stdout.write(json_text(explained_dict(found)))
     else:
-        typer.echo(render_rules(texts) if rule is None else render_rule(texts[0]))
+        typer.echo(render_names(rule_texts(), meanings()) if name is None else render_explained(found))

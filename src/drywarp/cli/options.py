@@ -256,6 +256,17 @@ Seconds = Annotated[
         callback=_stop_after,
     ),
 ]
+Advice = Annotated[
+    bool,
+    typer.Option("--advice", help="Show every what-if, including recompilation: registers, block size, unrolling."),
+]
+OtherGpus = Annotated[
+    list[str] | None, typer.Option("--other-gpu", help="With --advice: also predict on this GPU.", metavar="NAME")
+]
+CompareTo = Annotated[
+    list[str] | None,
+    typer.Option(help="Also predict on this GPU, and compare times and limiters.", metavar="NAME[,NAME…]"),
+]
 Occupancies = Annotated[str | None, typer.Option(help="Points of the occupancy curve, in warps per SM: 8,16 or 8-64.")]
 Trips = Annotated[list[str] | None, typer.Option(help="With --static: trip count of a loop.", metavar="L1=N or LINE=N")]
 Taken = Annotated[

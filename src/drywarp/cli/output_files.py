@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FigureFiles = Annotated[
     list[str] | None,
     typer.Option(
-        help="Write a figure (occupancy, roofline, benefits, stalls, utilization, overlap, profile).",
+        help="Draw roofline, instruction_roofline, occupancy, benefits, stalls, utilization, overlap or profile.",
         metavar="NAME=FILE.svg|FILE.png",
     ),
 ]

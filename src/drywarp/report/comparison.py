@@ -8,9 +8,9 @@ from rich.text import Text
 
 from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange
 from ..analysis.compare.side import Side
-from ..analysis.result import limit_words
+from ..analysis.result import Analysis, GpuBeside, limit_words
 from .gpus import aligned
-from .text import plain, time_text
+from .text import plain, range_text, time_text
 
 MOST_LINES = 10
 SMALLEST_LINE = 1e-3
@@ -215,3 +215,39 @@ def _counts(text: Text, gpu: GpuComparison) -> None:
     widths = [max(len(r[column]) for r in [["", "old", "new", "change"], *rows]) for column in range(4)]
     heads = ["", *(name.rjust(width) for name, width in zip(("old", "new", "change"), widths[1:], strict=True))]
     _table(text, [heads, *([r[0], *(c.rjust(w) for c, w in zip(r[1:], widths[1:], strict=True))] for r in rows)])
+
+
+# The same launch on other GPUs, below an analysis.
+
+
+def render_beside(analysis: Analysis) -> Text:
+    """One row per GPU, the analysed one first: time, its ratio, what limits it and the occupancy there."""
+    fits, band = analysis.occupancy, analysis.band
+    here = GpuBeside(
+        analysis.gpu, analysis.gpu_title, analysis.gpu_hash, analysis.arch, analysis.clock_hz, analysis.time_s,
+        band.low_s if band else None, band.high_s if band else None, 1.0, analysis.limiter, fits.warps_per_sm,
+        fits.fraction, (),
+    )  # fmt: skip
+    text = Text("\nThe same launch on other GPUs\n", "bold")
+    heads = ["GPU", "time", "ratio", "interval", "SM clock", "limited by", "warps per SM"]
+    _table(text, [heads, *map(_beside_row, (here, *analysis.compared))])
+    for found in analysis.compared:
+        text.append(
+            "".join(f"note: {found.gpu}: {plain(n, 400)}\n" for n in found.notes if n not in analysis.notes), "yellow"
+        )
+    names = ",".join([analysis.gpu, *(found.gpu for found in analysis.compared)])
+    text.append(f"All GPUs in order: drywarp rank FILE --gpu {names}, or --gpu all\n", "dim")
+    return text
+
+
+def _beside_row(found: GpuBeside) -> list[str]:
+    low, high = found.low_s, found.high_s
+    return [
+        plain(found.gpu),
+        time_text(found.time_s),
+        f"{found.ratio:.2f}",
+        "–" if low is None or high is None else range_text(time_text(low), time_text(high)),
+        f"{found.clock_hz / 1e6:.0f} MHz",
+        limit_words(found.limiter),
+        f"{found.warps_per_sm} ({found.occupancy:.0%})",
+    ]

@@ -1,16 +1,14 @@
-"""GPUs, advice rules and abstract kernels as text and JSON."""
+"""GPUs and abstract kernels as text and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from textwrap import fill, indent
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION
-from ..analysis.result.finding import RuleText
 from ..hardware import Gpu
 from ..workload.abstract.file import AbstractFile
 
@@ -77,41 +75,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-# The documentation of advice rules.
-
-_WIDTH = 100
-
-
-def render_rules(rules: Sequence[RuleText]) -> str:
-    """All rules, one line each."""
-    rows = [[rule.name, rule.title] for rule in rules]
-    return "\n".join([*aligned(rows), "", "drywarp explain RULE shows a rule in full."])
-
-
-def render_rule(rule: RuleText) -> str:
-    """One rule with its full documentation."""
-    parts = [f"{rule.name}: {rule.title}"]
-    for heading, text in _sections(rule).items():
-        is_code = heading in ("Before", "After")
-        parts += ["", heading, indent(text if is_code else fill(text, _WIDTH - 4), "    ")]
-    return "\n".join(parts)
-
-
-def rules_dict(rules: Sequence[RuleText]) -> dict[str, Any]:
-    """The documented JSON object of `drywarp explain --json`."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__},
-        "rules": [
-            {"name": rule.name, "title": rule.title, **{k.lower(): text for k, text in _sections(rule).items()}}
-            for rule in rules
-        ],
-    }
-
-
-def _sections(rule: RuleText) -> Mapping[str, str]:
-    parts = ("what", "why", "evidence", "change", "before", "after")
-    return {name.capitalize(): getattr(rule, name) for name in parts}
+# Abstract kernels.
 
 
 def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:

@@ -1,14 +1,22 @@
-"""Counters as a table like a profiler's; JSON and Markdown text."""
+"""Counters as a table like a profiler's; what `explain` prints; JSON and Markdown text."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .._version import __version__
 from ..analysis.counters.metrics import Counts, describe
+from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result.finding import RuleText
 from ..support.text import LONGEST, bytes_text, count_text, energy_text, percent_text, plain, range_text, time_text
 from .gpus import aligned
+
+if TYPE_CHECKING:
+    from ..analysis.advice.rules import Meaning
 
 
 def render_counts(result: Counts) -> str:
@@ -19,7 +27,10 @@ def render_counts(result: Counts) -> str:
     width = max(len(value) for _, value in rows)
     table = "\n".join(aligned([[name, value.rjust(width)] for name, value in rows]))
     absent = "Metrics not listed are zero."
-    sample = f"Emulated blocks: {result.sampled_blocks}. L2 and DRAM: {result.method}, L2 {result.l2_state}."
+    sample = (
+        f"Emulated blocks: {result.sampled_blocks}. L2 and DRAM: {result.method}, L2 {result.l2_state}. "
+        f"SM clock: {result.clock_hz / 1e6:.0f} MHz."
+    )
     return "\n\n".join([head, table, "\n".join([absent, sample, *(f"note: {note}" for note in result.notes)])])
 
 
@@ -63,6 +74,65 @@ def markdown_code(text: str, longest: int = LONGEST) -> str:
     """
     letters = (c if c.isalnum() or c in _SAFE else f"&#{ord(c)};" for c in plain(text, longest))
     return f"<code>{''.join(letters)}</code>"
+
+
+# What `drywarp explain` says of rules, stall reasons and limiters.
+
+_WIDTH = 100
+
+
+def render_explained(found: Sequence[RuleText | Meaning]) -> str:
+    """Each in full."""
+    return "\n\n".join(_in_full(each) for each in found)
+
+
+def _in_full(found: RuleText | Meaning) -> str:
+    parts = [
+        f"{found.name}: {found.title}" if isinstance(found, RuleText) else f"{found.name} ({found.kind}): {found.title}"
+    ]
+    for heading, text in _sections(found).items():
+        is_code = heading in ("Before", "After")
+        parts += ["", heading, indent(text if is_code else fill(text, _WIDTH - 4), "    ")]
+    return "\n".join(parts)
+
+
+def render_names(rules: Sequence[RuleText], meanings: Sequence[Meaning]) -> str:
+    """All names, one line each: rules, then stall reasons and limiters."""
+    groups = {"Rules": rules} | {
+        heading: [each for each in meanings if each.kind == kind]
+        for heading, kind in (("Stall reasons", "stall reason"), ("Limiters", "limiter"))
+    }
+    parts = []
+    for heading, known in groups.items():
+        parts += [heading, *aligned([[each.name, each.title] for each in known]), ""]
+    return "\n".join([*parts, "drywarp explain NAME shows one in full; the beginning of a name is enough."])
+
+
+def explained_dict(found: Sequence[RuleText | Meaning]) -> dict[str, Any]:
+    """The documented JSON object of `drywarp explain --json`."""
+    rules = [each for each in found if isinstance(each, RuleText)]
+    others = [each for each in found if not isinstance(each, RuleText)]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"drywarp": __version__},
+        "rules": [
+            {"name": rule.name, "title": rule.title, **{k.lower(): text for k, text in _sections(rule).items()}}
+            for rule in rules
+        ],
+        "stall_reasons": [each.to_dict() for each in others if each.kind == "stall reason"],
+        "limiters": [each.to_dict() for each in others if each.kind == "limiter"],
+    }
+
+
+def _sections(found: RuleText | Meaning) -> dict[str, str]:
+    if isinstance(found, RuleText):
+        parts = ("what", "why", "evidence", "change", "before", "after")
+        return {name.capitalize(): getattr(found, name) for name in parts}
+    return {
+        "What": found.what,
+        "What helps": found.helps,
+        "Rules that look for it": ", ".join(found.rules) or "none; drywarp analyze --advice tries every change",
+    }
 
 
 __all__ = [

@@ -7,6 +7,7 @@ instructions from their behaviour (mapper g).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import Address, Instruction, Register
@@ -182,10 +183,7 @@ class _Costs:
         of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads
         and stores of shared memory are assumed to fit into the gaps.
         """
-        _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
-        kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
-        if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
-            kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
+        kind, (_, columns, depth) = _group_shape(instruction)
         busy = self.gpu.tensor_lambda(kind, _GROUP_ROWS, columns, depth)
         held = [o for o in instruction.operands if isinstance(o, Register | Address)]
         own = _GROUP_ROWS if isinstance(held[1], Address) else 0
@@ -203,16 +201,32 @@ class _Costs:
 
     def _tensor(self, instruction: Instruction, usual: float) -> float:
         """λ of a matrix instruction from its shape and input type; the class's λ if unknown."""
-        if is_amd(instruction.opcode):
-            matrix = matrix_shape(instruction.opcode)
-            if matrix is None or matrix.input_type not in self.gpu.tensor:
-                return usual
-            return matrix.multiplications / self.gpu.tensor[matrix.input_type]
-        shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
-        kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
-        if "TF32" in instruction.modifiers:
-            kind = "tf32"
-        return self.gpu.tensor_lambda(kind, *shape) if shape and kind in self.gpu.tensor else usual
+        found = matrix_work(instruction)
+        return found[1] / self.gpu.tensor[found[0]] if found and found[0] in self.gpu.tensor else usual
+
+
+def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
+    """Input type (as in `[tensor]`) and multiply-adds of a warp's matrix instruction; None if the shape is unknown."""
+    if instruction.class_ == "wgmma":
+        kind, (rows, columns, depth) = _group_shape(instruction)
+        return kind, rows * columns * depth
+    if is_amd(instruction.opcode):
+        matrix = matrix_shape(instruction.opcode)
+        return (matrix.input_type, matrix.multiplications) if matrix else None
+    shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
+    kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
+    if "TF32" in instruction.modifiers:
+        kind = "tf32"
+    return (kind, prod(shape)) if shape else None
+
+
+def _group_shape(instruction: Instruction) -> tuple[str, tuple[int, int, int]]:
+    """Input type, and a warp's rows, columns and depth, of a warp-group product."""
+    _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
+    kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
+    if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
+        kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
+    return kind, (_GROUP_ROWS, columns, depth)
 
 
 _UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"

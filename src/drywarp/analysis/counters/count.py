@@ -19,12 +19,13 @@ from ...memory.behaviour import AccessBehaviour, MemoryBehaviour
 from ...memory.dram import fetched_sectors
 from ...pipeline.blocks import share_of
 from ...pipeline.extrapolate import simulate
+from ...workload.cost_model import matrix_work
 from ..prepare import prepare_kernel
 from ..prepared import Prepared
 from ..request import Options
 from ..result import SCHEMA_VERSION
 from ..uncertainty import doubts_of, memory_doubt
-from .metrics import GROUPS, Counts, group_of, pipe_of
+from .metrics import GROUPS, Counts, group_of, operations_of, pipe_of
 
 WARP_LANES = 32
 _TEXTURES = {
@@ -226,6 +227,7 @@ def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> C
         sampled_blocks=len(prepared.profile.blocks),
         method=prepared.behaviour.method,
         l2_state="warm" if options.warm_l2 else "cold",
+        clock_hz=bound.clock_hz,
         counts=found,
         versions={"drywarp": __version__, **tool_versions(), **prepared.tools},
         schema_version=SCHEMA_VERSION,
@@ -233,3 +235,37 @@ def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> C
             dict.fromkeys([*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *bound.notes])
         ),
     )
+
+
+# Operations, for a roofline.
+
+MATRIX = "tensor "
+"""Precedes the input type of matrix instructions."""
+
+
+def operations_by_kind(prepared: Prepared) -> tuple[dict[str, float], dict[str, float], tuple[str, ...]]:
+    """The grid's operations by kind, each kind's peak per cycle of one SM, and opcodes whose operations are unknown."""
+    gpu, profile = prepared.gpu, prepared.profile
+    warp = gpu.occupancy.warp_size
+    lanes = np.array([sample.weight for sample in profile.blocks]) @ profile.thread_instructions
+    total: dict[str, float] = {}
+    peak: dict[str, float] = {}
+    uncounted: set[str] = set()
+    for instruction, executed in zip(profile.kernel.instructions, lanes.tolist(), strict=True):
+        if not executed:
+            continue
+        if matrix := instruction.class_ in ("tensor", "wgmma"):
+            work = matrix_work(instruction)
+            found = (MATRIX + work[0], 2 * work[1] / warp, 2 * work[1] / warp) if work else None
+        else:
+            found = operations_of(instruction)
+        if found is None:
+            uncounted |= {instruction.opcode} if matrix else set()
+            continue
+        kind, each, most = found
+        total[kind] = total.get(kind, 0.0) + executed * each
+        cost = gpu.classes["tensor" if matrix else instruction.class_]
+        pipes = gpu.scheduler.partitions if gpu.subsystems[cost.subsystem].scope == "partition" else 1
+        rate = gpu.tensor.get(kind.removeprefix(MATRIX)) if matrix else None
+        peak[kind] = max(peak.get(kind, 0.0), pipes * (2 * rate if rate else warp * most / cost.lambda_))
+    return total, peak, tuple(sorted(uncounted))

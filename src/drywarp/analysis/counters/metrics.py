@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...kernel.instruction import Instruction
+from ...kernel.instruction import RZ, Instruction, Register
+from ...kernel.isa.amd import is_amd
+from ...kernel.isa.amd.opcodes import operations as amd_operations
 from ...kernel.isa.nvidia.opcodes import OPCODES
 from ...kernel.launch.launch import Dim3
 
@@ -33,6 +35,7 @@ class Counts:
     sampled_blocks: int
     method: str
     l2_state: str
+    clock_hz: float
     counts: Mapping[str, float]
     versions: Mapping[str, str]
     schema_version: int
@@ -49,7 +52,7 @@ class Counts:
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,
             "gpu_hash": self.gpu_hash,
-            "assumptions": {"l2": self.l2_state},
+            "assumptions": {"l2": self.l2_state, "clock_hz": self.clock_hz},
             "launch": {"grid": list(self.grid), "block": list(self.block), "sampled_blocks": self.sampled_blocks},
             "resources": {
                 "registers": self.registers,
@@ -175,3 +178,43 @@ def pipe_of(instruction: Instruction, pipes: Mapping[str, str]) -> str | None:
     ):
         return None
     return pipe
+
+
+# The operations of an instruction, for a roofline. As in Nsight Compute's, additions and multiplications count, a
+# fused multiply-add twice; minima, comparisons, conversions and special functions do not. Unlike there, an addition of
+# zero or a product of zeros does not count either: the compiler moves, negates and converts numbers that way.
+
+_INTEGER = frozenset({"int", "imad", "imad_wide", "shift", "bit"})
+
+
+def is_integer(kind: str) -> bool:
+    """Whether a kind of `operations_of` is of integers."""
+    return kind in _INTEGER or kind.startswith("int")
+
+
+def operations_of(instruction: Instruction) -> tuple[str, int, int] | None:
+    """Kind of numbers (the class), operations per lane, and those of a multiply-add in its place; None if it has none.
+
+    An instruction on integers counts once. Matrix instructions are not covered.
+    """
+    opcode, class_ = instruction.opcode, instruction.class_
+    if class_ in _INTEGER:
+        return class_, 1, 1
+    if is_amd(opcode):
+        found = amd_operations(opcode)
+        return (class_, found, 4 if "_pk_" in opcode else 2) if found and class_ in _FLOATING else None
+    traits = OPCODES[opcode].traits if opcode in OPCODES else frozenset()
+    if class_ not in _FLOATING or not traits & {"flop", "fma"} or _moves(instruction):
+        return None
+    numbers = 2 if class_ == "fp16" or "packed" in traits else 1
+    return class_, numbers * (2 if "fma" in traits else 1), 2 * numbers
+
+
+_FLOATING = ("fp32", "fp16", "fp64")
+
+
+def _moves(instruction: Instruction) -> bool:
+    """Whether an addition or multiply-add has a zero register where the other operand then passes unchanged."""
+    sources = instruction.operands[1:]
+    zeros = [isinstance(o, Register) and not o.uniform and o.index == RZ for o in sources]
+    return all(zeros[:2]) if "fma" in OPCODES[instruction.opcode].traits else any(zeros[:2])

@@ -19,7 +19,10 @@ from ...pipeline.extrapolate import instructions
 from ...pipeline.reasons import REASONS
 from ...pipeline.simulate import first_issues
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
+from ...workload.memory_costs import dram_bandwidth
 from ..build_result import shown_stalls
+from ..counters.count import MATRIX, operations_by_kind
+from ..counters.metrics import is_integer
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
 
@@ -64,13 +67,48 @@ def all_curves(
     return tuple(curves), refused
 
 
+# The roofline of a launch: operations per second under the pipes' peak rates and the bandwidths of L2 and DRAM.
+
+
+def roofline_of(prepared: Prepared, time_s: float) -> Roofline | None:
+    """The roofline (Williams et al. 2009) in FLOP/s, or in integer operations/s where no number is floating-point.
+
+    Roofs are the GPU file's: the peak rate of each kind of operation that the kernel executes, and the bandwidths that
+    the prediction assumes. None if the kernel has no known operations or takes no time, or for a GPU without memory.
+    """
+    gpu, bound = prepared.gpu, prepared.costed
+    if "memory" not in gpu.sections or not time_s > 0:
+        return None
+    total, peak, uncounted = operations_by_kind(prepared)
+    floating = {kind: count for kind, count in total.items() if not is_integer(kind.removeprefix(MATRIX))}
+    shown = floating or total
+    done = sum(shown.values())
+    if not done:
+        return None
+    dram, read, written = gpu.memory.dram, prepared.behaviour.dram_read_bytes, prepared.behaviour.dram_write_bytes
+    bandwidth = {
+        "dram": 1e9 * dram_bandwidth(dram.read_gbs, dram.copy_gbs, dram.write_gbs, read, written),
+        "l2": gpu.memory.l2.bytes_per_cycle * bound.clock_hz,
+    }
+    moved = {"dram": prepared.behaviour.dram_bytes, "l2": _l2_bytes(prepared)}
+    flat: dict[str, float] = {}
+    for kind in shown:
+        # Integer classes share few pipes; floating-point ones are better known than theirs.
+        name = kind if floating or kind not in gpu.classes else gpu.classes[kind].subsystem
+        flat[name] = max(flat.get(name, 0.0), peak[kind] * bound.sm_count * bound.clock_hz)
+    roofs = [Roof(name, rate, None) for name, rate in flat.items()]
+    roofs += [Roof(name, bandwidth[name] * done / bytes_, done / bytes_) for name, bytes_ in moved.items() if bytes_]
+    roofs.sort(key=lambda roof: roof.rate)
+    return Roofline("FLOP" if floating else "integer operations", done / time_s, tuple(roofs), shown, uncounted)
+
+
 # The instruction roofline of a launch, from the time that each part of the GPU alone would take.
 
 _LEAST = 1e-3
 """Parts that alone would take less than this share of the time are omitted: their roofs are out of sight."""
 
 
-def roofline_of(prepared: Prepared, primary: Prediction) -> Roofline | None:
+def instruction_roofline_of(prepared: Prepared, primary: Prediction) -> Roofline | None:
     """Rate and roofs in warp instructions per cycle of one SM; None if nothing takes time.
 
     The roof of a part is the instructions of the SM's share divided by the cycles that the part alone would need for
@@ -91,8 +129,8 @@ def roofline_of(prepared: Prepared, primary: Prediction) -> Roofline | None:
             continue
         bytes_ = moved.get(name, 0.0)
         roofs.append(Roof(name, instructions / cycles, total / bytes_ if bytes_ else None))
-    roofs.sort(key=lambda roof: (roof.name != ISSUE, roof.instructions_per_cycle))
-    return Roofline(instructions / primary.cycles, tuple(roofs))
+    roofs.sort(key=lambda roof: (roof.name != ISSUE, roof.rate))
+    return Roofline("warp instructions", instructions / primary.cycles, tuple(roofs))
 
 
 def _l2_bytes(prepared: Prepared) -> float:

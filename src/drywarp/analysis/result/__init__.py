@@ -4,6 +4,7 @@ from .analysis import SCHEMA_VERSION, Analysis
 from .answer import (
     Band,
     BandPart,
+    GpuBeside,
     LineCost,
     MeasuredComparison,
     MemoryBounds,
@@ -20,6 +21,7 @@ __all__ = [
     "Analysis",
     "Band",
     "BandPart",
+    "GpuBeside",
     "LineCost",
     "MeasuredComparison",
     "MemoryBounds",

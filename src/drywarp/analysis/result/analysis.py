@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...execution.symbolic.report import static_dict
@@ -85,6 +85,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
         **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
         **({"measured": _measured(analysis.measured)} if analysis.measured else {}),
+        **({"compare_to": [asdict(found) for found in analysis.compared]} if analysis.compared else {}),
         **({"occupancy_trace": _trace(primary.occupancy_trace)} if primary.occupancy_trace else {}),
         **({"static": static_dict(analysis.static)} if analysis.static else {}),
         "timing": {

@@ -184,6 +184,28 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuBeside:
+    """The same launch on another GPU, at `clock_hz`; `ratio` is its time over that of the answer.
+
+    `low_s` and `high_s` are the ends of its band (None: unknown), `occupancy` a fraction of the warp slots.
+    """
+
+    gpu: str
+    gpu_title: str
+    gpu_hash: str
+    arch: str
+    clock_hz: float
+    time_s: float
+    low_s: float | None
+    high_s: float | None
+    ratio: float
+    limiter: str
+    warps_per_sm: int
+    occupancy: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryBounds:
     """The range of DRAM reads, in bytes, if sharing between blocks in the L2 could not be simulated in full.
 
@@ -211,7 +233,7 @@ class Answer:
     are reasons not to trust the answer as a whole. `static` holds the assumptions if nothing was emulated, else None.
     `findings` are what costs time, largest gain first; `advice` holds the further what-ifs if requested. `trace`, on
     request, records each warp's issues over time (docs/trace.md), and `detail` is what a report shows beyond that;
-    neither is part of the JSON object.
+    neither is part of the JSON object. `compared` has the same launch on other GPUs.
     """
 
     kernel: str
@@ -252,6 +274,7 @@ class Answer:
     findings: tuple[Finding, ...] = ()
     advice: Advice | None = None
     detail: Detail | None = None
+    compared: tuple[GpuBeside, ...] = ()
 
     @property
     def prediction(self) -> Prediction:

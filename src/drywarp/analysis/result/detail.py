@@ -6,7 +6,7 @@ Plain data, built by `drywarp.analysis.detail` on request only. It is not part o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -67,22 +67,30 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What one part of the GPU allows for this kernel, in warp instructions per cycle of one SM.
+    """What one part of the GPU allows for this kernel, in the units of its roofline.
 
-    `intensity` is warp instructions per byte moved through it; None if it moves no bytes, which makes the roof flat.
+    `intensity` is work per byte moved through it; None if it moves no bytes, which makes the roof flat.
     """
 
     name: str
-    instructions_per_cycle: float
+    rate: float
     intensity: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The instruction roofline (Ding, Williams 2019): the kernel's rate under the roofs, per cycle of one SM."""
+    """The kernel's rate under the roofs of the GPU's parts.
 
-    instructions_per_cycle: float
+    `work` is ``warp instructions``, per cycle of one SM (Ding, Williams 2019), or ``FLOP`` or ``integer operations``,
+    per second of the whole GPU (Williams et al. 2009). `total` is the work of the grid by kind; `uncounted` are opcodes
+    whose operations are unknown.
+    """
+
+    work: str
+    rate: float
     roofs: tuple[Roof, ...]
+    total: Mapping[str, float] = field(default_factory=dict)
+    uncounted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,7 @@ class Detail:
     curves: tuple[Curve, ...]
     not_applicable: Mapping[str, str]
     roofline: Roofline | None
+    instruction_roofline: Roofline | None
     benefits: Mapping[str, float]
     events: Events | None
     overlap: Overlap | None

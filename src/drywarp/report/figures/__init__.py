@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from .canvas import Drawing
     from .execution_profile import lines, profile
     from .occupancy_curve import models, occupancy
-    from .roofline_chart import roofline
+    from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
 
 OF_ANSWERS = {
     "occupancy": "every model's occupancy curve, with the launch marked",
-    "roofline": "the kernel's rate under the roofs of each part of the GPU",
+    "roofline": "FLOP/s over arithmetic intensity, under the pipes' peak rates and the bandwidths of L2 and DRAM",
+    "instruction_roofline": "the kernel's instructions per cycle under the roofs of each part of the GPU",
     "benefits": "GPUPerf's potential benefits, with memory on x and computation on y",
     "stalls": "warp time by stall reason",
     "utilization": "fraction of the time that each part of the GPU is busy",
@@ -31,15 +32,15 @@ OF_ANSWERS = {
     "profile": "issue and completion of the first instructions, by subsystem",
 }
 """The figures of an analysis, with their contents."""
-NEEDS_DETAIL = ("occupancy", "roofline", "benefits")
+NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 """Figures that need a result with detail, such as the curves of all models."""
 NEEDS_EVENTS = ("overlap", "profile")
 """Figures that need recorded issue events."""
 _HOMES = {
     "occupancy": "occupancy_curve", "models": "occupancy_curve", "roofline": "roofline_chart",
-    "benefits": "scatter_charts", "stalls": "bar_charts", "utilization": "bar_charts", "overlap": "bar_charts",
-    "profile": "execution_profile", "bars": "bar_charts", "predicted_over_measured": "scatter_charts",
-    "lines": "execution_profile",
+    "instruction_roofline": "roofline_chart", "benefits": "scatter_charts", "stalls": "bar_charts",
+    "utilization": "bar_charts", "overlap": "bar_charts", "profile": "execution_profile", "bars": "bar_charts",
+    "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -103,6 +104,7 @@ __all__ = [
     "check_name",
     "check_place",
     "figure",
+    "instruction_roofline",
     "lines",
     "models",
     "occupancy",

@@ -167,6 +167,13 @@ def tick_time(seconds: float) -> str:
     return f"{seconds / scale:.3g} {unit}"
 
 
+def tick_rate(value: float) -> str:
+    """A rate with the prefix of its unit, such as ``19.5 T``."""
+    known = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    scale, prefix = next((pair for pair in known if value >= pair[0]), (1.0, ""))
+    return f"{value / scale:.3g} {prefix}"
+
+
 def ticks(low: float, high: float, most: int = 7) -> list[float]:
     """1, 2 and 5 times powers of ten between two numbers; if too many, powers of ten or every n-th of them."""
     exponents = range(-30, 31)

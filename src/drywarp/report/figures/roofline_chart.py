@@ -1,16 +1,17 @@
-"""The instruction roofline; also the parts of a result that figures need, and the errors if they are missing."""
+"""The rooflines; also the parts of a result that figures need, and the errors if they are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from matplotlib.axes import Axes
 
-from ...analysis.result.detail import Detail, Roof
+from ...analysis.result.detail import Detail, Roof, Roofline
 from ...errors import UsageError
 from ...models.base import Prediction
-from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, decades, drawing, title_of
+from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, decades, drawing, tick_rate, title_of
 
 
 class Fits(Protocol):
@@ -51,27 +52,49 @@ def missing(figure: str, why: str) -> UsageError:
     return UsageError(f"figure {figure}: {why}")
 
 
-# The instruction roofline: the kernel's rate under the limits of each part of the GPU.
+# The rooflines: the kernel's rate under the limits of each part of the GPU.
 
 _SEEN = 30.0
-"""Flat roofs more than this many times above the kernel are omitted; the frame ends this many times below it."""
+"""The instruction roofline omits flat roofs more than this many times above the kernel; frames end as far below it."""
 _ISSUE = "issue"
 
 
 def roofline(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) -> Drawing:
-    """Warp instructions per cycle of one SM over warp instructions per byte, both logarithmic (Ding, Williams 2019).
+    """FLOP/s over arithmetic intensity, both logarithmic (Williams et al. 2009); integers if there is no FLOP.
 
-    Pipes and issue slots are flat roofs, bandwidths are sloped; a point marks the kernel's intensity for each of the
-    latter. Raises UsageError for a result without detail, or a kernel that takes no time.
+    Peak rates are flat roofs, bandwidths are sloped; a point marks the kernel's intensity for each of the latter.
+    Raises UsageError for a result without detail or operations.
     """
     found = detail_of(answer, "roofline").roofline
     if found is None:
-        raise missing("roofline", "the kernel takes no time")
-    rate = found.instructions_per_cycle
-    flat = [r for r in found.roofs if not r.intensity and r.instructions_per_cycle < _SEEN * rate]
+        raise missing("roofline", "no known operations (the figure instruction_roofline counts instructions)")
+    unit = "FLOP" if found.work == "FLOP" else "op"
+    words = (f"{found.work} per byte", f"{found.work} per second", f"{tick_rate(found.rate)}{unit}/s")
+    return _drawn(answer, found, words, tick_rate, theme, width)
+
+
+def instruction_roofline(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) -> Drawing:
+    """Warp instructions per cycle of one SM over warp instructions per byte, both logarithmic (Ding, Williams 2019).
+
+    Raises UsageError for a result without detail, or a kernel that takes no time.
+    """
+    found = detail_of(answer, "instruction_roofline").instruction_roofline
+    if found is None:
+        raise missing("instruction_roofline", "the kernel takes no time")
+    near = replace(found, roofs=tuple(r for r in found.roofs if r.intensity or r.rate < _SEEN * found.rate))
+    words = ("warp instructions per byte", "warp instructions per cycle per SM", f"{found.rate:.3g}")
+    return _drawn(answer, near, words, lambda value: f"{value:g}", theme, width)
+
+
+def _drawn(
+    answer: Answer, found: Roofline, words: tuple[str, str, str], tick: Callable[[float], str], theme: str, width: float
+) -> Drawing:
+    """One roofline; `words` are the titles of x and y, and the kernel's rate."""
+    rate = found.rate
+    flat = [r for r in found.roofs if not r.intensity]
     sloped = [(r, r.intensity) for r in found.roofs if r.intensity]
-    top = 2.2 * max([rate, *(r.instructions_per_cycle for r in flat)])
-    ends = [x for r, i in sloped for x in (i, i * top / r.instructions_per_cycle)] or [1.0]
+    top = 2.2 * max([rate, *(r.rate for r in flat)])
+    ends = [x for r, i in sloped for x in (i, i * top / r.rate)] or [1.0]
     low, high, floor = min(ends) / 6, max(ends) * 4, rate / _SEEN
     with drawing(theme, width, 0.8 * width) as figure:
         axes = figure.add_subplot()
@@ -81,15 +104,15 @@ def roofline(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) 
             for number, roof in enumerate(found.roofs)
         }
         for roof in flat:
-            axes.axhline(roof.instructions_per_cycle, color=colour[roof.name], gid=f"roof-{roof.name}")
+            axes.axhline(roof.rate, color=colour[roof.name], gid=f"roof-{roof.name}")
         background = figure.theme.background
         _names(axes, flat, colour, figure)
         for roof, intensity in sloped:
-            slope = roof.instructions_per_cycle / intensity
+            slope = roof.rate / intensity
             axes.plot([low, high], [low * slope, high * slope], color=colour[roof.name], gid=f"roof-{roof.name}")
             _text(axes, roof.name, (top / slope, top), (-8, -1), colour[roof.name], background)
             axes.plot(
-                [intensity, intensity], [rate, roof.instructions_per_cycle], color=figure.theme.soft, linewidth=0.7,
+                [intensity, intensity], [rate, roof.rate], color=figure.theme.soft, linewidth=0.7,
                 linestyle=(0, (2, 2)),
             )  # fmt: skip
             axes.plot(
@@ -98,12 +121,12 @@ def roofline(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) 
             )  # fmt: skip
         axes.axhline(rate, color=figure.theme.text, linewidth=0.7, linestyle=(0, (2, 2)), gid="kernel")
         # The area right of the points and below the kernel is free.
-        _text(axes, f"this kernel: {rate:.3g}", (high, rate), (-1, -2), figure.theme.text, background)
-        axes.set_xlabel("warp instructions per byte")
-        axes.set_ylabel("warp instructions per cycle per SM")
+        _text(axes, f"this kernel: {words[2]}", (high, rate), (-1, -2), figure.theme.text, background)
+        axes.set_xlabel(words[0])
+        axes.set_ylabel(words[1])
         axes.set_title(title_of(answer.kernel, answer.gpu_title, width))
         decades(axes.xaxis)
-        decades(axes.yaxis)
+        decades(axes.yaxis, tick)
     return figure
 
 
@@ -112,8 +135,8 @@ def _names(axes: Axes, roofs: Sequence[Roof], colours: dict[str, str], figure: D
     least = 1.25 * SMALL_PT / (0.7 * 72 * figure.get_figheight())  # of the frame's height, about 0.7 of the figure's
     to_frame = axes.transScale + axes.transLimits
     before = -1.0
-    for roof in sorted(roofs, key=lambda each: each.instructions_per_cycle):
-        at = float(to_frame.transform((1.0, roof.instructions_per_cycle))[1]) + 0.012
+    for roof in sorted(roofs, key=lambda each: each.rate):
+        at = float(to_frame.transform((1.0, roof.rate))[1]) + 0.012
         before = max(at, before + least)
         axes.text(
             0.995, before, roof.name, transform=axes.transAxes, ha="right", va="bottom", fontsize=SMALL_PT,

@@ -1,4 +1,4 @@
-// The three charts of the result, drawn at the available width. The tables next to them hold the same numbers.
+// The charts of the result, drawn at the available width. The tables next to them hold the same numbers.
 const niceStep = (span, count) => {
   const raw = span / Math.max(1, count), power = 10 ** Math.floor(Math.log10(raw));
   return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= raw);
@@ -136,44 +136,47 @@ if (drawCurves) {
   });
 }
 
-chart("roofline-chart", "Instruction roofline, logarithmic", (svg, width, height) => {
-  const { instructions_per_cycle: rate, roofs } = D.roofline;
+// A roofline. `seen` limits how far above the kernel a flat roof is shown; `per` names what rates are divided by.
+const roofline = (id, label, found, per, bandwidth, seenUpTo, said) => chart(id, label, (svg, width, height) => {
+  const { rate, roofs, work } = found;
   const sloped = roofs.filter((roof) => roof.intensity), flat = roofs.filter((roof) => !roof.intensity);
-  const seen = flat.filter((roof) => roof.instructions_per_cycle < 30 * rate);
-  const top = Math.max(rate, ...seen.map((roof) => roof.instructions_per_cycle)) * 2.2;
+  const seen = flat.filter((roof) => roof.rate < seenUpTo * rate);
+  const top = Math.max(rate, ...seen.map((roof) => roof.rate)) * 2.2;
   // From the kernel's own intensities to where the slopes meet the highest flat roof.
-  const places = sloped.flatMap((roof) => [roof.intensity, roof.intensity * top / roof.instructions_per_cycle]);
+  const places = sloped.flatMap((roof) => [roof.intensity, roof.intensity * top / roof.rate]);
   const low = Math.min(...(places.length ? places : [1])) / 6, high = Math.max(...(places.length ? places : [1])) * 4;
   const floor = rate / 30;
   const box = { left: 58, right: width - 16, top: 26, bottom: height - 44 };
   const x = logarithmic(low, high, box.left, box.right), y = logarithmic(floor, top, box.bottom, box.top);
-  axes(svg, x, y, box, "warp instructions per byte", "warp instructions per cycle per SM", (value) => value >= 1e-3 && value < 1e5 ? number(value) : value.toExponential(0));
+  axes(svg, x, y, box, `${work} per byte`, `${work} per ${per}`, (value) => value >= 1e-3 && value < 1e5 ? number(value) : value.toExponential(0), said);
   const points = [], taken = [];
   const place = (wanted) => { let free = wanted; while (taken.some((used) => Math.abs(used - free) < 13)) free -= 13; taken.push(free); return free; };
   const colour = (roof) => roof.name === "issue" ? "var(--soft)" : `var(--c${roofs.indexOf(roof) % 9})`;
-  const values = (roof) => [["limit", `${number(roof.instructions_per_cycle, 4)} warp instructions per cycle`], ["reached", percent(rate / roof.instructions_per_cycle)],
-    ...(roof.intensity ? [["intensity", `${number(roof.intensity, 4)} warp instructions per byte`], ["bandwidth", `${number(roof.instructions_per_cycle / roof.intensity, 4)} B per cycle per SM`]] : [])];
+  const values = (roof) => [["limit", `${said(roof.rate, 4)} ${work} per ${per}`], ["reached", percent(rate / roof.rate)],
+    ...(roof.intensity ? [["intensity", `${number(roof.intensity, 4)} ${work} per byte`], ["bandwidth", `${said(roof.rate / roof.intensity, 4)} ${bandwidth}`]] : [])];
   for (const roof of seen) {
-    const height_ = y.at(roof.instructions_per_cycle);
+    const height_ = y.at(roof.rate);
     svg.append(s("line", { x1: box.left, x2: box.right, y1: height_, y2: height_, stroke: colour(roof), "stroke-width": roof.name === "issue" ? 1.2 : 2 }),
       s("text", { class: "strong", x: box.right, y: place(height_ - 4), "text-anchor": "end" }, roof.name));
     points.push({ x: box.right - 8, y: height_, title: roof.name, rows: values(roof) });
   }
   for (const roof of sloped) {
-    const slope = roof.instructions_per_cycle / roof.intensity;
+    const slope = roof.rate / roof.intensity;
     const end = Math.min(high, top / slope), begin = Math.max(low, floor / slope);
     if (begin >= end) continue;
     svg.append(s("line", { x1: x.at(begin), y1: y.at(begin * slope), x2: x.at(end), y2: y.at(end * slope), stroke: colour(roof), "stroke-width": 2 }),
-      s("line", { class: "guide", x1: x.at(roof.intensity), x2: x.at(roof.intensity), y1: y.at(Math.max(floor, Math.min(top, roof.instructions_per_cycle))), y2: y.at(rate) }),
+      s("line", { class: "guide", x1: x.at(roof.intensity), x2: x.at(roof.intensity), y1: y.at(Math.max(floor, Math.min(top, roof.rate))), y2: y.at(rate) }),
       s("text", { class: "strong", x: x.at(begin) + 16, y: y.at(begin * slope) - 2 }, roof.name),
       s("circle", { cx: x.at(roof.intensity), cy: y.at(rate), r: 5, fill: colour(roof), stroke: "var(--bg)", "stroke-width": 1.5 }));
-    points.push({ x: x.at(roof.intensity), y: y.at(rate), first: true, title: `this kernel, ${roof.name}`, rows: [["rate", `${number(rate, 4)} warp instructions per cycle`], ...values(roof)] });
+    points.push({ x: x.at(roof.intensity), y: y.at(rate), first: true, title: `this kernel, ${roof.name}`, rows: [["rate", `${said(rate, 4)} ${work} per ${per}`], ...values(roof)] });
   }
   const mark = sloped.length ? x.at(Math.max(...sloped.map((roof) => roof.intensity))) : box.left + 4;
   svg.append(s("line", { class: "guide", x1: box.left, x2: box.right, y1: y.at(rate), y2: y.at(rate) }),
-    s("text", { class: "strong", x: mark, y: y.at(rate) + 18, "text-anchor": mark > (box.left + box.right) / 2 ? "end" : "start" }, `this kernel: ${number(rate)}`));
+    s("text", { class: "strong", x: mark, y: y.at(rate) + 18, "text-anchor": mark > (box.left + box.right) / 2 ? "end" : "start" }, `this kernel: ${said(rate)}`));
   return points;
 });
+if (D.roofline) roofline("roofline-chart", `Roofline in ${D.roofline.work} per second, logarithmic`, D.roofline, "second", "B per second", Infinity, short);
+if (D.instructionRoofline) roofline("instruction-roofline-chart", "Instruction roofline, logarithmic", D.instructionRoofline, "cycle per SM", "B per cycle per SM", 30, (value, digits = 3) => number(value, digits));
 
 // GPUPerf's chart: memory on x, computation on y; from A via A' along the benefits to the ideal.
 chart("benefits-chart", "Potential benefits according to GPUPerf", (svg, width, height) => {

@@ -84,7 +84,31 @@ def html_page(analysis: Analysis) -> str:
         uncertain=[part for part in analysis.band.parts if part.high / part.low > _SURE] if analysis.band else [],
         places_shown=_PLACES_SHOWN,
         lanes=_lanes(analysis),
+        rooflines=_rooflines(analysis),
     )
+
+
+def _rooflines(analysis: Analysis) -> list[tuple[object, ...]]:
+    """Each roofline with its element's id, its words and its units."""
+    found: list[tuple[object, ...]] = []
+    detail = analysis.detail
+    if detail and detail.roofline:
+        work = detail.roofline.work
+        about = (
+            f"{_capital(work)} per second over arithmetic intensity ({work} per byte), below the pipes' peak rates "
+            "and the bandwidths of L2 and DRAM."
+        )
+        unit = "GFLOP/s" if work == "FLOP" else f"10⁹ {work}/s"
+        found.append(("roofline-chart", "Roofline", about, detail.roofline, unit, 1e9, "GB/s"))
+    if detail and detail.instruction_roofline and detail.instruction_roofline.roofs:
+        about = (
+            "Warp instructions per cycle, below the limit that each part of the GPU sets for this instruction mix; "
+            "bandwidth limits are sloped."
+        )
+        unit = "warp instructions per cycle per SM"
+        ours = detail.instruction_roofline
+        found.append(("instruction-roofline-chart", "Instruction roofline", about, ours, unit, 1, "B/cycle"))
+    return found
 
 
 def _band(analysis: Analysis) -> dict[str, Any]:

@@ -84,7 +84,6 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
         }
         for name, prediction in analysis.predictions.items()
     ]
-    roofline = detail.roofline if detail else None
     events = detail.events if detail else None
     if events:
         reasons = list(dict.fromkeys([*events.reasons, *reasons]))
@@ -97,7 +96,8 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
         "reasons": reasons,
         "reasonColours": REASON_COLOURS,
         "curves": curves,
-        "roofline": roofline,
+        "roofline": detail.roofline if detail else None,
+        "instructionRoofline": detail.instruction_roofline if detail else None,
         "benefits": benefits,
         "code": _code(code, sources, reasons),
         "sources": [_source(source) for source in sources],

@@ -1,4 +1,4 @@
-"""Rules: one small class per file, each of which detects one problem and documents it.
+"""Rules: one small class per file, each of which detects one problem and documents it; and what `explain` knows.
 
 Other packages add theirs under the entry point group ``drywarp.rules`` (docs/extending.md).
 
@@ -7,9 +7,16 @@ To add a rule, add one file with a class under `base.register`, together with it
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import difflib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any, Literal
+
+import msgspec
 
 from ....errors import UsageError
 from ....support.plugins import plugins
@@ -40,3 +47,65 @@ def rule_texts(name: str | None = None) -> list[RuleText]:
     """The documentation of every rule, or of one."""
     rules = all_rules().values() if name is None else [rule_named(name)]
     return [RuleText(rule.name, rule.title, **asdict(rule.documentation)) for rule in rules]
+
+
+# What stall reasons and limiters mean: texts in limits.toml.
+
+_KINDS: dict[str, Literal["stall reason", "limiter"]] = {"reasons": "stall reason", "limiters": "limiter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A stall reason (Nsight Compute's name) or a limiter (a subsystem): what it means, and what helps."""
+
+    name: str
+    kind: Literal["stall reason", "limiter"]
+    title: str
+    what: str
+    helps: str
+    rules: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON."""
+        found = asdict(self)
+        return {**found, "rules": list(self.rules)}
+
+
+@cache
+def meanings() -> tuple[Meaning, ...]:
+    """Every stall reason, then every limiter."""
+    content = msgspec.toml.decode(Path(__file__).parent.with_name("limits.toml").read_bytes())
+    return tuple(
+        msgspec.convert({**row, "name": name, "kind": kind}, Meaning)
+        for table, kind in _KINDS.items()
+        for name, row in content[table].items()
+    )
+
+
+def explained(word: str) -> list[RuleText | Meaning]:
+    """What has this name, or the one name that begins like it; several things may share a name.
+
+    Case, hyphens and underscores do not matter. Raises UsageError that lists the candidates, or the nearest names.
+    """
+    known: Sequence[RuleText | Meaning] = [*rule_texts(), *meanings()]
+    names = sorted({found.name for found in known})
+    wanted = _plain(word).removeprefix("the-")
+    by_plain = {name: _plain(name) for name in names}
+    chosen = (
+        [name for name, plain in by_plain.items() if plain == wanted]
+        or [name for name, plain in by_plain.items() if wanted and plain.startswith(wanted)]
+        # Reports say `DRAM bandwidth` and `the lsu pipe`.
+        or [name for name, plain in by_plain.items() if wanted.startswith(f"{plain}-")]
+    )
+    if len(chosen) > 1:
+        raise UsageError(f"{word!r} may be {', '.join(chosen)} (expected one of them)")
+    if chosen:
+        return [found for found in known if found.name == chosen[0]]
+    near = difflib.get_close_matches(wanted, by_plain.values(), n=3)
+    nearest = [name for name in names if by_plain[name] in near or (wanted and wanted in by_plain[name])]
+    said = f"nearest: {', '.join(nearest)}; " if nearest else ""
+    raise UsageError(f"nothing called {word!r}: {said}drywarp explain lists all names")
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "-").replace(" ", "-")

@@ -113,6 +113,16 @@ def _data_share_class(opcode: str) -> str:
     return "shared_atomic"
 
 
+_FLOAT_SUM = re.compile(r"v_(pk_)?(add|sub|subrev|mul)(_legacy)?_f\d+")
+_FLOAT_FMA = re.compile(r"v_(pk_)?(fma|mad|mac|fmac)([am]k|_legacy|_mix(lo|hi)?)?_f\d+")
+
+
+def operations(opcode: str) -> int:
+    """Additions and multiplications of floating-point numbers per lane; 0 for anything else."""
+    each = 2 if _FLOAT_FMA.match(opcode) else 1 if _FLOAT_SUM.match(opcode) else 0
+    return each * (2 if opcode.startswith("v_pk_") else 1)
+
+
 def memory_access(opcode: str, modifiers: Sequence[str]) -> MemoryAccess | None:
     """Space, kind and bytes per lane of a vector memory or data share opcode; None for all others.
 
