@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...support.folders import cache_folder
 from ..cache import tool_versions, toolkit_headers
+from .host_code import TORCH
 from .nvrtc import install_headers
 
 _NAME = "drywarp-headers"
@@ -111,6 +112,7 @@ _NAMES = (
     (_names(r"(?:__)?nv_bfloat162?\w* | __float2bfloat16\w* | __bfloat162float"), "bfloat16"),
     (_names(r"cu(?:Float|Double)?Complex | cuC\w+ | make_cu\w*Complex"), "complex"),
     (_names(r"cufft\w+"), "cufft"),
+    (_names(r"(?:cublas|cusparse|cusolver|cudnn)\w+ | ncclComm_t"), "libraries"),
     (_names(r"curand\w+"), "curand"),
     (_names(r"CU(?:texObject|surfObject|deviceptr)"), "driver"),
     (_names(r"cudaGraph\w+"), "graphs"),
@@ -184,8 +186,12 @@ def remedies_for_libraries(names: set[str]) -> list[Remedy]:
     found = []
     if any(name.startswith(("cublas", "cusparse", "cusolver")) for name in names):
         found += [Remedy("half"), Remedy("bfloat16"), Remedy("complex")]
+    if any(name.startswith(("cublas", "cusparse", "cusolver", "cudnn", "nccl")) for name in names):
+        found.append(Remedy("libraries"))
     if any(name.startswith("cufft") for name in names):
         found.append(Remedy("cufft"))
+    if any(name.startswith(TORCH) for name in names):
+        found.append(Remedy("torch"))
     return found
 
 
