@@ -29,7 +29,7 @@ def header_folder() -> Path:
     """
     name = f"{tool_versions()['nvrtc']} {toolkit_headers() or ''}"
     folder = cache_folder() / _NAME / re.sub(r"[^\w.]+", "-", name).strip("-")
-    if folder.is_dir():
+    if os.path.isdir(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def header_folder() -> Path:
         os.rename(fresh, folder)
     except OSError:
         # Another process was first, and its folder is just as good; or renaming is not possible.
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             return temporary_headers()
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -123,8 +123,13 @@ _NAMES = (
 )
 """Names that the compiler may miss, and the stand-in in `host_headers/on_demand` that defines them."""
 
-LAST_RESORT = (Remedy("nvcc"),)
-"""Tried if no specific remedy is known."""
+_OF_NVCC = re.compile(r"\b(?:__NVCC__|__linux__|__unix__)\b")
+
+
+def last_resort(texts: Iterable[str]) -> list[Remedy]:
+    """Remedies to try if no specific one is known: macros of nvcc and the host, if the source asks for any."""
+    return [Remedy("nvcc")] if any(_OF_NVCC.search(text) for text in texts) else []
+
 
 _HOST_ONLY = frozenset(
     "string vector map set unordered_map unordered_set list deque queue stack ostream istream iostream cout cerr endl"

@@ -48,6 +48,11 @@ class KernelDeclaration:
         return self.template_parameters is not None
 
     @property
+    def all_default(self) -> bool:
+        """Whether all template parameters have defaults, so that the name alone is an instance."""
+        return all(default for _, default in self.template_parameters or ())
+
+    @property
     def qualified(self) -> str:
         """The name with its namespaces."""
         return f"{self.scope}::{self.name}" if self.scope else self.name
