@@ -6,16 +6,23 @@ standard error.
 
 from __future__ import annotations
 
+import codecs
+import inspect
+import io
 import os
+import re
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
 from .._version import __version__
-from ..errors import DrywarpError
+from ..errors import CompileError, DrywarpError
 from ..support.folders import OutOfTimeError, stop
+from ..support.text import in_other_words
 from . import analyze, calibrate, compare, corpus, counts, lists, measure, papers, serve, sweep, upkeep, validate
 from .groups import spread
 
@@ -25,6 +32,71 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
 )
+
+
+class _Shown:
+    """What this process prints beside results."""
+
+    whole_logs = False
+
+
+def _show_whole_logs(wanted: bool) -> None:
+    _Shown.whole_logs = _Shown.whole_logs or wanted
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        callback=_show_whole_logs,
+        help="Where a source does not compile, print all messages of the compilers on standard error.",
+    ),
+]
+
+
+def with_verbose(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command of a verb that compiles, with the option --verbose."""
+
+    @wraps(command)
+    def run(verbose: bool = False, **given: Any) -> Any:
+        status = command(**given)
+        _mention_unusable_cache()
+        return status
+
+    own = inspect.signature(command)
+    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose)
+    run.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), option]
+    )
+    run.__annotations__ = {**command.__annotations__, "verbose": Verbose}
+    return run
+
+
+def _mention_unusable_cache() -> None:
+    from ..frontends.cache import writable
+    from ..support.folders import cache_folder
+
+    if not writable():
+        hint = "so every run starts anew (DRYWARP_CACHE_DIR names another)"
+        print(f"drywarp: the cache {cache_folder()} cannot be written, {hint}", file=sys.stderr)
+
+
+DOES_NOT_COMPILE = {
+    upkeep.doctor_command,
+    upkeep.cache_command,
+    lists.gpus_command,
+    lists.workloads_command,
+    lists.explain_command,
+    papers.reproduce_command,
+    counts.import_ncu_command,
+}
+    upkeep.doctor_command,
+    lists.gpus_command,
+    lists.workloads_command,
+    upkeep.cache_command,
+    counts.import_ncu_command,
+}
+
 for verb in (
     analyze.analyze_command,
     lists.gpus_command,
@@ -46,7 +118,8 @@ for verb in (
     calibrate.calibrate_command,
     sweep.sweep_command,
 ):
-    app.command(name=verb.__name__.removesuffix("_command").replace("_", "-"))(spread(verb))
+    command = spread(verb) if verb in DOES_NOT_COMPILE else with_verbose(spread(verb))
+    app.command(name=verb.__name__.removesuffix("_command").replace("_", "-"))(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,14 +133,18 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    verbose: Verbose = False,
 ) -> None:
     pass
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
+    _Shown.whole_logs = False
     try:
         status = app(arguments, standalone_mode=False, prog_name="drywarp")
+    except CompileError as error:
+        return _refused(error)
     except DrywarpError as error:
         return _complain(str(error), error.exit_status)
     except TyperException as error:
@@ -82,9 +159,22 @@ def run(arguments: list[str]) -> int:
         # The reader closed the pipe: not our error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _complain(f"{error.filename}: {error.strerror}", 2)
     finally:
         stop()
     return status if isinstance(status, int) else 0
+
+
+def _refused(error: CompileError) -> int:
+    """Print the compiler's first error in one line, and with --verbose its whole log; returns the exit status."""
+    if not _Shown.whole_logs:
+        return _complain(re.sub(r"\(and (\d+) more\)", r"(and \1 more: --verbose)", str(error)), error.exit_status)
+    status = _complain(str(error), error.exit_status)
+    print(error.log.strip() or "the compiler printed nothing else", file=sys.stderr)
+    return status
 
 
 def _complain(message: str, status: int) -> int:
@@ -94,4 +184,8 @@ def _complain(message: str, status: int) -> int:
 
 def main() -> None:
     """Entry point of the installed command."""
+    codecs.register_error(in_other_words.__name__, in_other_words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=in_other_words.__name__)
     sys.exit(run(sys.argv[1:]))

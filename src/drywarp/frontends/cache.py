@@ -172,7 +172,7 @@ def read(part: str, key: str) -> bytes | None:
 
 def exists(part: str, key: str) -> bool:
     """Whether there is a cached entry for a key."""
-    return _place(part, key).is_file()
+    return os.path.isfile(_place(part, key))
 
 
 def write(part: str, key: str, data: bytes, most: int) -> None:
@@ -236,22 +236,25 @@ class Usage:
 def usage() -> Usage:
     """Measure the cache. Does not create it."""
     folder = cache_folder()
-    entries = sum(1 for _ in (folder / "kernels").glob("*/*.msgpack"))
-    size = 0
+    entries = size = 0
     for part in _PARTS:
-        for path in (folder / part).rglob("*"):
-            # A file may vanish: another process may clear the cache or rename its temporary file.
-            with contextlib.suppress(OSError):
-                size += path.stat().st_size if path.is_file() else 0
+        # os.walk passes over folders that cannot be read.
+        for place, _, names in os.walk(folder / part):
+            entries += sum(part == "kernels" and name.endswith(".msgpack") for name in names)
+            for name in names:
+                # A file may vanish: another process may clear the cache or rename its temporary file.
+                with contextlib.suppress(OSError):
+                    size += os.stat(os.path.join(place, name)).st_size
     return Usage(folder, entries, size, writable())
 
 
 def writable() -> bool:
     """Whether the cache can be written. Creates nothing."""
     existing = cache_folder()
-    while not existing.exists():
+    # os.path's functions, unlike Path's, take a folder that may not be looked into for one without the file.
+    while not os.path.lexists(existing):
         existing = existing.parent
-    return existing.is_dir() and os.access(existing, os.W_OK)
+    return os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK)
 
 
 def clear() -> Usage:

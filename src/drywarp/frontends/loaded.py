@@ -16,10 +16,12 @@ import msgspec
 from ..errors import InputFileError, UsageError
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
+from ..support.text import kernels_text
 from . import cache
 from .binary.cubin import kernels_of, plain_name
 from .binary.sass import disassemble
 from .cache import tool_versions
+from .cuda.nvcc import expressions_of
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
 #
@@ -224,23 +226,28 @@ class Loaded:
 
 
 def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kernel:
-    """The kernel that `entry` names: by symbol, or by plain name if that is unique.
+    """The kernel that `entry` names: by symbol, by plain name if that is unique, or by name and template arguments.
 
     `found` maps symbols to kernels. Raises UsageError listing them.
     """
     names = {symbol: plain_name(symbol) for symbol in found}
     plain = list(names.values())
     # Instances of one template share a name; their symbols tell them apart.
-    listed = ", ".join(sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()))
+    listed = kernels_text(
+        sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()), entry, origin
+    )
     if entry is None:
         if len(found) == 1:
             return next(iter(found.values()))
         raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
     matches = [symbol for symbol, name in names.items() if entry in (symbol, name, name.split("::")[-1])]
+    matches = matches or list(expressions_of(list(found), [entry]).values())
     if len(matches) == 1:
         return replace(found[matches[0]], name=entry)
     if matches:
-        raise UsageError(f"{origin}: {entry} is ambiguous; name a symbol with --entry: {', '.join(sorted(matches))}")
+        raise UsageError(
+            f"{origin}: {entry} is ambiguous; name a symbol with --entry: {kernels_text(sorted(matches), None, origin)}"
+        )
     raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,6 +17,66 @@ def plain(text: str, longest: int = LONGEST) -> str:
     """One line without control characters, direction marks and the like; truncated if too long."""
     shown = "".join(" " if c in "\t\n\r" else "�" if unicodedata.category(c) in _INVISIBLE else c for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+# Output in other encodings than UTF-8.
+
+_SPELLED = dict(zip("µ×·–—…≤≥→²³•°≈±", "u x * - - ... <= >= -> ^2 ^3 * deg ~ +-".split(), strict=True))
+_HORIZONTAL, _VERTICAL = "─━┄┅┈┉╌═╴╶╸╺", "│┃┆┇┊┋╎║"
+
+
+def in_other_words(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of encodings: characters that the terminal lacks, in those that all terminals have."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_in_ascii, error.object[error.start : error.end])), error.end
+
+
+def _in_ascii(character: str) -> str:
+    if character in _SPELLED:
+        return _SPELLED[character]
+    if character in _HORIZONTAL:
+        return "-"
+    if character in _VERTICAL:
+        return "|"
+    if "\u2500" <= character <= "\u257f":  # corners and crossings of tables
+        return "+"
+    if "\u2580" <= character <= "\u259f":  # bars
+        return "#"
+    if "\u25a0" <= character <= "\u25ff":  # marks of rows
+        return ">"
+    if (name := unicodedata.name(character, "")).startswith("GREEK "):
+        return name.split()[-1].lower() if "SMALL" in name else name.split()[-1].capitalize()
+    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
+
+
+_LONGEST_LIST = 600
+_COMPARED = 200
+_NEAREST = 3
+
+
+def kernels_text(names: Sequence[str], asked: str | None, origin: str) -> str:
+    """The names of the kernels in a file, for a message; a long list becomes a count and the nearest to `asked`."""
+    text = ", ".join(names)
+    if len(text) <= _LONGEST_LIST or len(names) <= 1:
+        return plain(text, _LONGEST_LIST)
+    near = _nearest(names, asked) if asked else list(names[:_NEAREST])
+    which = "the nearest are" if asked else "such as"
+    shown = ", ".join(plain(name) for name in near)
+    return f"{len(names)} kernels, {which} {shown} (drywarp list {origin} lists all)"
+
+
+def _nearest(names: Sequence[str], asked: str) -> list[str]:
+    holding = [name for name in names if asked in name][:_NEAREST]
+    short = {name[:_COMPARED]: name for name in names}
+    near = [short[one] for one in difflib.get_close_matches(asked[:_COMPARED], short, _NEAREST, 0.0)]
+    return [*holding, *(name for name in near if name not in holding)][:_NEAREST]
+
+
+def some_text(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NEAREST} more" if len(names) > _NEAREST else ""
+    return ", ".join(names[:_NEAREST]) + more
 
 
 # Human-readable numbers with units.

@@ -11,6 +11,7 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.arguments import number_code
+from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
@@ -19,9 +20,9 @@ from .headers import HOST_HEADERS, RELOCATABLE, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
 from .nvcc import compile_otherwise, kept
-from .nvrtc import Compiled, Translation, compile_program, gather
+from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
-from .repair import NAME_MAP, compile_repaired
+from .repair import compile_repaired
 from .source import Declared, KernelDeclaration, decode, find_kernels, resolve, template_arguments, type_names
 
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
@@ -48,13 +49,13 @@ def read_source(path: Path) -> str:
 
 def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origin: str) -> KernelDeclaration:
     """The selected kernel. Raises UsageError listing the kernels in the file."""
-    names = ", ".join(d.qualified + ("<…>" if d.template else "") for d in declared)
+    names = kernels_text([d.qualified + ("<…>" if d.template else "") for d in declared], entry, origin)
     if not declared:
         raise UsageError(f"{origin}: no __global__ function found (expected a CUDA kernel)")
     if entry is None:
         if len(declared) > 1:
             raise UsageError(f"{origin}: several kernels; name one with --entry: {names}")
-        if declared[0].template:
+        if declared[0].template and not declared[0].all_default:
             raise UsageError(f"{origin}: {declared[0].name} is a template; give its arguments: --entry '{names}'")
         return declared[0]
     plain = entry.split("<")[0].strip().removeprefix("::")
@@ -63,7 +64,7 @@ def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origi
         raise UsageError(f"{origin}: several kernels named {plain!r}: {', '.join(d.qualified for d in meant)}")
     if not meant:
         raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {names}")
-    if meant[0].template and "<" not in entry:
+    if meant[0].template and "<" not in entry and not meant[0].all_default:
         raise UsageError(f"{origin}: {plain} is a template; give its arguments: --entry '{plain}<…>'")
     return meant[0]
 
@@ -119,12 +120,14 @@ def machine_code_of(
     declaration = declaration_of(text, translation.bodies, entry, origin)
     expression = entry or ""
     if declaration:
-        expression = declaration.qualified + "".join((entry or "").partition("<")[1:])
+        arguments = "".join((entry or "").partition("<")[1:])
+        expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
     compiled = compile_translation(translation, arch, [expression], options)
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
-        raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {', '.join(kernels) or 'none'}")
+        held = kernels_text(list(kernels), expression, origin) or "none"
+        raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...support.folders import cache_folder
 from ..cache import tool_versions, toolkit_headers
+from .host_code import TORCH
 from .nvrtc import install_headers
 
 _NAME = "drywarp-headers"
@@ -28,7 +29,7 @@ def header_folder() -> Path:
     """
     name = f"{tool_versions()['nvrtc']} {toolkit_headers() or ''}"
     folder = cache_folder() / _NAME / re.sub(r"[^\w.]+", "-", name).strip("-")
-    if folder.is_dir():
+    if os.path.isdir(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def header_folder() -> Path:
         os.rename(fresh, folder)
     except OSError:
         # Another process was first, and its folder is just as good; or renaming is not possible.
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             return temporary_headers()
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -111,6 +112,7 @@ _NAMES = (
     (_names(r"(?:__)?nv_bfloat162?\w* | __float2bfloat16\w* | __bfloat162float"), "bfloat16"),
     (_names(r"cu(?:Float|Double)?Complex | cuC\w+ | make_cu\w*Complex"), "complex"),
     (_names(r"cufft\w+"), "cufft"),
+    (_names(r"(?:cublas|cusparse|cusolver|cudnn)\w+ | ncclComm_t"), "libraries"),
     (_names(r"curand\w+"), "curand"),
     (_names(r"CU(?:texObject|surfObject|deviceptr)"), "driver"),
     (_names(r"cudaGraph\w+"), "graphs"),
@@ -121,8 +123,13 @@ _NAMES = (
 )
 """Names that the compiler may miss, and the stand-in in `host_headers/on_demand` that defines them."""
 
-LAST_RESORT = (Remedy("nvcc"),)
-"""Tried if no specific remedy is known."""
+_OF_NVCC = re.compile(r"\b(?:__NVCC__|__linux__|__unix__)\b")
+
+
+def last_resort(texts: Iterable[str]) -> list[Remedy]:
+    """Remedies to try if no specific one is known: macros of nvcc and the host, if the source asks for any."""
+    return [Remedy("nvcc")] if any(_OF_NVCC.search(text) for text in texts) else []
+
 
 _HOST_ONLY = frozenset(
     "string vector map set unordered_map unordered_set list deque queue stack ostream istream iostream cout cerr endl"
@@ -184,8 +191,12 @@ def remedies_for_libraries(names: set[str]) -> list[Remedy]:
     found = []
     if any(name.startswith(("cublas", "cusparse", "cusolver")) for name in names):
         found += [Remedy("half"), Remedy("bfloat16"), Remedy("complex")]
+    if any(name.startswith(("cublas", "cusparse", "cusolver", "cudnn", "nccl")) for name in names):
+        found.append(Remedy("libraries"))
     if any(name.startswith("cufft") for name in names):
         found.append(Remedy("cufft"))
+    if any(name.startswith(TORCH) for name in names):
+        found.append(Remedy("torch"))
     return found
 
 

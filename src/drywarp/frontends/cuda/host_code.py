@@ -86,6 +86,7 @@ def pieces(text: str) -> Iterator[Piece]:
 
 _MACRO_CALLS = re.compile(r"(?:\s*+[A-Za-z_]\w*\s*\([^()]*\))++\s*+")
 _ATTRIBUTES = re.compile(r"\b(?:__align__|alignas|__attribute__|__declspec)\s*\(+[^()]*\)+")
+_PARAMETERS = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)")
 _CLASS = re.compile(r"\b(?:struct|class|union)\b(?![^(]*\()")
 _ACCESS = re.compile(r"\s*(?:public|private|protected)\s*:(?!:)")
 
@@ -105,12 +106,13 @@ def members(text: str, piece: Piece) -> Iterator[Piece]:
 
 def is_class(header: str) -> bool:
     """Whether the text before a body is the head of a class, struct or union."""
-    return _CLASS.search(_ATTRIBUTES.sub(" ", header)) is not None
+    return _CLASS.search(_PARAMETERS.sub("()", _ATTRIBUTES.sub(" ", without_template(header)))) is not None
 
 
 def _end_of_definition(clean: str, header: str, brace: int) -> int:
     """The end of a definition: after its brace, or after the semicolon of a type or an initialiser."""
-    if is_class(header) or re.search(r"\benum\b(?![^(]*\()|=", header) is not None:
+    header = without_template(header)
+    if is_class(header) or (re.search(r"\benum\b(?![^(]*\()|=", header) and not _is_function(header)):
         # Declarators with their own initialisers may follow: `struct S {…} table[] = {…};`.
         at = brace + 1
         while at < len(clean) and clean[at] not in ";}":
@@ -123,12 +125,16 @@ def _end_of_definition(clean: str, header: str, brace: int) -> int:
 
 _DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
 _LIKE_A_MACRO_CALL = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()]*\)\s*$")
+_TEMPLATE = re.compile(r"\s*+template\s*+<")
 _ENDS_PARAMETERS = re.compile(r"\)\s*+(?:(?:const|noexcept|override)\s*+)*+(?:->[^;{}()]*+)?$")
-_INITIALISED = re.compile(r"^(?:\s*template\s*<[^(){}]*>)?(?:(?!\boperator\b)[^(=])*=")
-_TYPES = re.compile(r"\b(typedef|using|namespace|struct|class|union|enum|static_assert|concept)\b|\btemplate\s*<")
+_INITIALISED = re.compile(r"^(?:(?!\boperator\b)[^(=])*=")
+_NO_FUNCTION = re.compile(r"\b(typedef|using|namespace|static_assert|concept)\b")
+_TYPES = re.compile(r"\b(struct|class|union|enum)\b")
+TORCH = ("ATen/", "c10/", "torch/", "caffe2/", "pybind11/")
+"""How PyTorch's headers begin, with those of what it builds on."""
 _HOST_HEADERS = (
     *("thrust/", "cub/cub", "cub/device/", "curand.h", "cublas", "cufft", "cusparse", "cusolver"),
-    *("nccl", "mpi", "omp.h"),
+    *("nccl", "mpi", "omp.h", "cudnn", *TORCH),
 )
 _CONTAINERS = frozenset(
     "vector string map set list deque queue stack unordered_map unordered_set iostream fstream sstream memory thread"
@@ -162,16 +168,37 @@ def is_host_only(piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
     is_function = _is_function(header)
     if piece.body and is_function:
         return True
-    if _TYPES.search(header):
+    plain = without_template(header)
+    # A function may name `struct S` in its types.
+    if _NO_FUNCTION.search(plain) or is_class(plain) or (_TYPES.search(plain) and not is_function):
         return False
     if is_function:
         return True
+    if plain != header:
+        return False
     # Device code may use a host constant, but no other host variable.
     return re.search(r"\bconst\b", header) is None or _LIKE_A_MACRO_CALL.match(header) is not None
 
 
 def _is_function(header: str) -> bool:
+    header = without_template(header)
     return _ENDS_PARAMETERS.search(header) is not None and not _INITIALISED.search(header)
+
+
+def without_template(header: str) -> str:
+    """A header without the template parameters in front of it, which have their own classes and equals signs."""
+    while match := _TEMPLATE.match(header):
+        at, depth = match.end(), 1
+        while at < len(header) and depth:
+            if header[at] in "([{":
+                at = closing(header, at)
+            elif header[at : at + 2] != "->":
+                depth += (header[at] == "<") - (header[at] == ">")
+            else:
+                at += 1
+            at += 1
+        header = header[at:]
+    return header
 
 
 def holds_host_code(translation: Translation) -> bool:

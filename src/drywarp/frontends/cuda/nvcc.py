@@ -165,6 +165,9 @@ def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mappin
     for expression in expressions:
         meant = _plain(expression)
         matches = [symbol for symbol, name in known.items() if meant in (symbol, name)]
+        # The rest of the template arguments may be defaults.
+        begun = meant.removesuffix(">") + ("" if meant.endswith("<>") else ",")
+        matches = matches or [symbol for symbol, name in known.items() if "<" in meant and name.startswith(begun)]
         if len(matches) == 1:
             found[expression] = matches[0]
     return found
@@ -178,6 +181,7 @@ def plain_name(signature: str) -> str:
 def _plain(name: str) -> str:
     """The canonical spelling of a name: equal template arguments give equal text."""
     name = re.sub(r"\((?:unsigned |signed )?(?:int|long|long long|short|char|bool)\)", "", name)
+    name = re.sub(r"\b__(?=half2?\b|nv_bfloat162?\b)", "", name)
     name = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", name))
     name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
     return re.sub(r"\s+", "", name).removeprefix("::")
@@ -202,7 +206,10 @@ def compile_otherwise(
     try:
         made = compile_with_nvcc(tool, translation, arch, flags)
     except CompileError as refused:
-        raise CompileError(str(error), f"{error.log}\n{refused.log}") from None
+        reason = str(refused).replace(os.path.abspath(translation.origin), translation.origin)
+        if _reason(reason) == _reason(str(error)):
+            raise CompileError(str(error), f"{error.log}\n{refused.log}") from None
+        raise CompileError(f"{error}; {reason}", f"{error.log}\n{refused.log}") from None
     except ToolError as trouble:
         raise CompileError(f"{error} ({trouble})", error.log) from None
     origin = translation.origin
@@ -213,6 +220,11 @@ def compile_otherwise(
     entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
     cache.store(_key(key, tool), entry)
     return entry
+
+
+def _reason(message: str) -> str:
+    """What a compiler complains about, without place and number."""
+    return re.sub(r" \(and \d+ more\)", "", message.partition("error: ")[2]).partition(";")[0].strip()
 
 
 def _key(key: str, tool: Path) -> str:

@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import CompileError, ToolError
+from ...errors import CompileError, InputFileError, ToolError
 from ..cache import COMPILER_VARIABLE, compiler_library, packaged_library
-from .source import includes
+from .source import blank_comments, blank_directives, includes
 
 _ERROR = re.compile(r"\berror\b\s*(#[\w-]+\s*)?:|^ptxas (error|fatal)|^nvrtc: error")
 """An error line in a log; warnings and quoted source lines may contain the word as well."""
+NAME_MAP = "__nv_name_map"
+"""The file name under which the compiler reports errors in requested kernel names."""
+_AT_END = "At end of source: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +134,44 @@ def compile_program(
         raise ToolError(answer)
     status, log, cubin, symbols = answer
     if status:
-        message = first_error(log)
-        raise CompileError(f"{name}: {message}" if message.startswith("ptxas") else message, log)
+        raise CompileError(_located(first_error(log), name, source), log)
     return Compiled(cubin, log, symbols)
 
 
+def _located(message: str, name: str, source: str) -> str:
+    """A compiler message with the file that it belongs to, where the compiler leaves that out."""
+    if message.startswith("ptxas"):
+        return f"{name}: {message}"
+    if not message.startswith(_AT_END):
+        return message
+    reason = message.removeprefix(_AT_END)
+    opened = unclosed(source)
+    return f"{name}({opened}): {reason}; the brace of this line is never closed" if opened else f"{name}: {reason}"
+
+
+def unclosed(source: str) -> int:
+    """The line of the first brace that the source never closes; 0 if there is none."""
+    opened: list[int] = []
+    for number, line in enumerate(blank_directives(blank_comments(source)).split("\n"), 1):
+        for mark in re.findall("[{}]", line):
+            if mark == "{":
+                opened.append(number)
+            elif opened:
+                opened.pop()
+    return opened[0] if opened else 0
+
+
 def first_error(log: str) -> str:
-    """The first error in a compiler log on one line, and the number of further errors."""
+    """The first error in a compiler log on one line, and the number of further errors.
+
+    Errors in the names of kernels follow from others, if there are any.
+    """
     lines = [line.strip(" \t\r\0") for line in log.splitlines()]
     errors = [line for line in lines if _ERROR.search(line)]
     if not errors:
         return next((line for line in lines if line), "the compiler failed without a message")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return errors[0] + more
+    return next((error for error in errors if not error.startswith(NAME_MAP)), errors[0]) + more
 
 
 # A source with all of the user's files that it includes, directly or not.
@@ -173,10 +201,18 @@ class Translation:
         return tuple(i.text for i in self.included)
 
 
+def _text_of(path: Path, origin: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror}; {origin} includes it)") from None
+
+
 def gather(text: str, origin: str, folder: Path | None, search: Sequence[Path]) -> Translation:
     """Find the user's included files; the compiler finds its own headers.
 
-    A quoted name is searched first in the folder of the including file, as the compiler does.
+    A quoted name is searched first in the folder of the including file, as the compiler does. Raises InputFileError for
+    a file that cannot be read.
     """
     places = [*([folder] if folder else []), *search]
     found: dict[tuple[str, Path], Included] = {}
@@ -186,10 +222,10 @@ def gather(text: str, origin: str, folder: Path | None, search: Sequence[Path]) 
         for name, quoted in includes(body):
             for place in [*([beside] if beside and quoted else []), *places]:
                 path = place / name
-                if path.is_file():
+                if os.path.isfile(path):
                     key = (name, path.resolve())
                     if key not in found:
-                        found[key] = Included(name, path, path.read_text(encoding="utf-8-sig", errors="replace"))
+                        found[key] = Included(name, path, _text_of(path, origin))
                         pending.append((found[key].text, path.parent))
                     break
     return Translation(text, origin, folder, tuple(found.values()))

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from ...errors import CompileError
+from ...support.text import some_text
 from ..binary.cubin import plain_name
-from .headers import LAST_RESORT, Remedy, empty_headers, remedies_for, remedies_for_libraries
+from .headers import Remedy, empty_headers, last_resort, remedies_for, remedies_for_libraries
 from .host_code import (
     Piece,
     device_macros,
@@ -27,13 +29,11 @@ from .host_code import (
     pieces,
     without,
 )
-from .nvrtc import Translation
+from .nvrtc import NAME_MAP, Translation
 
 _ERROR = re.compile(
     r"^(?:(.+?)\((\d+)\): |At end of source: )?(?:catastrophic |ptxas )?(?:error|fatal)\s*: ?(.*)$", re.M
 )
-NAME_MAP = "__nv_name_map"
-"""The file name under which the compiler reports errors in requested kernel names."""
 _MISSING = re.compile(r'cannot open source file "([^"]+)"')
 _NEEDED = re.compile(
     r'(?:identifier|incomplete type|no member|no tag member named|inline function) "(?:\w+::)*([A-Za-z_]\w*)"'
@@ -103,20 +103,31 @@ def compile_repaired(translation: Translation, attempt: Attempt[T], error: Compi
     bodies = (translation.text, *translation.bodies)
     macros = device_macros(bodies)
     sources = {translation.origin: _Source.of(translation.text, macros)}
+    # A file under several names is one file to `#pragma once`.
+    first: dict[Path, str] = {}
     for included in translation.included:
-        sources.setdefault(included.name, _Source.of(included.text, macros))
+        if first.setdefault(included.path.resolve(), included.name) == included.name:
+            sources.setdefault(included.name, _Source.of(included.text, macros))
     repair = _Repair(sources, remedies_for_libraries({n for body in bodies for n in hidden_libraries(body)}), whole)
     # If nothing is hidden yet, compiling again would fail in the same way.
     if not (repair.taken or any(source.hidden for source in sources.values())) and not repair.mend(error):
         raise error
+    others = {i.name: f'#include "{first[i.path.resolve()]}"\n' for i in translation.included if i.name not in sources}
     while True:
         texts = {name: source.visible() for name, source in sources.items()}
         text = texts.pop(translation.origin)
         try:
-            return attempt(text, {**empty_headers(texts), **texts}, repair.flags())
+            return attempt(text, {**empty_headers([*texts, *others]), **texts, **others}, repair.flags())
         except CompileError as following:
             if not repair.mend(following):
-                raise
+                raise _with_missing(following, repair.missing) from None
+
+
+def _with_missing(error: CompileError, missing: Sequence[str]) -> CompileError:
+    """The error together with the headers that were left out, which may be its cause."""
+    if not missing:
+        return error
+    return CompileError(f"{error}; not found, and left out: {some_text(missing)} (-I adds a folder)", error.log)
 
 
 @dataclass
@@ -127,6 +138,7 @@ class _Repair:
     taken: list[Remedy]
     whole: bool
     attempts: int = 0
+    missing: list[str] = field(default_factory=list)
 
     def flags(self) -> list[str]:
         return [flag for remedy in self.taken for flag in remedy.flags()]
@@ -136,11 +148,16 @@ class _Repair:
         self.attempts += 1
         if self.attempts > _MOST_ATTEMPTS:
             return False
-        # Errors in names of template instances may disappear with the others; on their own, the caller handles them.
-        sources, errors = self.sources, [e for e in _errors(error) if not e.file.startswith(NAME_MAP)]
+        # Errors in names of template instances may disappear with the others; on their own, the caller handles them,
+        # unless a header is missing: the user may ask for `<half>` where the source has no such type.
+        sources, found = self.sources, list(_errors(error))
+        names = [e for e in found if e.file.startswith(NAME_MAP)]
+        errors = [e for e in found if e not in names]
         if not errors:
-            return False
-        if (self.whole and _leave_out_missing(sources, errors)) | _respell(sources, errors):
+            fresh = [r for e in names for r in remedies_for(e.message, "") if r not in self.taken]
+            self.taken += dict.fromkeys(fresh)
+            return bool(fresh)
+        if (self.whole and _leave_out_missing(sources, errors, self.missing)) | _respell(sources, errors):
             return True
         kept = [e for e in errors if _is_kept(sources, e)]
         fresh = [r for e in kept for r in remedies_for(e.message, _text_of(sources, e)) if r not in self.taken]
@@ -149,7 +166,8 @@ class _Repair:
             return True
         if _restore(sources, kept) or (self.whole and _hide(sources, errors)):
             return True
-        last = [remedy for remedy in LAST_RESORT if self.whole and remedy not in self.taken]
+        texts = [source.text for source in sources.values()]
+        last = [remedy for remedy in last_resort(texts) if self.whole and remedy not in self.taken]
         self.taken += last
         return bool(last)
 
@@ -189,7 +207,7 @@ def _is_kept(sources: Mapping[str, _Source], error: _Error) -> bool:
     return number in source.restored or source.is_device(source.pieces[number])
 
 
-def _leave_out_missing(sources: Mapping[str, _Source], errors: Sequence[_Error]) -> bool:
+def _leave_out_missing(sources: Mapping[str, _Source], errors: Sequence[_Error], missing: list[str]) -> bool:
     changed = False
     for error in errors:
         match = _MISSING.search(error.message)
@@ -201,6 +219,7 @@ def _leave_out_missing(sources: Mapping[str, _Source], errors: Sequence[_Error])
                 end = start + len(source.line(error.line))
                 if match[1] in source.text[start:end]:
                     source.text = source.text[:start] + " " * (end - start) + source.text[end:]
+                    missing.append(match[1])
                     changed = True
     return changed
 

@@ -48,6 +48,11 @@ class KernelDeclaration:
         return self.template_parameters is not None
 
     @property
+    def all_default(self) -> bool:
+        """Whether all template parameters have defaults, so that the name alone is an instance."""
+        return all(default for _, default in self.template_parameters or ())
+
+    @property
     def qualified(self) -> str:
         """The name with its namespaces."""
         return f"{self.scope}::{self.name}" if self.scope else self.name
@@ -95,10 +100,13 @@ def blank_directives(clean: str) -> str:
 _ATTRIBUTE = re.compile(
     r"[\s\w]*?\b(?:__launch_bounds__|__cluster_dims__|__block_size__|__maxnreg__|__attribute__|alignas)\s*\("
 )
-_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>\s*(?:extern|static|inline|\s)*$")
+_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>(?:\s++|[A-Za-z_]\w*+(?:\s*+\([^()]*+\))?+)*+$")
 
 
 _HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")
+_NAME_AFTER = re.compile(
+    r"\s*+(?!__attribute__|__launch_bounds__|noexcept)(?:[A-Za-z_]\w*+[\s*&]++)*?([A-Za-z_]\w*+)\s*+\("
+)
 _ANY_VALUE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.M)
 _NAMESPACE_OR_BRACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*\{|[{}]")
 _MOST_HEADER = 4000
@@ -134,8 +142,12 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
         header = _HEADER.match(clean, at, max(limit, at))
         if not header:
             continue
+        closing = _closing(clean, header.end() - 1, "(", ")", end)
+        # What seemed to be the name may be a macro for launch bounds, with the name behind it.
+        while later := _NAME_AFTER.match(clean, closing + 1, max(limit, closing + 1)):
+            header = later
+            closing = _closing(clean, header.end() - 1, "(", ")", end)
         opening = header.end() - 1
-        closing = _closing(clean, opening, "(", ")", end)
         template = _TEMPLATE.search(clean, max(0, match.start() - _MOST_HEADER), match.start())
         declaration = KernelDeclaration(
             name=header[1],

@@ -1,1 +1,3 @@
-// Host side only: device code compiled by NVRTC needs nothing from here.
+// Host side only, but that declarations on the host name the type of files; printf is built into the compiler.
+#pragma once
+typedef struct _IO_FILE FILE;

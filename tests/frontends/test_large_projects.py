@@ -1,0 +1,134 @@
+"""Sources of large projects: PyTorch's types, handles of libraries, host code in the forms that such projects use."""
+
+from __future__ import annotations
+
+import pytest
+
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.host_code import device_part, is_class, pieces, without_template
+from drywarp.frontends.cuda.nvcc import VARIABLE
+from drywarp.frontends.cuda.source import find_kernels
+
+
+@pytest.fixture(autouse=True)
+def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVRTC has to do it alone."""
+    monkeypatch.setenv(VARIABLE, "off")
+
+
+TORCH = """#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/util/BFloat16.h>
+#include <torch/extension.h>
+#include <cuda.h>
+#if CUDA_VERSION < 9000
+#error an old compiler
+#endif
+template <typename scalar_t> C10_LAUNCH_BOUNDS_1(128)
+__global__ void sums(const scalar_t *__restrict__ x, scalar_t *y, at::PhiloxCudaState random, int n) {
+  using acc_t = at::acc_type<scalar_t, true>;
+  static_assert(sizeof(acc_t) >= 4);
+  auto [seed, offset] = at::cuda::philox::unpack(random);
+  acc_t sum = seed + offset;
+  CUDA_KERNEL_LOOP(i, n) { sum += static_cast<acc_t>(x[i]) * 2; }
+  sum += WARP_SHFL_XOR(sum, 16);
+  if (sum > std::numeric_limits<scalar_t>::lowest() && x[0] < 3.f) y[threadIdx.x] = x[1] * x[2] + 1;
+}
+__global__ void rows(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> view) {
+  view[blockIdx.x][threadIdx.x] += view.size(1);
+}
+at::Tensor run(const at::Tensor &x) {
+  auto y = at::empty_like(x);
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "sums", ([&] { sums<scalar_t><<<1, 128>>>(nullptr); }));
+  return y;
+}
+TORCH_LIBRARY(ours, m) { m.def("run", &run); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run, "doc"); }
+"""
+
+
+@pytest.mark.parametrize("element", ["at::Half", "c10::BFloat16", "float", "double"])
+def test_kernels_over_pytorchs_types(element: str) -> None:
+    kernel = compile_cuda(TORCH, arch="sm_80", entry=f"sums<{element}>")
+    sizes = [(p.name, p.type, p.size) for p in kernel.parameters]
+    assert sizes == [("x", element, 8), ("y", element, 8), ("random", "at::PhiloxCudaState", 32), ("n", "int", 4)]
+    opcodes = {i.opcode for i in kernel.instructions}
+    # 16-bit values are summed up as floats.
+    assert ("DFMA" in opcodes) == (element == "double")
+    assert ("F2FP" in opcodes) == (element not in ("float", "double"))
+    assert ("FADD" in opcodes) == (element != "double")
+    assert kernel.resources.max_threads == 128
+
+
+def test_views_of_tensors_have_pytorchs_layout() -> None:
+    kernel = compile_cuda(TORCH, arch="sm_80", entry="rows")
+    assert [(p.name, p.size) for p in kernel.parameters] == [("view", 24)]
+    assert {i.source.line for i in kernel.instructions if i.source and i.opcode == "STG"} == {20}
+
+
+LIBRARIES = """#include <cublasLt.h>
+#include <cstdio>
+#include <memory>
+using handle_t = cublasLtHandle_t;
+struct Context {
+  cublasHandle_t handle;
+  FILE *log;
+};
+template <int TYPE> int product(
+    handle_t handle, const struct Missing *shape, std::vector<float> values
+);
+API void save(const struct Missing *shape, std::vector<char> &bytes, FILE *to);
+template <typename T, int ROWS = 32, int COLUMNS = 64>
+__global__ void __launch_bounds__(128) tile(T *x, Context *context) { x[threadIdx.x] += ROWS * COLUMNS; }
+template <typename T> static void launch(T *x, cudaStream_t stream) {
+  cudaFuncSetAttribute(tile<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 99);
+  tile<T><<<1, 128, 0, stream>>>(x, nullptr);
+}
+struct Pair { __extension__ union { int a; float b; }; };
+__device__ bool operator==(const Pair &a, const Pair &b) { return a.a == b.a; }
+void after(int times = 3) { std::cout << times; }
+template void launch<half>(half *, cudaStream_t);
+"""
+
+
+def test_host_code_with_handles_between_device_code() -> None:
+    kernel = compile_cuda(LIBRARIES, arch="sm_80", entry="tile<half>")
+    assert [p.name for p in kernel.parameters] == ["x", "context"]
+    kept = device_part(LIBRARIES).splitlines()
+    assert [number for number, line in enumerate(kept, 1) if line.strip()] == [2, 3, 4, 5, 6, 7, 8, 13, 14, 19, 20]
+
+
+@pytest.mark.parametrize(
+    ("header", "plain", "is_one"),
+    [
+        ("template <class T, int N = (1 > 0)> __global__ void f(T *x)", " __global__ void f(T *x)", False),
+        ("template <class T> template <class U> struct S", " struct S", True),
+        ("template <class T, class = A<B<T>>> int f(struct Missing *m)", " int f(struct Missing *m)", False),
+        ("template <auto F = [](int x) -> int { return x > 1; }> class C", " class C", True),
+        ("struct alignas(16) S", "struct alignas(16) S", True),
+        ("struct S f(int x)", "struct S f(int x)", False),
+        ("template <", "", False),
+    ],
+)
+def test_headers_of_templates(header: str, plain: str, is_one: bool) -> None:
+    assert without_template(header) == plain
+    assert is_class(header) == is_one
+
+
+def test_defaults_of_parameters_do_not_join_definitions() -> None:
+    text = "template <int N = 1> __global__ void a() {} void b(int x = 2) {} bool operator==(A x, A y) {} int c[] = {};"
+    assert [piece.header.split("(")[0].split()[-1] for piece in pieces(text)] == ["a", "b", "operator==", "="]
+
+
+def test_launch_bounds_by_macro_hide_neither_template_nor_name() -> None:
+    text = (
+        "template <typename T> C10_LAUNCH_BOUNDS_1(N * 32) __global__ void a(T *x) {}\n"
+        "__global__ void C10_LAUNCH_BOUNDS_2(of::N, 2) b(int n) { f(n); }\n"
+        "__global__ C10_LAUNCH_BOUNDS_1(3) void c(int n) { f(n); }\n"
+    )
+    found = find_kernels(text)
+    assert [(k.name, k.template, [p.name for p in k.parameters]) for k in found] == [
+        ("a", True, ["x"]),
+        ("b", False, ["n"]),
+        ("c", False, ["n"]),
+    ]
