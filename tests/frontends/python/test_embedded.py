@@ -13,8 +13,7 @@ from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageErro
 from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda.compile import CudaOptions
 from drywarp.frontends.load import load, load_kernel
-from drywarp.frontends.python.constants import cuda_options
-from drywarp.frontends.python.embedded import embedded_sources
+from drywarp.frontends.python.embedded import cuda_options, embedded_sources
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
 

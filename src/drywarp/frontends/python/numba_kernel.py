@@ -19,7 +19,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import DTYPES, Buffer
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
-from .constants import literal, plain
+from .embedded import literal, plain
 from .isolation import diverted, installed_version, loaded, require
 
 _SIGNATURES = "_drywarp_signatures"

@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ....errors import UsageError
-from ....support.plugins import plugins
+from ....support.by_name import plugins
 from ...result.finding import RuleText
 from .base import Rule, registered
 

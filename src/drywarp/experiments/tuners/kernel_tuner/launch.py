@@ -14,7 +14,7 @@ import numpy as np
 from ....errors import UsageError
 from ....frontends.cuda.compile import read_source
 from ....frontends.load import read_input
-from ....frontends.python.constants import cuda_options
+from ....frontends.python.embedded import cuda_options
 from .restrictions import filled, given, whole
 from .space import TuningSpace, is_file
 
