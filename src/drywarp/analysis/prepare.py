@@ -130,7 +130,7 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     arch = arch_of(gpu)
     options.on_stage(f"compiling for {arch}")
     source = frontend.as_source(request.source)
-    loaded = frontend.load(source, arch=arch, entry=request.entry, options=request.compiler)
+    loaded = frontend.load(source, arch=arch, entry=request.entry, options=request.compiler, gpu=gpu)
     if options.static or gpu.is_amd:
         return _without_data(request, loaded, gpu, started)
     number = config_number(request.config, loaded.comment.config)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from .._version import __version__
 from ..errors import DrywarpError, UsageError
 from ..hardware import Gpu
-from ..support.text import figures, frame_of, table_html, time_text
+from ..support.by_name import figures, frame_of, table_html
+from ..support.text import time_text
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .result import SCHEMA_VERSION, Analysis

@@ -10,7 +10,8 @@ from typing import Any
 from ..errors import UsageError
 from ..frontends.loaded import read_launches
 from ..hardware import Gpu, load_gpu
-from ..support.text import frame_of, table_html, time_text
+from ..support.by_name import frame_of, table_html
+from ..support.text import time_text
 from .request import Options
 from .result import SCHEMA_VERSION, Analysis
 from .stages import analyze

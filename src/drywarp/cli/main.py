@@ -90,12 +90,6 @@ DOES_NOT_COMPILE = {
     papers.reproduce_command,
     counts.import_ncu_command,
 }
-    upkeep.doctor_command,
-    lists.gpus_command,
-    lists.workloads_command,
-    upkeep.cache_command,
-    counts.import_ncu_command,
-}
 
 for verb in (
     analyze.analyze_command,

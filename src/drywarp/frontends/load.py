@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InputFileError, UsageError
+from ..hardware import Gpu
 from ..kernel.kernel import Kernel
-from ..support.plugins import plugins_of
+from ..support.by_name import plugins_of
 from .binary.containers import is_binary
 from .cuda.compile import INLINE_NAME
 from .cuda.options import CudaOptions
@@ -31,12 +32,20 @@ def as_source(source: T) -> T | Path:
     return Path(source) if isinstance(source, str) and "\n" not in source and "{" not in source else source
 
 
-def load(source: object, *, arch: str, entry: str | None = None, options: CudaOptions | None = None) -> Loaded:
+def load(
+    source: object,
+    *,
+    arch: str,
+    entry: str | None = None,
+    options: CudaOptions | None = None,
+    gpu: Gpu | None = None,
+) -> Loaded:
     """Load one kernel for `arch`, and the launch comment of its file (empty for machine code and objects).
 
     A `Path` is read, and its content decides the format. A string is CUDA C++ or PTX source. Any other object
     is a kernel of a Python library. The launch comment supplies the entry, macros and standard that `entry` and
-    `options` leave unset. An AMD `arch` begins with ``gfx``.
+    `options` leave unset. An AMD `arch` begins with ``gfx``. A Python file may ask for the
+    properties of `gpu`.
     """
     given = options or CudaOptions()
     vendor = AMD if arch.startswith("gfx") else NVIDIA
@@ -44,9 +53,9 @@ def load(source: object, *, arch: str, entry: str | None = None, options: CudaOp
         if vendor == AMD:
             kind = type(source).__name__
             raise UsageError(f"{kind}: for NVIDIA GPUs, but the GPU runs {arch} (expected OpenCL C, HIP or assembly)")
-        kernel, text = load_object(source, arch=arch, entry=entry, options=given)
+        kernel, text = load_object(source, arch=arch, entry=entry, options=given, gpu=gpu)
         return Loaded(kernel, LaunchComment(), text, {} if isinstance(kernel, Kernel) else kernel.tools())
-    read = _read(source)
+    read = replace(_read(source), gpu=gpu)
     found = next(one for one in formats() if one.recognizes(read))
     if found.vendor not in ("", vendor):
         expected = "one such as --gpu mi210" if found.vendor == AMD else "OpenCL C, HIP or assembly"

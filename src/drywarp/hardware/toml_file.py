@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputFileError, UsageError
-from ..support.plugins import plugins_of
+from ..support.by_name import plugins_of
 
 DATA = Path(__file__).parent / "data"
 GROUP = "drywarp.gpus"

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
-from ..support.plugins import plugins
+from ..support.by_name import plugins
 from ..workload.cost import CostedWorkload
 
 

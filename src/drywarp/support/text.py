@@ -1,12 +1,10 @@
-"""How values are shown: untrusted names on one visible line, numbers with units, results in notebooks."""
+"""Untrusted names and source lines as one line of visible characters; numbers with units."""
 
 from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from collections.abc import Sequence
 
 LONGEST = 160
 """Maximum number of characters shown of a source line."""
@@ -134,38 +132,3 @@ def _three(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
-
-
-# How results display themselves in notebooks and figures.
-#
-# Notebook users expect results to display themselves (`figure`, `_repr_html_`, `to_pandas`), but rendering belongs in
-# `report` alone. The packages that define results must not depend on `report`, so it is imported here by name.
-
-
-def figures() -> Any:
-    """The module `drywarp.report.figures`."""
-    return import_module("drywarp.report.figures")
-
-
-def summary_html(answer: Mapping[str, Any], sentence: str) -> str:
-    """See `drywarp.report.notebook.summary_html`."""
-    return str(_notebook().summary_html(answer, sentence))
-
-
-def table_html(title: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """See `drywarp.report.notebook.table_html`."""
-    return str(_notebook().table_html(title, rows))
-
-
-def frame(answer: Mapping[str, Any], table: str) -> Any:
-    """See `drywarp.report.notebook.frame`."""
-    return _notebook().frame(answer, table)
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """See `drywarp.report.notebook.frame_of`."""
-    return _notebook().frame_of(rows)
-
-
-def _notebook() -> Any:
-    return import_module("drywarp.report.notebook")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import InputFileError, ToolError
-from drywarp.frontends.python.execution import define, needed_part
+from drywarp.frontends.python.execution import define
 from drywarp.frontends.python.file import jit_functions, kernels
 from drywarp.frontends.python.isolation import loaded
+from drywarp.frontends.python.slicing import needed_part
 
 PROGRAM = '''
 """A program round a kernel."""
@@ -73,7 +74,8 @@ def test_kept_is_what_the_kernel_names_and_no_more() -> None:
     assert kept(PROGRAM, "kernel") == [
         "from __future__ import annotations",
         "import sys",
-        "from math import floor, ceil as up",
+        "from math import floor",
+        "from math import ceil as up",
         "try:",
         "sys.path.append('nowhere')",
         "WIDTH = 16",
@@ -140,7 +142,7 @@ def test_a_file_of_a_package_finds_the_rest_of_it(tmp_path: Path) -> None:
         ("A = 1\nB = A / 0\ndef k(n=B): pass\n", r":2: defining k failed: ZeroDivisionError: division by zero"),
         ("import sys\nA = sys.exit(3)\ndef k(n=A): pass\n", r"program\.py: exits the program while k is being defined"),
         ("def other(): pass\n", r"program\.py: does not define k \(expected at module level\)"),
-        ("from . import x\ndef k(n=x): pass\n", r":1: defining k failed: ImportError"),
+        ("from . import x\n@x\ndef k(): pass\n", r":1: kernel k needs '\.x', which cannot be imported: cannot import"),
     ],
 )
 def test_failures_name_the_line(tmp_path: Path, text: str, message: str) -> None:

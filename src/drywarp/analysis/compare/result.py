@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ...errors import UsageError
-from ...support.text import figures, frame_of, table_html, time_text
+from ...support.by_name import figures, frame_of, table_html
+from ...support.text import time_text
 from ..result import SCHEMA_VERSION
 from .side import Line, Side
 

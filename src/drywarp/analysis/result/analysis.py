@@ -9,7 +9,7 @@ from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
 from ...models.base import CurvePoint
 from ...pipeline.occupancy import OccupancyTrace
-from ...support.text import figures, frame, summary_html
+from ...support.by_name import figures, frame, summary_html
 from .answer import Answer, Band, MeasuredComparison, MemoryBounds, MemoryResult
 
 SCHEMA_VERSION = 2

@@ -14,7 +14,7 @@ from ..._version import __version__
 from ...analysis.result import SCHEMA_VERSION
 from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
-from ...support.text import figures
+from ...support.by_name import figures
 from ..rows.kept_answers import NOT_APPLICABLE
 from . import statistics
 from .groups import Coverage, Group, KernelAccuracy, coverage_of, groups_of, kernels_of, labels_of

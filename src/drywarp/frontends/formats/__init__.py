@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from ...support.plugins import plugins_of
+from ...hardware import Gpu
+from ...support.by_name import plugins_of
 from ..cuda.compile import INLINE_NAME
 from ..cuda.options import CudaOptions
 from ..loaded import LaunchComment, Loaded
@@ -23,13 +24,15 @@ NVIDIA, AMD = "NVIDIA", "AMD"
 class Source:
     """An input: a path or source text, its content, and its launch comment.
 
-    `text` and `comment` are empty where the content is machine code.
+    `text` and `comment` are empty where the content is machine code. `gpu` is the GPU that the kernel is loaded for,
+    where the caller names one: a Python file may ask for its properties.
     """
 
     given: str | Path
     data: bytes
     text: str = ""
     comment: LaunchComment = field(default_factory=LaunchComment)
+    gpu: Gpu | None = None
 
     @property
     def origin(self) -> str:

@@ -14,7 +14,7 @@ from . import NVIDIA, Format, Source
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Execute what the kernel needs of the file; a kernel whose arguments decide its code is compiled later."""
     assert isinstance(source.given, Path)
-    kernel, text = load_python(source.given, source.text, arch=arch, entry=entry, options=options)
+    kernel, text = load_python(source.given, source.text, arch=arch, entry=entry, options=options, gpu=source.gpu)
     return Loaded(kernel, source.comment, text, {} if isinstance(kernel, Kernel) else kernel.tools())
 
 

@@ -1,146 +1,280 @@
 """Run the part of a user's Python file that defines a kernel.
 
 This is the only place where drywarp runs user code on the host: a Triton or Numba kernel exists only after Python has
-run its definition. Only the statements that `needed_part` selects are run.
+run its definition. Only the statements that the kernel needs are run, of its file and of the files beside it.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
-import builtins
-import contextlib
+import importlib
+import importlib.abc
+import importlib.util
 import os
-import symtable
 import sys
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ...errors import InputFileError, ToolError
+from ...hardware import Gpu
+from .isolation import Unknown, UnknownValue
+from .slicing import Statement, Statements, receiver
+from .torch_stand_in import TorchModule, torch_values
 
-# Select the part of a Python file that a kernel needs: its definition and its dependences, and nothing else.
-#
-# A file with kernels usually also runs them, with a framework and a GPU. Compiling a kernel needs neither. Of the
-# file's top-level statements, only those are selected that bind a name which the kernel's definition uses, directly or
-# through other selected statements. Line numbers stay.
+# A module that is not installed makes the names imported from it unknown, unless the code is ready for its absence.
 
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    node: ast.stmt
-    binds: frozenset[str]
-    uses: frozenset[str]
+_ABSENCE = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_MISSING, _STAR = "__drywarp_missing__", "__drywarp_star__"
 
 
-def needed_part(tree: ast.Module, name: str) -> ast.Module:
-    """The statements of `tree` that define `name` and everything it uses, as a separate module."""
-    statements = [_statement(node) for node in tree.body if not _is_main_guard(node)]
-    bound = {n for s in statements for n in s.binds}
-    imported = {n for s in statements if isinstance(s.node, ast.Import | ast.ImportFrom) for n in s.binds}
-    needed, kept = {name}, set[int]()
-    while True:
-        unknown = {n for n in needed - bound if not hasattr(builtins, n)}
-        fresh = [
-            number
-            for number, statement in enumerate(statements)
-            if number not in kept
-            and (statement.binds & needed or _matters(statement.node, bool(unknown), needed - imported))
-        ]
-        if not fresh:
-            break
-        kept.update(fresh)
-        for number in fresh:
-            needed |= statements[number].uses
-    body = [_narrowed(statements[number].node, needed) for number in sorted(kept)]
-    return ast.Module(body=body, type_ignores=[])
+class _Imports(ast.NodeTransformer):
+    """Put each import in a `try` that calls `_MISSING`; imports of everything become calls of `_STAR`."""
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        caught = {name for h in node.handlers for name in (_names(h.type) if h.type else _ABSENCE)}
+        ready, node.body = (node.body, []) if caught & _ABSENCE else ([], node.body)
+        self.generic_visit(node)
+        node.body = ready or node.body
+        return node
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        suppressed = any("suppress" in _names(item.context_expr) for item in node.items)
+        return node if suppressed else self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        return [s for alias in node.names for s in self._guarded(ast.Import([alias]), "", alias, node)]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
+        if node.module == "__future__":
+            return [node]
+        if node.names[0].name == "*":
+            return self._parsed(f"{_STAR}(globals(), {node.module or ''!r}, {node.level})", node)
+        origin = "." * node.level + (node.module or "")
+        parts = [(ast.ImportFrom(node.module, [alias], node.level), alias) for alias in node.names]
+        return [s for one, alias in parts for s in self._guarded(one, origin, alias, node)]
+
+    def _guarded(self, one: ast.stmt, origin: str, alias: ast.alias, at: ast.stmt) -> list[ast.stmt]:
+        what = f"{origin}{'' if not origin or origin.endswith('.') else '.'}{alias.name}"
+        whole = not origin and not alias.asname
+        bound = alias.asname or (alias.name.split(".")[0] if whole else alias.name)
+        text = f"try:\n    {ast.unparse(one)}\nexcept ImportError:\n"
+        return self._parsed(f"{text}    {bound} = {_MISSING}(__file__, {at.lineno}, {what!r}, {whole})", at)
+
+    def _parsed(self, text: str, node: ast.stmt) -> list[ast.stmt]:
+        made = ast.parse(text).body
+        for statement in made:
+            for inner in ast.walk(statement):
+                ast.copy_location(inner, node)
+        return made
 
 
-def _matters(node: ast.stmt, unknown_names: bool, needed: set[str]) -> bool:
-    """Whether a statement matters even though it binds no needed name. `needed` are names that no import binds."""
-    match node:
-        case ast.ImportFrom(module="__future__"):
-            return True
-        case ast.ImportFrom(names=[ast.alias(name="*")]):
-            return unknown_names
-        case ast.Expr(value=ast.Call(func=ast.Attribute() as called)):
-            # `sys.path.append(…)` before an import, `configs.append(…)` after an assignment.
-            owner = ast.unparse(called.value)
-            return owner == "sys.path" or owner in needed
-        case _:
-            return False
+def _names(node: ast.expr) -> set[str]:
+    return {getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
 
 
-def _statement(node: ast.stmt) -> _Statement:
-    table = symtable.symtable(ast.unparse(node), "<statement>", "exec")
-    binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
-    uses = {s.get_name() for s in table.get_symbols() if s.is_referenced()}
-    for inner in _inner(table):
-        uses |= {s.get_name() for s in inner.get_symbols() if s.is_global()}
-        # A function may also assign a global.
-        binds |= {s.get_name() for s in inner.get_symbols() if s.is_declared_global() and s.is_assigned()}
-    return _Statement(node, frozenset(binds | _changed(node)), frozenset(uses))
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
 
 
-def _inner(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    for child in table.get_children():
-        yield child
-        yield from _inner(child)
+def _missing(file: str, line: int, what: str, whole: bool) -> Any:
+    """What a name is bound to whose import fails: called while the error is handled."""
+    error = sys.exc_info()[1]
+    head = what.split(".")[0]
+    if whole and head != what and importlib.util.find_spec(head):
+        return importlib.import_module(head)
+    place = f"{os.path.relpath(file) if not os.path.relpath(file).startswith('..') else file}:{line}"
+    if isinstance(error, ModuleNotFoundError) and error.name and not what.startswith("."):
+        return Unknown(f"the module {error.name!r}", "which is not installed", place)
+    return Unknown(repr(what), f"which cannot be imported: {' '.join(str(error).split())}", place)
 
 
-def _changed(node: ast.stmt) -> set[str]:
-    """Names whose value an assignment changes partially: `table["a"] = 1`, `settings.a = 1`."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-    changed = set()
-    for target in targets:
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        if isinstance(target, ast.Name):
-            changed.add(target.id)
-    return changed
+# Modules of the user run statement by statement, as names are asked of them.
+
+_SYSTEM = ("__path__", "__file__", "__loader__", "__spec__", "__package__", "__cached__")
+"""Attributes that the import system asks for, and sets."""
 
 
-def _narrowed(node: ast.stmt, needed: set[str]) -> ast.stmt:
-    """An import without unneeded names: `import torch, triton` may become `import triton`."""
-    if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", None) != "__future__":
-        kept = [a for a in node.names if a.name == "*" or (a.asname or a.name.split(".")[0]) in needed]
-        names = kept or node.names
-        fresh = ast.Import(names) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, names, node.level)
-        return ast.copy_location(fresh, node)
-    return node
+class LocalModule(ModuleType):
+    """A module of the user's own: its statements run when a name that they bind is first asked for."""
+
+    def __init__(self, name: str, around: Surroundings, tree: ast.Module, path: str) -> None:
+        super().__init__(name)
+        self.__file__ = path
+        vars(self).update({_MISSING: _missing, _STAR: around.star}, _around=around, _done=set(), _wanted=set())
+        vars(self)["_statements"] = Statements(tree)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing a submodule sets its name here, which must not hide what the module itself binds to it.
+        if not (isinstance(value, ModuleType) and name in self._statements.bound):
+            super().__setattr__(name, value)
+
+    def offers(self, name: str) -> bool:
+        """Whether the module binds a name, without running anything."""
+        return name in vars(self) or name in self._statements.bound
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SYSTEM:
+            raise AttributeError(name)
+        numbers, wanted = self._statements.needed(name)
+        if self.offers(name) or (name in wanted and not name.startswith("__")):
+            self._wanted.update(wanted)
+            with self._around:
+                for number in numbers:
+                    if number not in self._done:
+                        self._done.add(number)
+                        self._run(self._statements.all[number])
+            if name in vars(self):
+                return vars(self)[name]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def _run(self, statement: Statement) -> None:
+        node = _Imports().visit(ast.fix_missing_locations(statement.node))
+        flags = sum(
+            getattr(__future__, alias.name).compiler_flag
+            for s in self._statements.all
+            if isinstance(s.node, ast.ImportFrom) and s.node.module == "__future__"
+            for alias in s.node.names
+        )
+        code = compile(ast.Module(_listed(node), []), self.__file__ or "", "exec", flags, dont_inherit=True)
+        try:
+            exec(code, vars(self))
+        except UnknownValue as stopped:
+            # The names that the statement would have bound are as unknown; it may be that nobody needs them.
+            value = stopped.value.at(f"{self._around.shown(self.__file__)}:{_line(stopped, self.__file__)}")
+            vars(self).update(dict.fromkeys(statement.binds | receiver(statement.node), value))
 
 
-def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
+def _line(error: BaseException, file: str | None) -> int:
+    """The line of a file where an error arose; 0 if it arose elsewhere."""
+    return next((f.lineno or 0 for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == file), 0)
 
 
 _PREFIX = "_drywarp_input_"
 """Prefix of the modules created here, so that a file may have the same name as a package."""
 
+_FOLDERS = "_drywarp_folders"
+"""A package above the folder of a file that belongs to no package, so that its relative imports lead to its folder."""
 
-def define(path: Path, tree: ast.Module, name: str) -> Any:
-    """The object that the file at `path` defines as `name`, running no more of the file than necessary.
+_INSTALLED = {"triton", "numba", "numba_cuda", "numpy", "cupy", "drywarp", *sys.stdlib_module_names}
+"""What is never taken from the folder of a file."""
 
-    Raises InputFileError naming file and line if that fails.
+
+class Surroundings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """What a kernel's file can import, while this is entered: the modules beside it, its package, and stand-ins.
+
+    `gpu` is the GPU that PyTorch's stand-in speaks of.
     """
-    place = os.path.abspath(path)
-    module = ModuleType(_PREFIX + path.stem)
-    module.__file__ = place
-    root, module.__package__ = _package(Path(place))
-    part = needed_part(tree, name)
-    sys.modules[module.__name__] = module
-    with import_folders(os.path.dirname(place), root):
+
+    def __init__(self, path: Path, tree: ast.Module, gpu: Gpu | None = None) -> None:
+        self._depth, self._torch = 0, torch_values(gpu)
+        self._modules: dict[str, ModuleType] = {}
+        self._hidden: dict[str, ModuleType] = {}
+        self._origin, self._place = str(path), os.path.abspath(path)
+        folder = os.path.dirname(self._place)
+        root, package = _package(Path(self._place))
+        self._folders = (folder, root)
+        if not package:
+            levels = max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0)
+            parents = Path(self._place).parents[: max(1, levels)]
+            package = ".".join([_FOLDERS, *(parent.name for parent in reversed(parents[:-1]))])
+            top = LocalModule(_FOLDERS, self, ast.Module([], []), "")
+            top.__path__ = [str(parents[-1])]
+            self._modules[_FOLDERS] = top
+        self.entry = LocalModule(_PREFIX + path.stem, self, tree, self._place)
+        self.entry.__package__ = package
+        sys.modules[self.entry.__name__] = self.entry
+
+    def shown(self, path: str | None) -> str:
+        """A file as messages name it: the kernel's own as the user does."""
+        return self._origin if path == self._place else os.path.relpath(path or "")
+
+    def star(self, names: dict[str, Any], module: str, level: int) -> None:
+        """`from module import *`: of a module of the user's, only the names that are wanted."""
+        found = importlib.import_module("." * level + module, names["__package__"] if level else None)
+        listed = getattr(found, "__all__", None) or [name for name in vars(found) if not name.startswith("_")]
+        if isinstance(found, LocalModule):
+            listed = [name for name in names["_wanted"] if found.offers(name)]
+        names.update({name: getattr(found, name) for name in listed})
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Where a module lies: PyTorch's are stand-ins, the user's are run by need."""
+        parent, _, tail = name.rpartition(".")
+        if name.partition(".")[0] == "torch":
+            return ModuleSpec(name, self, is_package=True)
+        if tail in _INSTALLED if not parent else parent not in self._modules:
+            return None
+        for folder in self._folders if not parent else path:
+            for file, inside in ((Path(folder, tail, "__init__.py"), True), (Path(folder, f"{tail}.py"), False)):
+                if file.is_file():
+                    places = [str(file.parent)] if inside else None
+                    return importlib.util.spec_from_file_location(
+                        name, file, loader=self, submodule_search_locations=places
+                    )
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is None:
+            spec.loader = self  # a folder without __init__.py
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A module that has run nothing yet."""
+        if spec.name.partition(".")[0] == "torch":
+            made: ModuleType = TorchModule(spec.name, self._torch)
+        else:
+            text = Path(spec.origin).read_bytes() if spec.origin and spec.has_location else b""
+            made = LocalModule(spec.name, self, ast.parse(text, spec.origin or ""), spec.origin or "")
+        self._modules[spec.name] = made
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: its statements run when they are needed."""
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._hidden = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "torch"}
+            self._hidden |= {n: sys.modules[n] for n in self._modules.keys() & sys.modules.keys()}
+            for name in self._hidden:
+                del sys.modules[name]
+            sys.modules.update(self._modules)
+            sys.meta_path.insert(0, self)
+            sys.path.extend(self._folders)
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            sys.meta_path.remove(self)
+            for folder in self._folders:
+                sys.path.remove(folder)
+            for name in self._modules.keys() & sys.modules.keys():
+                del sys.modules[name]
+            sys.modules.update(self._hidden)
+
+    def kernel(self, name: str) -> Any:
+        """The object that the file defines as `name`, running no more than necessary.
+
+        Raises InputFileError naming file and line if that fails.
+        """
         try:
-            exec(compile(part, place, "exec"), module.__dict__)
+            with self:
+                found = getattr(self.entry, name, None)
         except Exception as error:
-            raise _failure(error, str(path), place, name) from None
+            raise _failure(error, self._origin, self._place, name) from None
         except SystemExit:
-            raise InputFileError(f"{path}: exits the program while {name} is being defined") from None
-    if name not in module.__dict__:
-        raise InputFileError(f"{path}: does not define {name} (expected at module level)")
-    return module.__dict__[name]
+            raise InputFileError(f"{self._origin}: exits the program while {name} is being defined") from None
+        if isinstance(found, Unknown):
+            raise InputFileError(found.said(self._origin, name))
+        if name not in vars(self.entry):
+            raise InputFileError(f"{self._origin}: does not define {name} (expected at module level)")
+        return found
+
+
+def define(path: Path, tree: ast.Module, name: str, gpu: Gpu | None = None) -> Any:
+    """The object that the file at `path` defines as `name`: see `Surroundings.kernel`."""
+    return Surroundings(path, tree, gpu).kernel(name)
 
 
 def _package(path: Path) -> tuple[str, str]:
@@ -152,19 +286,8 @@ def _package(path: Path) -> tuple[str, str]:
     return str(folder), ".".join(names)
 
 
-@contextlib.contextmanager
-def import_folders(*folders: str) -> Iterator[None]:
-    """Let imports find modules beside a file, as `python file.py` does, and the package that it belongs to."""
-    before = list(sys.path)
-    sys.path[:0] = folders
-    try:
-        yield
-    finally:
-        sys.path[:] = before
-
-
 def _failure(error: Exception, origin: str, place: str, name: str) -> InputFileError | ToolError:
-    line = next((f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == place), None)
+    line = _line(error, place)
     where = f"{origin}:{line}" if line else origin
     if isinstance(error, ModuleNotFoundError):
         return InputFileError(f"{where}: kernel {name} needs the module {error.name!r}, which is not installed")

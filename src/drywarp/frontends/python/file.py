@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
+from ...hardware import Gpu
 from ...kernel.kernel import Kernel
 from ..cuda.compile import compile_cuda
 from ..cuda.options import CudaOptions, known_options
 from ..loaded import Deferred
 from .embedded import chosen_source, embedded_sources
-from .execution import define
+from .execution import Surroundings
 from .isolation import cupy_headers, diverted
 from .numba_kernel import NumbaKernel, require_numba_cuda
 from .numba_kernel import offline as numba_offline
@@ -123,12 +124,13 @@ def is_python(path: Path) -> bool:
 
 
 def load_python(
-    path: Path, text: str, *, arch: str, entry: str | None, options: CudaOptions
+    path: Path, text: str, *, arch: str, entry: str | None, options: CudaOptions, gpu: Gpu | None = None
 ) -> tuple[Kernel | Deferred, str]:
     """The kernel that `entry` names, or the only one in the file, and its source if its lines differ from the file's.
 
-    A Triton or Numba function is defined by running the part of the file that it needs. CUDA C++ in a string is read
-    without running anything. Raises InputFileError if the file is not valid Python, UsageError for an unknown entry.
+    A Triton or Numba function is defined by running the part of the file that it needs, which may ask for the
+    properties of `gpu`. CUDA C++ in a string is read without running anything. Raises InputFileError if the file is not
+    valid Python, UsageError for an unknown entry.
     """
     origin = str(path)
     try:
@@ -140,12 +142,12 @@ def load_python(
     sources, passed = embedded_sources(tree, text, origin)
     by_name = {function.name: function for function in functions}
     if entry in by_name:
-        return _defined(path, tree, by_name[entry], arch, options), ""
+        return _defined(path, tree, by_name[entry], arch, options, gpu), ""
     names = [f.name for f in kernels(functions)] + [name for source in sources for name in source.kernels]
     if entry is None:
         entry = _only(names, passed, origin)
         if entry in by_name:
-            return _defined(path, tree, by_name[entry], arch, options), ""
+            return _defined(path, tree, by_name[entry], arch, options, gpu), ""
     elif entry.split("<")[0].strip().split("::")[-1] not in names:
         skipped = "".join(f"; {reason.removeprefix(origin + ':')}" for reason in passed)
         holds = ", ".join(dict.fromkeys(names)) or "none"
@@ -172,17 +174,20 @@ def _only(names: list[str], passed: list[str], origin: str) -> str:
     )
 
 
-def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, options: CudaOptions) -> Deferred:
+def _defined(
+    path: Path, tree: ast.Module, function: JitFunction, arch: str, options: CudaOptions, gpu: Gpu | None
+) -> Deferred:
     origin = str(path)
     options.refuse(origin, f"{function.kind} kernels")
+    around = Surroundings(path, tree, gpu)
     if function.kind == "triton":
         require_triton(origin)
-        with diverted(), triton_offline(arch, origin):
-            made = define(path, tree, function.name)
-        return TritonKernel(made, function.name, origin, options.max_registers)
+        with diverted(), triton_offline(arch, origin, gpu):
+            made = around.kernel(function.name)
+        return TritonKernel(made, function.name, origin, options.max_registers, around, gpu)
     require_numba_cuda(origin)
     with diverted(), numba_offline(arch, origin):
-        made = define(path, tree, function.name)
+        made = around.kernel(function.name)
     if not hasattr(made, "py_func"):
         raise UsageError(
             f"{origin}:{function.line}: {function.name} is not a @cuda.jit kernel after running its definition"
@@ -193,7 +198,9 @@ def _defined(path: Path, tree: ast.Module, function: JitFunction, arch: str, opt
 # Load a kernel from a Python object of Triton, Numba or CuPy.
 
 
-def load_object(source: Any, *, arch: str, entry: str | None, options: CudaOptions) -> tuple[Kernel | Deferred, str]:
+def load_object(
+    source: Any, *, arch: str, entry: str | None, options: CudaOptions, gpu: Gpu | None = None
+) -> tuple[Kernel | Deferred, str]:
     """The kernel that an object represents, and its source if that is not in a file.
 
     Supported objects are a `triton.jit` function with its decorators, a `numba.cuda.jit` function, and CuPy's
@@ -210,7 +217,7 @@ def load_object(source: Any, *, arch: str, entry: str | None, options: CudaOptio
     while hasattr(inner, "fn") and not inspect.isfunction(inner):
         inner = inner.fn
     if inner is not source and inspect.isfunction(inner):
-        return TritonKernel(source, inner.__name__, _file(inner), options.max_registers), ""
+        return TritonKernel(source, inner.__name__, _file(inner), options.max_registers, gpu=gpu), ""
     raise UsageError(
         f"{type(source).__name__}: expected a path, a source text, a function under @triton.jit or "
         "@numba.cuda.jit, or a CuPy RawKernel"

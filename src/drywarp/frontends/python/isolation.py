@@ -73,3 +73,87 @@ def cupy_headers() -> tuple[str, ...]:
     spec = importlib.util.find_spec("cupy")
     places = spec.submodule_search_locations or () if spec else ()
     return tuple(str(Path(place) / "_core" / "include") for place in places)
+
+
+# Values of the host program that stay unknown: of modules that are not installed, and what only PyTorch could compute.
+
+
+class UnknownValue(BaseException):
+    """Python code asked for a value that is unknown; `value` says which one."""
+
+    def __init__(self, value: Unknown) -> None:
+        super().__init__(value.said())
+        self.value = value
+
+
+class Unknown:
+    """A value that is not known. What is computed from it is unknown too; only its use in a decision raises.
+
+    `what` names it as the source does, `reason` says why it is unknown. `place` is the file and line to look at; empty
+    if that is where it is used.
+    """
+
+    def __init__(self, what: str, reason: str, place: str = "") -> None:
+        vars(self).update(_what=what, _reason=reason, _place=place)
+
+    def said(self, place: str = "", name: str = "") -> str:
+        """One line for a user: that the kernel `name` needs this value; `place` is where it needs it."""
+        where = vars(self)["_place"] or place
+        needs = f"kernel {name} needs" if name else "needs"
+        return f"{where and f'{where}: '}{needs} {vars(self)['_what']}, {vars(self)['_reason']}"
+
+    def at(self, place: str) -> Unknown:
+        """The same with a place, unless it already has one."""
+        return Unknown(vars(self)["_what"], vars(self)["_reason"], vars(self)["_place"] or place)
+
+    def _part(self, suffix: str) -> Unknown:
+        what = vars(self)["_what"]
+        # A module that is missing stays the thing to name.
+        missing = what.startswith("the module ")
+        return Unknown(what if missing else f"{what}{suffix}", vars(self)["_reason"], vars(self)["_place"])
+
+    def __getattr__(self, name: str) -> Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._part(f".{name}")
+
+    def __call__(self, *values: object, **named: object) -> Unknown:
+        """What a call returns, and what a decorator makes of a function."""
+        return self._part("(…)")
+
+    def __getitem__(self, key: object) -> Unknown:
+        return self._part("[…]")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Settings of an absent module change nothing."""
+
+    __setitem__ = __setattr__
+
+    def __enter__(self) -> Unknown:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"<unknown: {vars(self)['_what']}>"
+
+    __hash__ = object.__hash__
+
+
+def _derived(value: Unknown, *others: object) -> Unknown:
+    return value
+
+
+def _refused(value: Unknown, *others: object) -> Any:
+    raise UnknownValue(value)
+
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")
+for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs"):
+    setattr(Unknown, f"__{_name}__", _derived)
+for _name in ("bool", "int", "float", "index", "len", "iter", "contains", "str", "format", "instancecheck"):
+    setattr(Unknown, f"__{_name}__", _refused)

@@ -20,7 +20,7 @@ from ...kernel.launch.launch import DTYPES, Buffer
 from ..cuda.options import CudaOptions
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
-from .constants import literal, plain
+from .embedded import literal, plain
 from .isolation import diverted, installed_version, loaded, require
 
 _SIGNATURES = "_drywarp_signatures"

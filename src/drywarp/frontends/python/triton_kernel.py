@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import CompileError, ToolError, UsageError
+from ...hardware import Gpu
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Buffer
 from ..loaded import Specialised, cubin_kernels
-from .isolation import diverted, installed_version
+from .isolation import UnknownValue, diverted, installed_version
 from .triton_values import CPP_TYPES, compile_message, constant_value, offline, require_triton, runtime_value
 
 _HIDDEN = ("global_scratch", "profile_scratch")
@@ -23,13 +25,16 @@ class TritonKernel:
     """A function under `@triton.jit`, optionally with `@triton.autotune` and `@triton.heuristics` above it.
 
     `function` is the outermost of these objects; `origin` is the file as the user named it; `max_registers` caps the
-    registers per thread, like `maxnreg` in a launch.
+    registers per thread, like `maxnreg` in a launch. `around` holds what its file imports, and is entered where code of
+    the file runs; such code may ask for the properties of `gpu`.
     """
 
     function: Any
     name: str
     origin: str
     max_registers: int | None = None
+    around: AbstractContextManager[None] = field(default_factory=nullcontext, repr=False)
+    gpu: Gpu | None = field(default=None, repr=False)
 
     def configs(self, arch: str) -> tuple[str, ...]:
         """The configurations of `@triton.autotune`, in order."""
@@ -54,10 +59,13 @@ class TritonKernel:
         """
         require_triton(self.origin)
         jit = _innermost(self.function, self.origin)
-        with offline(arch, self.origin):
-            given = self._values(jit, arguments)
-            called = self._call(given, config)
-            compiled = self._compiled(jit, called)
+        try:
+            with offline(arch, self.origin, self.gpu), self.around:
+                given = self._values(jit, arguments)
+                called = self._call(given, config)
+                compiled = self._compiled(jit, called)
+        except UnknownValue as stopped:
+            raise UsageError(stopped.value.said(self.origin, self.name)) from None
         return self._specialised(jit, compiled, arguments, called, arch)
 
     def _values(self, jit: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +91,7 @@ class TritonKernel:
         called = {"maxnreg": self.max_registers, **given} if self.max_registers else dict(given)
         for layer in _layers(self.function):
             if hasattr(layer, "configs"):
-                chosen = self._config(layer, config)
+                chosen = self._config(layer, config, called)
                 if twice := given.keys() & chosen.all_kwargs().keys():
                     raise UsageError(f"{self.name}: {', '.join(sorted(twice))} is already set by its configurations")
                 called.update(chosen.all_kwargs())
@@ -91,22 +99,52 @@ class TritonKernel:
                 for name, rule in layer.values.items():
                     try:
                         called[name] = rule(dict(called))
+                    except KeyError as error:
+                        raise UsageError(
+                            f"{self.name}: its heuristic for {name} needs a value for {error.args[0]}; give it, "
+                            f"as in --arg {error.args[0]}=null"
+                        ) from None
                     except Exception as error:
                         reason = f"{type(error).__name__}: {error}"
                         raise UsageError(f"{self.name}: its heuristic for {name} failed: {reason}") from None
         return called
 
-    def _config(self, tuner: Any, number: int | None) -> Any:
+    def _config(self, tuner: Any, number: int | None, called: Mapping[str, Any]) -> Any:
         count = len(tuner.configs)
-        if number is None and count > 1:
-            listed = "; ".join(f"{n}: {_config_text(c)}" for n, c in enumerate(tuner.configs))
+        kept = self._kept(tuner, called)
+        if number is None and len(kept) > 1:
+            listed = "; ".join(f"{n}: {_config_text(tuner.configs[n])}" for n in kept)
             raise UsageError(
-                f"{self.origin}: {self.name} is autotuned over {count} configurations; "
+                f"{self.origin}: {self.name} is autotuned over {len(kept)} configurations; "
                 f"choose one with --config N, or --config best: {listed}"
             )
-        if not 0 <= (number or 0) < count:
+        if number is not None and not 0 <= number < count:
             raise UsageError(f"{self.origin}: no configuration {number}; {self.name} has 0 to {count - 1}")
-        return tuner.configs[number or 0]
+        if number is not None and number not in kept:
+            listed = ", ".join(map(str, kept)) or "none"
+            raise UsageError(
+                f"{self.origin}: {self.name} leaves out configuration {number} for these arguments "
+                f"(early_config_prune); it keeps: {listed}"
+            )
+        return tuner.configs[kept[0] if number is None else number]
+
+    def _kept(self, tuner: Any, called: Mapping[str, Any]) -> list[int]:
+        """The configurations that the author's `early_config_prune` keeps for these arguments; all without one."""
+        hook, every = getattr(tuner, "early_config_prune", None), list(range(len(tuner.configs)))
+        # drywarp's own hook predicts each configuration, which would ask this again.
+        if hook is None or type(hook).__module__.partition(".")[0] == "drywarp":
+            return every
+        try:
+            remaining = hook(list(tuner.configs), dict(called), **called)
+            kept = [number for number in every if any(tuner.configs[number] is one for one in remaining)]
+        except UnknownValue:
+            return every
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"{self.origin}: {self.name}: its early_config_prune failed: {reason}") from None
+        if not kept:
+            raise UsageError(f"{self.origin}: {self.name}: its early_config_prune keeps no configuration")
+        return kept
 
     def _compiled(self, jit: Any, called: Mapping[str, Any]) -> Any:
         missing = [p.name for p in jit.params if p.name not in called and not p.has_default]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
+from ...hardware import Gpu
 from ...kernel.launch.launch import DTYPES, Buffer
-from .constants import literal, plain
-from .isolation import loaded, require
+from .embedded import literal, plain
+from .isolation import Unknown, loaded, require
 
 CPP_TYPES = {
     "i1": "bool", "u1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short",
@@ -23,7 +26,7 @@ CPP_TYPES = {
 
 
 @dataclass(frozen=True)
-class _Dtype:
+class Dtype:
     """An element type that prints like PyTorch's, because Triton reads the printed name."""
 
     name: str
@@ -71,7 +74,7 @@ class StandIn:
 def stand_in(buffer: Buffer) -> StandIn:
     """The stand-in of a buffer."""
     name = DTYPES[buffer.dtype][0]
-    return StandIn(buffer.shape, getattr(sys.modules.get("torch"), name, None) or _Dtype(name))
+    return StandIn(buffer.shape, getattr(sys.modules.get("torch"), name, None) or Dtype(name))
 
 
 def runtime_value(value: Any, place: str) -> Any:
@@ -109,13 +112,55 @@ def require_triton(origin: str) -> None:
     require("triton", "Triton", "triton", origin)
 
 
-class OfflineDriver:
-    """Replaces Triton's GPU driver for one architecture (`number` is 80 for ``sm_80``)."""
+def capability(gpu: Gpu) -> tuple[int, int]:
+    """The GPU's own compute capability, whatever its kernels are compiled for."""
+    major, _, minor = gpu.compute_capability.partition(".")
+    return int(major), int(minor)
 
-    def __init__(self, number: int) -> None:
+
+class _Properties(dict[str, Any]):
+    """The properties that Triton's driver states of a GPU; those that the GPU's file lacks are unknown."""
+
+    def __missing__(self, name: str) -> Unknown:
+        return Unknown(f"the GPU's {name}", "which no GPU file states")
+
+
+class OfflineDriver:
+    """Replaces Triton's GPU driver for one architecture (`number` is 80 for ``sm_80``).
+
+    What programs ask it about the GPU is answered from `gpu`.
+    """
+
+    def __init__(self, number: int, gpu: Gpu | None = None) -> None:
         from triton.backends.compiler import GPUTarget
 
         self._target = GPUTarget("cuda", number, 32)
+        self._gpu = gpu
+
+    @property
+    def utils(self) -> OfflineDriver:
+        """Where Triton's driver has `get_device_properties`."""
+        return self
+
+    def get_device_properties(self, device: object = None) -> Mapping[str, Any]:
+        """What a program may ask of the GPU, under Triton's names."""
+        if self._gpu is None:
+            return _Properties(warpSize=32)
+        limits = self._gpu.occupancy
+        return _Properties(
+            max_shared_mem=limits.shared_bytes_per_block_optin,
+            max_num_regs=limits.max_registers_per_block,
+            multiprocessor_count=self._gpu.device.sm_count,
+            warpSize=limits.warp_size,
+        )
+
+    def get_active_torch_device(self) -> Any:
+        """`torch.device("cuda", 0)`, of the stand-in while a file is executed."""
+        return importlib.import_module("torch").device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """`torch.cuda`."""
+        return importlib.import_module("torch").cuda
 
     def get_current_device(self) -> str:
         """A device name of our own: Triton caches kernels by device, and these must not mix with a real GPU's."""
@@ -131,17 +176,37 @@ class OfflineDriver:
 
 
 @contextlib.contextmanager
-def offline(arch: str, origin: str) -> Iterator[None]:
-    """Make Triton believe that a GPU of `arch` is present; restores the previous driver afterwards."""
+def offline(arch: str, origin: str, gpu: Gpu | None = None) -> Iterator[None]:
+    """Make Triton believe that a GPU of `arch` is present, and find names of earlier releases; restores both."""
     driver = loaded("triton.runtime", origin).driver
     number = int("".join(c for c in arch.removeprefix("sm_") if c.isdigit()))
     # Triton restores only its own default, and looks for a GPU to do so.
     saved = dict(vars(driver))
-    driver.set_active(OfflineDriver(number))
+    driver.set_active(OfflineDriver(number, gpu))
+    moved = _moved_names(origin)
+    for module, name, value in moved:
+        setattr(module, name, value)
     try:
         yield
     finally:
         vars(driver).update(saved)
+        for module, name, _ in moved:
+            delattr(module, name)
+
+
+def _moved_names(origin: str) -> list[tuple[Any, str, Any]]:
+    """Names that earlier releases of Triton had elsewhere: module, name, and what this release has instead.
+
+    Triton 2 had the functions of libdevice as `tl.math.tanh` and `tl.libdevice.tanh`.
+    """
+    language, library = (loaded(f"triton.{name}", origin) for name in ("language", "language.extra.libdevice"))
+    functions = {n: f for n, f in vars(library).items() if not n.startswith("_") and inspect.isfunction(f)}
+    moved = [
+        (language.math, name, function) for name, function in functions.items() if not hasattr(language.math, name)
+    ]
+    if not hasattr(language, "libdevice"):
+        moved.append((language, "libdevice", library))
+    return moved
 
 
 # Turn Triton's compile errors into one line with the file and line number.

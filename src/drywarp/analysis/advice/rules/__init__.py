@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from ....errors import UsageError
-from ....support.plugins import plugins
+from ....support.by_name import plugins
 from ...result.finding import RuleText
 from .base import Rule, registered
 

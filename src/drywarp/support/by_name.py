@@ -1,9 +1,15 @@
-"""Extensions of drywarp by other packages, through entry points (docs/extending.md)."""
+"""Code that is found by name when it is needed: extensions by other packages, and what displays results.
+
+Extensions come through entry points (docs/extending.md). Notebook users expect results to display themselves (`figure`,
+`_repr_html_`, `to_pandas`), but rendering belongs in `report` alone, on which the packages that define results must not
+depend.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -35,3 +41,32 @@ def plugins_of(group: str, kind: type[T]) -> list[T]:
         if not isinstance(found, kind):
             raise UsageError(f"entry point {group}: {name}: expected a {kind.__name__}, got a {type(found).__name__}")
     return list(plugins(group).values())
+
+
+def figures() -> Any:
+    """The module `drywarp.report.figures`."""
+    return import_module("drywarp.report.figures")
+
+
+def summary_html(answer: Mapping[str, Any], sentence: str) -> str:
+    """See `drywarp.report.notebook.summary_html`."""
+    return str(_notebook().summary_html(answer, sentence))
+
+
+def table_html(title: str, rows: Sequence[Mapping[str, str]]) -> str:
+    """See `drywarp.report.notebook.table_html`."""
+    return str(_notebook().table_html(title, rows))
+
+
+def frame(answer: Mapping[str, Any], table: str) -> Any:
+    """See `drywarp.report.notebook.frame`."""
+    return _notebook().frame(answer, table)
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """See `drywarp.report.notebook.frame_of`."""
+    return _notebook().frame_of(rows)
+
+
+def _notebook() -> Any:
+    return import_module("drywarp.report.notebook")
