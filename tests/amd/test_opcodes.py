@@ -98,6 +98,7 @@ PEAKS = [
     ("mi210", "fp16", 181.0), ("mi210", "bf16", 181.0), ("mi210", "int8", 181.0), ("mi210", "fp32", 45.3),
     ("mi210", "fp64", 45.3), ("mi300x", "fp16", 1307.4), ("mi300x", "bf16", 1307.4), ("mi300x", "int8", 2614.9),
     ("mi300x", "fp8", 2614.9), ("mi300x", "tf32", 653.7), ("mi300x", "fp32", 163.4), ("mi300x", "fp64", 163.4),
+    ("mi250x", "fp16", 191.5), ("mi250x", "fp64", 47.87), ("mi300a", "fp16", 980.6), ("mi300a", "fp64", 122.6),
 ]  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def test_matrix_rates_make_the_data_sheets_peaks(name: str, kind: str, peak: flo
     assert per_cycle * gpu.device.sm_count * gpu.device.boost_clock_mhz * 1e6 / 1e12 == pytest.approx(peak, rel=2e-3)
 
 
-@pytest.mark.parametrize(("name", "peak"), [("mi210", 22.6), ("mi300x", 81.7)])
+@pytest.mark.parametrize(("name", "peak"), [("mi210", 22.6), ("mi300x", 81.7), ("mi250x", 23.94), ("mi300a", 61.3)])
 def test_vector_rates_make_the_data_sheets_peaks(name: str, peak: float) -> None:
     """Without packing, which the data sheets of CDNA3 count twice: 163.4 is 2 · 81.7."""
     gpu = load_gpu(name)

@@ -19,6 +19,8 @@ def test_a_product_builds_on_the_architecture_of_its_capability() -> None:
         asked += 1
     assert asked > 15
     assert (architecture_of("8.0"), architecture_of("9.0")) == ("arch/ga100", "arch/gh100")
+    assert (architecture_of("8.7"), architecture_of("10.3")) == ("arch/ga10b", "arch/gb110")
+    assert architecture_of("7.5") == "arch/tu10x"  # not tu11x, which has no tensor cores
 
 
 def test_an_unknown_capability_is_said_with_those_that_there_are() -> None:

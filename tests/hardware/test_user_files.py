@@ -9,6 +9,7 @@ import pytest
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import Gpu, gpu_names, limits_of, load_gpu
 from drywarp.hardware.schema import check_classes
+from drywarp.hardware.toml_file import DATA, read
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
 SOURCES = '[sources]\nmine = "own benchmark"\n'
@@ -115,7 +116,7 @@ def test_unknown_names() -> None:
     with pytest.raises(UsageError) as error:
         load_gpu("h101")
     assert str(error.value) == "unknown GPU 'h101'; nearest: h100, a10, v100; or a path ending in .toml"
-    with pytest.raises(UsageError, match=r"unknown GPU 'xyz'; nearest: a100, a100-pcie-80gb, .*; or a path"):
+    with pytest.raises(UsageError, match=r"unknown GPU 'xyz'; drywarp gpus lists the known ones; or a path"):
         load_gpu("xyz")
     with pytest.raises(UsageError, match=r"GPU file nowhere/x\.toml does not exist"):
         load_gpu("nowhere/x.toml")
@@ -272,6 +273,23 @@ def test_a_missing_class_is_named() -> None:
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("Tesla V100-SXM2-16GB", "v100"),
         ("AMD Instinct MI210", "mi210"),
+        ("NVIDIA GeForce RTX 3060", "rtx3060"),
+        ("NVIDIA GeForce RTX 3060 Ti", "rtx3060ti"),
+        ("NVIDIA GeForce RTX 4060 Ti", "rtx4060ti"),
+        ("NVIDIA GeForce GTX 1650", "gtx1650"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA A10G", "a10g"),
+        ("NVIDIA RTX A5000", "a5000"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx6000-ada"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("NVIDIA GH200 480GB", "gh200"),
+        ("NVIDIA B300 SXM6 AC", "b300"),
+        ("Tesla V100-PCIE-16GB", "v100-pcie"),
+        ("Tesla V100-SXM2-32GB", "v100-32gb"),
+        ("NVIDIA TITAN V", "titanv"),
+        ("Orin", "orin"),
+        ("Orin (nvgpu)", "orin"),
+        ("AMD Instinct MI250X", "mi250x"),
     ],
 )
 def test_a_product_as_its_driver_or_a_shop_spells_it(spelled: str, name: str) -> None:
@@ -281,7 +299,9 @@ def test_a_product_as_its_driver_or_a_shop_spells_it(spelled: str, name: str) ->
 def test_each_title_and_alias_means_its_own_file_alone() -> None:
     for name in (name for name in gpu_names() if "/" not in name):
         gpu = load_gpu(name)
-        assert load_gpu(gpu.title) == gpu
+        aliases = str(read(name, DATA / f"{name}.toml").content.get("aliases", "")).split(",")
+        for spelled in (gpu.title, *filter(None, aliases)):
+            assert load_gpu(spelled) == gpu, spelled
 
 
 @pytest.mark.parametrize(("spelled", "nearest"), [("A100 40GB", "a100, a100-sxm4-40gb"), ("2080 Ti", "rtx2080ti")])

@@ -86,9 +86,9 @@ def find(name_or_path: str) -> tuple[str, Path]:
     same, more = _products(name_or_path)
     if len(same) == 1:
         return find(same[0])
-    names = gpu_names()
-    nearest = same or more or difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
-    raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {', '.join(nearest)}; or a path ending in .toml")
+    nearest = same or more or difflib.get_close_matches(name_or_path, gpu_names(), n=3, cutoff=0.3)
+    known = f"nearest: {', '.join(nearest)}" if nearest else "drywarp gpus lists the known ones"
+    raise UsageError(f"unknown GPU {name_or_path!r}; {known}; or a path ending in .toml")
 
 
 def _products(text: str) -> tuple[list[str], list[str]]:
