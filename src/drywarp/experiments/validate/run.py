@@ -20,7 +20,7 @@ from ..rows.pool import run_rows
 from ..rows.predict import Settings, every_model
 from ..rows.recipe import Recipe, launch_of
 from ..rows.row_file import RowFile, check_suffix
-from ..rows.worker import Task, spread
+from ..rows.worker import Task, command_of, spread
 from .accuracy import ValidationReport, report_of
 from .compare import RowStore, check, read_rows
 from .described import as_described, check_none, described_launches, is_described
@@ -162,6 +162,8 @@ def validate(
         table = as_described(table)
     wanted = _wanted(table, where, rows, split, like)
     launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
+    task = Task(source, machine, chosen)
+    commands = {number: said for number, launch in launches.items() if (said := command_of(task, launch))}
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
     found = run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row)
     return report_of(
@@ -173,6 +175,7 @@ def validate(
         left_out=table.left_out,
         aside=split,
         seconds=perf_counter() - run.started,
+        commands=commands,
     )
 
 
