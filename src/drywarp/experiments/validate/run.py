@@ -129,13 +129,12 @@ def validate(
     times, ``COLUMN:UNIT``. `kernel` is a file, or source text with a line break or a brace. `Recipe` describes how a
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
-    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside
-    and uses the other; `like` is another output of this function, whose configurations alone are used. `models` None
-    means all models; the first is the primary one.
+    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside;
+    `like` is another output, whose configurations alone are used. `models` None: all; the first is the primary one.
 
     `jobs` processes (None: one per core) predict the rows, for at most `time_limit_s` each, and append them to `out`
-    (.csv, .jsonl or .parquet); rows already in it are not predicted again, failed ones are recorded with their reason.
-    Raises DrywarpError for bad input before anything is predicted.
+    (.csv, .jsonl or .parquet); rows already there are not predicted again, failed ones have a reason. Raises
+    DrywarpError for bad input before anything is predicted.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
@@ -162,8 +161,6 @@ def validate(
         table = as_described(table)
     wanted = _wanted(table, where, rows, split, like)
     launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
-    task = Task(source, machine, chosen)
-    commands = {number: said for number, launch in launches.items() if (said := command_of(task, launch))}
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
     found = run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row)
     return report_of(
@@ -175,7 +172,7 @@ def validate(
         left_out=table.left_out,
         aside=split,
         seconds=perf_counter() - run.started,
-        commands=commands,
+        commands=run.commands,
     )
 
 
@@ -232,6 +229,7 @@ class _Run:
         self.table, self.gpu, self.settings = table, gpu, settings
         self.identity, self.time_limit_s = identity, time_limit_s
         self.started = perf_counter()
+        self.commands: Mapping[int, str] = {}
 
     def results(
         self,
@@ -244,6 +242,7 @@ class _Run:
     ) -> Iterator[RowResult]:
         """Rows from the file first, then the others as they finish."""
         task = Task(source, self.gpu, self.settings)
+        self.commands = {number: said for number, launch in launches.items() if (said := command_of(task, launch))}
         if out is None:
             yield from self._predicted(task, wanted, launches, jobs, on_row, 0)
             return
