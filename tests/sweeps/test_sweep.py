@@ -20,6 +20,7 @@ from drywarp.errors import DrywarpError
 from drywarp.experiments.rows.row_file import RowFile, read_file
 from drywarp.experiments.sweep import SweepResult, SweepRow, read_space, write_rows
 from drywarp.experiments.sweep.row import form_of
+from drywarp.experiments.validate.read import read_table
 
 from .spaces import EXAMPLES, FILE, SAXPY, N, space
 
@@ -320,3 +321,85 @@ def test_bad_command_lines(
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1
     assert expected in captured.err
+
+
+# Files for other tuners.
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepResult]:
+    """One GPU and problem; blocks of 2048 threads do not run."""
+    folder = tmp_path_factory.mktemp("exported")
+    one = drywarp.sweep(space(gpus=["h100"], parameters={"n": [N], "bx": [64, 2048, 128], "fast": [True]}), jobs=0)
+    one.export(folder / "cache.json")
+    one.export(folder / "t4.json", "t4")
+    return folder, one
+
+
+@pytest.mark.parametrize("name", ["cache.json", "t4.json"])
+def test_exported_files_hold_every_prediction(name: str, exported: tuple[Path, SweepResult]) -> None:
+    """They are read back as tables of measurements, which is what they are to other tools."""
+    folder, one = exported
+    table = read_table(folder / name, time="time_ms")
+    good = [row for row in one.rows if row.ok]
+    assert [row.cells["bx"] for row in table.rows] == ["64", "128"] == [str(row.parameters["bx"]) for row in good]
+    assert [row.time_s for row in table.rows] == pytest.approx([row.time_s for row in good])
+    assert sum(table.left_out.values()) == 1
+    assert all("n" not in row.cells for row in table.rows)  # it is the problem
+
+
+def test_kernel_tuner_simulates_an_exported_cache(exported: tuple[Path, SweepResult]) -> None:
+    tuner = pytest.importorskip("kernel_tuner", reason="the extra `kernel-tuner`")
+    folder, one = exported
+    before = (folder / "cache.json").read_bytes()
+    parameters = {"bx": [64, 2048, 128], "fast": [True]}
+    results, found = tuner.tune_kernel(
+        "saxpy", "", (N,), [], parameters, simulation_mode=True, cache=str(folder / "cache.json"), quiet=True,
+        block_size_names=["bx"],
+    )  # fmt: skip
+    best = one.best()[0]
+    assert {key: found["best_config"][key] for key in parameters} == {
+        key: value for key, value in best.parameters.items() if key != "n"
+    }
+    assert found["best_config"]["time"] == pytest.approx(1e3 * (best.time_s or 0.0))
+    assert [result["bx"] for result in results if "__error__" not in result] == [64, 128]
+    assert found["device_name"] == "h100 (predicted by drywarp)"
+    assert (folder / "cache.json").read_bytes() == before
+
+
+def test_t4_files_follow_the_schemas_of_kernel_tuner(exported: tuple[Path, SweepResult]) -> None:
+    schema = pytest.importorskip("kernel_tuner.file_utils", reason="the extra `kernel-tuner`").output_file_schema
+    folder = exported[0]
+    results = json.loads((folder / "t4.json").read_text())
+    jsonschema.validate(results, schema("results")[1])
+    jsonschema.validate(json.loads((folder / "t4-metadata.json").read_text()), schema("metadata")[1])
+    assert [result["invalidity"] for result in results["results"]] == ["correct", "runtime", "correct"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--export", "FOLDER/a.json"], "hold one GPU, the sweep has a100, h100 (expected --gpu a100)"),
+        (["--gpu", "a100", "--export", "FOLDER/a.json"], f"hold one problem, n is {N}, {2 * N}"),
+        (["--export", "FOLDER/a.csv"], "expected a file name that ends in .json"),
+        (["--export", "FOLDER/none/a.json"], "in a folder that exists"),
+        (["--export", "FOLDER/a.json", "--format", "t5"], "--format t5: expected kernel-tuner or t4"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_first(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "space.toml"
+    path.write_text(FILE)
+    assert run(["sweep", str(path), *(word.replace("FOLDER", str(tmp_path)) for word in options)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_command_line_exports(tmp_path: Path) -> None:
+    path = tmp_path / "space.toml"
+    path.write_text(FILE.replace(f"n = [{N}, {2 * N}]", f"n = [{N}]"))
+    assert run(["sweep", str(path), "--gpu", "a100", "--export", str(tmp_path / "a.json"), "--format", "t4"]) == 0
+    assert {each.name for each in tmp_path.iterdir()} == {"space.toml", "a.json", "a-metadata.json"}

@@ -6,6 +6,8 @@ import contextlib
 import csv
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,6 +61,32 @@ def whole(folder: Path) -> tuple[Path, Path, ValidationReport]:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, ValidationReport]:
     return whole(tmp_path_factory.mktemp("whole"))
+
+
+def test_the_worst_rows_come_with_a_command(
+    done: tuple[Path, Path, ValidationReport], capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out, report = done
+    factors = {row.row: row.times["volkov"] / row.measured_s for row in report.rows}
+    expected = sorted(factors, key=lambda number: -max(factors[number], 1 / factors[number]))
+    assert [row.row for row in report.worst(3)] == expected[:3]
+    assert [row["row"] for row in report.to_dict(2)["worst"]] == expected[:2]
+    worst = report.worst(1)[0]
+    program, *line = shlex.split(worst.command)
+    assert program == "drywarp"
+    assert run([*line, "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert alone["models"]["volkov"]["time_s"] == pytest.approx(worst.predicted_s)
+    validate_line = ["validate", str(table), "--kernel", str(SAXPY), "--models", ",".join(QUICK), "--out", str(out)]
+    assert run([*validate_line, *FLAGS.split(), "--worst", "2"]) == 0
+    text = capsys.readouterr().out
+    assert f"row {worst.row}: {worst.command}" in text
+    assert len(re.findall(r"^row \d+: drywarp analyze", text, re.MULTILINE)) == 2
+    # An output has no launches: the rows are named without a command.
+    assert run(["validate", "--report", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "rows that volkov misses most" in text
+    assert "drywarp analyze" not in text
 
 
 def test_every_row_is_predicted(done: tuple[Path, Path, ValidationReport]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from time import monotonic
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from . import options as take
@@ -230,6 +232,30 @@ def rated() -> Iterator[Callable[[str, int, int], None]]:
             bar.update(task, total=of, completed=done, pace=said, what=what.replace("[", r"\["))
 
         yield update
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Rate and time left if standard error is a terminal; otherwise nothing."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, of: None
+        return
+    with rated() as tell:
+        yield tell
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C: workers are stopped and files closed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _clock(seconds: float) -> str:

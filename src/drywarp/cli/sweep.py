@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import InterruptedRunError, UsageError
 from . import options as take
-from .groups import rated
+from .groups import progress, terminated
 from .options import check_positive
 
 if TYPE_CHECKING:
@@ -44,6 +42,12 @@ def sweep_command(
     kept: Annotated[
         str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
     ] = None,
+    export: Annotated[
+        str | None, typer.Option(help="Also write all rows for another tuner, in --format.", metavar="FILE.json")
+    ] = None,
+    format: Annotated[
+        str, typer.Option(help="Of --export: kernel-tuner (its cache) or t4.", metavar="NAME")
+    ] = "kernel-tuner",
     best: Annotated[int, typer.Option(help="Number of best configurations to show per GPU.", min=1)] = 10,
     jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
     scheduler: Annotated[
@@ -63,7 +67,7 @@ def sweep_command(
     check_positive(time_limit, "--time-limit")
     if kept is not None and prune is None:
         raise UsageError("--kept requires --prune, as in --prune 0.05")
-    from ..experiments.sweep import check_target, count_of, sweep, write_rows
+    from ..experiments.sweep import check_export, check_target, count_of, sweep, write_rows
 
     if count:
         print(count_of(space, gpu))
@@ -72,6 +76,8 @@ def sweep_command(
         raise UsageError(f"--prune {prune:g}: expected a share above 0 and up to 1, such as 0.05")
     if kept is not None:
         check_target(Path(kept), Path(out) if out else None)
+    if export is not None:
+        check_export(space, gpu, Path(export), format)
     with _interruptible(out) as on_row:
         found = sweep(
             space,
@@ -89,6 +95,8 @@ def sweep_command(
     _show(found, prune, best, json)
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
+    if export is not None:
+        found.export(export, format)
 
 
 def _line(row: SweepRow) -> str:
@@ -112,20 +120,10 @@ def _show(found: SweepResult, prune: float | None, best: int, json: bool) -> Non
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Rate and time left if standard error is a terminal; otherwise nothing."""
-    if not sys.stderr.isatty():
-        yield lambda what, done, of: None
-        return
-    with rated() as tell:
-        yield tell
-
-
-@contextmanager
 def _interruptible(out: str | None) -> Iterator[Callable[[SweepRow, int, int], None]]:
     """A callback for finished rows; an interruption is reported with the number of rows done, and where they are."""
     latest = (0, 0)
-    with _terminated(), _progress() as tell:
+    with terminated(), progress() as tell:
 
         def on_row(row: SweepRow, done: int, of: int) -> None:
             nonlocal latest
@@ -139,17 +137,3 @@ def _interruptible(out: str | None) -> Iterator[Callable[[SweepRow, int, int], N
             saved = f"they are saved in {out}; rerun the same command to resume"
             end = saved if out else "none was saved (use --out FILE to save rows)"
             raise InterruptedRunError(f"interrupted after {done} of {of or '?'} rows; {end}") from None
-
-
-@contextmanager
-def _terminated() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C: workers are stopped and files closed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

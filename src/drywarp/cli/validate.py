@@ -136,6 +136,7 @@ def validate_command(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare two outputs: the ratio of times per configuration.")
     ] = False,
+    worst: Annotated[int, typer.Option(help="Number of worst rows to show, with a command for each.", min=0)] = 5,
     plot: Plot = None,
     figure_theme: FigureTheme = None,
     json: take.Json = False,
@@ -173,7 +174,7 @@ def validate_command(
                 on_row=lambda row, done, of: tell(_line(row), done, of),
             )
     write_plot(found, plot, figure_theme)
-    _show(found, json)
+    _show(found, worst, json)
 
 
 def _names(models: str | None) -> list[str] | None:
@@ -190,15 +191,15 @@ def _line(row: RowResult) -> str:
     return f"row {row.row}: {said} predicted, {time_text(row.measured_s)} measured"
 
 
-def _show(report: ValidationReport, json: bool) -> None:
+def _show(report: ValidationReport, worst: int, json: bool) -> None:
     if json:
-        _print_json(report.to_dict())
+        _print_json(report.to_dict(worst))
         return
     from rich.console import Console
 
     from ..report.validation import render_validation
 
-    Console(highlight=False).print(render_validation(report), soft_wrap=True)
+    Console(highlight=False).print(render_validation(report, worst), soft_wrap=True)
 
 
 def _compare(tables: list[str], json: bool, plot: str | None) -> None:

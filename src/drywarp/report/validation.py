@@ -8,22 +8,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from ..experiments.corpus.result import COMPILE_FAILED, FAILED, NO_KERNELS, PART, CorpusReport, Row
-from ..experiments.validate.accuracy import ModelAccuracy, ValidationReport
+from ..experiments.validate.accuracy import WORST, ModelAccuracy, ValidationReport, WorstRow
 from ..experiments.validate.compare import RatioReport
 from ..experiments.validate.groups import Coverage, Figures, average
 from .gpus import aligned
+from .text import plain, time_text
 
 _MOST_DIMENSIONS = 6
 """Maximum number of columns whose groups are shown, starting with those that explain most of the error."""
 _FEWEST_EXPLAINED = 0.02
 _MOST_REASONS = 5
 _MOST_REASON = 140
+_LONGEST_COMMAND = 2000
 _MODELS_A_TABLE = 6
 _HEADS = ("rows", "MAPE", "median", "90 %", "bias", "ratio", "spread", "shape", "Spearman", "Kendall")
 
 
-def render_validation(report: ValidationReport) -> Text:
-    """What was compared, the models' accuracy, and where the primary model's errors lie."""
+def render_validation(report: ValidationReport, worst: int = WORST) -> Text:
+    """What was compared, the models' accuracy, where the primary model's errors lie, and its worst rows."""
     text = Text()
     text.append(_headline(report) + "\n", "bold")
     for line in _remarks(report):
@@ -41,6 +43,7 @@ def render_validation(report: ValidationReport) -> Text:
         if model.band:
             text.append(f"\n{model.model}: {coverage_text(model.band)}\n")
     _where(text, told[0])
+    _worst(text, report.worst(worst), told[0].model)
     return text
 
 
@@ -129,6 +132,30 @@ def _where(text: Text, model: ModelAccuracy) -> None:
             for g in model.by[name]
         ]
         _append(text, [(name, "rows", "MAPE", "median", "ratio"), *rows])
+
+
+def _worst(text: Text, rows: Sequence[WorstRow], model: str) -> None:
+    if not rows:
+        return
+    text.append(f"\nrows that {model} misses most\n", "bold")
+    heads = ["row", "predicted", "measured", "ratio", "limiter", "parameters"]
+    cells = [
+        [
+            str(row.row),
+            time_text(row.predicted_s),
+            time_text(row.measured_s),
+            f"{row.ratio:.2f}",
+            row.limiter,
+            plain(" ".join(f"{name}={value}" for name, value in row.parameters.items()), _MOST_REASON),
+        ]
+        for row in rows
+    ]
+    _append(text, [heads, *cells])
+    known = [row for row in rows if row.command]
+    if known:
+        text.append("\nto look into them:\n", "dim")
+    for row in known:
+        text.append(f"row {row.row}: {plain(row.command, _LONGEST_COMMAND)}\n")
 
 
 def render_ratios(report: RatioReport) -> Text:

@@ -7,10 +7,12 @@ task and then launches over the connection, and exits when the other side does.
 from __future__ import annotations
 
 import gc
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import DrywarpError
@@ -18,6 +20,7 @@ from ...hardware import Gpu
 from ...support.child import raised_at, serve
 from .kept_answers import Answer
 from .predict import Settings, predict_row
+from .recipe import CLOCK
 
 _COLLECT_EVERY = 16
 """Rows between runs of the cyclic garbage collector."""
@@ -54,6 +57,46 @@ def answer(task: Task, launch: Mapping[str, Any]) -> Answer | str:
         return "out of memory"
     except Exception as error:  # our own bug: it is recorded in the row and does not stop the run
         return f"{type(error).__name__}: {error} ({raised_at(error)})"
+
+
+def command_of(task: Task, launch: Mapping[str, Any]) -> str:
+    """The command line that analyses a row by itself; empty if it cannot be typed (source text, arrays, objects)."""
+    kernel, settings = launch.get(KERNEL, task.kernel), task.settings
+    pairs = {"--arg": launch.get("args") or {}, "--const": launch.get("constants") or {}}
+    if not isinstance(kernel, Path) or not all(
+        isinstance(value, str | int | float) for values in pairs.values() for value in values.values()
+    ):
+        return ""
+    words = ["drywarp", "analyze", str(kernel), "--gpu", launch.get(GPU, task.gpu.name)]
+    for name, option in _OPTIONS.items():
+        value = launch.get(name)
+        if value is not None and (value or name != "shared"):
+            said = ",".join(map(str, value)) if isinstance(value, tuple | list) else value
+            words += [option, f"{said:g}" if isinstance(said, float) else str(said)]
+    for name, value in (launch.get("defines") or {}).items():
+        words += ["-D", f"{name}={value}" if value else name]
+    for folder in launch.get("includes") or ():
+        words += ["-I", str(folder)]
+    words += [
+        word
+        for option, values in pairs.items()
+        for name, value in values.items()
+        for word in (option, f"{name}={value}")
+    ]
+    words += ["--warm-l2"] if launch.get(WARM_L2, settings.warm_l2) else []
+    words += ["--scheduler", settings.scheduler] if settings.scheduler else []
+    if settings.blocks is not None:
+        words += [
+            "--blocks",
+            ",".join(map(str, settings.blocks)) if isinstance(settings.blocks, list) else str(settings.blocks),
+        ]
+    return shlex.join(words)
+
+
+_OPTIONS = {
+    "entry": "--entry", "grid": "--grid", "block": "--block", "shared": "--shared", "std": "--std",
+    "max_registers": "--max-registers", CLOCK: "--clock",
+}  # fmt: skip
 
 
 def work(connection: Connection) -> None:

@@ -3,7 +3,7 @@
 from .prune import Kept, Pruned
 from .result import SweepResult, check_target, write_rows
 from .row import SweepRow
-from .run import count_of, sweep
+from .run import check_export, count_of, sweep
 from .space import Space, read_space
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Space",
     "SweepResult",
     "SweepRow",
+    "check_export",
     "check_target",
     "count_of",
     "read_space",

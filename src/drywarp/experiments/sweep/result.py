@@ -14,7 +14,7 @@ from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Kept, Pruned, prune, ranked
-from .row import SweepRow, form_of
+from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class SweepResult:
     """Every configuration of a space in canonical order: by GPU, with the last parameter varying fastest.
 
     `notes` are remarks about the run. `there` counts the rows that the output file already held; `seconds` is wall
-    time. `problem` are the parameters that must be equal for configurations to compete.
+    time. `problem` are the parameters that must be equal for configurations to compete. `kernel` is the kernel's name,
+    or its file's.
     """
 
     space: str
@@ -60,6 +61,7 @@ class SweepResult:
     notes: tuple[str, ...] = ()
     there: int = 0
     seconds: float = 0.0
+    kernel: str = ""
     tools: Mapping[str, str] = field(default_factory=tool_versions)
 
     @cached_property
@@ -75,6 +77,20 @@ class SweepResult:
     def prune(self, share: float) -> Pruned:
         """The best `share` (0.05 is 5 %) of each GPU's configurations, with the expected regret."""
         return prune(self.rows, share, self.problem)
+
+    def export(self, path: str | Path, form: str = "kernel-tuner") -> None:
+        """Write all rows for another tuner: its cache (``kernel-tuner``), or ``t4`` results with a metadata file.
+
+        Raises UsageError for several GPUs or problems, and if a file cannot be written.
+        """
+        versions = {"drywarp": __version__, **self.tools}
+        rows = single(self.rows, self.problem)
+        for suffix, text in tuner_files(rows, self.kernel, self.problem, form, versions).items():
+            file = Path(path).with_name(Path(path).stem + suffix)
+            try:
+                file.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"{file}: cannot be written ({error.strerror})") from None
 
     def columns(self) -> tuple[str, ...]:
         """The names of a row's cells."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
-from ...errors import InputFileError
+from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
 from ..rows.kept_answers import BAND, FACTS, SPENT
@@ -181,3 +182,82 @@ def form_of(parameters: Sequence[str], models: Sequence[str], band: bool) -> For
         )
 
     return Form("sweep", columns, cells, read, lambda row: row.key, tuple(own))
+
+
+# The rows of one GPU and problem as other tuners' files: Kernel Tuner's cache, and auto-tuning results in T4.
+
+TUNERS = ("kernel-tuner", "t4")
+_MS = 1e3
+_NOT_RUN = "RuntimeFailedConfig"
+"""What Kernel Tuner writes for a configuration that did not run; ours may have failed earlier."""
+
+
+Selected = TypeVar("Selected", SweepRow, Configuration)
+
+
+def single(rows: Sequence[Selected], problem: Sequence[str]) -> Sequence[Selected]:
+    """The rows. Raises UsageError if they are of several GPUs or problems: such a file holds one of each."""
+    if len(gpus := list(dict.fromkeys(row.gpu for row in rows))) > 1:
+        raise UsageError(f"tuners' files hold one GPU, the sweep has {', '.join(gpus)} (expected --gpu {gpus[0]})")
+    for name in problem:
+        if len(values := list(dict.fromkeys(text_of(row.parameters[name]) for row in rows))) > 1:
+            raise UsageError(f"tuners' files hold one problem, {name} is {', '.join(values)} (expected one value)")
+    return rows
+
+
+def tuner_files(
+    rows: Sequence[SweepRow], kernel: str, problem: Sequence[str], form: str, versions: Mapping[str, str]
+) -> dict[str, str]:
+    """The text of each file by what its name ends in; `form` is one of `TUNERS`, `problem` parameters are no choices.
+
+    Times are predictions in ms, one per configuration; a cache names the device accordingly.
+    """
+    names = [name for name in rows[0].parameters if name not in problem]
+    if form == "t4":
+        requirements = [f"{tool}=={version}" for tool, version in versions.items()]
+        device = {"device_query": {"drywarp": {"gpu": rows[0].gpu, "predicted": True}}, "requirements": requirements}
+        metadata = {"hardware": {"hardware_description": []}, "environment": device}
+        results = {
+            "results": [_t4_result(row, names) for row in rows],
+            "schema_version": "1.0.0",
+            "metadata": {"timeunit": "milliseconds"},
+        }
+        about = {"metadata": metadata, "schema_version": "1.0.0"}
+        return {".json": json.dumps(results, indent=1) + "\n", "-metadata.json": json.dumps(about, indent=1) + "\n"}
+    head = {
+        "schema_version": "1.0.0",
+        "device_name": f"{rows[0].gpu} (predicted by drywarp)",
+        "kernel_name": kernel,
+        "problem_size": [rows[0].parameters[name] for name in problem] or [1],
+        "tune_params_keys": names,
+        "tune_params": {name: list(dict.fromkeys(row.parameters[name] for row in rows)) for name in names},
+        "objective": "time",
+        "cache": {},
+    }
+    entries = (
+        json.dumps({",".join(str(row.parameters[name]) for name in names): _cached(row, names)})[1:-1] for row in rows
+    )
+    # Kernel Tuner takes a file for finished only if it ends like this, to the character.
+    return {".json": json.dumps(head, indent="")[: -len("}\n}")] + "\n" + ",\n".join(entries) + "}\n}"}
+
+
+def _cached(row: SweepRow, names: Sequence[str]) -> dict[str, Any]:
+    spent = dict.fromkeys(("compile_time", "verification_time", "strategy_time", "framework_time"), 0.0)
+    said: dict[str, Any] = {"time": _NOT_RUN, "times": [], "__error__": _NOT_RUN}
+    if row.time_s is not None:
+        said = {"time": _MS * row.time_s, "times": [_MS * row.time_s]}
+    own = {name: row.parameters[name] for name in names}
+    return {**own, **said, **spent, "benchmark_time": _MS * row.wall_s}
+
+
+def _t4_result(row: SweepRow, names: Sequence[str]) -> dict[str, Any]:
+    time = [] if row.time_s is None else [_MS * row.time_s]
+    spent = dict.fromkeys(("compilation", "framework", "search_algorithm", "validation"), 0.0)
+    return {
+        "configuration": {name: row.parameters[name] for name in names},
+        "times": {**spent, "benchmark": _MS * row.wall_s, "runtimes": time},
+        "invalidity": "correct" if time else "runtime",
+        "correctness": 1 if time else 0,
+        "measurements": [{"name": "time", "value": value, "unit": "ms"} for value in time],
+        "objectives": ["time"],
+    }

@@ -22,7 +22,7 @@ from ..rows.recipe import as_source, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import GPU, Task, answer, spread
 from .result import SweepResult
-from .row import FAILED, Configuration, SweepRow, configurations, form_of
+from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
 from .space import Space, checked, read_space
 
 AnySpace = str | Path | Space | Mapping[str, Any]
@@ -95,6 +95,7 @@ def sweep(
         band=band,
         notes=tuple(run.notes),
         there=there,
+        kernel=given.entry or (Path(given.kernel).stem if isinstance(given.kernel, str | Path) else ""),
         seconds=perf_counter() - started,
     )
 
@@ -103,6 +104,17 @@ def count_of(space: AnySpace, gpus: str | Sequence[str | Path | Gpu] | None = No
     """The number of rows of a sweep."""
     given, origin = _given(space)
     return len(configurations(given, _gpus(gpus if gpus is not None else given.gpus), origin))
+
+
+def check_export(space: AnySpace, gpus: str | None, path: Path, form: str) -> None:
+    """Raise UsageError, before a sweep, if `SweepResult.export` could not write its rows to this file."""
+    if form not in TUNERS:
+        raise UsageError(f"--format {form}: expected {' or '.join(TUNERS)}")
+    if path.suffix != ".json" or not path.parent.is_dir():
+        raise UsageError(f"--export {path}: expected a file name that ends in .json, in a folder that exists")
+    given, origin = _given(space)
+    rows = configurations(given, _gpus(gpus if gpus is not None else given.gpus), origin)
+    single(rows, given.problem)
 
 
 def _given(space: AnySpace) -> tuple[Space, str]:

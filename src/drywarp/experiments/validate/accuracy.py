@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,31 @@ class ModelAccuracy:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class WorstRow:
+    """A row with its predicted time over the measured one; `command` analyses it alone (empty: unknown)."""
+
+    row: int
+    predicted_s: float
+    measured_s: float
+    ratio: float
+    limiter: str
+    parameters: Mapping[str, str]
+    command: str
+
+
+WORST = 5
+"""Rows that a report names by default."""
+
+
 @dataclass(frozen=True)
 class ValidationReport:
     """All rows, and each model's accuracy over the predicted ones.
 
     `left_out` counts rows of the table without a usable time, `failed` rows that could not be predicted, both by
     reason. `aside` is the half of the table that was set aside (None: none). `seconds` is the run's wall time.
-    `kernels` are the figures of each kernel over occupancy, if the table's rows name their kernels.
+    `kernels` are the figures of each kernel over occupancy, if the table's rows name their kernels. `commands` maps
+    rows to the command line that analyses them alone.
     """
 
     table: str
@@ -97,11 +116,30 @@ class ValidationReport:
     aside: str | None
     seconds: float
     kernels: tuple[KernelAccuracy, ...] = ()
+    commands: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def best(self) -> ModelAccuracy:
         """The primary model's accuracy: the first."""
         return self.models[0]
+
+    def worst(self, most: int = WORST) -> list[WorstRow]:
+        """The rows whose time the primary model misses by the largest factor, either way; ties by row number."""
+        model = self.best.model
+        said = [row for row in self.rows if row.ok and 0 < row.times.get(model, 0.0) < float("inf")]
+        said.sort(key=lambda row: (-abs(log(row.times[model] / row.measured_s)), row.row))
+        return [
+            WorstRow(
+                row.row,
+                row.times[model],
+                row.measured_s,
+                row.times[model] / row.measured_s,
+                row.limiters.get(model, ""),
+                row.parameters,
+                self.commands.get(row.row, ""),
+            )
+            for row in said[:most]
+        ]
 
     def figure(self, **settings: Any) -> Any:
         """Predicted over measured times as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""
@@ -120,8 +158,8 @@ class ValidationReport:
                 return accuracy
         raise KeyError(model)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The documented JSON object (docs/json.md)."""
+    def to_dict(self, worst: int = WORST) -> dict[str, Any]:
+        """The documented JSON object (docs/json.md), with so many of the worst rows."""
         return {
             "schema_version": SCHEMA_VERSION,
             "versions": {"drywarp": __version__, **tool_versions()},
@@ -135,6 +173,7 @@ class ValidationReport:
             "left_out": dict(self.left_out),
             "models": [model.to_dict() for model in self.models],
             "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "worst": [asdict(row) for row in self.worst(worst)],
             "wall_s": self.seconds,
         }
 
@@ -149,6 +188,7 @@ def report_of(
     left_out: Mapping[str, int] | None = None,
     aside: str | None = None,
     seconds: float = 0.0,
+    commands: Mapping[int, str] | None = None,
 ) -> ValidationReport:
     """The report of these rows."""
     return ValidationReport(
@@ -163,6 +203,7 @@ def report_of(
         aside=aside,
         seconds=seconds,
         kernels=kernels_of(rows, models),
+        commands=commands or {},
     )
 
 

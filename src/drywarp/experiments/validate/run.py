@@ -19,7 +19,7 @@ from ..rows.pool import run_rows
 from ..rows.predict import Settings, every_model
 from ..rows.recipe import Recipe, as_source, as_value, launch_of
 from ..rows.row_file import RowFile, check_suffix
-from ..rows.worker import Task, spread
+from ..rows.worker import Task, command_of, spread
 from .accuracy import ValidationReport, report_of
 from .compare import RowStore, check, read_rows
 from .described import as_described, described_launches, is_described
@@ -129,12 +129,11 @@ def validate(
     times, ``COLUMN:UNIT``. `kernel` is a file, or source text with a line break or a brace. `Recipe` describes how a
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
-    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside
-    and uses the other; `like` is another output of this function, whose configurations alone are used. The first of
-    `models` (None: all) is the primary one.
+    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside;
+    `like` is another output, whose configurations alone are used. `models` None: all; the first is the primary one.
 
     `jobs` processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows
-    already in it are not predicted again. Raises DrywarpError for bad input.
+    already there are not predicted again. Raises DrywarpError for bad input.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
@@ -172,6 +171,7 @@ def validate(
         left_out=table.left_out,
         aside=split,
         seconds=perf_counter() - run.started,
+        commands=run.commands,
     )
 
 
@@ -228,6 +228,7 @@ class _Run:
         self.table, self.gpu, self.settings = table, gpu, settings
         self.identity, self.time_limit_s = identity, time_limit_s
         self.started = perf_counter()
+        self.commands: Mapping[int, str] = {}
 
     def results(
         self,
@@ -240,6 +241,7 @@ class _Run:
     ) -> Iterator[RowResult]:
         """Rows from the file first, then the others as they finish."""
         task = Task(source, self.gpu, self.settings)
+        self.commands = {number: said for number, launch in launches.items() if (said := command_of(task, launch))}
         if out is None:
             yield from self._predicted(task, wanted, launches, jobs, on_row, 0)
             return
