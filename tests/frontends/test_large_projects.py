@@ -233,3 +233,20 @@ def test_a_mistake_in_device_code_costs_few_compilations(monkeypatch: pytest.Mon
     with pytest.raises(CompileError, match=r'^<source>\(1\): error: identifier "typo" is undefined$'):
         compile_cuda("__global__ void k(float *x) { x[0] = typo; }\nint main() { printf(); }\n", arch="sm_80")
     assert len(tried) == 2
+
+
+def test_kernels_in_included_files_lead_to_the_files_around_them(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    header = tmp_path / "core" / "tile.cuh"
+    header.write_text("template <int N> __global__ void tile(int *x) { x[0] = N * WIDTH; }\n")
+    (tmp_path / "a_binary.cu").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "run.cu").write_text('constexpr int WIDTH = 4;\n#include "core/tile.cuh"\n__global__ void other() {}\n')
+    assert compile_cuda(tmp_path / "run.cu", arch="sm_80", entry="tile<4>").parameters[0].name == "x"
+    with pytest.raises(
+        CompileError, match=r"\"WIDTH\" is undefined.*; [^ .]*/run.cu includes this file, so try that with"
+    ):
+        compile_cuda(header, arch="sm_80", entry="tile<4>")
+    with pytest.raises(UsageError, match=r"no kernel named 'other'; it holds: tile<…>; \S*run.cu holds it$"):
+        compile_cuda(header, arch="sm_80", entry="other")
+    with pytest.raises(UsageError, match=r"no kernel named 'nowhere'; it holds: tile<…>$"):
+        compile_cuda(header, arch="sm_80", entry="nowhere")
