@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,80 @@ def test_the_program_that_users_start(tmp_path: Path) -> None:
     arguments = "--grid 2 --block 32 --arg a=f32[40]".split()
     assert "kernel.cu:3" in complaint(installed("analyze", "kernel.cu", *arguments, cwd=tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["kernel.cu"]
+
+
+SEVERAL = "__global__ void k(float* a) {\n  a[0] = one + two;\n  a[1] = three;\n}\n"
+
+
+def test_further_messages_of_the_compiler_are_one_option_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRYWARP_NVCC", "off")
+    (tmp_path / "k.cu").write_text(SEVERAL)
+    said = complaint(run("analyze", "k.cu", "--static", cwd=tmp_path))
+    assert said == 'drywarp: k.cu(2): error: identifier "one" is undefined (and 2 more: --verbose)'
+    for arguments in (["analyze", "k.cu", "--static", "--verbose"], ["--verbose", "models", "k.cu", "--static"]):
+        result = run(*arguments, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (2, "")
+        first, *others = result.stderr.splitlines()
+        assert first == 'drywarp: k.cu(2): error: identifier "one" is undefined (and 2 more)'
+        for name, line in (("one", 2), ("two", 2), ("three", 3)):
+            assert f'k.cu({line}): error: identifier "{name}" is undefined' in others
+    # It holds for one command only.
+    complaint(run("analyze", "k.cu", "--static", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:strict"])
+def test_terminals_without_unicode(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    monkeypatch.setenv("LC_ALL", "C")
+    (tmp_path / "k.cu").write_text("__global__ void k(float* größe) { größe = 1; }\n")
+    assert complaint(installed("analyze", "k.cu", "--static", cwd=tmp_path))
+    result = installed("explain", "atomics", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    result = installed("analyze", "--help", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "--verbose" in result.stdout
+
+
+def test_a_cache_that_cannot_be_used_is_mentioned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void k(float* a) { a[0] = 1; }\n")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(tmp_path / "file"))
+    result = run("analyze", "k.cu", "--static", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stderr == (
+        f"drywarp: the cache {tmp_path}/file cannot be written, so every run starts anew "
+        "(DRYWARP_CACHE_DIR names another)\n"
+    )
+    assert complaint(run("analyze", "none.cu", "--static", cwd=tmp_path))
+    assert run("gpus", cwd=tmp_path).stderr == ""
+
+
+def test_folders_that_cannot_be_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user without permission; the superuser that tests may run as has all of them."""
+    locked = tmp_path / "locked"
+    real = os.stat
+
+    def stat(path: str | Path, *given: object, **more: object) -> os.stat_result:
+        if str(path).startswith(f"{locked}/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *given, **more)  # type: ignore[arg-type]
+
+    locked.mkdir()
+    (tmp_path / "k.cu").write_text("__global__ void k(float* a) { a[0] = 1; }\n")
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(locked / "cache"))
+    result = run("analyze", "k.cu", "--static", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert run("cache", cwd=tmp_path).returncode == 0
+    assert "Traceback" not in run("doctor", cwd=tmp_path).stderr
+
+
+def test_trouble_with_files_that_nothing_else_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(28, "No space left on device", "some.file")
+
+    monkeypatch.setattr("drywarp.frontends.cache.writable", fail)
+    (tmp_path / "k.cu").write_text("__global__ void k(float* a) { a[0] = 1; }\n")
+    result = run("analyze", "k.cu", "--static", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (2, "drywarp: some.file: No space left on device\n")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from drywarp.errors import CompileError, InputFileError, UsageError
+from drywarp.frontends.cuda import compile as compile_module
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.host_code import device_part, is_class, pieces, without_template
 from drywarp.frontends.cuda.nvcc import VARIABLE
@@ -132,3 +136,117 @@ def test_launch_bounds_by_macro_hide_neither_template_nor_name() -> None:
         ("b", False, ["n"]),
         ("c", False, ["n"]),
     ]
+
+
+def test_one_header_under_two_names_is_one_header(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "twice.cuh").write_text("#pragma once\n__device__ int twice(int x) { return 2 * x; }\n")
+    (tmp_path / "inner" / "more.cuh").write_text('#include "twice.cuh"\n#include <iostream>\n')
+    source = tmp_path / "k.cu"
+    source.write_text(
+        '#include "inner/more.cuh"\n#include "inner/twice.cuh"\n'
+        "__global__ void k(int *x) { x[0] = twice(x[0]); }\nint main() { std::cout << 1; }\n"
+    )
+    assert compile_cuda(source, arch="sm_80").name == "k"
+
+
+def test_headers_that_were_left_out_are_named_with_the_error() -> None:
+    text = '#include "table.cuh"\n__global__ void k(Table<4> *x) { x->a = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n'
+    with pytest.raises(CompileError, match=r"^<source>\(2\): error: .*; not found, and left out: table.cuh \(-I adds"):
+        compile_cuda(text, arch="sm_80")
+
+
+def test_an_included_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "locked.cuh").write_text("")
+    (tmp_path / "k.cu").write_text('#include "locked.cuh"\n__global__ void k(int *x) { x[0] = 1; }\n')
+    real = Path.read_text
+
+    def refused(path: Path, *given: object, **more: object) -> str:
+        if path.name == "locked.cuh":
+            raise PermissionError(13, "Permission denied")
+        return real(path, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(InputFileError, match=r"locked.cuh: cannot be read \(Permission denied; .*k.cu includes it\)$"):
+        compile_cuda(tmp_path / "k.cu", arch="sm_80")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "__global__ void k(int *x) {\n  if (x[0]) {\n    x[0] = 1;\n}\n",
+            r'^<source>\(1\): error: expected a "}"; the br',
+        ),
+        (
+            "namespace a {\n__global__ void k(int *x) { x[0] = 1; }\n/* { */\n",
+            r"^<source>\(1\): error: .*never closed$",
+        ),
+        # The name of the kernel is missing as well, which is not the cause.
+        ("__global__ void k(int *x", r'^<source>: error: expected a "\)"'),
+    ],
+)
+def test_files_that_end_too_early(text: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message) as error:
+        compile_cuda(text, arch="sm_80", entry="a::k" if "namespace" in text else "k")
+    assert "\n" not in str(error.value)
+
+
+DEFAULTS = """template <typename T = float, int N = 2> __global__ void scaled(T *x) { x[0] = x[1] * (T)N; }
+template <typename T, int N = 2> __global__ void copied(T *x) { x[N] = x[1]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "element"),
+    [
+        ("scaled", "float"),
+        ("scaled<>", "float"),
+        ("scaled<double>", "double"),
+        ("copied<half>", "half"),
+        ("copied<__half, 3>", "__half"),
+        ("copied<nv_bfloat16>", "nv_bfloat16"),
+        ("copied<int64_t>", "int64_t"),
+    ],
+)
+def test_instances_by_default_arguments_and_types_that_the_source_does_not_include(entry: str, element: str) -> None:
+    kernel = compile_cuda(DEFAULTS, arch="sm_80", entry=entry)
+    assert (kernel.name, kernel.parameters[0].type) == (entry, element)
+
+
+def test_arguments_without_defaults_have_to_be_given() -> None:
+    with pytest.raises(UsageError, match="copied is a template; give its arguments"):
+        compile_cuda(DEFAULTS, arch="sm_80", entry="copied")
+    with pytest.raises(CompileError, match="kernel 'copied<Nothing>': identifier \"Nothing\" is undefined"):
+        compile_cuda(DEFAULTS, arch="sm_80", entry="copied<Nothing>")
+
+
+def test_a_mistake_in_device_code_costs_few_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    real = compile_module.compile_program
+
+    def counted(*given: object) -> object:
+        tried.append(given)
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compile_module, "compile_program", counted)
+    with pytest.raises(CompileError, match=r'^<source>\(1\): error: identifier "typo" is undefined$'):
+        compile_cuda("__global__ void k(float *x) { x[0] = typo; }\nint main() { printf(); }\n", arch="sm_80")
+    assert len(tried) == 2
+
+
+def test_kernels_in_included_files_lead_to_the_files_around_them(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    header = tmp_path / "core" / "tile.cuh"
+    header.write_text("template <int N> __global__ void tile(int *x) { x[0] = N * WIDTH; }\n")
+    (tmp_path / "a_binary.cu").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "run.cu").write_text('constexpr int WIDTH = 4;\n#include "core/tile.cuh"\n__global__ void other() {}\n')
+    assert compile_cuda(tmp_path / "run.cu", arch="sm_80", entry="tile<4>").parameters[0].name == "x"
+    with pytest.raises(
+        CompileError, match=r"\"WIDTH\" is undefined.*; [^ .]*/run.cu includes this file, so try that with"
+    ):
+        compile_cuda(header, arch="sm_80", entry="tile<4>")
+    with pytest.raises(UsageError, match=r"no kernel named 'other'; it holds: tile<…>; \S*run.cu holds it$"):
+        compile_cuda(header, arch="sm_80", entry="other")
+    with pytest.raises(UsageError, match=r"no kernel named 'nowhere'; it holds: tile<…>$"):
+        compile_cuda(header, arch="sm_80", entry="nowhere")

@@ -106,9 +106,41 @@ def test_without_it_the_message_is_nvrtcs(source: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv(nvcc.VARIABLE, str(refusing))
     with pytest.raises(CompileError) as refused:
         compile_cuda(source, arch="sm_80", entry="weigh", options=options())
-    assert str(refused.value) == str(plain.value)
+    # Both reasons are in the message, unless they are the same.
+    assert str(refused.value).startswith(f"{plain.value}; nvcc")
+    assert str(refused.value).endswith(": source.cu(3): error: something of its own")
     assert "something of its own" in refused.value.log
     assert "\n" not in str(refused.value)
+
+
+def test_the_same_reason_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "typo.cu").write_text("__global__ void k(float* x) { x[0] = typo; }\n")
+    agreeing = program(tmp_path, """echo 'typo.cu(1): error: identifier "typo" is undefined'; exit 1\n""")
+    monkeypatch.setenv(nvcc.VARIABLE, str(agreeing))
+    with pytest.raises(CompileError) as both:
+        compile_cuda(tmp_path / "typo.cu", arch="sm_80")
+    assert str(both.value) == f'{tmp_path}/typo.cu(1): error: identifier "typo" is undefined'
+    assert both.value.log.count("identifier") == 2
+
+
+def test_names_find_instances_with_defaults_and_other_spellings() -> None:
+    symbols = [
+        "_Z4growILi4EEvPf",
+        "_Z4growILi4ELb1EEvPf",
+        "_Z4halfI6__halfLi2EEvPT_",
+        "_Z4halfI13__nv_bfloat16Li2EEvPT_",
+    ]
+    found = nvcc.expressions_of(
+        symbols[1:], ["grow<4>", "half<half>", "half<__half, 2>", "half<nv_bfloat16>", "half<>"]
+    )
+    assert found == {
+        "grow<4>": symbols[1],
+        "half<half>": symbols[2],
+        "half<__half, 2>": symbols[2],
+        "half<nv_bfloat16>": symbols[3],
+    }
+    # The exact one goes before one with more arguments.
+    assert nvcc.expressions_of(symbols, ["grow<4>"]) == {"grow<4>": symbols[0]}
 
 
 def alive(pid: int) -> bool:

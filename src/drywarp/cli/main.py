@@ -7,14 +7,11 @@ standard error.
 from __future__ import annotations
 
 import codecs
-import inspect
 import io
 import os
 import re
 import sys
-from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
@@ -25,6 +22,7 @@ from ..support.folders import OutOfTimeError, stop
 from ..support.text import in_other_words
 from . import analyze, calibrate, compare, corpus, counts, lists, measure, papers, serve, sweep, upkeep, validate
 from .groups import spread
+from .options import Shown, Verbose, with_verbose
 
 app = typer.Typer(
     name="drywarp",
@@ -32,54 +30,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
 )
-
-
-class _Shown:
-    """What this process prints beside results."""
-
-    whole_logs = False
-
-
-def _show_whole_logs(wanted: bool) -> None:
-    _Shown.whole_logs = _Shown.whole_logs or wanted
-
-
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        callback=_show_whole_logs,
-        help="Where a source does not compile, print all messages of the compilers on standard error.",
-    ),
-]
-
-
-def with_verbose(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command of a verb that compiles, with the option --verbose."""
-
-    @wraps(command)
-    def run(verbose: bool = False, **given: Any) -> Any:
-        status = command(**given)
-        _mention_unusable_cache()
-        return status
-
-    own = inspect.signature(command)
-    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose)
-    run.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*own.parameters.values(), option]
-    )
-    run.__annotations__ = {**command.__annotations__, "verbose": Verbose}
-    return run
-
-
-def _mention_unusable_cache() -> None:
-    from ..frontends.cache import writable
-    from ..support.folders import cache_folder
-
-    if not writable():
-        hint = "so every run starts anew (DRYWARP_CACHE_DIR names another)"
-        print(f"drywarp: the cache {cache_folder()} cannot be written, {hint}", file=sys.stderr)
-
 
 DOES_NOT_COMPILE = {
     upkeep.doctor_command,
@@ -134,7 +84,7 @@ def _options(
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
-    _Shown.whole_logs = False
+    Shown.whole_logs = False
     try:
         status = app(arguments, standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
@@ -164,7 +114,7 @@ def run(arguments: list[str]) -> int:
 
 def _refused(error: CompileError) -> int:
     """Print the compiler's first error in one line, and with --verbose its whole log; returns the exit status."""
-    if not _Shown.whole_logs:
+    if not Shown.whole_logs:
         return _complain(re.sub(r"\(and (\d+) more\)", r"(and \1 more: --verbose)", str(error)), error.exit_status)
     status = _complain(str(error), error.exit_status)
     print(error.log.strip() or "the compiler printed nothing else", file=sys.stderr)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Annotated, Any, Literal
 
 import typer
@@ -278,3 +280,53 @@ Access = Annotated[
     typer.Option(help="With --static: access pattern: coalesced, random or uniform.", metavar="LINE=PATTERN"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+# What verbs that compile tell beside their results.
+
+
+class Shown:
+    """What this process prints beside results."""
+
+    whole_logs = False
+
+
+def _show_whole_logs(wanted: bool) -> None:
+    Shown.whole_logs = Shown.whole_logs or wanted
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        callback=_show_whole_logs,
+        help="Where a source does not compile, print all messages of the compilers on standard error.",
+    ),
+]
+
+
+def with_verbose(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command of a verb that compiles, with the option --verbose."""
+
+    @wraps(command)
+    def run(verbose: bool = False, **given: Any) -> Any:
+        status = command(**given)
+        _mention_unusable_cache()
+        return status
+
+    own = inspect.signature(command)
+    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose)
+    run.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), option]
+    )
+    run.__annotations__ = {**command.__annotations__, "verbose": Verbose}
+    return run
+
+
+def _mention_unusable_cache() -> None:
+    from ..frontends.cache import writable
+    from ..support.folders import cache_folder
+
+    if not writable():
+        hint = "so every run starts anew (DRYWARP_CACHE_DIR names another)"
+        print(f"drywarp: the cache {cache_folder()} cannot be written, {hint}", file=sys.stderr)

@@ -44,7 +44,8 @@ def _in_ascii(character: str) -> str:
     if "\u25a0" <= character <= "\u25ff":  # marks of rows
         return ">"
     if (name := unicodedata.name(character, "")).startswith("GREEK "):
-        return name.split()[-1].lower() if "SMALL" in name else name.split()[-1].capitalize()
+        letter = name.split()[-1].replace("LAMDA", "LAMBDA")
+        return letter.lower() if "SMALL" in name else letter.capitalize()
     return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from .nvcc import compile_otherwise, kept
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
 from .repair import compile_repaired
-from .source import Declared, KernelDeclaration, decode, find_kernels, resolve, template_arguments, type_names
+from .source import Declared, KernelDeclaration, decode, find_kernels, includes, resolve, template_arguments, type_names
 
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
@@ -117,18 +118,50 @@ def machine_code_of(
     origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
     folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
     translation = gather(text, origin, folder, [Path(i) for i in options.includes])
-    declaration = declaration_of(text, translation.bodies, entry, origin)
+    try:
+        declaration = declaration_of(text, translation.bodies, entry, origin)
+    except UsageError as error:
+        other = beside(source, lambda found: any(d.name == plain_entry(entry) for d in find_kernels(found)))
+        raise UsageError(f"{error}{f'; {other} holds it' if other and entry else ''}") from None
     expression = entry or ""
     if declaration:
         arguments = "".join((entry or "").partition("<")[1:])
         expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
-    compiled = compile_translation(translation, arch, [expression], options)
+    try:
+        compiled = compile_translation(translation, arch, [expression], options)
+    except CompileError as error:
+        other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
+        if other is None:
+            raise
+        raise CompileError(f"{error}; {other} includes this file, so try that with --entry", error.log) from None
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
         held = kernels_text(list(kernels), expression, origin) or "none"
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
+
+
+_MOST_BESIDE = 500
+"""Files that are looked at for a hint."""
+
+
+def beside(source: str | Path, fits: Callable[[str], bool]) -> Path | None:
+    """The first CUDA source in the folder of `source`, or in the one above, whose text `fits`; None without one."""
+    if not isinstance(source, Path):
+        return None
+    for folder in (source.parent, Path(os.path.normpath(source.parent / ".."))):
+        files = [*folder.glob("*.cu"), *folder.glob("*.cuh")]
+        for file in sorted(files)[:_MOST_BESIDE]:
+            with contextlib.suppress(OSError):
+                if file != source and fits(file.read_text(encoding="utf-8", errors="replace")):
+                    return file
+    return None
+
+
+def plain_entry(entry: str | None) -> str:
+    """The name of a kernel without namespaces and template arguments."""
+    return (entry or "").split("<")[0].strip().split("::")[-1]
 
 
 def only_named(kernels: Mapping[str, Kernel], name: str) -> str:
@@ -161,7 +194,7 @@ def name_parameters(
 def declaration_of(text: str, bodies: Sequence[str], entry: str | None, origin: str) -> KernelDeclaration | None:
     """The kernel's declaration in the file or its includes; None if only a macro could define it."""
     declared = find_kernels(text, bodies)
-    plain = entry.split("<")[0].strip().split("::")[-1] if entry else None
+    plain = plain_entry(entry) if entry else None
     if not any(plain in (None, d.name) for d in declared):
         declared += tuple(kernel for body in bodies for kernel in find_kernels(body, bodies))
     if plain and not any(plain == d.name for d in declared) and re.search(rf"\b{re.escape(plain)}\b", text):

@@ -89,7 +89,8 @@ def _parsed(text: str, place: str, buffer_of: Callable[[Any, str], Buffer | None
             said[_EXTENTS[name]] = tuple(int(part) for part in number.split("x"))
         else:
             raise UsageError(
-                f"{place}: tensor map option {option!r}: expected box=64x64, swizzle=128, shape=, strides=, step=, nan"
+                f"{place}: tensor map option {option!r}: expected box=64x64 or step=1x1 (in elements), swizzle=128 "
+                "(in bytes, default 0), shape=4096x4096 or strides=4096 (in elements, default: the buffer's), or nan"
             )
     if "box" not in said:
         raise UsageError(f"{place}: {text!r}: no box; expected {EXAMPLE}")
@@ -142,9 +143,9 @@ def completed(made: TensorMap, buffer: Buffer, place: str) -> TensorMap:
     )
     steps = made.element_strides or (1,) * rank
     step_fits = len(steps) == rank and all(1 <= step <= _LARGEST_STEP for step in steps)
-    need(step_fits, f"step {listed(steps)}: expected {rank} numbers of 1 to {_LARGEST_STEP}")
+    need(step_fits, f"step {listed(steps)}: expected {rank} numbers of elements, 1 to {_LARGEST_STEP}")
     strides = made.strides or tuple(int(np.prod(shape[axis + 1 :])) for axis in range(rank - 1))
-    need(len(strides) == rank - 1, f"strides {listed(strides)}: expected {rank - 1}, all but the last")
+    need(len(strides) == rank - 1, f"strides {listed(strides)}: expected {rank - 1} in elements, all but the last")
     apart = tuple(stride * width for stride in strides)
     need(all(gap % _PIECE == 0 for gap in apart), f"rows {listed(apart)} bytes apart: expected multiples of {_PIECE}")
     last = sum((extent - 1) * stride for extent, stride in zip(shape, (*strides, 1), strict=True)) + 1
