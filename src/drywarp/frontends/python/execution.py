@@ -86,6 +86,9 @@ def _missing(file: str, line: int, what: str, whole: bool) -> Any:
     head = what.split(".")[0]
     if whole and head != what and importlib.util.find_spec(head):
         return importlib.import_module(head)
+    if what.rpartition(".")[2] == "Version" and importlib.util.find_spec("packaging"):
+        # Projects pass the class on that compares versions, and decide between releases of Triton with it.
+        return importlib.import_module("packaging.version").Version
     place = f"{os.path.relpath(file) if not os.path.relpath(file).startswith('..') else file}:{line}"
     if isinstance(error, ModuleNotFoundError) and error.name and not what.startswith("."):
         return Unknown(f"the module {error.name!r}", "which is not installed", place)

@@ -20,7 +20,7 @@ VERSION = "2.9.0"
 """The version that the stand-in gives itself where no torch is installed."""
 
 _REASON = "which only PyTorch itself could tell"
-_INTEGERS = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_INTEGERS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _FLOATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
 """Bits of exponent and mantissa."""
 _OTHER = "bool complex64 complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu".split()
@@ -38,9 +38,7 @@ _DECORATORS = frozenset(
 )
 """What returns the function that it decorates, as far as a kernel can see."""
 
-_ABSENT = ("npu", "mlu", "musa", "hpu", "gcu", "sdaa")
-"""Devices that packages other than torch add to it."""
-
+_ABSENT = ("npu", "mlu", "musa", "hpu", "gcu", "sdaa")  # devices that packages other than torch add to it
 _CLASSES = "Tensor Size Generator nn.Module nn.Parameter autograd.Function cuda.Stream cuda.Event".split()
 
 
@@ -54,9 +52,6 @@ class Device:
 
     type: str
     index: int | None = None
-
-    def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
 
 
 def _device(name: object = "cuda", index: int | None = None) -> Device:
@@ -106,7 +101,7 @@ class _Facts:
 def _properties(gpu: Gpu) -> _Facts:
     """`torch.cuda.get_device_properties`, as far as the GPU's file states them."""
     (major, minor), limits, memory = capability(gpu), gpu.occupancy, gpu.memory
-    known = {} if memory.dram.bytes is None else {"total_memory": memory.dram.bytes}
+    known = {"total_memory": memory.dram.bytes} if memory.dram.bytes else {}
     return _Facts(
         "torch.cuda.get_device_properties(…)",
         **known,
