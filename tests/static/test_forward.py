@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drywarp.execution.symbolic import Steering, assume_launch, static_profile
-from drywarp.execution.symbolic.flags import Compared
 from drywarp.execution.symbolic.forward import FAR, periods_alike
+from drywarp.execution.symbolic.state import Compared
 from drywarp.kernel.launch.arguments import bind_arguments
 from tests.static.kernels import EXAMPLES, assert_same_profile, compiled, example, turn_by_turn
 

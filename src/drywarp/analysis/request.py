@@ -74,10 +74,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """The state of the GPU: `clock_mhz` None is the boost clock, `scheduler` None the GPU's own policy.
-
-    `warm_l2`: the L2 holds what an earlier run of the same launch left there, as in a timing loop.
-    """
+    """The state of the GPU: SM clock (None: boost), scheduler (None: its own), whether an earlier run warmed the L2."""
 
     clock_mhz: float | None = None
     scheduler: str | None = None

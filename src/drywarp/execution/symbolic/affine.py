@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, AccessLog, Profile
-from .flags import ASSUMED, DATA
 from .flow import Flow
 from .report import AccessReport, LoopReport
+from .state import ASSUMED, DATA
 
 _ROWS = 96
 """Requests of an instruction on which the fit is made and checked, spread over all recorded ones."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .flags import ASSUMED, DATA, UNSURE, Flags, Lanes
 from .flow import Avoid, Flow, LoopExit
+from .state import ASSUMED, DATA, UNSURE, Flags, Lanes
 
 DEFAULT_TRIPS = 16
 """Default trip count of a source loop that is neither stated nor derivable from the code."""

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .decide import Decider
-from .flags import BENT_SHIFT, DATA, TURNS, Compared, Lanes
 from .flow import Flow
 from .report import Access, Item, Record, Repetition, accesses, shifts_between
-from .state import Batch, State
+from .state import BENT_SHIFT, DATA, TURNS, Batch, Compared, Lanes, State
 from .words import Architecture
 
 PERIODS = (1, 2, 3, 4)

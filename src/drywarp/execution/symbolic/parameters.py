@@ -16,8 +16,7 @@ import numpy.typing as npt
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from .flags import ASSUMED, KNOWN, Flags, Lanes
-from .state import Batch
+from .state import ASSUMED, KNOWN, Batch, Flags, Lanes
 
 # A partly specified launch, or none: what replaces the missing values, and what was assumed.
 #

@@ -17,13 +17,12 @@ from ..emulator.refine import Signature, explains, refine
 from ..emulator.sampling import Blocks, sample_blocks, stratified
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
-from .flags import ASSUMED, DATA
 from .flow import Flow
 from .hints import Steering, patterns_by_instruction, shares_by_instruction, trips_by_loop
 from .instruction_sets import instruction_set
 from .parameters import PATTERNS, StaticLaunch, allocations, assume, complete
 from .report import Assumption, LoopReport, Record, StaticReport
-from .state import State
+from .state import ASSUMED, DATA, State
 from .walk import Effort, Walk
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .flags import Lanes
+from .state import Lanes
 
 
 @dataclass(frozen=True, slots=True)

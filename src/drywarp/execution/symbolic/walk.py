@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .decide import Decider, Guess
-from .flags import DATA, UNSURE, Lanes
 from .flow import EXIT_BLOCK, Flow
 from .forward import Crowd, Forward
 from .report import Record
-from .state import Batch, State
+from .state import DATA, UNSURE, Batch, Lanes, State
 from .words import Architecture, Branch, Call, Finish, Forget, Goto, Rejoin, Return, Scatter
 from .written_out import MOST_ACCESSES
 

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction
-from .flags import FileShape, Flags, Lanes
-from .state import Batch, State
+from .state import Batch, FileShape, Flags, Lanes, State
 
 Step = Callable[[Batch], None]
 

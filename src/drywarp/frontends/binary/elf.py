@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from ...errors import InputFileError
 
+T = TypeVar("T")
 NOBITS = 8
 CUDA_MACHINE = 190
 _MOST_ZEROS = 4 << 30
@@ -95,33 +98,24 @@ def parse_elf(data: bytes, origin: str) -> ElfFile:
     """Parse a CUBIN. Raises InputFileError naming `origin` for any other file, or a truncated one."""
     if data[:4] != b"\x7fELF":
         raise InputFileError(f"{origin}: not an ELF file (expected a CUBIN)")
-    try:
-        _check_class(data, origin)
-        machine = struct.unpack_from("<H", data, 18)[0]
-        if machine != CUDA_MACHINE:
-            raise InputFileError(
-                f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({CUDA_MACHINE})"
-            )
-        return _parse(data, origin)
-    except (struct.error, IndexError, ValueError, OverflowError):
-        raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
+    return _guarded(_parse, data, origin)
 
 
 def sections_of(data: bytes, origin: str) -> tuple[Section, ...]:
     """The sections of an ELF file for any machine. Raises InputFileError for a damaged one."""
+    return _guarded(_sections, data, origin)
+
+
+def _guarded(read: Callable[[bytes, str], T], data: bytes, origin: str) -> T:
     try:
-        return _sections(data, origin)
+        return read(data, origin)
     except (struct.error, IndexError, ValueError, OverflowError):
         raise InputFileError(f"{origin}: truncated or damaged ELF file") from None
 
 
-def _check_class(data: bytes, origin: str) -> None:
+def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     if data[4] != 2 or data[5] != 1:
         raise InputFileError(f"{origin}: expected a 64-bit little-endian ELF file")
-
-
-def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
-    _check_class(data, origin)
     offset = struct.unpack_from("<Q", data, 40)[0]
     segments, segment_size, segment_count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
     entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)
@@ -147,8 +141,10 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
 
 
 def _parse(data: bytes, origin: str) -> ElfFile:
-    flags = struct.unpack_from("<I", data, 48)[0]
+    machine, flags = struct.unpack_from("<H", data, 18)[0], struct.unpack_from("<I", data, 48)[0]
     sections = _sections(data, origin)
+    if machine != CUDA_MACHINE:
+        raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({CUDA_MACHINE})")
     symbols: list[ElfSymbol] = []
     relocations: list[ElfRelocation] = []
     for section in sections:

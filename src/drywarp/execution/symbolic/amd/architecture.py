@@ -12,11 +12,10 @@ from ....kernel.isa.amd.opcodes import adds_address, is_jump, works_on_long
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ....kernel.kernel import Kernel
-from ..flags import FileShape
 from ..flow import Flow
 from ..parameters import INTEGER, POINTER, SLOT_BYTES, StaticLaunch
 from ..report import Record
-from ..state import State
+from ..state import FileShape, State
 from ..words import Code, Step, safely
 from .control import AmdWords, Finishes
 from .iterations import Loops, with_turns

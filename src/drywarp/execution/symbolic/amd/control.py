@@ -10,9 +10,8 @@ import numpy as np
 from ....kernel.cfg import ControlFlowGraph, jump_target
 from ....kernel.instruction import Instruction
 from ....kernel.isa.amd import opcodes
-from ..flags import Flags, Lanes
 from ..flow import EXIT_BLOCK
-from ..state import Batch
+from ..state import Batch, Flags, Lanes
 from ..words import Branch, Call, Finish, Goto
 from .iterations import bent_flags
 from .operands import EXEC, SCC, VCC, Operands, active, lanes_of

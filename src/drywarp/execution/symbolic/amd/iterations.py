@@ -11,9 +11,8 @@ from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRang
 from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
-from ..flags import ANY_BENT, ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Compared, Flags, Lanes, Value
 from ..flow import StaticLoop
-from ..state import Batch
+from ..state import ANY_BENT, ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Batch, Compared, Flags, Lanes, Value
 from ..words import Step
 from .operands import SCC, Operands, active, place_of, range_places
 

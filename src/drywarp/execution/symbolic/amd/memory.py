@@ -16,10 +16,9 @@ import numpy.typing as npt
 from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange
 from ....kernel.isa.amd.registers import result_count
 from ....kernel.profile import SPACE_SHARED
-from ..flags import ANY_TURN, DATA, UNSURE, VARYING, Lanes, Value
 from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
 from ..report import Record
-from ..state import Batch
+from ..state import ANY_TURN, DATA, UNSURE, VARYING, Batch, Lanes, Value
 from ..words import Step
 from .operands import M0, PRIVATE_APERTURE, SHARED_APERTURE, Operands, active, put, range_places
 from .start import Handed

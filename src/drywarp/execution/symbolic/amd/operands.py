@@ -15,8 +15,7 @@ import numpy as np
 
 from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange, Special
 from ....kernel.isa.nvidia.registers import Place
-from ..flags import DATA, Lanes, Value
-from ..state import Batch
+from ..state import DATA, Batch, Lanes, Value
 
 SPECIAL = {"flat_scratch": 102, "xnack_mask": 104, "vcc": 106, "tba": 108, "tma": 110, "ttmp": 108, "m0": 124,
            "exec": 126, "scc": 253, "vccz": 251, "execz": 252}  # fmt: skip

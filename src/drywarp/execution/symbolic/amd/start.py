@@ -9,9 +9,8 @@ import numpy as np
 
 from ....kernel.kernel import Kernel
 from ....kernel.launch.launch import Buffer, Scalar
-from ..flags import DATA, Flags
 from ..parameters import StaticLaunch
-from ..state import State
+from ..state import DATA, Flags, State
 from .operands import EXEC, word_of
 
 KERNARG, PACKET = 1 << 44, (1 << 44) + (1 << 20)

@@ -10,9 +10,8 @@ import numpy as np
 
 from ....kernel.instruction import Instruction, Operand, RegisterRange
 from ....kernel.isa.amd.registers import result_count
-from ..flags import ASSUMED, DATA, UNSURE, VARYING, Lanes, Value
 from ..nvidia.compare import DEFAULT_SHARE, lanes_of_share
-from ..state import Batch
+from ..state import ASSUMED, DATA, UNSURE, VARYING, Batch, Lanes, Value
 from ..words import Step
 from .functions import COMPARES, SCALAR, VECTOR, as_compared
 from .iterations import note_compare

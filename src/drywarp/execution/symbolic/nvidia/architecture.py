@@ -12,11 +12,10 @@ from ....kernel.isa.nvidia.registers import Place, accessed
 from ....kernel.kernel import Kernel
 from ...emulator.machine import BARRIER_REGISTERS, PREDICATES
 from ...emulator.program import register_counts
-from ..flags import FileShape
 from ..flow import Flow
 from ..parameters import StaticLaunch
 from ..report import Record
-from ..state import State
+from ..state import FileShape, State
 from ..words import Code, Step, safely
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step

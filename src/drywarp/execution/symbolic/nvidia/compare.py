@@ -10,8 +10,7 @@ import numpy.typing as npt
 from ....kernel.instruction import Instruction, Operand, Predicate
 from ....kernel.isa.nvidia.opcodes import having
 from ...emulator.compare import boolean_op
-from ..flags import ASSUMED, DATA, TURNS, UNSURE, VARYING, Compared, Lanes, Value
-from ..state import Batch
+from ..state import ASSUMED, DATA, TURNS, UNSURE, VARYING, Batch, Compared, Lanes, Value
 from ..words import Step
 from .decoder import StaticDecoder
 from .needed import bent_flags, even_turns

@@ -11,9 +11,8 @@ from ....errors import UnsupportedInstructionError
 from ....kernel.cfg import ControlFlowGraph, jump_target
 from ....kernel.instruction import PT, RZ, Immediate, Instruction, Label, Predicate, Register, Special
 from ....kernel.isa.nvidia.opcodes import having
-from ..flags import Flags, Lanes
 from ..flow import EXIT_BLOCK
-from ..state import Batch
+from ..state import Batch, Flags, Lanes
 from ..words import Branch, Call, Finish, Forget, Goto, Rejoin, Return, Scatter, Step
 from .decoder import StaticDecoder
 

@@ -13,8 +13,7 @@ from ....kernel.isa.nvidia.registers import Place
 from ....kernel.kernel import Kernel
 from ...emulator.decode import Decoder
 from ...emulator.program import HANDLER_MODULES
-from ..flags import Flags, Value
-from ..state import Batch
+from ..state import Batch, Flags, Value
 from ..words import Step
 from .reads import StaticBanks
 

@@ -16,10 +16,9 @@ from ....errors import UnsupportedInstructionError
 from ....kernel.instruction import RZ, Address, Instruction, Predicate, Register
 from ...emulator.constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ...emulator.memory_ops import address32, address64
-from ..flags import DATA, UNSURE, VARYING, Lanes, Value
 from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
 from ..report import Record
-from ..state import Batch
+from ..state import DATA, UNSURE, VARYING, Batch, Lanes, Value
 from ..words import Step
 from .decoder import FILES, StaticDecoder
 from .steps import places

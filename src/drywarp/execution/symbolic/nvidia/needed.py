@@ -9,9 +9,8 @@ import numpy as np
 from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed, address_places
-from ..flags import ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Compared, Value
 from ..parameters import INTEGER, POINTER
-from ..state import Batch
+from ..state import ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Batch, Compared, Value
 from .decoder import StaticDecoder
 
 _MOVES_WARPS = having("moves")

@@ -14,8 +14,8 @@ from ....kernel.isa.nvidia.registers import Place, accessed
 from ....kernel.kernel import Kernel
 from ....kernel.launch.launch import MAP_BYTES, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
 from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks, parameter_bytes
-from ..flags import DATA, Flags
 from ..parameters import StaticLaunch, slot
+from ..state import DATA, Flags
 
 _USER_BANK = 3
 _STACK_BYTES = 1 << 16

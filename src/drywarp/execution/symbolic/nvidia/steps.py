@@ -10,8 +10,7 @@ import numpy.typing as npt
 from ....kernel.instruction import PT, Constant, Instruction, Predicate, Special
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ..flags import DATA, VARYING, Value
-from ..state import Batch
+from ..state import DATA, VARYING, Batch, Value
 from ..words import Step
 from .compare import COMPARES, DEFAULT_SHARE, compare_step
 from .decoder import FILES, StaticDecoder, joined_flags, stand_in
