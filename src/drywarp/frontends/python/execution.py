@@ -22,7 +22,7 @@ from typing import Any
 from ...errors import InputFileError, ToolError
 from ...hardware import Gpu
 from .isolation import Unknown, UnknownValue
-from .slicing import Statement, Statements, receiver
+from .slicing import Statement, Statements, imports_all, receiver
 from .torch_stand_in import TorchModule, torch_values
 
 # A module that is not installed makes the names imported from it unknown, unless the code is ready for its absence.
@@ -127,9 +127,10 @@ class LocalModule(ModuleType):
             self._wanted.update(wanted)
             with self._around:
                 for number in numbers:
-                    if number not in self._done:
+                    statement = self._statements.all[number]
+                    if number not in self._done or imports_all(statement.node):
                         self._done.add(number)
-                        self._run(self._statements.all[number])
+                        self._run(statement)
             if name in vars(self):
                 return vars(self)[name]
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -145,6 +146,10 @@ class LocalModule(ModuleType):
         code = compile(ast.Module(_listed(node), []), self.__file__ or "", "exec", flags, dont_inherit=True)
         try:
             exec(code, vars(self))
+        except AttributeError as error:
+            # Python would take it for the absence of the name that was asked for.
+            place = f"{self._around.shown(self.__file__)}:{_line(error, self.__file__)}"
+            raise InputFileError(f"{place}: AttributeError: {error}") from None
         except UnknownValue as stopped:
             # The names that the statement would have bound are as unknown; it may be that nobody needs them.
             value = stopped.value.at(f"{self._around.shown(self.__file__)}:{_line(stopped, self.__file__)}")
@@ -264,6 +269,8 @@ class Surroundings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         try:
             with self:
                 found = getattr(self.entry, name, None)
+        except InputFileError as error:
+            raise InputFileError(f"{error} (while {name} is being defined)") from None
         except Exception as error:
             raise _failure(error, self._origin, self._place, name) from None
         except SystemExit:

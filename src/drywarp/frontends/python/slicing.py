@@ -61,7 +61,7 @@ def _matters(node: ast.stmt, unknown_names: bool, needed: set[str]) -> bool:
     match node:
         case ast.ImportFrom(module="__future__"):
             return True
-        case ast.ImportFrom(names=[ast.alias(name="*")]):
+        case ast.ImportFrom() if imports_all(node):
             return unknown_names
         case ast.Expr(value=ast.Call(func=ast.Attribute() as called)):
             # `sys.path.append(…)` before an import, `configs.append(…)` after an assignment.
@@ -121,3 +121,8 @@ def receiver(node: ast.stmt) -> set[str]:
     while isinstance(owner, ast.Attribute):
         owner = owner.value
     return {owner.id} if isinstance(owner, ast.Name) else set()
+
+
+def imports_all(node: ast.stmt) -> bool:
+    """Whether a statement is `from module import *`."""
+    return isinstance(node, ast.ImportFrom) and node.names[0].name == "*"

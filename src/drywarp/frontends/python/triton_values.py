@@ -199,7 +199,7 @@ def _moved_names(origin: str) -> list[tuple[Any, str, Any]]:
 
     Triton 2 had the functions of libdevice as `tl.math.tanh` and `tl.libdevice.tanh`.
     """
-    language, library = (loaded(f"triton.{name}", origin) for name in ("language", "language.extra.libdevice"))
+    language, library = (loaded(f"triton.{name}", origin) for name in ("language", "language.extra.cuda.libdevice"))
     functions = {n: f for n, f in vars(library).items() if not n.startswith("_") and inspect.isfunction(f)}
     moved = [
         (language.math, name, function) for name, function in functions.items() if not hasattr(language.math, name)
