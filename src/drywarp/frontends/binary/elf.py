@@ -132,17 +132,14 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     sections = []
     for index, (name, type_, section_flags, _, start, size, link, info, align, _) in enumerate(headers):
         body = b"" if type_ == NOBITS else data[start : start + size]
-        if type_ != NOBITS and len(body) < size:
-            raise ValueError("section beyond the end of the file")
-        if align > _MOST_ALIGNMENT:
-            raise ValueError("alignment too large")
+        if (type_ != NOBITS and len(body) < size) or align > _MOST_ALIGNMENT:
+            raise ValueError("section beyond the end of the file, or its alignment too large")
         sections.append(Section(index, names.at(name), type_, section_flags, info, link, size, align, body))
     return tuple(sections)
 
 
 def _parse(data: bytes, origin: str) -> ElfFile:
-    machine, flags = struct.unpack_from("<H", data, 18)[0], struct.unpack_from("<I", data, 48)[0]
-    sections = _sections(data, origin)
+    sections, (machine, flags) = _sections(data, origin), struct.unpack_from("<H28xI", data, 18)
     if machine != CUDA_MACHINE:
         raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({CUDA_MACHINE})")
     symbols: list[ElfSymbol] = []
