@@ -164,7 +164,9 @@ def test_an_absent_module_matters_only_where_its_value_does(tmp_path: Path) -> N
 PROJECT = {
     "kit/__init__.py": "from .sizes import *\nfrom .clean import clean\nraise SystemExit('the whole package ran')\n",
     "kit/sizes.py": "import absent_thing\nWIDE = 64\nWORSE = 1 / 0\ndef settings(n): return WIDE * n\n",
-    "kit/clean.py": "from . import sizes\nfrom kit.sizes import WIDE as W\ndef clean(n): return sizes.settings(n) + W\n",
+    "kit/clean.py": (
+        "from . import sizes\nfrom kit.sizes import WIDE as W\ndef clean(n): return sizes.settings(n) + W\n"
+    ),
     "kit/ops/__init__.py": "",
     "kit/ops/kernel.py": (
         "import kit\nfrom kit import clean, settings\nfrom ..sizes import WIDE\nfrom kit.clean import clean as same\n"
