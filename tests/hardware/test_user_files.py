@@ -114,7 +114,10 @@ def test_an_abstract_gpu_needs_little(tmp_path: Path) -> None:
 def test_unknown_names() -> None:
     with pytest.raises(UsageError) as error:
         load_gpu("a10")
-    assert str(error.value) == "unknown GPU 'a10'; nearest: a100, v100, h100; or a path ending in .toml"
+    assert (
+        str(error.value)
+        == "unknown GPU 'a10'; nearest: a100, v100, h100; or a path ending in .toml (all: drywarp gpus)"
+    )
     with pytest.raises(UsageError, match=r"unknown GPU 'xyz'; nearest: a100, a100-pcie-80gb, .*; or a path"):
         load_gpu("xyz")
     with pytest.raises(UsageError, match=r"GPU file nowhere/x\.toml does not exist"):

@@ -87,8 +87,8 @@ def find(name_or_path: str) -> tuple[str, Path]:
     if len(same) == 1:
         return find(same[0])
     names = gpu_names()
-    nearest = same or more or difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names
-    raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {', '.join(nearest)}; or a path ending in .toml")
+    near = ", ".join(same or more or difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.3) or names)
+    raise UsageError(f"unknown GPU {name_or_path!r}; nearest: {near}; or a path ending in .toml (all: drywarp gpus)")
 
 
 def _products(text: str) -> tuple[list[str], list[str]]:

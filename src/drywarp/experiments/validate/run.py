@@ -129,12 +129,12 @@ def validate(
     times, ``COLUMN:UNIT``. `kernel` is a file, or source text with a line break or a brace. `Recipe` describes how a
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
-    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half of the table aside;
-    `like` is another output, whose configurations alone are used. `models` None: all; the first is the primary one.
+    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half aside; `like` is
+    another output, whose configurations alone are used. `models` None: all; the first is the primary one.
 
     `jobs` processes (None: one per core) predict the rows, for at most `time_limit_s` each, and append them to `out`
-    (.csv, .jsonl or .parquet); rows already there are not predicted again, failed ones have a reason. Raises
-    DrywarpError for bad input before anything is predicted.
+    (.csv, .jsonl or .parquet); rows already there are not predicted again, failed ones have a reason.
+    Raises DrywarpError for bad input before anything is predicted.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
