@@ -13,8 +13,8 @@ from drywarp.kernel.isa.nvidia.opcodes import OPCODES, having
 TABLE = Path(opcodes.__file__).with_name("opcodes.txt").read_text()
 ROWS = [line for line in TABLE.splitlines() if not line.startswith("#")]
 FLOW = {"direct", "indirect", "call", "return", "exit"}
-TRAITS = FLOW | {"pairs", "packed", "flop", "fma", "jump", "ends", "moves", "finish", "compare", "lanes", "alike", "even",
-                 "least", "sized", "of_size", "two", "converts"}  # fmt: skip
+TRAITS = FLOW | {"pairs", "packed", "jump", "ends", "moves", "finish", "compare", "lanes", "alike", "even", "least",
+                 "sized", "of_size", "two", "converts", "flop", "fma"}  # fmt: skip
 ENDINGS = {"load", "store", "copy", "atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction"}
 
 

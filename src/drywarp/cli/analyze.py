@@ -64,7 +64,7 @@ def analyze_command(
     from ..analysis.without_data import always_static
 
     if not run.static and (assumed or list_loops) and not always_static(gpu):
-        raise UsageError("--trip, --taken, --access and --list-loops require --static")
+        raise UsageError("--trip, --taken, --access and --list-loops require --static (--list-loops names loops)")
     if other_gpu and not advice:
         raise UsageError("--other-gpu requires --advice")
     if compare_to and (launches or list_loops):

@@ -115,6 +115,7 @@ def _show(found: Calibration, target: Path, json: bool) -> None:
     if found.gpu_file:
         told = f"wrote {target}, along with the report (.html) and the curves (.calibration.json)"
         console.print(told, markup=False, soft_wrap=True)
+        console.print(f"next: drywarp analyze KERNEL --gpu {target}", markup=False, soft_wrap=True)
     else:
         lacking = ", ".join(key.partition(":")[0] for key in found.inherited)
         console.print(f"no GPU file written: {lacking} not measured (also run the dram experiment)", soft_wrap=True)

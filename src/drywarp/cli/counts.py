@@ -81,4 +81,7 @@ def import_ncu_command(
 
     from ..report.advice import render_imported
 
-    Console(highlight=False).print(render_imported(imported), soft_wrap=True, markup=False)
+    console = Console(highlight=False)
+    console.print(render_imported(imported), soft_wrap=True, markup=False)
+    source = report if output is None else output
+    console.print(f"next: drywarp analyze KERNEL --profile {source}", soft_wrap=True, markup=False)

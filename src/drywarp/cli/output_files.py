@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ..analysis.result import Analysis
 
 
-# Figures requested on the command line: checked before any expensive work, written once the result is available.
-
+# Figures on the command line: checked before any expensive work, written once the result is available.
 FigureFiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -142,12 +141,12 @@ class OutputFiles:
 
     def write(self, result: Analysis) -> list[str]:
         """Write the files; returns lines that report them on the terminal."""
-        said = []
+        said: list[str] = []
         if self.trace is not None:
             from ..report.trace import write_trace
 
-            events = write_trace(result, self.trace)
-            said.append(f"{events:,} events in {self.trace}: open it at https://ui.perfetto.dev")
+            count = write_trace(result, self.trace)
+            said += [f"{count:,} events in {self.trace}: open it at https://ui.perfetto.dev"]
         if self.html is not None:
             from ..report.html import html_page
 
@@ -155,5 +154,6 @@ class OutputFiles:
                 Path(self.html).write_text(html_page(result), encoding="utf-8")
             except OSError as error:
                 raise UsageError(f"--html {self.html}: cannot be written ({error.strerror})") from None
+            said.append(f"report in {self.html}: open it in a browser")
         self.figures.write(result)
         return said

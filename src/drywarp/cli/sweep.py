@@ -97,6 +97,7 @@ def sweep_command(
         write_rows(Path(kept), found, found.prune(prune).rows)
     if export is not None:
         found.export(export, format)
+        print(f"drywarp: wrote {export}", file=sys.stderr)
 
 
 def _line(row: SweepRow) -> str:

@@ -175,6 +175,8 @@ def validate_command(
             )
     write_plot(found, plot, figure_theme)
     _show(found, worst, json)
+    if out is not None and not json:
+        print(f"\nthe same report without predicting: drywarp validate --report {out}")
 
 
 def _names(models: str | None) -> list[str] | None:

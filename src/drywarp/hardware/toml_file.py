@@ -86,8 +86,8 @@ def find(name_or_path: str) -> tuple[str, Path]:
     same, more = _products(name_or_path)
     if len(same) == 1:
         return find(same[0])
-    nearest = same or more or difflib.get_close_matches(name_or_path, gpu_names(), n=3, cutoff=0.3)
-    known = f"nearest: {', '.join(nearest)}" if nearest else "drywarp gpus lists the known ones"
+    near = same or more or difflib.get_close_matches(name_or_path, gpu_names(), n=3, cutoff=0.3)
+    known = f"nearest: {', '.join(near)} (all: drywarp gpus)" if near else "drywarp gpus lists the known ones"
     raise UsageError(f"unknown GPU {name_or_path!r}; {known}; or a path ending in .toml")
 
 

@@ -46,7 +46,7 @@ def render_gpu_list(gpus: Sequence[Gpu]) -> Text:
         device, dram = gpu.device, gpu.memory.dram
         clock, bandwidth = f"{device.boost_clock_mhz:g} MHz", f"{dram.peak_gbs:g} GB/s"
         rows.append([gpu.name, gpu.title, gpu.compute_capability or gpu.arch, str(device.sm_count), clock, bandwidth])
-    return Text("\n".join(aligned(rows)))
+    return Text("\n".join([*aligned(rows), "", "drywarp gpus NAME shows every number with its source."]))
 
 
 def render_gpu(gpu: Gpu) -> Text:
@@ -104,7 +104,8 @@ def render_workloads(files: Sequence[AbstractFile]) -> Text:
         settings = ", ".join(f"{name}={s.default:g}" for name, s in file.kernel.settings.items())
         rows.append([file.name, settings, file.kernel.gpu or "", file.kernel.title])
     lines = aligned(rows)
-    return Text.assemble((lines[0], "dim"), "\n" + "\n".join(lines[1:]))
+    more = "drywarp workloads NAME describes one; drywarp models NAME runs every model on it."
+    return Text.assemble((lines[0], "dim"), "\n" + "\n".join([*lines[1:], "", more]))
 
 
 def render_workload(file: AbstractFile) -> Text:

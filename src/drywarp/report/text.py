@@ -26,7 +26,7 @@ def render_counts(result: Counts) -> str:
     rows = [[name, _text(value)] for name, value in sorted(result.counts.items()) if value or name in _ALWAYS]
     width = max(len(value) for _, value in rows)
     table = "\n".join(aligned([[name, value.rjust(width)] for name, value in rows]))
-    absent = "Metrics not listed are zero."
+    absent = "Metrics not listed are zero; --explain says what each one means."
     sample = (
         f"Emulated blocks: {result.sampled_blocks}. L2 and DRAM: {result.method}, L2 {result.l2_state}. "
         f"SM clock: {result.clock_hz / 1e6:.0f} MHz."

@@ -129,8 +129,8 @@ def validate(
     times, ``COLUMN:UNIT``. `kernel` is a file, or source text with a line break or a brace. `Recipe` describes how a
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
-    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half aside;
-    `like` is another output, whose configurations alone are used. `models` None: all; the first is the primary one.
+    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half aside; `like` is
+    another output, whose configurations alone are used. `models` None: all; the first is the primary one.
 
     `jobs` processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows
     already there are not predicted again. Raises DrywarpError for bad input.
