@@ -92,7 +92,9 @@ def _missing(file: str, line: int, what: str, whole: bool) -> Any:
     place = f"{os.path.relpath(file) if not os.path.relpath(file).startswith('..') else file}:{line}"
     if isinstance(error, ModuleNotFoundError) and error.name and not what.startswith("."):
         return Unknown(f"the module {error.name!r}", "which is not installed", place)
-    return Unknown(repr(what), f"which cannot be imported: {' '.join(str(error).split())}", place)
+    if _FOLDERS in str(error):
+        return Unknown(f"the name {what!r}", "which no file beside it defines", place)
+    return Unknown(f"the name {what!r}", f"which cannot be imported: {' '.join(str(error).split())}", place)
 
 
 # Modules of the user run statement by statement, as names are asked of them.

@@ -108,8 +108,8 @@ class Unknown:
 
     def _part(self, suffix: str) -> Unknown:
         what = vars(self)["_what"]
-        # A module that is missing stays the thing to name.
-        missing = what.startswith("the module ")
+        # What cannot be imported stays the thing to name.
+        missing = what.startswith(("the module ", "the name "))
         return Unknown(what if missing else f"{what}{suffix}", vars(self)["_reason"], vars(self)["_place"])
 
     def __getattr__(self, name: str) -> Unknown:
