@@ -117,7 +117,7 @@ def test_unknown_names() -> None:
         load_gpu("h101")
     assert (
         str(error.value)
-        == "unknown GPU 'h101'; nearest: h100, a10, v100 (all: drywarp gpus); or a path ending in .toml"
+        == "unknown GPU 'h101'; nearest: h100, a10, v100; or a path ending in .toml (all: drywarp gpus)"
     )
     with pytest.raises(UsageError, match=r"unknown GPU 'xyz'; drywarp gpus lists the known ones; or a path"):
         load_gpu("xyz")
