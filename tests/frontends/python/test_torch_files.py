@@ -250,6 +250,11 @@ def blocks(x, out, n, BLOCK: tl.constexpr):
 
 UNKNOWABLE = tl.constexpr(torch.cuda.memory_reserved())
 
+@triton.autotune([triton.Config({"BLOCK": UNKNOWABLE.value}), triton.Config({"BLOCK": 4})], key=[])
+@triton.jit
+def sized(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
 @triton.jit
 def depends(x, BLOCK: tl.constexpr):
     if UNKNOWABLE > 4:
@@ -344,3 +349,9 @@ def test_a_kernel_that_depends_on_the_unknowable_says_so(tmp_path: Path) -> None
         run(tmp_path, "normalized", {"x": "f16[64]", "out": "f32[64]", "n": 64, "ROWS": 108}, 0)
     with pytest.raises(UsageError, match=r"normalized: its early_config_prune keeps no configuration"):
         run(tmp_path, "normalized", {"x": "f16[9]", "out": "f32[9]", "n": 9, "ROWS": 108, "scale": "null"}, 0)
+    with pytest.raises(
+        UsageError, match=r"choose one with --config N.* 0: BLOCK=<unknown: torch\.cuda\.memory_reserved"
+    ):
+        run(tmp_path, "sized", {"x": "f32[4]"})
+    with pytest.raises(UsageError, match=r"kernel sized needs torch\.cuda\.memory_reserved\(…\), which only PyTorch"):
+        run(tmp_path, "sized", {"x": "f32[4]"}, 0)

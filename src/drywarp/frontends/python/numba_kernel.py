@@ -21,7 +21,7 @@ from ..cuda.options import CudaOptions
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
 from .embedded import literal, plain
-from .isolation import diverted, installed_version, loaded, require
+from .isolation import UnknownValue, diverted, installed_version, loaded, require
 
 _SIGNATURES = "_drywarp_signatures"
 
@@ -105,7 +105,10 @@ class NumbaKernel:
             raise UsageError(f"{self.origin}: {self.name} has no configurations (--config is for Triton's autotune)")
         given = {name: value if isinstance(value, Buffer) else literal(value) for name, value in arguments.items()}
         types = self._types(self._ordered(given))
-        text = self._ptx(types, arch)
+        try:
+            text = self._ptx(types, arch)
+        except UnknownValue as stopped:
+            raise UsageError(stopped.value.said(self.origin, self.name)) from None
         registers = self.max_registers or getattr(self.function, "targetoptions", {}).get("max_registers")
         found = list(
             ptx_kernels(text, read_ptx(text), arch, self.origin, CudaOptions(max_registers=registers)).values()

@@ -13,7 +13,7 @@ from ...hardware import Gpu
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Buffer
 from ..loaded import Specialised, cubin_kernels
-from .isolation import UnknownValue, diverted, installed_version
+from .isolation import Unknown, UnknownValue, diverted, installed_version
 from .triton_values import CPP_TYPES, compile_message, constant_value, offline, require_triton, runtime_value
 
 _HIDDEN = ("global_scratch", "profile_scratch")
@@ -63,6 +63,10 @@ class TritonKernel:
             with offline(arch, self.origin, self.gpu), self.around:
                 given = self._values(jit, arguments)
                 called = self._call(given, config)
+                defaults = {p.name: p.default for p in jit.params if p.has_default}
+                for value in (defaults | called).values():
+                    if isinstance(value, Unknown):
+                        raise UnknownValue(value)
                 compiled = self._compiled(jit, called)
         except UnknownValue as stopped:
             raise UsageError(stopped.value.said(self.origin, self.name)) from None
@@ -230,4 +234,5 @@ def _settings() -> set[str]:
 
 
 def _config_text(config: Any) -> str:
-    return ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items())
+    shown = {n: repr(v) if isinstance(v, Unknown) else v for n, v in config.all_kwargs().items()}
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
