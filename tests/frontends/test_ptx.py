@@ -10,6 +10,7 @@ import pytest
 
 from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
 from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.load import load
 from drywarp.frontends.ptx import assembler, ptx
 from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas
@@ -170,7 +171,7 @@ def test_a_register_cap_reaches_the_assembler() -> None:
         "  ld.param.f32 %f0", f"{many}\n{uses}\n  ld.param.f32 %f0"
     )
     free = kernel(text)
-    capped = load_ptx(text, arch="sm_80", origin="k.ptx", max_registers=32)
+    capped = load_ptx(text, arch="sm_80", origin="k.ptx", options=CudaOptions(max_registers=32))
     assert capped.resources.registers <= 32 < free.resources.registers
 
 

@@ -88,9 +88,7 @@ def find(name_or_path: str) -> tuple[str, Path]:
         return find(same[0])
     near = same or more or difflib.get_close_matches(name_or_path, gpu_names(), n=3, cutoff=0.3)
     known = f"nearest: {', '.join(near)}" if near else "drywarp gpus lists the known ones"
-    raise UsageError(
-        f"unknown GPU {name_or_path!r}; {known}; or a path ending in .toml{' (all: drywarp gpus)' if near else ''}"
-    )
+    raise UsageError(f"unknown GPU {name_or_path!r}; {known}; or a path ending in .toml")
 
 
 def _products(text: str) -> tuple[list[str], list[str]]:

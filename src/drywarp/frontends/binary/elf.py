@@ -139,11 +139,11 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
 
 
 def _parse(data: bytes, origin: str) -> ElfFile:
-    sections, (machine, flags) = _sections(data, origin), struct.unpack_from("<H28xI", data, 18)
-    if machine != CUDA_MACHINE:
+    machine, flags = struct.unpack_from("<H28xI", data, 18)
+    if machine != CUDA_MACHINE and data[4:6] == b"\2\1":
         raise InputFileError(f"{origin}: ELF file for machine {machine}, expected CUDA machine code ({CUDA_MACHINE})")
-    symbols: list[ElfSymbol] = []
-    relocations: list[ElfRelocation] = []
+    sections = _sections(data, origin)
+    symbols, relocations = list[ElfSymbol](), list[ElfRelocation]()
     for section in sections:
         if section.type == 2:
             strings = _Names(sections[section.link].data)
