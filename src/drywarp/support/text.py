@@ -60,9 +60,9 @@ def kernels_text(names: Sequence[str], asked: str | None, origin: str) -> str:
     if len(text) <= _LONGEST_LIST or len(names) <= 1:
         return plain(text, _LONGEST_LIST)
     near = _nearest(names, asked) if asked else list(names[:_NEAREST])
-    which = "the nearest are" if asked else "such as"
+    which = "nearest:" if asked else "the first:"
     shown = ", ".join(plain(name) for name in near)
-    return f"{len(names)} kernels, {which} {shown} (drywarp list {origin} lists all)"
+    return f"{len(names)} kernels in {origin}; {which} {shown}"
 
 
 def _nearest(names: Sequence[str], asked: str) -> list[str]:
