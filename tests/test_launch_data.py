@@ -65,7 +65,18 @@ def test_host_memory_is_told_first() -> None:
     found = _analyzed(n=1024, a="f32[1024]", b="host f32[1024]:ones")
     assert found.doubts[0].startswith("the time is a lower bound: b in host memory")
     assert found.notes[0] == found.doubts[0]
-    assert not _analyzed(n=1024, a="f32[1024]", b="f32[1024]:ones").doubts
+    plain = _analyzed(n=1024, a="f32[1024]", b="f32[1024]:ones")
+    assert not plain.doubts
+    # The band reaches to the rate of the bus, of which the A100's DRAM has some fifty times.
+    assert found.band.high_s > 20 * plain.band.high_s
+    assert found.band.low_s == pytest.approx(plain.band.low_s)
+
+
+def test_a_buffer_that_is_too_small_is_told_first() -> None:
+    found = _analyzed(n=1024, a="f32[1024]", b="f32[100]:ones")
+    assert found.doubts[0].startswith("b is probably too small")
+    again = _analyzed(n=1024, a="f32[1024]", b="f32[100]:ones")
+    assert again.doubts == found.doubts
 
 
 VARIABLES = """

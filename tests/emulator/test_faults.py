@@ -50,6 +50,9 @@ def test_load_before_a_buffer_names_the_nearest(arch):
 BEYOND = """extern "C" __global__ void k(const float* a, const float* b, float* out) {
   out[threadIdx.x] = a[threadIdx.x + (1 << 14)] + b[threadIdx.x];
 }"""
+FAR = """extern "C" __global__ void k(const float* a, const float* b, float* out) {
+  out[threadIdx.x] = a[threadIdx.x * 8192] + b[threadIdx.x];
+}"""
 EDGE = """extern "C" __global__ void k(const float* a, float* out) {
   out[threadIdx.x] = a[threadIdx.x] + a[threadIdx.x + 3];
 }"""
@@ -69,9 +72,30 @@ def test_reads_within_the_page_are_served_and_told(arch):
     assert "--strict" in note
 
 
-def test_far_reads_within_the_page_are_zeros_whatever_lies_there(arch):
-    found = run(BEYOND, 1, 32, FLOATS, np.ones(100, np.float32), FLOATS, arch=arch)
-    assert found.buffer("out").tolist()[:32] == [1.0] * 32
+def test_far_reads_within_the_page_are_zeros(arch):
+    ones = np.ones(100, np.float32)
+    found = run(FAR, 1, 32, ones, ones, FLOATS, arch=arch)
+    assert found.buffer("out").tolist()[:32] == [2.0] + [1.0] * 31
+
+
+def test_a_buffer_much_too_small_is_doubted(arch):
+    profile = run(FAR, 1, 32, FLOATS, FLOATS, FLOATS, arch=arch).profile
+    (doubt,) = profile.doubts
+    assert doubt.startswith("a is probably too small: ")
+    assert f"{31 * 32768 + 4 - 400} bytes beyond the end of a of 400 bytes" in doubt
+    assert not run(EDGE, 1, 100, FLOATS, FLOATS, arch=arch).profile.doubts
+
+
+def test_a_pointer_that_moves_on_to_another_buffer_is_served_there(arch):
+    source = """extern "C" __global__ void k(const float* a, const float* b, float* out, int n) {
+  const float* from = a;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i, from = b) out[threadIdx.x] += from[threadIdx.x + 3];
+}"""
+    big = np.ones(3 << 19, np.float32)
+    found = run(source, 1, 100, FLOATS, big[:100], FLOATS, 2, arch=arch)
+    assert [note.split(": ")[0] for note in found.profile.notes if "beyond" in note]
+    assert not found.profile.doubts
 
 
 def test_both_engines_serve_alike(arch):

@@ -61,6 +61,8 @@ def test_options_of_the_assembler_change_the_loads() -> None:
         (("--std", "c++20"), CudaOptions(std="c++20")),
         (("-maxrregcount=32",), CudaOptions(max_registers=32)),
         (("-O3 -lineinfo -Xcompiler -fPIC,-O2 -lcublas -L/lib --expt-relaxed-constexpr",), CudaOptions()),
+        (("-isystem /c", "-isystem=/d"), CudaOptions(includes=("/c", "/d"))),
+        (("-rdc=true", "-dc"), CudaOptions()),
         (("-G",), _given("--device-debug")),
         (("-use_fast_math", "-O3"), _given("--use_fast_math")),
         (("-Xptxas", "-v,-O1"), _given("--ptxas-options=-v,-O1")),
@@ -85,6 +87,8 @@ def test_a_field_that_is_set_wins() -> None:
         (("fast",), "expected an option of nvcc"),
         (("-arch=sm_90",), "--gpu chooses the architecture"),
         (("-gencode", "arch=compute_80,code=sm_80"), "--gpu chooses the architecture"),
+        # The cache would not notice a change of such a file.
+        (("-include", "x.h"), "unknown"),
         (("-Xptxas",), "expected a value"),
         (("-maxrregcount=many",), "expected a whole number"),
         (("-DN='4",), "a quotation mark is not closed"),

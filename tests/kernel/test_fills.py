@@ -35,6 +35,22 @@ def test_a_number_fills_all_elements(text: str, value: float) -> None:
     assert len(found) == 5
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("f32[3]:1.5f", 1.5), ("f32[3]:0xff", 255), ("f32[3]:true", 1), ("i32[3]:4.0", 4), ("f64[3]:-inf", -np.inf)],
+)
+def test_a_number_may_be_spelt_as_any_argument(text: str, value: float) -> None:
+    assert content(text).tolist() == [value] * 3
+
+
+def test_numbers_drawn_stay_within_the_type() -> None:
+    found = content("u8[10000]:normal(0,100)")
+    assert found.min() == 0
+    assert 200 < found.max() <= 255
+    assert found.mean() > 30
+    assert content("i64[1000]:normal(9e18,1e18)").max() > 9e18
+
+
 def test_bf16_holds_the_upper_half_of_a_float() -> None:
     assert content("bf16[3]:1.5").tolist() == [0x3FC0] * 3
 
@@ -83,6 +99,10 @@ def test_seeds_decide() -> None:
     [
         ("i32[4]:0.5", "expected a whole number from -2147483648 to 2147483647 for i32"),
         ("u8[4]:256", "expected a whole number from 0 to 255 for u8"),
+        ("i32[4]:nan", "expected a whole number from"),
+        ("u8[4]:random(0,257)", "expected numbers from 0 to 255 for u8"),
+        ("u8[4]:random(-1,4)", "expected numbers from 0 to 255 for u8"),
+        ("i8[129]:permutation", "expected numbers from -128 to 127 for i8"),
         ("f32[4]:random(1)", "expected random(low,high)"),
         ("f32[4]:random(2,1)", "expected random(low,high)"),
         ("f32[4]:random(0,inf)", "expected random(low,high)"),

@@ -100,6 +100,7 @@ def test_parameters_named_as_arguments_are_no_macros() -> None:
         ({"restrictions": ["bx >"]}, "restrictions: expected a sum"),
         ({"restrictions": ["__import__('os')"]}, "restrictions"),
         ({"restrictions": ["n // (bx - 64) > 1"]}, "restrictions: .* at bx=64 n=16384: .*has no value"),
+        ({"compiler_options": ["-zzz"]}, r"--compiler-option -zzz: unknown"),
         ({"grid": "cdiv(m,bx)"}, r"grid: 'cdiv\(m,bx\)': unknown name 'm'"),
         ({"args": {"x": "f32[m]"}}, "args.x: 'm': unknown name 'm'"),
         ({"entry": "k<{tile}>"}, "entry: unknown name 'tile'"),

@@ -122,6 +122,7 @@ class _Entry(msgspec.Struct):
     allocations: dict[str, tuple[int, int]]
     steps: int
     notes: tuple[str, ...]
+    doubts: tuple[str, ...]
     syncs: _Array
     sampling: Sampling | None
 
@@ -154,6 +155,7 @@ class Kept:
             allocations=entry.allocations,
             steps=entry.steps,
             notes=entry.notes,
+            doubts=entry.doubts,
             syncs=_array(entry.syncs),
             sampling=entry.sampling,
         )
@@ -172,6 +174,7 @@ class Kept:
             allocations={name: (start, size) for name, (start, size) in profile.allocations.items()},
             steps=profile.steps,
             notes=profile.notes,
+            doubts=profile.doubts,
             syncs=_kept(profile.syncs),
             sampling=profile.sampling,
         )

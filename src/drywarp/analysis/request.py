@@ -32,8 +32,8 @@ class LaunchRequest:
     `source` is a path to a file with a kernel, source text (any string with a line break or a brace), or a kernel as a
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
     names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
-    mapping of the other arguments; `shared` is dynamic shared memory in bytes;
-    `config` selects a configuration of an autotuned kernel: a number, or ``"best"``.
+    mapping of the other arguments; `shared` is dynamic shared memory in bytes; `config` selects a configuration of an
+    autotuned kernel: a number, or ``"best"``.
     """
 
     source: object
@@ -74,7 +74,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """The state of the GPU: SM clock (None: boost), scheduler (None: its own), whether an earlier run warmed the L2."""
+    """The state of the GPU: SM clock in MHz (None: boost), scheduler (None: its own), whether a run warmed the L2."""
 
     clock_mhz: float | None = None
     scheduler: str | None = None

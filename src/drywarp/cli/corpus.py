@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .groups import counter
-from .options import check_positive, pairs
+from .options import CompilerOptions, check_positive, pairs
 
 if TYPE_CHECKING:
     from ..experiments.corpus.result import Row
@@ -30,6 +30,7 @@ def corpus_command(
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
+    compiler_option: CompilerOptions = None,
     rows: Annotated[
         str | None,
         typer.Option(help="Save each row to this file; interrupted runs resume from it.", metavar="FILE"),
@@ -57,6 +58,7 @@ def corpus_command(
         defines=pairs(define, "-D", value_needed=False),
         includes=tuple(include or ()),
         std=std,
+        compiler_options=tuple(compiler_option or ()),
     )
     with counter() as tell:
 

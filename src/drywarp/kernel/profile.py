@@ -147,6 +147,7 @@ class Profile:
     instructions). `allocations` maps a parameter name (or ``argN``) to (address, bytes) of its buffer. `steps` is the
     number of warp instructions of the sampled blocks. `logged` is the fraction of each instruction's accesses in the
     log, shape (instructions,), if the log is incomplete; the missing accesses behave like the logged ones.
+    `doubts` are reasons not to trust the profile.
 
     `syncs` records the barrier synchronisation within a block, one row each, in execution order: the warp (as in
     `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for an event that a barrier phase waits for (an
@@ -165,6 +166,7 @@ class Profile:
     allocations: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     steps: int = 0
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     syncs: npt.NDArray[np.int64] = field(default_factory=_no_syncs)
     logged: npt.NDArray[np.float64] | None = None
     sampling: Sampling | None = None

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import InputFileError, ToolError
-from drywarp.frontends.python.execution import define
+from drywarp.frontends.python.execution import Surroundings
 from drywarp.frontends.python.file import jit_functions, kernels
 from drywarp.frontends.python.isolation import loaded
-from drywarp.frontends.python.slicing import needed_part
+from drywarp.frontends.python.slicing import Statements
 
 PROGRAM = '''
 """A program round a kernel."""
@@ -67,7 +67,8 @@ def written(tmp_path: Path, text: str, name: str = "program.py") -> Path:
 
 
 def kept(text: str, name: str) -> list[str]:
-    return [ast.unparse(node).split("\n")[0] for node in needed_part(ast.parse(text), name).body]
+    statements = Statements(ast.parse(text))
+    return [ast.unparse(statements.all[n].node).split("\n")[0] for n in statements.needed(name)[0]]
 
 
 def test_kept_is_what_the_kernel_names_and_no_more() -> None:
@@ -93,7 +94,7 @@ def test_kept_is_what_the_kernel_names_and_no_more() -> None:
 
 def test_what_is_kept_runs_where_the_whole_would_not(tmp_path: Path) -> None:
     path = written(tmp_path, PROGRAM)
-    function, scale, table, rows = define(path, ast.parse(PROGRAM), "kernel")
+    function, scale, table, rows = Surroundings(path, ast.parse(PROGRAM)).kernel("kernel")
     assert (scale, table, rows) == (32, {"a": 1}, [1, 3])
     assert function(1, 3) == [0, 4, 8]
     assert function.__code__.co_filename == str(path)
@@ -112,13 +113,13 @@ def test_star_imports_are_kept_where_a_name_is_unknown(tmp_path: Path) -> None:
     text = "from math import *\nfrom os.path import *\nA = 3\ndef k():\n    return {}\n"
     assert kept(text.format("A"), "k") == ["A = 3", "def k():"]
     assert len(kept(text.format("floor(A)"), "k")) == 4
-    assert define(written(tmp_path, text), ast.parse(text.format("floor(2.5)")), "k")() == 2
+    assert Surroundings(written(tmp_path, text), ast.parse(text.format("floor(2.5)"))).kernel("k")() == 2
 
 
 def test_modules_beside_the_file_are_found(tmp_path: Path) -> None:
     written(tmp_path, "VALUE = 7\n", "sibling_of_kernel.py")
     text = "from sibling_of_kernel import VALUE\ndef k():\n    return VALUE\n"
-    assert define(written(tmp_path, text), ast.parse(text), "k")() == 7
+    assert Surroundings(written(tmp_path, text), ast.parse(text)).kernel("k")() == 7
 
 
 def test_a_file_of_a_package_finds_the_rest_of_it(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_file_of_a_package_finds_the_rest_of_it(tmp_path: Path) -> None:
     written(folder, "VALUE = 7\n", "sibling.py")
     text = "from .sibling import VALUE as A\nfrom package_of_kernels.inner.sibling import VALUE as B\ndef k():\n"
     text += "    return A, B\n"
-    assert define(written(folder, text), ast.parse(text), "k")() == (7, 7)
+    assert Surroundings(written(folder, text), ast.parse(text)).kernel("k")() == (7, 7)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_file_of_a_package_finds_the_rest_of_it(tmp_path: Path) -> None:
 )
 def test_failures_name_the_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputFileError, match=message) as caught:
-        define(written(tmp_path, text), ast.parse(text), "k")
+        Surroundings(written(tmp_path, text), ast.parse(text)).kernel("k")
     assert "\n" not in str(caught.value)
 
 

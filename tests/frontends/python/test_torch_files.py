@@ -18,7 +18,7 @@ from drywarp.analysis.settle import settle, stated_launch
 from drywarp.errors import CompileError, InputFileError, UsageError
 from drywarp.execution.emulator import emulate
 from drywarp.frontends.load import load
-from drywarp.frontends.python.execution import define
+from drywarp.frontends.python.execution import Surroundings
 from drywarp.frontends.python.isolation import Unknown, UnknownValue
 from drywarp.hardware import load_gpu
 
@@ -37,7 +37,7 @@ def written(folder: Path, files: Mapping[str, str] | None = None, **named: str) 
 
 
 def defined(path: Path, name: str = "k", gpu: str | None = "a100") -> Any:
-    return define(path, ast.parse(path.read_text()), name, load_gpu(gpu) if gpu else None)
+    return Surroundings(path, ast.parse(path.read_text()), load_gpu(gpu) if gpu else None).kernel(name)
 
 
 def value(folder: Path, text: str, gpu: str | None = "a100") -> Any:

@@ -60,10 +60,11 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Factors for the cost of a launch besides its blocks."""
+    """Factors for the cost of a launch besides its blocks; `host_gbs` is the rate of the bus to the host, in GB/s."""
 
     kernel_start: Entry
     dependent_blocks: Entry
+    host_gbs: Entry
 
 
 class ModelError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

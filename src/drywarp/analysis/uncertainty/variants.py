@@ -58,16 +58,19 @@ def _with_reads(prepared: Prepared, read: float) -> Prepared:
 
 def doubts_of(prepared: Prepared) -> tuple[str, ...]:
     """Doubts to state before anything else about this kernel; often empty."""
-    return (*_host_doubts(prepared), *_doubts(prepared.kernel, prepared.behaviour))
+    return (*prepared.profile.doubts, *_host_doubts(prepared), *_doubts(prepared.kernel, prepared.behaviour))
+
+
+def _in_host_memory(prepared: Prepared) -> list[str]:
+    pairs = zip(prepared.kernel.parameters, prepared.launch.arguments, strict=True)
+    return [parameter_name(p) for p, value in pairs if isinstance(value, Buffer) and value.host]
 
 
 def _host_doubts(prepared: Prepared) -> Iterator[str]:
-    pairs = zip(prepared.kernel.parameters, prepared.launch.arguments, strict=True)
-    names = [parameter_name(p) for p, value in pairs if isinstance(value, Buffer) and value.host]
-    if names:
+    if names := _in_host_memory(prepared):
         yield (
-            f"the time is a lower bound: {', '.join(names)} in host memory; its accesses cross the bus to the host, "
-            "which is modelled as device memory"
+            f"the time is a lower bound: {', '.join(names)} in host memory, which is modelled as device memory; "
+            "accesses to it cross the bus to the host"
         )
 
 
@@ -187,6 +190,9 @@ def _others(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
         together = min(prepared.costed.blocks, prepared.costed.sm_count * prepared.costed.blocks_per_sm)
         reason = f"{together} concurrent blocks retry on one address; only one block's own attempts are counted"
         yield Variant("contention", reason, factors=(float(together),))
+    if _in_host_memory(prepared):
+        factor = prepared.gpu.memory.dram.peak_gbs / known.launch.host_gbs.value
+        yield Variant("host memory", "the bus to the host is slower than DRAM", factors=(max(1.0, factor),))
 
 
 def _scheduler(prepared: Prepared, options: Options) -> Iterator[Variant]:

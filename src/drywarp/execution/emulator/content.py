@@ -71,7 +71,7 @@ def _elements(buffer: Buffer, ordinal: int, seed: int, chunk: int, first: int, c
         return _drawn(fill, buffer, ordinal if fill.seed is None else 0, seed, chunk, first)
     if buffer.fill not in FILLS:
         if dtype.kind in "iu" and name != "bf16":
-            return np.full(count, int(buffer.fill, 0), dtype)
+            return np.full(count, int(buffer.fill), dtype)
         return _as_type(np.full(count, float(buffer.fill)), name)
     values = np.ones(count) if buffer.fill == "ones" else np.arange(first, first + count, dtype=np.float64)
     if name == "bf16":
@@ -83,12 +83,17 @@ def _elements(buffer: Buffer, ordinal: int, seed: int, chunk: int, first: int, c
 
 
 def _as_type(values: npt.NDArray[np.float64], name: str) -> npt.NDArray[Any]:
-    """Numbers as elements of a buffer's type; whole numbers for integers."""
+    """Numbers as elements of a buffer's type; whole numbers for integers, the nearest ones that the type has."""
     if name == "bf16":
         return _bf16_bits(values.astype(np.float32))
     dtype = numpy_dtype(name)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return (np.floor(values) if dtype.kind in "iu" else values).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        # The largest 64-bit integer is no double.
+        highest = float(limits.max) if dtype.itemsize < 8 else np.nextafter(float(limits.max), 0)
+        return np.clip(np.floor(values), float(limits.min), highest).astype(dtype)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
 
 
 def _drawn(fill: Drawn, buffer: Buffer, ordinal: int, seed: int, chunk: int, first: int) -> npt.NDArray[Any]:

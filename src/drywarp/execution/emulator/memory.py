@@ -165,29 +165,35 @@ class DeviceMemory:
         """The addresses, with those `outside` all buffers replaced by ones that hold zeros; None if a GPU would fail.
 
         A GPU serves reads beyond the end of a buffer up to the end of its last page, with whatever lies there. `origin`
-        is the buffer that is meant, or None for the one before; `where` is the instruction, for the note in the answer.
+        is the buffer that is probably meant; else it is the nearest. `where` is the instruction, for the answer.
         """
         low, high = int(addresses[outside].min()), int(addresses[outside].max()) + width
-        before = [origin] if origin else [region for region in self.regions if region.start <= low]
-        region = max(before, key=lambda one: one.start, default=None)
-        if self._strict or region is None or low < region.start:
+        meant = [*([origin] if origin else []), *([self._nearest(low, width)] if self.regions else [])]
+        fits = [r for r in meant if r.start <= low and high <= r.start + _whole_pages(r.size)]
+        if self._strict or not fits:
             return None
+        region = fits[0]
         end = region.start + region.size
-        if high > region.start + -(-region.size // PAGE_BYTES) * PAGE_BYTES:
-            return None
         longest, _ = self._served.get((where, region.name), (0, 0))
         self._served[where, region.name] = max(longest, high - end), region.size
         # The gap behind a region holds zeros: nothing can be written there.
         near = addresses + np.uint64(width) <= np.uint64(end + _GAP)
         return np.where(outside & ~near, np.uint64(-(-end // 16) * 16), addresses)
 
-    def served_notes(self) -> list[str]:
-        """A sentence for each instruction that read beyond the end of a buffer and was served."""
-        return [
-            f"{where} reads up to {beyond} bytes beyond the end of {name} of {size} bytes: served with zeros, as a GPU "
-            "serves it from the same 2 MiB page (--strict makes it an error)"
-            for (where, name), (beyond, size) in sorted(self._served.items())
-        ]
+    def served_notes(self) -> tuple[list[str], list[str]]:
+        """A sentence for each instruction that read beyond the end of a buffer and was served: notes, and doubts.
+
+        A kernel that reads farther beyond a buffer than the buffer is long was probably given too small a one.
+        """
+        notes, doubts = [], []
+        for (where, name), (beyond, size) in sorted(self._served.items()):
+            read = f"{where} reads up to {beyond} bytes beyond the end of {name} of {size} bytes"
+            if beyond > size:
+                doubts.append(f"{name} is probably too small: {read}, served with zeros (--strict makes it an error)")
+            else:
+                page = "as a GPU serves it from the same 2 MiB page"
+                notes.append(f"{read}: served with zeros, {page} (--strict makes it an error)")
+        return notes, doubts
 
     def describe(self, address: int, width: int, origin: Region | None = None) -> str:
         """The position of an address relative to `origin`, or to the nearest buffers, for an error message."""
@@ -196,10 +202,7 @@ class DeviceMemory:
         if not self.regions:
             return "the launch has no buffers"
 
-        def distance(region: Region) -> int:
-            return max(region.start - address, address + width - region.start - region.size, 0)
-
-        region: Region = origin or min(self.regions, key=distance)
+        region = origin or self._nearest(address, width)
         size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
         kind = region.buffer.dtype if region.buffer else "bytes"
         offset = address - region.start
@@ -218,6 +221,9 @@ class DeviceMemory:
             return f"at byte {offset} of {extent}"
         return f"{beyond} bytes ({beyond // size} elements of {kind}) beyond the end of {extent}"
 
+    def _nearest(self, address: int, width: int) -> Region:
+        return min(self.regions, key=lambda r: max(r.start - address, address + width - r.start - r.size, 0))
+
     def _fill(self, region: Region, chunks: npt.NDArray[np.int64]) -> None:
         assert region.pending is not None
         assert region.buffer is not None
@@ -228,6 +234,10 @@ class DeviceMemory:
         if not region.pending.any():
             region.pending = None
             self.table[self._starts == region.base, 3] = 0
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // PAGE_BYTES) * PAGE_BYTES
 
 
 def _aligned(address: int) -> int:

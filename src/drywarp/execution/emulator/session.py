@@ -199,6 +199,7 @@ class Session:
             high=None if half is None else total + half,
             basis=basis,
         )
+        notes, doubts = self.memory.served_notes()
         profile = Profile(
             kernel=self.kernel,
             launch=launch,
@@ -209,7 +210,8 @@ class Session:
             thread_instructions=self._thread_instructions()[[self._position[block] for block in chosen]],
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
             steps=sum(self._steps[block] for block in chosen),
-            notes=tuple(sorted({*self._notes, *self.memory.served_notes(), *([note] if note else [])})),
+            notes=tuple(sorted({*self._notes, *notes, *([note] if note else [])})),
+            doubts=tuple(doubts),
             sampling=sampling,
             syncs=recorder.syncs(places),
         )

@@ -48,6 +48,7 @@ class Task:
     defines: Mapping[str, str]
     includes: tuple[str, ...]
     std: str | None
+    compiler_options: tuple[str, ...]
     time_limit_s: float
     static_limit_s: float
     launches: tuple[KnownLaunch, ...] = ()
@@ -102,7 +103,7 @@ def _loaded(task: Task, on_stage: Callable[[str], None]) -> tuple[Module, Mappin
     """The module and the macros it was compiled with, including its build files' macros if it needs them."""
 
     def loaded(defines: Mapping[str, str]) -> Module:
-        options = CudaOptions(defines, task.includes, task.std)
+        options = CudaOptions(defines, task.includes, task.std, compiler_options=task.compiler_options)
         return load_module(task.path, arch=task.gpu.arch, options=options, on_stage=on_stage)
 
     try:
@@ -166,6 +167,7 @@ def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch],
             defines={**macros, **launch.defines},
             includes=task.includes,
             std=task.std,
+            compiler_options=task.compiler_options,
             findings=False,
             **launch.arguments(),
         )

@@ -18,8 +18,8 @@ class Settings:
     """Limits apply to each module: seconds of wall time, and resident bytes of its process.
 
     `static_limit_s` is the part of it for static predictions; the remaining kernels get none. `jobs` modules are
-    examined in parallel. `defines`, `includes` and `std` are passed to the compiler for every source of the folder;
-    further header folders are guessed (see `headers`).
+    examined in parallel. `defines`, `includes`, `std` and `compiler_options` are passed to the compiler for every
+    source of the folder; further header folders are guessed (see `headers`).
     """
 
     jobs: int = 1
@@ -29,6 +29,7 @@ class Settings:
     defines: Mapping[str, str] = field(default_factory=dict)
     includes: tuple[str, ...] = ()
     std: str | None = None
+    compiler_options: tuple[str, ...] = ()
 
 
 # The files of a folder that are modules: CUDA C++ and PTX by name, machine code by content.

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...execution.emulator.compiled.engine import prepare
+from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu, load_gpu
 from ...support.child import Child
 from .examine import Task, work
@@ -110,6 +111,7 @@ def run_corpus(
     launches = launches_below(root, modules)
     headers = HeaderTree.below(root)
     given = [Path(place) for place in settings.includes]
+    CudaOptions(compiler_options=settings.compiler_options)  # bad ones are refused before anything is examined
 
     def task_of(module: Module) -> Task:
         guessed = headers.folders_for(module.path, given) if module.path.suffix == ".cu" else []
@@ -119,6 +121,7 @@ def run_corpus(
             defines=settings.defines,
             includes=tuple(str(place) for place in (*given, *guessed)),
             std=settings.std,
+            compiler_options=settings.compiler_options,
             time_limit_s=settings.time_limit_s,
             static_limit_s=settings.static_limit_s,
             launches=launches.get(module.path, ()),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
+from ...frontends.cuda.options import CudaOptions
 from ...frontends.load import as_source as path_or_text
 from ...frontends.load import read_input
 from ...support.expressions import ExpressionError, Value, evaluate, names_in
@@ -83,6 +84,10 @@ class Recipe:
     includes: Sequence[str] = ()
     std: str | None = None
     compiler_options: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        # Bad options are refused before anything is predicted.
+        CudaOptions(compiler_options=self.compiler_options)
 
 
 def named_columns(text: str | None) -> frozenset[str]:

@@ -17,7 +17,7 @@ from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
 from ..cache import library_folders, tool_versions
-from .headers import HOST_HEADERS, RELOCATABLE, header_folder, stand_in_texts
+from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
 from .nvcc import compile_otherwise, kept
@@ -28,6 +28,7 @@ from .source import Declared, KernelDeclaration, decode, find_kernels, includes,
 
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
+STAND_INS = "compiled with drywarp's stand-ins for PyTorch's headers, whose device code may differ from PyTorch's own"
 OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
 
 INLINE_NAME = "<source>"
@@ -270,7 +271,9 @@ def _compiled(translation: Translation, flags: Sequence[str], expressions: Seque
         # The user's --std takes precedence.
         more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
         made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
-        return replace(made, notes=(OPEN_CALLS,)) if RELOCATABLE in more else made
+        told = [STAND_INS] if Remedy("torch").flags()[0] in more else []
+        told += [OPEN_CALLS] if RELOCATABLE in more else []
+        return replace(made, notes=tuple(told))
 
     try:
         return attempt(translation.text, {}, ())

@@ -14,13 +14,13 @@ FLAG = "--compiler-option"
 
 _SHORT = {
     "Xptxas": "ptxas-options", "D": "define-macro", "I": "include-path", "U": "undefine-macro", "G": "device-debug",
-    "include": "pre-include", "rdc": "relocatable-device-code", "restrict": "restrict",
+    "rdc": "relocatable-device-code", "isystem": "include-path", "system-include": "include-path",
 }  # fmt: skip
 """nvcc's short names of options that reach device code."""
 
 _VALUED = (
     "fmad", "ftz", "prec-div", "prec-sqrt", "ptxas-options", "maxrregcount", "std", "dopt", "define-macro",
-    "undefine-macro", "include-path", "pre-include", "jump-table-density", "relocatable-device-code",
+    "undefine-macro", "include-path", "jump-table-density",
 )  # fmt: skip
 _SWITCHES = ("use_fast_math", "device-debug", "extra-device-vectorization", "restrict", "device-int128")
 """Options that NVRTC takes too and that may change the machine code, with and without a value."""
@@ -33,10 +33,10 @@ _HOST_SWITCHES = (
     "forward-unknown-to-host-compiler", "device-as-default-execution-space",
 )  # fmt: skip
 _HOST_VALUED = (
-    "Xcompiler", "compiler-options", "Xlinker", "linker-options", "Xnvlink", "Xarchive", "Xcudafe", "ccbin",
-    "compiler-bindir", "cudart", "t", "threads", "o", "output-file", "odir", "diag-suppress", "diag-error",
-    "diag-warn", "default-stream", "Werror", "O", "optimize", "m", "machine", "l", "library", "L", "library-path",
-    "x", "split-compile", "isystem", "system-include", "MF", "MT",
+    "relocatable-device-code", "Xcompiler", "compiler-options", "Xlinker", "linker-options", "Xnvlink", "Xarchive",
+    "Xcudafe", "ccbin", "compiler-bindir", "cudart", "t", "threads", "o", "output-file", "odir", "diag-suppress",
+    "diag-error", "diag-warn", "default-stream", "Werror", "O", "optimize", "m", "machine", "l", "library", "L",
+    "library-path", "x", "split-compile", "MF", "MT",
 )  # fmt: skip
 """Options that do not change a kernel's machine code, accepted so that those of a build can be pasted."""
 

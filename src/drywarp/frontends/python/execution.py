@@ -284,11 +284,6 @@ class Surroundings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return found
 
 
-def define(path: Path, tree: ast.Module, name: str, gpu: Gpu | None = None) -> Any:
-    """The object that the file at `path` defines as `name`: see `Surroundings.kernel`."""
-    return Surroundings(path, tree, gpu).kernel(name)
-
-
 def _package(path: Path) -> tuple[str, str]:
     """The parent folder of the package that a file belongs to, and the package's name (empty if there is none)."""
     folder, names = path.parent, list[str]()

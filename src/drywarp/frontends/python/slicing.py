@@ -50,12 +50,6 @@ class Statements:
                 needed |= self.all[number].uses
 
 
-def needed_part(tree: ast.Module, name: str) -> ast.Module:
-    """The statements of `tree` that define `name` and everything it uses, as a separate module."""
-    statements = Statements(tree)
-    return ast.Module(body=[statements.all[n].node for n in statements.needed(name)[0]], type_ignores=[])
-
-
 def _matters(node: ast.stmt, unknown_names: bool, needed: set[str]) -> bool:
     """Whether a statement matters even though it binds no needed name. `needed` are names that no import binds."""
     match node:

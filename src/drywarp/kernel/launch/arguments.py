@@ -6,6 +6,7 @@ vector type. In Python: NumPy arrays and scalars, or the same texts.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Mapping
@@ -287,30 +288,39 @@ def _parsed_buffer(match: re.Match[str], text: str, place: str) -> Buffer:
             raise UsageError(f"{place}: {fill[1:]} holds {held}, expected {dtype}[{extents}]")
         return Buffer(dtype, shape, "array", buffer.array, host)
     if fill not in FILLS[:-1]:
-        _check_fill(fill, dtype, place)
+        fill = _checked_fill(fill, dtype, math.prod(shape), place)
     buffer = Buffer(dtype, shape, fill, host=host)
     if buffer.nbytes > _MOST_BYTES:
         raise UsageError(f"{place}: {buffer.nbytes} bytes exceed any GPU's address space")
     return buffer
 
 
-def _check_fill(fill: str, dtype: str, place: str) -> None:
-    """Raise UsageError for a fill that is neither a number of the element type nor drawn at random."""
+def _checked_fill(fill: str, dtype: str, count: int, place: str) -> str:
+    """A fill that is drawn at random, or a number in the spelling of Python; it must fit the element type.
+
+    Raises UsageError for anything else.
+    """
+    limits = None if DTYPES[dtype][0].startswith("float") or dtype == "bf16" else np.iinfo(DTYPES[dtype][0])
     try:
-        if drawn(fill) is not None:
-            return
+        made = drawn(fill)
     except ValueError as expected:
         raise UsageError(f"{place}: fill {fill!r}: expected {expected}, with seed=N if wanted") from None
+    if made is not None:
+        low, high = made.numbers if made.kind == "random" else (0, count if made.kind == "permutation" else 0)
+        if limits is not None and not (limits.min <= low and high <= limits.max + 1):
+            raise UsageError(f"{place}: fill {fill!r}: expected numbers from {limits.min} to {limits.max} for {dtype}")
+        return fill
     try:
         number = _number(fill, place)
     except UsageError:
         raise UsageError(f"{place}: unknown fill {fill!r}; expected {_EXPECTED_FILL}") from None
-    kind = "u2" if dtype == "bf16" else DTYPES[dtype][0]
-    limits = np.iinfo(kind) if np.dtype(kind).kind in "iu" and dtype != "bf16" else None
-    if limits is not None and not (number == int(number) and limits.min <= number <= limits.max):
+    if limits is None:
+        return repr(float(number))
+    if not (math.isfinite(number) and number == int(number) and limits.min <= number <= limits.max):
         raise UsageError(
             f"{place}: fill {fill!r}: expected a whole number from {limits.min} to {limits.max} for {dtype}"
         )
+    return str(int(number))
 
 
 def _load(name: str, place: str) -> np.ndarray[Any, np.dtype[Any]]:
