@@ -64,10 +64,40 @@ def test_arguments_of_another_kernels_comment_do_not_disturb(kernel: Kernel) -> 
         launch(kernel, "--grid 1 --block 32 --arg a=f32[64] --arg n=3 --arg other=1")
 
 
-@pytest.mark.parametrize(("comment", "missing"), [("--block 32", "grid"), ("--grid 1", "block"), ("", "grid")])
-def test_a_missing_extent_is_said(comment: str, missing: str, kernel: Kernel) -> None:
-    with pytest.raises(UsageError, match=rf"no {missing} given \(expected --{missing} X,Y,Z"):
+@pytest.mark.parametrize(
+    ("comment", "missing", "example"),
+    [
+        (
+            SAID.replace("--grid 4,2", ""),
+            "no grid given",
+            "--grid 4096 --block 64 --shared 128 --arg 'a=f32[64]' --arg n=3",
+        ),
+        (
+            SAID.replace("--block 64", ""),
+            "no block given",
+            "--grid 4,2 --block 256 --shared 128 --arg 'a=f32[64]' --arg n=3",
+        ),
+        (
+            "",
+            "no grid or block given, no value for a (float*), n (int)",
+            "--grid 4096 --block 256 --arg 'a=f32[1048576]:random' --arg n=1048576",
+        ),
+        (
+            "--grid 1 --block 32 --arg n=3",
+            "no value for a (float*)",
+            "--grid 1 --block 32 --arg 'a=f32[1048576]:random' --arg n=3",
+        ),
+    ],
+)
+def test_all_that_is_missing_is_said_at_once_with_a_command(
+    comment: str, missing: str, example: str, kernel: Kernel
+) -> None:
+    with pytest.raises(UsageError) as caught:
         launch(kernel, comment)
+    assert str(caught.value) == (
+        f"<source>: f: {missing}; for example: drywarp analyze FILE {example} (values to replace), "
+        "or --static, which assumes what is missing"
+    )
 
 
 @given(st.text(), st.integers(1, 200))

@@ -32,6 +32,7 @@ from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
+from .missing import command_words, from_host_code
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
@@ -159,10 +160,12 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
         raise UsageError(f"{kernel.origin}: {kernel.name} has no static mode: it is compiled for its arguments")
     if callable(request.grid):
         raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
+    found = from_host_code(loaded, kernel, request.grid, request.block, request.args, request.shared)
     stated = (request.grid, request.block, request.args, request.shared, request.constants)
-    launch = static_launch(kernel, loaded.comment, gpu, *stated)
+    launch = static_launch(kernel, found.comment, gpu, *stated)
     place = Kept("", kernel, launch.launch)
-    return LoadedKernel(kernel, launch, gpu, place, loaded.text, perf_counter() - started, request=request)
+    seconds = perf_counter() - started
+    return LoadedKernel(kernel, launch, gpu, place, loaded.text, seconds, notes=found.notes, request=request)
 
 
 def _settled(
@@ -178,7 +181,17 @@ def _settled(
         config=config,
     )
     kernel = said.kernel
-    launch = stated_launch(kernel, said.comment, said.grid, said.block, said.args, request.shared, request.constants)
+    launch = stated_launch(
+        kernel,
+        said.comment,
+        said.grid,
+        said.block,
+        said.args,
+        request.shared,
+        request.constants,
+        command=command_words(request.source, gpu, kernel.name, request.compiler),
+        unsettled=said.unsettled,
+    )
     return LoadedKernel(
         kernel,
         launch,
@@ -187,6 +200,7 @@ def _settled(
         loaded.text,
         perf_counter() - started,
         measured=_measured(kernel, launch, options),
+        notes=said.notes,
         tools=loaded.tools,
         compiled=loaded.compiled,
         request=request,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -15,6 +15,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import as_buffer, make_launch, parse_dim3
 from ..kernel.launch.launch import Buffer, Launch
 from ..support.expressions import ExpressionError, evaluate
+from .missing import check_complete, from_host_code
 
 
 def stated_launch(
@@ -25,20 +26,26 @@ def stated_launch(
     args: Mapping[str, Any] | None,
     shared: int | None,
     constants: Mapping[str, Any] | None,
+    *,
+    command: Sequence[str] = ("drywarp", "analyze", "FILE"),
+    unsettled: Mapping[str, str] | None = None,
 ) -> Launch:
-    """Arguments override the comment, which fills in the rest. Raises UsageError if grid or block is missing."""
-    extents = {}
-    for what, given, said in (("grid", grid, comment.grid), ("block", block, comment.block)):
-        value = given if given is not None else said
-        if value is None:
-            raise UsageError(
-                f"{kernel.source_file}: no {what} given (expected --{what} X,Y,Z, or a launch comment in the file)"
-            )
-        text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
-        extents[what] = parse_dim3(text, what)
+    """Arguments override the comment, which fills in the rest.
+
+    Raises UsageError if anything is missing: it shows `command` with the launch, and what host code says of the rest.
+    """
+    texts = {
+        "grid": comment.grid if grid is None else _extents_text(grid),
+        "block": comment.block if block is None else _extents_text(block),
+    }
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     names = {p.name for p in kernel.parameters}
     said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    stated = replace(comment, grid=texts["grid"], block=texts["block"])
+    if shared is not None:
+        stated.shared = str(shared)
+    check_complete(kernel, stated, {**said_args, **(args or {})}, unsettled or {}, command)
+    extents = {what: parse_dim3(text or "", what) for what, text in texts.items()}
     said_shared = int(comment.shared or 0)
     return make_launch(
         kernel,
@@ -59,6 +66,10 @@ def evaluated(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {name: value(known) if isinstance(value, functions) else value for name, value in values.items()}
 
 
+def _extents_text(value: int | Sequence[int] | str) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
+
+
 # From a loaded source and the user's launch parameters to a kernel and its launch values.
 #
 # Most kernels are machine code at this point; those of Triton and Numba are compiled here for their arguments. A grid
@@ -70,13 +81,18 @@ Block = int | Sequence[int] | str | None
 
 @dataclass(frozen=True)
 class Settled:
-    """A kernel with the user's launch parameters; `args` None means those of the comment."""
+    """A kernel with the user's launch parameters; `args` None means those of the comment.
+
+    `notes` say what came from the file's host code, `unsettled` what that leaves open.
+    """
 
     kernel: Kernel
     comment: LaunchComment
     grid: int | Sequence[int] | str | None
     block: Block
     args: Mapping[str, Any] | None
+    notes: tuple[str, ...] = ()
+    unsettled: Mapping[str, str] = field(default_factory=dict)
 
 
 def settle(
@@ -95,10 +111,12 @@ def settle(
     """
     comment = loaded.comment
     if isinstance(loaded.kernel, Kernel):
-        given = {**comment.arguments, **(args or {})}
         if config is not None:
             raise UsageError(f"{loaded.kernel.source_file}: --config only applies to triton.autotune kernels")
-        return Settled(loaded.kernel, comment, grid_extents(grid, comment.grid, given), block, args)
+        found = from_host_code(loaded, loaded.kernel, grid, block, args, shared)
+        given = {**found.comment.arguments, **(args or {})}
+        extents = grid_extents(grid, found.comment.grid, given)
+        return Settled(loaded.kernel, found.comment, extents, block, args, found.notes, found.open)
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     said = comment.arguments
     if args:

@@ -1,8 +1,9 @@
-"""What drywarp knows: `drywarp gpus`, `drywarp workloads` and `drywarp explain`."""
+"""What drywarp knows, and what a file holds: `drywarp gpus`, `workloads`, `explain` and `list`."""
 
 from __future__ import annotations
 
 import sys
+<<<<<<< HEAD
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,15 @@ import typer
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning
     from ..analysis.result.finding import RuleText
+=======
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options as take
+from .groups import stages
+>>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
 
 
 def gpus_command(
@@ -72,4 +82,35 @@ def explain_command(
     if json:
         sys.stdout.write(json_text(explained_dict(found)))
     else:
+<<<<<<< HEAD
         typer.echo(render_names(rule_texts(), meanings()) if name is None else render_explained(found))
+=======
+        typer.echo(render_rules(texts) if rule is None else render_rule(texts[0]))
+
+
+# `drywarp list`: the kernels of a file.
+
+
+def list_command(
+    file: Annotated[
+        str, typer.Argument(help="File with kernels: source, PTX, Python or machine code.", metavar="FILE")
+    ],
+    *,
+    gpu: take.GpuName = "a100",
+    entry: Annotated[str | None, typer.Option(help="Show this kernel only, and the instances of a template.")] = None,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    json: take.Json = False,
+) -> None:
+    """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
+    from ..analysis.listing import list_kernels
+    from ..frontends.cuda.compile import CudaOptions
+    from ..report.text import json_text, listing_dict, render_listing
+
+    options = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std)
+    with stages() as on_stage:
+        on_stage(f"reading {file}")
+        found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)
+    typer.echo(render_listing(found)) if not json else sys.stdout.write(json_text(listing_dict(found)))
+>>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
