@@ -10,7 +10,7 @@ from ..errors import DrywarpError, UsageError
 from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
 from ..frontends.binary.module import Module, load_module
-from ..frontends.cuda.compile import CudaOptions
+from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.cuda import launches_in
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
@@ -18,7 +18,8 @@ from ..frontends.python.file import is_python, listed_kernels
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
-from .missing import command_words, from_host_code, lacking, ready_command
+from .missing import command_words, lacking, ready_command
+from .settle import from_host_code
 from .without_data import arch_of
 
 
@@ -106,7 +107,7 @@ _DEFERRED = "compiled for its arguments: its registers are known once these are"
 def _compiled(file: _File, name: str) -> ListedKernel:
     """A kernel that is compiled on its own; the reason if that fails."""
     try:
-        loaded = frontend.load(file.source.given, arch=arch_of(file.gpu), entry=name, options=file.given)
+        loaded = frontend.load(file.source.given, arch=arch_of(file.gpu), entry=name, options=file.given, gpu=file.gpu)
     except DrywarpError as error:
         return ListedKernel(name, reason=str(error))
     assert isinstance(loaded.kernel, Kernel)

@@ -1,17 +1,16 @@
-"""What a launch lacks: taken from the source's own host code where that states it, otherwise named all at once."""
+"""What a launch lacks, named all at once, with a command in which other values stand for it."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..frontends.cuda.compile import CudaOptions
+from ..frontends.cuda.options import CudaOptions
 from ..frontends.load import as_source
-from ..frontends.loaded import HostLaunch, LaunchComment, Loaded
+from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import element_type, number_code, parameter_name, type_text
@@ -24,88 +23,6 @@ _SIZES = (
     *("size", "count", "length", "num", "width", "height", "depth", "rows", "cols", "columns", "elements", "stride"),
     *("pitch", "wa", "wb"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A launch comment completed from host code: notes say what came from where; `open` is what that leaves open.
-
-    `place` is the file and line of the launch that was taken, if any.
-    """
-
-    comment: LaunchComment
-    notes: tuple[str, ...] = ()
-    open: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
-
-
-def from_host_code(
-    loaded: Loaded, kernel: Kernel, grid: object, block: object, args: Mapping[str, Any] | None, shared: int | None
-) -> Stated:
-    """Complete the launch comment from a launch in the file's host code, if the user and the comment leave gaps."""
-    comment = loaded.comment
-    if comment.entry and _plain(comment.entry) != _plain(kernel.name):
-        # The comment is about another kernel.
-        comment = replace(comment, grid=None, block=None, shared=None, arguments={})
-    names = [parameter_name(p) for p in kernel.parameters]
-    places = {f"arg{n}": name for n, name in enumerate(names)}
-    given = {places.get(name, name): value for name, value in {**comment.arguments, **(args or {})}.items()}
-    lacks = {name for name in names if name not in given}
-    lacks |= {"grid"} if grid is None and comment.grid is None else set()
-    lacks |= {"block"} if block is None and comment.block is None else set()
-    if loaded.launches is None or not lacks:
-        return Stated(loaded.comment)
-    if shared is None and comment.shared is None:
-        lacks.add("shared")
-    found = loaded.launches(
-        kernel, {name: number for name in names if (number := _number(given.get(name))) is not None}
-    )
-    if not found:
-        return Stated(loaded.comment)
-    chosen = next((one for one in found if not lacks & one.open.keys()), None)
-    chosen = chosen or min(found, key=lambda one: len(lacks & one.open.keys()))
-    taken = {name: value for name, value in chosen.arguments.items() if name in lacks}
-    completed = replace(
-        comment,
-        grid=chosen.grid if "grid" in lacks else comment.grid,
-        block=chosen.block if "block" in lacks else comment.block,
-        shared=str(chosen.shared) if "shared" in lacks and chosen.shared else comment.shared,
-        arguments={**taken, **comment.arguments},
-    )
-    open_ = {what: chosen.place for what in chosen.open if what in lacks}
-    return Stated(completed, tuple(_notes(chosen, found, lacks, taken)), open_, chosen.place)
-
-
-def _plain(name: str) -> str:
-    return name.partition("<")[0].strip().split("::")[-1]
-
-
-def _number(value: Any) -> int | float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    for convert in (lambda text: int(text, 0), float):
-        try:
-            return convert(value) if isinstance(value, str) else value
-        except ValueError:
-            continue
-    return None
-
-
-def _notes(chosen: HostLaunch, found: Sequence[HostLaunch], lacks: set[str], taken: Mapping[str, str]) -> list[str]:
-    said: dict[str, list[str]] = {}
-    for what, value in (("grid", chosen.grid), ("block", chosen.block), ("shared", chosen.shared)):
-        if what in lacks and value:
-            said.setdefault(chosen.place, []).append(f"{what} {value}")
-    for name, value in taken.items():
-        said.setdefault(chosen.places.get(name, chosen.place), []).append(f"{name}={value}")
-    notes = [f"{', '.join(values)} from {place}" for place, values in said.items()]
-    if any(value.endswith(":random") for value in taken.values()):
-        notes.append("the contents of these buffers are assumed to be random: the file's host code is not run")
-    different = {(one.grid, one.block, one.shared, tuple(sorted(one.arguments.items()))) for one in found}
-    if notes and len(different) > 1:
-        why = "whose values are all known" if not lacks & chosen.open.keys() else "that is best known"
-        notes.append(f"{len(found)} launches in the file differ: taken is the first {why}, {chosen.place}")
-    return notes
 
 
 def check_complete(

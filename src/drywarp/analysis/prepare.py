@@ -32,11 +32,11 @@ from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
-from .missing import command_words, from_host_code
+from .missing import command_words
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import BEST, best, config_number, settle, stated_launch
+from .settle import BEST, best, config_number, from_host_code, settle, stated_launch
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-<<<<<<< HEAD
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-if TYPE_CHECKING:
-    from ..analysis.advice.rules import Meaning
-    from ..analysis.result.finding import RuleText
-=======
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import options as take
 from .groups import stages
->>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
+
+if TYPE_CHECKING:
+    from ..analysis.advice.rules import Meaning
+    from ..analysis.result.finding import RuleText
 
 
 def gpus_command(
@@ -82,10 +76,7 @@ def explain_command(
     if json:
         sys.stdout.write(json_text(explained_dict(found)))
     else:
-<<<<<<< HEAD
         typer.echo(render_names(rule_texts(), meanings()) if name is None else render_explained(found))
-=======
-        typer.echo(render_rules(texts) if rule is None else render_rule(texts[0]))
 
 
 # `drywarp list`: the kernels of a file.
@@ -105,12 +96,12 @@ def list_command(
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
     from ..analysis.listing import list_kernels
-    from ..frontends.cuda.compile import CudaOptions
-    from ..report.text import json_text, listing_dict, render_listing
+    from ..frontends.cuda.options import CudaOptions
+    from ..report.terminal import listing_dict, render_listing
+    from ..report.text import json_text
 
     options = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std)
     with stages() as on_stage:
         on_stage(f"reading {file}")
         found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)
     typer.echo(render_listing(found)) if not json else sys.stdout.write(json_text(listing_dict(found)))
->>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)

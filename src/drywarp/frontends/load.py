@@ -55,11 +55,7 @@ def load(
             raise UsageError(f"{kind}: for NVIDIA GPUs, but the GPU runs {arch} (expected OpenCL C, HIP or assembly)")
         kernel, text = load_object(source, arch=arch, entry=entry, options=given, gpu=gpu)
         return Loaded(kernel, LaunchComment(), text, {} if isinstance(kernel, Kernel) else kernel.tools())
-<<<<<<< HEAD
-    read = replace(_read(source), gpu=gpu)
-=======
-    read = read_source(source)
->>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
+    read = replace(read_source(source), gpu=gpu)
     found = next(one for one in formats() if one.recognizes(read))
     if found.vendor not in ("", vendor):
         expected = "one such as --gpu mi210" if found.vendor == AMD else "OpenCL C, HIP or assembly"

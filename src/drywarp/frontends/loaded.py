@@ -251,40 +251,21 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
 
     `found` maps symbols to kernels. Raises UsageError listing them.
     """
-<<<<<<< HEAD
-    names = {symbol: plain_name(symbol) for symbol in found}
-    plain = list(names.values())
-    # Instances of one template share a name; their symbols tell them apart.
-    listed = kernels_text(
-        sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()), entry, origin
-    )
+    names = entry_names(found)
+    listed = kernels_text(sorted(names.values()), entry, origin)
     if entry is None:
         if len(found) == 1:
             return next(iter(found.values()))
         raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
-    matches = [symbol for symbol, name in names.items() if entry in (symbol, name, name.split("::")[-1])]
+    spelt = {symbol: (symbol, plain_name(symbol), name, name.split("::")[-1]) for symbol, name in names.items()}
+    matches = [symbol for symbol, known in spelt.items() if entry in known or _close(entry) in map(_close, known)]
     matches = matches or list(expressions_of(list(found), [entry]).values())
     if len(matches) == 1:
         return replace(found[matches[0]], name=entry)
     if matches:
-        raise UsageError(
-            f"{origin}: {entry} is ambiguous; name a symbol with --entry: {kernels_text(sorted(matches), None, origin)}"
-        )
+        few = kernels_text(sorted(names[symbol] for symbol in matches), None, origin)
+        raise UsageError(f"{origin}: {entry} is ambiguous; name one with --entry: {few}")
     raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
-=======
-    names = entry_names(found)
-    if entry is None:
-        if len(found) == 1:
-            return next(iter(found.values()))
-        raise UsageError(f"{origin}: several kernels; name one with --entry: {_some(sorted(names.values()))}")
-    spelt = {symbol: (symbol, plain_name(symbol), name, name.split("::")[-1]) for symbol, name in names.items()}
-    matches = [symbol for symbol, known in spelt.items() if entry in known or _close(entry) in map(_close, known)]
-    if len(matches) == 1:
-        return replace(found[matches[0]], name=entry)
-    if matches:
-        listed = _some(sorted(names[symbol] for symbol in matches))
-        raise UsageError(f"{origin}: {entry} is ambiguous; name one with --entry: {listed}")
-    raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {_some(sorted(names.values()))}")
 
 
 def entry_names(symbols: Iterable[str]) -> dict[str, str]:
@@ -305,15 +286,6 @@ def _instance(symbol: str) -> str:
 
 def _close(name: str) -> str:
     return "".join(name.split())
-
-
-_MOST_LISTED = 12
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_LISTED} more (drywarp list shows all)" if len(names) > _MOST_LISTED else ""
-    return ", ".join(names[:_MOST_LISTED]) + more
->>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
 
 
 # Kernels from an existing CUBIN, disassembled once and cached.

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.arguments import element_type, number_code, parameter_name
 from ..loaded import HostLaunch
-from .host_code import closing
 from .host_program import HostProgram, HostText, host_program
 from .host_scope import State, Value, extents, split_commas
 from .host_values import evaluate
+from .instances import LaunchSite, launch_sites
 from .nvrtc import Translation
 
-_CALLED = re.compile(r"\b(cudaLaunchKernelEx|(?:cuda|hip)Launch(?:Cooperative)?Kernel|hipLaunchKernelGGL)\s*\(")
 _POINTER = re.compile(
     r"(?:(?:thrust::)?raw_pointer_cast\s*\()?\s*&?\s*([A-Za-z_]\w*(?:(?:\.|->)(?!data\b)\w+)*)"
     r"(?:\.data\(\)(?:\.get\(\))?|\.begin\(\))?\s*(?:(?:\[|\+)\s*([^\]]+?)\s*\]?)?\)?"
 )
 _CAST = re.compile(r"^(?:\(\s*[\w:\s]+[\s*]*\)\s*|(?:reinterpret|static|const)_cast\s*<[^<>]*>\s*)")
-
-
-@dataclass(frozen=True)
-class _Site:
-    """A launch in the text: the expressions of its configuration and of its arguments."""
-
-    at: int
-    template: str
-    grid: str
-    block: str
-    shared: str
-    arguments: Sequence[str] | str
 
 
 def host_launches(
@@ -47,7 +33,7 @@ def host_launches(
     found = [
         _settled(program, held, site, kernel, given)
         for held in program.texts
-        for site in _sites(held.text, name)
+        for site in launch_sites(held.text, name)
         if not _is_other_instance(site.template, kernel.name)
     ]
     return tuple(launch for launch, reached in found if reached or not any(other for _, other in found))
@@ -60,35 +46,8 @@ def _is_other_instance(template: str, name: str) -> bool:
     return all(both) and both[0] != both[1] and bool(re.fullmatch(r"[\d,]+|float|double|int", both[0]))
 
 
-def _sites(text: str, name: str) -> Iterator[_Site]:
-    triple = re.compile(rf"(?<!\w){re.escape(name)}\s*(?:<(?!<)([^;{{}}]*?)>)?\s*<<<")
-    for match in triple.finditer(text):
-        end = text.find(">>>", match.end())
-        opening = text.find("(", end)
-        if end < 0 or opening < 0 or text[end + 3 : opening].strip():
-            continue
-        config = [*split_commas(text[match.end() : end]), "", "", ""]
-        call = split_commas(text[opening + 1 : closing(text, opening)])
-        yield _Site(match.start(), match[1] or "", config[0], config[1], config[2] or "0", call)
-    for match in _CALLED.finditer(text):
-        given = [*split_commas(text[match.end() : closing(text, match.end() - 1)]), "", "", "", ""]
-        by_config = match[1] == "cudaLaunchKernelEx"
-        called = re.search(rf"(?<!\w){re.escape(name)}\b\s*(?:<(.*)>)?", given[1 if by_config else 0], re.S)
-        if called is None:
-            continue
-        if by_config:
-            owner = given[0].lstrip("& ")
-            grid, block, shared = (f"{owner}.{part}" for part in ("gridDim", "blockDim", "dynamicSmemBytes"))
-            yield _Site(match.start(), called[1] or "", grid, block, shared, [text for text in given[2:] if text])
-        elif match[1] == "hipLaunchKernelGGL":
-            call = [text for text in given[5:] if text]
-            yield _Site(match.start(), called[1] or "", given[1], given[2], given[3] or "0", call)
-        else:
-            yield _Site(match.start(), called[1] or "", given[1], given[2], given[4] or "0", given[3])
-
-
 def _settled(
-    program: HostProgram, held: HostText, site: _Site, kernel: Kernel, given: Mapping[str, int | float]
+    program: HostProgram, held: HostText, site: LaunchSite, kernel: Kernel, given: Mapping[str, int | float]
 ) -> tuple[HostLaunch, bool]:
     """The launch at a place, and whether host code reaches it."""
     names = [parameter_name(p) for p in kernel.parameters]

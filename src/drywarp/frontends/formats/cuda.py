@@ -8,16 +8,11 @@ from pathlib import Path
 from ...kernel.kernel import Kernel
 from ..amd.code import is_assembly
 from ..amd.compile import is_opencl, load_amd
-<<<<<<< HEAD
 from ..cuda.compile import compile_cuda
-from ..cuda.options import CudaOptions
-from ..loaded import Loaded
-=======
-from ..cuda.compile import CudaOptions, compile_cuda
 from ..cuda.launches import host_launches
 from ..cuda.nvrtc import gather
+from ..cuda.options import CudaOptions
 from ..loaded import HostLaunch, Loaded
->>>>>>> 00a6d7a (Launches that a file states itself, and drywarp list)
 from . import AMD, Format, Source
 
 
