@@ -68,7 +68,6 @@ def test_the_table_has_a_row_a_launch(folder: Path) -> None:
         ("times = 3", "tmes = 3", "l.toml: Object contains unknown field `tmes`"),
         ("times = 3", "times = 0", "l.toml: Expected `int` >= 1"),
         ("grid = 64\n", "", "l.toml: Object missing required field `grid`"),
-        ("block = [256]\n", "", "l.toml: launch 1: k.cu: first: no block given"),
         ("times = 3", "config = -1", "l.toml: Expected"),
         ("times = 3", "config = 1", "l.toml: launch 1: k.cu: --config only applies to triton.autotune kernels"),
         ("grid = 64", 'grid = "cdiv(m,2)"', "l.toml: launch 1: grid 'cdiv(m,2)': unknown name 'm'"),

@@ -130,8 +130,8 @@ def test_names_are_as_short_as_they_can_be_and_long_lists_end() -> None:
     assert list(entry_names(symbols).values()) == [
         "scale", "shift<1>", "shift<2u>", "_Z3addPf", "_Z3addPd", "plain"
     ]  # fmt: skip
-    held = {f"k{n:02}": None for n in range(40)}
-    with pytest.raises(UsageError, match=r"--entry: k00, k01, .*, k11 and 28 more \(drywarp list shows all\)$"):
+    held = {f"kernel_of_the_file_{n:02}": None for n in range(400)}
+    with pytest.raises(UsageError, match=r"--entry: 400 kernels, .*drywarp list f lists all\)$"):
         chosen(held, None, "f")  # type: ignore[arg-type]
 
 
