@@ -190,3 +190,19 @@ def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None
         "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 64,64 --block 8 --arg 'a=f32[2048]:random' "
         "--arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
     )
+
+
+# ---- AMD GPUs
+
+
+ASSEMBLY = Path(__file__).parents[1] / "amd" / "assembly" / "collatz-gfx90a.s"
+
+
+def test_assembly_for_amd_gpus_is_listed_and_its_command_states_all(tmp_path: Path) -> None:
+    (one,) = listed(str(ASSEMBLY), tmp_path, "--gpu", "mi210").values()
+    assert one["registers"] > 4
+    assert one["placeholders"] == ["grid", "block", "arg0", "arg1"]
+    command = shlex.split(one["command"])[2:]
+    assert analysed(tmp_path, *command)["notes"] == analysed(tmp_path, *command, "--static")["notes"] == []
+    (note,) = analysed(tmp_path, str(ASSEMBLY), "--gpu", "mi210", "--grid", "10")["notes"]
+    assert note == f"block, arg0, arg1: assumed; to state all of it: {one['command'].replace('4096', '10')}"

@@ -34,18 +34,14 @@ def stated_launch(
 
     Raises UsageError if anything is missing: it shows `command` with the launch, and what host code says of the rest.
     """
-    texts = {
-        "grid": comment.grid if grid is None else _extents_text(grid),
-        "block": comment.block if block is None else _extents_text(block),
-    }
+    stated = with_extents(comment, grid, block)
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     names = {p.name for p in kernel.parameters}
     said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
-    stated = replace(comment, grid=texts["grid"], block=texts["block"])
     if shared is not None:
         stated.shared = str(shared)
     check_complete(kernel, stated, {**said_args, **(args or {})}, unsettled or {}, command)
-    extents = {what: parse_dim3(text or "", what) for what, text in texts.items()}
+    extents = {what: parse_dim3(getattr(stated, what), what) for what in ("grid", "block")}
     said_shared = int(comment.shared or 0)
     return make_launch(
         kernel,
@@ -64,6 +60,12 @@ def evaluated(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     functions = (FunctionType, MethodType, partial)
     known = {name: value for name, value in values.items() if not isinstance(value, functions)}
     return {name: value(known) if isinstance(value, functions) else value for name, value in values.items()}
+
+
+def with_extents(comment: LaunchComment, grid: Any, block: Any) -> LaunchComment:
+    """The comment with this grid and block, where they are given."""
+    said_grid = comment.grid if grid is None else _extents_text(grid)
+    return replace(comment, grid=said_grid, block=comment.block if block is None else _extents_text(block))
 
 
 def _extents_text(value: int | Sequence[int] | str) -> str:
