@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.analysis.missing import placeholders
 from drywarp.analysis.settle import stated_launch
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
@@ -118,3 +119,21 @@ def test_plain_text_by_hand() -> None:
     assert plain("abcdef", 4) == "abc…"
     assert plain("abcd", 4) == "abcd"
     assert len(plain("x" * 161)) == 160
+
+
+def test_values_that_stand_for_missing_ones_fit_the_parameters_types() -> None:
+    source = (
+        "struct P { float a[4]; }; __global__ void k(float4* a, int3 v, half2 h, P p, double d, bool b, short width,"
+    )
+    source += (
+        " int seed, unsigned char* c, cudaTextureObject_t t, float* const* q) { if (b) a[v.x].x = d + p.a[seed]; }"
+    )
+    made = compile_cuda("#include <cuda_fp16.h>\n" + source, arch="sm_80")
+    instead = placeholders(made)
+    assert [instead[f"={name}"] for name in ("a", "v", "h", "p", "d", "b", "width", "seed", "c", "t")] == [
+        "f32[4194304]:random", "1,1,1", "1,1", "u8[16]", "1.0", "1", "1024", "1", "u8[1048576]:random",
+        "texture:f32[1024,1024]",
+    ]  # fmt: skip
+    said = {name.removeprefix("="): value for name, value in instead.items() if name[0] == "="}
+    found = launch(made, f"--grid {instead['grid']} --block {instead['block']}", args=said)
+    assert len(found.arguments) == 11

@@ -95,8 +95,9 @@ class _File:
 
 def _of_module(file: _File, module: Module) -> list[ListedKernel]:
     names = {} if file.source.text else entry_names(kernel.symbol for kernel in module.kernels)
-    alone = len(module.kernels) == 1
-    found = [_listed(file, kernel, names.get(kernel.symbol, kernel.name), alone) for kernel in module.kernels]
+    # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
+    held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
+    found = [_listed(file, kernel, names.get(kernel.symbol, kernel.name), len(held) == 1) for kernel in held]
     return [*found, *(ListedKernel(f"{name}<…>", reason=_NO_INSTANCE) for name in module.uninstantiated)]
 
 

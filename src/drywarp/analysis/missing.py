@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -136,16 +137,23 @@ def _is_size(parameter: Parameter) -> bool:
     )
 
 
+_VECTOR = re.compile(r"(?:u?(?:char|short|int|long|longlong)|float|double|half|nv_bfloat16)([1-4])")
+
+
 def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
     name = parameter.type.split("::")[-1]
+    vector = _VECTOR.fullmatch(name.lstrip("_"))
     if name in TEXTURE_TYPES or name in SURFACE_TYPES:
         return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
     if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in pointers):
         dtype, bytes_ = element_type(parameter)
         known = bytes_ > 1 or number_code(name)
-        return f"{dtype if known else 'f32'}[{_ELEMENTS}]:random"
-    if code := number_code(name):
-        return "1.0" if code[-1] in "efd" else str(size) if _is_size(parameter) else "1"
-    if parameter.size <= 8 and (_is_size(parameter) or not parameter.type):
-        return str(size) if _is_size(parameter) else "1"
-    return f"u8[{parameter.size}]" if parameter.size > 8 else "1"
+        return f"{dtype if known else 'f32'}[{_ELEMENTS * (int(vector[1]) if vector else 1)}]:random"
+    if vector:
+        return ",".join("1" * int(vector[1]))
+    if parameter.size > 8:
+        return f"u8[{parameter.size}]"
+    if number_code(name)[-1:] in ("e", "f", "d"):
+        return "1.0"
+    # A narrow integer holds no large size.
+    return str(min(size, {1: 64, 2: 1024}.get(parameter.size, size))) if _is_size(parameter) else "1"

@@ -130,8 +130,7 @@ def host_program(translation: Translation, defines: tuple[tuple[str, str], ...])
 
 def _functions(text: str) -> Iterator[_Function]:
     for piece in pieces(text):
-        body = text.find("{", piece.start + len(piece.header)) if piece.body else -1
-        if body < 0:
+        if not piece.body or (body := text.find("{", piece.start + len(piece.header))) < 0:
             continue
         opening = None if is_class(piece.header) else re.search(r"([A-Za-z_]\w*)\s*\(", piece.header)
         listed = piece.header[opening.end() : closing(piece.header, opening.end() - 1)] if opening else ""
@@ -147,7 +146,7 @@ def _globals(held: HostText, scope: Scope) -> None:
             number: Value | None = -1
             for entry in split_commas(match[1]):
                 name, _, value = entry.partition("=")
-                number = evaluate(value, scope) if value else None if number is None else int(number) + 1  # type: ignore[arg-type]
+                number = evaluate(value or "last + 1", Scope({**scope.values, "last": number}, scope.macros))
                 scope.values[name.strip()] = number
             continue
         if piece.body and "=" not in piece.header:
