@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.analysis.missing import placeholders
 from drywarp.analysis.settle import stated_launch
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
@@ -64,10 +65,40 @@ def test_arguments_of_another_kernels_comment_do_not_disturb(kernel: Kernel) -> 
         launch(kernel, "--grid 1 --block 32 --arg a=f32[64] --arg n=3 --arg other=1")
 
 
-@pytest.mark.parametrize(("comment", "missing"), [("--block 32", "grid"), ("--grid 1", "block"), ("", "grid")])
-def test_a_missing_extent_is_said(comment: str, missing: str, kernel: Kernel) -> None:
-    with pytest.raises(UsageError, match=rf"no {missing} given \(expected --{missing} X,Y,Z"):
+@pytest.mark.parametrize(
+    ("comment", "missing", "example"),
+    [
+        (
+            SAID.replace("--grid 4,2", ""),
+            "no grid given",
+            "--grid 4096 --block 64 --shared 128 --arg 'a=f32[64]' --arg n=3",
+        ),
+        (
+            SAID.replace("--block 64", ""),
+            "no block given",
+            "--grid 4,2 --block 256 --shared 128 --arg 'a=f32[64]' --arg n=3",
+        ),
+        (
+            "",
+            "no grid or block given, no value for a (float*), n (int)",
+            "--grid 4096 --block 256 --arg 'a=f32[1048576]:random' --arg n=1048576",
+        ),
+        (
+            "--grid 1 --block 32 --arg n=3",
+            "no value for a (float*)",
+            "--grid 1 --block 32 --arg 'a=f32[1048576]:random' --arg n=3",
+        ),
+    ],
+)
+def test_all_that_is_missing_is_said_at_once_with_a_command(
+    comment: str, missing: str, example: str, kernel: Kernel
+) -> None:
+    with pytest.raises(UsageError) as caught:
         launch(kernel, comment)
+    assert str(caught.value) == (
+        f"<source>: f: {missing}; for example: drywarp analyze FILE {example} (values to replace), "
+        "or --static, which assumes what is missing"
+    )
 
 
 @given(st.text(), st.integers(1, 200))
@@ -88,3 +119,21 @@ def test_plain_text_by_hand() -> None:
     assert plain("abcdef", 4) == "abc…"
     assert plain("abcd", 4) == "abcd"
     assert len(plain("x" * 161)) == 160
+
+
+def test_values_that_stand_for_missing_ones_fit_the_parameters_types() -> None:
+    source = (
+        "struct P { float a[4]; }; __global__ void k(float4* a, int3 v, half2 h, P p, double d, bool b, short width,"
+    )
+    source += (
+        " int seed, unsigned char* c, cudaTextureObject_t t, float* const* q) { if (b) a[v.x].x = d + p.a[seed]; }"
+    )
+    made = compile_cuda("#include <cuda_fp16.h>\n" + source, arch="sm_80")
+    instead = placeholders(made)
+    assert [instead[f"={name}"] for name in ("a", "v", "h", "p", "d", "b", "width", "seed", "c", "t")] == [
+        "f32[4194304]:random", "1,1,1", "1,1", "u8[16]", "1.0", "1", "1024", "1", "u8[1048576]:random",
+        "texture:f32[1024,1024]",
+    ]  # fmt: skip
+    said = {name.removeprefix("="): value for name, value in instead.items() if name[0] == "="}
+    found = launch(made, f"--grid {instead['grid']} --block {instead['block']}", args=said)
+    assert len(found.arguments) == 11

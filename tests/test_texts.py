@@ -17,7 +17,7 @@ def test_short_lists_are_shown_in_full() -> None:
 def test_long_lists_become_a_count_and_the_nearest_names() -> None:
     names = [f"_ZN3lib6kernelI{'x' * 300}Li{n}EEvPT_" for n in range(400)] + ["_Z6reducePf", "_Z6reduceP6__half"]
     text = kernels_text(names, "reduce", "lib.so")
-    assert text.startswith("402 kernels in lib.so; nearest: _Z6reducePf, _Z6reduceP6__half, ")
+    assert text.startswith("402 kernels in lib.so, which drywarp list shows; nearest: _Z6reducePf, _Z6reduceP6__half, ")
     assert len(text) < 500
     assert "the first: _ZN3lib" in kernels_text(names, None, "lib.so")
     # One letter wrong, and none that holds the name.

@@ -65,6 +65,7 @@ def say(line: str) -> Said:
 WORKING = {
     "analyze": f"analyze {SMALL}",
     "analyze --list-loops": f"analyze {SAXPY.parent}/collatz.cu --gpu h100 --static --list-loops",
+    "list": f"list {SAXPY} --gpu h100",
     "gpus": "gpus",
     "gpus NAME": "gpus h100",
     "doctor": "doctor",
@@ -85,6 +86,7 @@ ELSEWHERE = {"reproduce", "corpus", "validate", "measure", "serve", "calibrate",
 # Verb -> bad input, and what the one line says of it.
 REFUSED = {
     "analyze": ("FOLDER/none.cu", "FOLDER/none.cu: no such file"),
+    "list": ("FOLDER/none.cu", "FOLDER/none.cu: no such file"),
     "gpus": ("a1000", "unknown GPU 'a1000'"),
     "doctor": ("--jsn", "--jsn"),
     "cache": ("burn", "burn"),
@@ -387,6 +389,16 @@ def test_needed_occupancy(spoken: dict[tuple[str, str], Said]) -> None:
         assert {point["bound"] for point in points} == {cells[1]}
         for shown, point in zip(cells[2].split(), points, strict=True):
             assert shown == "–" if point["needed_warps"] is None else says(shown, point["needed_warps"])
+
+
+def test_the_kernels_of_a_file(spoken: dict[tuple[str, str], Said]) -> None:
+    text, (one,) = spoken["list", ""].out, spoken["list", "--json"].json["kernels"]
+    row = found(r"^saxpy +(\d+) +(\S+ B) +(\S+ B) +launch comment$", text)
+    assert int(row[1]) == one["registers"]
+    assert (read(row[2])[0], read(row[3])[0]) == (one["shared_bytes"], one["spill_bytes"])
+    assert found(r"^saxpy\((.*)\)$", text)[1] == one["signature"]
+    assert f"    {one['command']}\n" in text
+    assert one["placeholders"] == []
 
 
 def test_lists_name_the_same_things(spoken: dict[tuple[str, str], Said]) -> None:

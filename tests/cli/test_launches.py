@@ -68,13 +68,12 @@ def test_the_table_has_a_row_a_launch(folder: Path) -> None:
         ("times = 3", "tmes = 3", "l.toml: Object contains unknown field `tmes`"),
         ("times = 3", "times = 0", "l.toml: Expected `int` >= 1"),
         ("grid = 64\n", "", "l.toml: Object missing required field `grid`"),
-        ("block = [256]\n", "", "l.toml: launch 1: k.cu: no block given"),
         ("times = 3", "config = -1", "l.toml: Expected"),
         ("times = 3", "config = 1", "l.toml: launch 1: k.cu: --config only applies to triton.autotune kernels"),
         ("grid = 64", 'grid = "cdiv(m,2)"', "l.toml: launch 1: grid 'cdiv(m,2)': unknown name 'm'"),
         ("grid = 64", "grid = [1, 2, 3, 4]", "l.toml: Expected"),
         ("grid = 64", "grid = ", "l.toml: not TOML"),
-        ('args = { a = "f32[256]" }', "", "l.toml: launch 2: second: no value for a"),
+        ('args = { a = "f32[256]" }', "", "l.toml: launch 2: k.cu: second: no value for a"),
     ],
 )
 def test_bad_files(folder: Path, old: str, new: str, expected: str) -> None:

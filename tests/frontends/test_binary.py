@@ -16,6 +16,7 @@ from drywarp.frontends.binary import containers as fatbin
 from drywarp.frontends.binary.containers import architecture, load_binary
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.frontends.load import load_kernel
+from drywarp.frontends.loaded import chosen, entry_names
 
 SOURCE = """
 __global__ void scale(float* a, float by, int n) { int i = threadIdx.x; if (i < n) a[i] *= by; }
@@ -113,14 +114,25 @@ def test_executables_hold_fat_binaries(tmp_path: Path) -> None:
 OTHER = "__global__ void other(int* a) { *a = 1; }"
 
 
-def test_instances_of_a_template_are_told_apart_by_symbol(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"several kernels; name one with --entry: _Z5shiftILi1EEvPf, .*scale"):
+def test_instances_of_a_template_are_told_apart_by_their_arguments(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"several kernels; name one with --entry: scale, shift<1>, shift<2>$"):
         load(tmp_path, CUBIN_80, entry=None)
-    with pytest.raises(UsageError, match=r"shift is ambiguous; name a symbol with --entry: _Z5shiftILi1"):
+    with pytest.raises(UsageError, match=r"shift is ambiguous; name one with --entry: shift<1>, shift<2>$"):
         load(tmp_path, CUBIN_80, entry="shift")
+    assert load(tmp_path, CUBIN_80, entry="shift< 2 >").symbol == "_Z5shiftILi2EEvPf"  # type: ignore[attr-defined]
     assert load(tmp_path, CUBIN_80, entry="_Z5shiftILi2EEvPf").symbol == "_Z5shiftILi2EEvPf"  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match=r"no kernel named 'nothing'; it holds: _Z5shiftILi1"):
+    with pytest.raises(UsageError, match=r"no kernel named 'nothing'; it holds: scale, shift<1>"):
         load(tmp_path, CUBIN_80, entry="nothing")
+
+
+def test_names_are_as_short_as_they_can_be_and_long_lists_end() -> None:
+    symbols = ["_Z5scalePfi", "_Z5shiftILi1EEvPf", "_Z5shiftILj2EEvPf", "_Z3addPf", "_Z3addPd", "plain"]
+    assert list(entry_names(symbols).values()) == [
+        "scale", "shift<1>", "shift<2u>", "_Z3addPf", "_Z3addPd", "plain"
+    ]  # fmt: skip
+    held = {f"kernel_of_the_file_{n:02}": None for n in range(400)}
+    with pytest.raises(UsageError, match=r"--entry: 400 kernels in f, which drywarp list shows; the first: "):
+        chosen(held, None, "f")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

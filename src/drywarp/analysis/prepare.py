@@ -32,10 +32,11 @@ from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
+from .missing import command_words, lacking, ready_command
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import BEST, best, config_number, settle, stated_launch
+from .settle import BEST, best, config_number, from_host_code, settle, stated_launch, with_extents
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -159,10 +160,24 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
         raise UsageError(f"{kernel.origin}: {kernel.name} has no static mode: it is compiled for its arguments")
     if callable(request.grid):
         raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
+    found = from_host_code(loaded, kernel, request.grid, request.block, request.args, request.shared)
     stated = (request.grid, request.block, request.args, request.shared, request.constants)
-    launch = static_launch(kernel, loaded.comment, gpu, *stated)
+    launch = static_launch(kernel, found.comment, gpu, *stated)
     place = Kept("", kernel, launch.launch)
-    return LoadedKernel(kernel, launch, gpu, place, loaded.text, perf_counter() - started, request=request)
+    seconds = perf_counter() - started
+    notes = (*found.notes, *(_to_state(request, found.comment, kernel, gpu) if gpu.is_amd else ()))
+    return LoadedKernel(kernel, launch, gpu, place, loaded.text, seconds, notes=notes, request=request)
+
+
+def _to_state(request: LaunchRequest, comment: LaunchComment, kernel: Kernel, gpu: Gpu) -> tuple[str, ...]:
+    """A command that states what a launch leaves to assumptions, for GPUs whose kernels are always followed."""
+    said = with_extents(comment, request.grid, request.block)
+    given = {**comment.arguments, **(request.args or {})}
+    lacks = lacking(kernel, said, given, ())
+    if not lacks:
+        return ()
+    words = command_words(request.source, gpu, kernel.name, request.compiler)
+    return (f"{', '.join(lacks)}: assumed; to state all of it: {ready_command(words, kernel, said, given)}",)
 
 
 def _settled(
@@ -178,7 +193,17 @@ def _settled(
         config=config,
     )
     kernel = said.kernel
-    launch = stated_launch(kernel, said.comment, said.grid, said.block, said.args, request.shared, request.constants)
+    launch = stated_launch(
+        kernel,
+        said.comment,
+        said.grid,
+        said.block,
+        said.args,
+        request.shared,
+        request.constants,
+        command=command_words(request.source, gpu, kernel.name, request.compiler),
+        unsettled=said.unsettled,
+    )
     return LoadedKernel(
         kernel,
         launch,
@@ -187,6 +212,7 @@ def _settled(
         loaded.text,
         perf_counter() - started,
         measured=_measured(kernel, launch, options),
+        notes=said.notes,
         tools=loaded.tools,
         compiled=loaded.compiled,
         request=request,

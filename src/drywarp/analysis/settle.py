@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
 from ..errors import DrywarpError, UsageError
-from ..frontends.loaded import Deferred, LaunchComment, Loaded, Specialised
+from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
-from ..kernel.launch.arguments import as_buffer, make_launch, parse_dim3
+from ..kernel.launch.arguments import as_buffer, make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import Buffer, Launch
 from ..support.expressions import ExpressionError, evaluate
+from .missing import check_complete
 
 
 def stated_launch(
@@ -25,20 +26,22 @@ def stated_launch(
     args: Mapping[str, Any] | None,
     shared: int | None,
     constants: Mapping[str, Any] | None,
+    *,
+    command: Sequence[str] = ("drywarp", "analyze", "FILE"),
+    unsettled: Mapping[str, str] | None = None,
 ) -> Launch:
-    """Arguments override the comment, which fills in the rest. Raises UsageError if grid or block is missing."""
-    extents = {}
-    for what, given, said in (("grid", grid, comment.grid), ("block", block, comment.block)):
-        value = given if given is not None else said
-        if value is None:
-            raise UsageError(
-                f"{kernel.source_file}: no {what} given (expected --{what} X,Y,Z, or a launch comment in the file)"
-            )
-        text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
-        extents[what] = parse_dim3(text, what)
+    """Arguments override the comment, which fills in the rest.
+
+    Raises UsageError if anything is missing: it shows `command` with the launch, and what host code says of the rest.
+    """
+    stated = with_extents(comment, grid, block)
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     names = {p.name for p in kernel.parameters}
     said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    if shared is not None:
+        stated.shared = str(shared)
+    check_complete(kernel, stated, {**said_args, **(args or {})}, unsettled or {}, command)
+    extents = {what: parse_dim3(getattr(stated, what), what) for what in ("grid", "block")}
     said_shared = int(comment.shared or 0)
     return make_launch(
         kernel,
@@ -59,6 +62,101 @@ def evaluated(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {name: value(known) if isinstance(value, functions) else value for name, value in values.items()}
 
 
+def with_extents(comment: LaunchComment, grid: Any, block: Any) -> LaunchComment:
+    """The comment with this grid and block, where they are given."""
+    said_grid = comment.grid if grid is None else _extents_text(grid)
+    return replace(comment, grid=said_grid, block=comment.block if block is None else _extents_text(block))
+
+
+def _extents_text(value: int | Sequence[int] | str) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ",".join(map(str, value))
+
+
+# What the source's own host code says of the launch.
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A launch comment completed from host code: notes say what came from where; `open` is what that leaves open.
+
+    `place` is the file and line of the launch that was taken, if any.
+    """
+
+    comment: LaunchComment
+    notes: tuple[str, ...] = ()
+    open: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
+
+
+def from_host_code(
+    loaded: Loaded, kernel: Kernel, grid: object, block: object, args: Mapping[str, Any] | None, shared: int | None
+) -> Stated:
+    """Complete the launch comment from a launch in the file's host code, if the user and the comment leave gaps."""
+    comment = loaded.comment
+    if comment.entry and _plain(comment.entry) != _plain(kernel.name):
+        # The comment is about another kernel.
+        comment = replace(comment, grid=None, block=None, shared=None, arguments={})
+    names = [parameter_name(p) for p in kernel.parameters]
+    places = {f"arg{n}": name for n, name in enumerate(names)}
+    given = {places.get(name, name): value for name, value in {**comment.arguments, **(args or {})}.items()}
+    lacks = {name for name in names if name not in given}
+    lacks |= {"grid"} if grid is None and comment.grid is None else set()
+    lacks |= {"block"} if block is None and comment.block is None else set()
+    if loaded.launches is None or not lacks:
+        return Stated(loaded.comment)
+    if shared is None and comment.shared is None:
+        lacks.add("shared")
+    found = loaded.launches(
+        kernel, {name: number for name in names if (number := _numeric(given.get(name))) is not None}
+    )
+    if not found:
+        return Stated(loaded.comment)
+    chosen = next((one for one in found if not lacks & one.open.keys()), None)
+    chosen = chosen or min(found, key=lambda one: len(lacks & one.open.keys()))
+    taken = {name: value for name, value in chosen.arguments.items() if name in lacks}
+    completed = replace(
+        comment,
+        grid=chosen.grid if "grid" in lacks else comment.grid,
+        block=chosen.block if "block" in lacks else comment.block,
+        shared=str(chosen.shared) if "shared" in lacks and chosen.shared else comment.shared,
+        arguments={**taken, **comment.arguments},
+    )
+    open_ = {what: chosen.place for what in chosen.open if what in lacks}
+    return Stated(completed, tuple(_notes(chosen, found, lacks, taken)), open_, chosen.place)
+
+
+def _plain(name: str) -> str:
+    return name.partition("<")[0].strip().split("::")[-1]
+
+
+def _numeric(value: Any) -> int | float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    for convert in (lambda text: int(text, 0), float):
+        try:
+            return convert(value) if isinstance(value, str) else value
+        except ValueError:
+            continue
+    return None
+
+
+def _notes(chosen: HostLaunch, found: Sequence[HostLaunch], lacks: set[str], taken: Mapping[str, str]) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for what, value in (("grid", chosen.grid), ("block", chosen.block), ("shared", chosen.shared)):
+        if what in lacks and value:
+            said.setdefault(chosen.place, []).append(f"{what} {value}")
+    for name, value in taken.items():
+        said.setdefault(chosen.places.get(name, chosen.place), []).append(f"{name}={value}")
+    notes = [f"{', '.join(values)} from {place}" for place, values in said.items()]
+    if any(value.endswith(":random") for value in taken.values()):
+        notes.append("the contents of these buffers are assumed to be random: the file's host code is not run")
+    different = {(one.grid, one.block, one.shared, tuple(sorted(one.arguments.items()))) for one in found}
+    if notes and len(different) > 1:
+        why = "whose values are all known" if not lacks & chosen.open.keys() else "that is best known"
+        notes.append(f"{len(found)} launches in the file differ: taken is the first {why}, {chosen.place}")
+    return notes
+
+
 # From a loaded source and the user's launch parameters to a kernel and its launch values.
 #
 # Most kernels are machine code at this point; those of Triton and Numba are compiled here for their arguments. A grid
@@ -70,13 +168,18 @@ Block = int | Sequence[int] | str | None
 
 @dataclass(frozen=True)
 class Settled:
-    """A kernel with the user's launch parameters; `args` None means those of the comment."""
+    """A kernel with the user's launch parameters; `args` None means those of the comment.
+
+    `notes` say what came from the file's host code, `unsettled` what that leaves open.
+    """
 
     kernel: Kernel
     comment: LaunchComment
     grid: int | Sequence[int] | str | None
     block: Block
     args: Mapping[str, Any] | None
+    notes: tuple[str, ...] = ()
+    unsettled: Mapping[str, str] = field(default_factory=dict)
 
 
 def settle(
@@ -95,10 +198,12 @@ def settle(
     """
     comment = loaded.comment
     if isinstance(loaded.kernel, Kernel):
-        given = {**comment.arguments, **(args or {})}
         if config is not None:
             raise UsageError(f"{loaded.kernel.source_file}: --config only applies to triton.autotune kernels")
-        return Settled(loaded.kernel, comment, grid_extents(grid, comment.grid, given), block, args)
+        found = from_host_code(loaded, loaded.kernel, grid, block, args, shared)
+        given = {**found.comment.arguments, **(args or {})}
+        extents = grid_extents(grid, found.comment.grid, given)
+        return Settled(loaded.kernel, found.comment, extents, block, args, found.notes, found.open)
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     said = comment.arguments
     if args:

@@ -1,12 +1,16 @@
-"""What drywarp knows: `drywarp gpus`, `drywarp workloads` and `drywarp explain`."""
+"""What drywarp knows, and what a file holds: `drywarp gpus`, `workloads`, `explain` and `list`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from . import options as take
+from .groups import stages
 
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning
@@ -73,3 +77,31 @@ def explain_command(
         sys.stdout.write(json_text(explained_dict(found)))
     else:
         typer.echo(render_names(rule_texts(), meanings()) if name is None else render_explained(found))
+
+
+# `drywarp list`: the kernels of a file.
+
+
+def list_command(
+    file: Annotated[
+        str, typer.Argument(help="File with kernels: source, PTX, Python or machine code.", metavar="FILE")
+    ],
+    *,
+    gpu: take.GpuName = "a100",
+    entry: Annotated[str | None, typer.Option(help="Show this kernel only, and the instances of a template.")] = None,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    json: take.Json = False,
+) -> None:
+    """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
+    from ..analysis.listing import list_kernels
+    from ..frontends.cuda.options import CudaOptions
+    from ..report.terminal import listing_dict, render_listing
+    from ..report.text import json_text
+
+    options = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std)
+    with stages() as on_stage:
+        on_stage(f"reading {file}")
+        found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)
+    typer.echo(render_listing(found)) if not json else sys.stdout.write(json_text(listing_dict(found)))

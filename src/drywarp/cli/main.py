@@ -43,6 +43,7 @@ DOES_NOT_COMPILE = {
 
 for verb in (
     analyze.analyze_command,
+    lists.list_command,
     lists.gpus_command,
     upkeep.doctor_command,
     upkeep.cache_command,

@@ -55,7 +55,7 @@ def load(
             raise UsageError(f"{kind}: for NVIDIA GPUs, but the GPU runs {arch} (expected OpenCL C, HIP or assembly)")
         kernel, text = load_object(source, arch=arch, entry=entry, options=given, gpu=gpu)
         return Loaded(kernel, LaunchComment(), text, {} if isinstance(kernel, Kernel) else kernel.tools())
-    read = replace(_read(source), gpu=gpu)
+    read = replace(read_source(source), gpu=gpu)
     found = next(one for one in formats() if one.recognizes(read))
     if found.vendor not in ("", vendor):
         expected = "one such as --gpu mi210" if found.vendor == AMD else "OpenCL C, HIP or assembly"
@@ -74,7 +74,8 @@ def _with_options(loaded: Loaded, given: CudaOptions) -> Loaded:
     return replace(loaded, kernel=kernel, tools={**loaded.tools, "compiler_options": options})
 
 
-def _read(source: str | Path) -> Source:
+def read_source(source: str | Path) -> Source:
+    """The content of a source and its launch comment. Raises InputFileError if it is neither text nor machine code."""
     data = read_input(source) if isinstance(source, Path) else source.encode()
     if isinstance(source, Path) and is_binary(data):
         return Source(source, data)

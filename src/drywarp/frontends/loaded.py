@@ -6,7 +6,8 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
@@ -20,6 +21,7 @@ from ..support.text import kernels_text
 from . import cache
 from .binary.cubin import kernels_of, plain_name
 from .binary.sass import disassemble
+from .binary.signatures import demangled, without_parameters
 from .cache import tool_versions
 from .cuda.nvcc import expressions_of
 
@@ -103,6 +105,23 @@ def _take(comment: LaunchComment, text: str, place: str) -> None:
                 raise InputFileError(f"{place}: {option} {value!r}: expected name=value")
             getattr(comment, _REPEATED[option])[name] = text
         at += 1
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """A launch in a source's own host code, as far as its text settles it; values are as in a launch comment.
+
+    `place` is its file and line, and `places` those where the memory of each buffer is allocated. `open` holds the text
+    of what is not settled, by ``grid``, ``block``, ``shared`` or the argument's name.
+    """
+
+    place: str
+    grid: str | None = None
+    block: str | None = None
+    shared: int | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    open: Mapping[str, str] = field(default_factory=dict)
 
 
 # A launches file: several kernels of one source, or several launches of one, in a single run.
@@ -212,7 +231,8 @@ class Loaded:
 
     `text` is the kernel's source if it is not in a file, or if its line numbers differ from the file's. `tools` are
     the versions of compilers other than drywarp's own compiler and disassembler. `compiled` is true if drywarp's
-    compiler generated the machine code; the user's own build may use a different one.
+    compiler generated the machine code; the user's own build may use a different one. `launches` finds the launches of
+    a kernel in the source's host code, given the numbers that the user states for arguments; None without host code.
     """
 
     kernel: Kernel | Deferred
@@ -220,6 +240,7 @@ class Loaded:
     text: str = ""
     tools: Mapping[str, str] = field(default_factory=dict)
     compiled: bool = False
+    launches: Callable[[Kernel, Mapping[str, int | float]], Sequence[HostLaunch]] | None = None
 
 
 # Select one of several kernels in machine code and PTX, where only symbols distinguish them.
@@ -230,25 +251,41 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
 
     `found` maps symbols to kernels. Raises UsageError listing them.
     """
-    names = {symbol: plain_name(symbol) for symbol in found}
-    plain = list(names.values())
-    # Instances of one template share a name; their symbols tell them apart.
-    listed = kernels_text(
-        sorted(name if plain.count(name) == 1 else symbol for symbol, name in names.items()), entry, origin
-    )
+    names = entry_names(found)
+    listed = kernels_text(sorted(names.values()), entry, origin)
     if entry is None:
         if len(found) == 1:
             return next(iter(found.values()))
         raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
-    matches = [symbol for symbol, name in names.items() if entry in (symbol, name, name.split("::")[-1])]
+    spelt = {symbol: (symbol, plain_name(symbol), name, name.split("::")[-1]) for symbol, name in names.items()}
+    matches = [symbol for symbol, known in spelt.items() if entry in known or _close(entry) in map(_close, known)]
     matches = matches or list(expressions_of(list(found), [entry]).values())
     if len(matches) == 1:
         return replace(found[matches[0]], name=entry)
     if matches:
-        raise UsageError(
-            f"{origin}: {entry} is ambiguous; name a symbol with --entry: {kernels_text(sorted(matches), None, origin)}"
-        )
+        few = kernels_text(sorted(names[symbol] for symbol in matches), None, origin)
+        raise UsageError(f"{origin}: {entry} is ambiguous; name one with --entry: {few}")
     raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
+
+
+def entry_names(symbols: Iterable[str]) -> dict[str, str]:
+    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself."""
+    names = {symbol: plain_name(symbol) for symbol in symbols}
+    for shorter in (_instance, str):
+        often = Counter(names.values())
+        names = {symbol: name if often[name] == 1 else shorter(symbol) for symbol, name in names.items()}
+    return names
+
+
+def _instance(symbol: str) -> str:
+    """A template with its arguments, without casts of numbers: `shift<1, float>`."""
+    return re.sub(
+        r"\((?:unsigned )?(?:int|long|short|char|bool|long long)\)", "", without_parameters(demangled(symbol))
+    )
+
+
+def _close(name: str) -> str:
+    return "".join(name.split())
 
 
 # Kernels from an existing CUBIN, disassembled once and cached.

@@ -1,16 +1,21 @@
-"""The result as text for a terminal: the time first, then the reasons."""
+"""The result as text for a terminal: the time first, then the reasons; and the list of a file's kernels."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis.result import Analysis, Band, MemoryBounds
+from .._version import __version__
+from ..analysis.listing import ListedKernel, Listing
+from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds
 from ..kernel.profile import Sampling
 from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
-from .text import bytes_text, count_text, percent_text, range_text, time_text
+from .gpus import aligned
+from .text import bytes_text, count_text, percent_text, plain, range_text, time_text
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
@@ -205,3 +210,63 @@ def _assumptions(analysis: Analysis) -> str:
         f"Took {timing.compile_s:.2f} s to compile, {timing.emulate_s:.2f} to {to_do}, "
         f"{timing.memory_s:.2f} for memory, {timing.simulate_s:.2f} to simulate."
     )
+
+
+# The kernels of a file.
+
+_MOST_SHOWN, _WIDEST_NAME = 12, 48
+
+
+def render_listing(listing: Listing) -> str:
+    """A row for each kernel; for few of them also signature and command."""
+    count = len(listing.kernels)
+    lines = [f"{listing.file}: {count} kernel{'s' if count != 1 else ''} for {listing.gpu} ({listing.arch})", ""]
+    rows = [["kernel", "registers", "shared", "spills", "launch"]]
+    for kernel in listing.kernels:
+        held = kernel.resources
+        spills = "" if held is None or held.spill_bytes is None else bytes_text(held.spill_bytes)
+        numbers = [str(held.registers), bytes_text(held.shared_bytes), spills] if held else ["–", "–", "–"]
+        rows.append([plain(kernel.name, _WIDEST_NAME), *numbers, _launch_text(kernel)])
+    lines += aligned(rows)
+    for kernel in listing.kernels if count <= _MOST_SHOWN else ():
+        reason = [f"    {kernel.reason}"] if kernel.reason else []
+        if kernel.command:
+            lines += ["", f"{plain(kernel.name)}({kernel.signature})", *reason, f"    {kernel.command}"]
+        else:
+            lines += ["", plain(kernel.name), *reason]
+    if count > _MOST_SHOWN:
+        lines += ["", f"drywarp list {listing.file} --entry NAME shows the signature and a command of one of them."]
+    if any(kernel.placeholders for kernel in listing.kernels):
+        lines += ["", "Placeholders stand for what the file does not state: replace them by values of your own."]
+    return "\n".join([*lines, *(f"note: {note}" for note in listing.notes)])
+
+
+def _launch_text(kernel: ListedKernel) -> str:
+    if not kernel.command:
+        return "not compiled"
+    where = "launch comment" if kernel.launch == "comment" else kernel.launch.rpartition("/")[2]
+    stand_ins = f"placeholders: {', '.join(kernel.placeholders)}" if kernel.placeholders else ""
+    return "; ".join(part for part in (where, plain(stand_ins, 60)) if part) or "no arguments"
+
+
+def listing_dict(listing: Listing) -> dict[str, Any]:
+    """The documented JSON object of `drywarp list --json`."""
+    rows = []
+    for kernel in listing.kernels:
+        held = kernel.resources
+        rows.append(
+            {
+                "name": kernel.name,
+                "signature": kernel.signature or None,
+                "registers": held.registers if held else None,
+                "shared_bytes": held.shared_bytes if held else None,
+                "spill_bytes": held.spill_bytes if held else None,
+                "command": kernel.command or None,
+                "launch": kernel.launch or None,
+                "placeholders": list(kernel.placeholders),
+                "reason": kernel.reason or None,
+            }
+        )
+    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
+    named = {"file": listing.file, "gpu": listing.gpu, "arch": listing.arch}
+    return {**head, **named, "kernels": rows, "notes": list(listing.notes)}

@@ -62,7 +62,7 @@ def kernels_text(names: Sequence[str], asked: str | None, origin: str) -> str:
     near = _nearest(names, asked) if asked else list(names[:_NEAREST])
     which = "nearest:" if asked else "the first:"
     shown = ", ".join(plain(name) for name in near)
-    return f"{len(names)} kernels in {origin}; {which} {shown}"
+    return f"{len(names)} kernels in {origin}, which drywarp list shows; {which} {shown}"
 
 
 def _nearest(names: Sequence[str], asked: str) -> list[str]:

@@ -15,10 +15,11 @@ from .. import cache
 from ..cuda.compile import INLINE_NAME, declaration_of, with_names
 from ..cuda.headers import HOST_HEADERS
 from ..cuda.host_code import holds_host_code
+from ..cuda.instances import instances
 from ..cuda.nvrtc import Translation, gather
 from ..cuda.options import CudaOptions
 from ..cuda.repair import compile_repaired
-from ..cuda.source import blank_comments, resolve, type_names
+from ..cuda.source import blank_comments, find_kernels, resolve, type_names
 from .code import is_assembly, kernels_of
 from .metadata import Clang, require_clang
 
@@ -60,6 +61,19 @@ def load_amd(source: str | Path, text: str, *, arch: str, entry: str | None, opt
     if is_opencl(source, text):
         return _opencl(source, text, arch, entry, options)
     return _hip(source, text, arch, entry, options)
+
+
+def amd_entries(source: str | Path, text: str, *, arch: str, options: CudaOptions) -> list[str]:
+    """The names of the kernels in OpenCL C, HIP or assembly; of a template, the instances that host code launches."""
+    origin = str(source) if isinstance(source, Path) else INLINE_NAME
+    if is_assembly(text):
+        return list(kernels_of(text, origin, arch))
+    if is_opencl(source, text):
+        clean = blank_comments(text)
+        return list(dict.fromkeys(re.findall(r"\b(?:__kernel|kernel)\b[^;{}]*?\bvoid\s+(\w+)\s*\(", clean)))
+    translation = gather(text, origin, source.parent if isinstance(source, Path) else None, _folders(options))
+    plain = [d.qualified for body in (text, *translation.bodies) for d in find_kernels(body) if not d.template]
+    return list(dict.fromkeys([*plain, *(one.expression for one in instances(translation))]))
 
 
 def _from_assembly(text: str, origin: str, arch: str, entry: str | None) -> Kernel:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ...kernel.kernel import Symbol
 from .deduce import deduced_arguments, local_constants
 from .host_code import Piece, closing, pieces
+from .host_scope import split_commas
 from .nvrtc import Translation
 from .source import (
     Declared,
@@ -208,6 +209,51 @@ def _substituted(text: str, names: Mapping[str, str]) -> str:
             break
         text = fresh
     return " ".join(text.split())
+
+
+# Launches in host code, with the expressions that they state.
+
+_CALLED = re.compile(r"\b(cudaLaunchKernelEx|(?:cuda|hip)Launch(?:Cooperative)?Kernel|hipLaunchKernelGGL)\s*\(")
+
+
+@dataclass(frozen=True)
+class LaunchSite:
+    """A launch in the text: the expressions of its configuration and of its arguments."""
+
+    at: int
+    template: str
+    grid: str
+    block: str
+    shared: str
+    arguments: Sequence[str] | str
+
+
+def launch_sites(text: str, name: str) -> Iterator[LaunchSite]:
+    """The launches of a kernel with this name in a text without comments, by `<<<…>>>` first, then by functions."""
+    triple = re.compile(rf"(?<!\w){re.escape(name)}\s*(?:<(?!<)([^;{{}}]*?)>)?\s*<<<")
+    for match in triple.finditer(text):
+        end = text.find(">>>", match.end())
+        opening = text.find("(", end)
+        if end < 0 or opening < 0 or text[end + 3 : opening].strip():
+            continue
+        config = [*split_commas(text[match.end() : end]), "", "", ""]
+        call = split_commas(text[opening + 1 : closing(text, opening)])
+        yield LaunchSite(match.start(), match[1] or "", config[0], config[1], config[2] or "0", call)
+    for match in _CALLED.finditer(text):
+        given = [*split_commas(text[match.end() : closing(text, match.end() - 1)]), "", "", "", ""]
+        by_config = match[1] == "cudaLaunchKernelEx"
+        called = re.search(rf"(?<!\w){re.escape(name)}\b\s*(?:<(.*)>)?", given[1 if by_config else 0], re.S)
+        if called is None:
+            continue
+        if by_config:
+            owner = given[0].lstrip("& ")
+            grid, block, shared = (f"{owner}.{part}" for part in ("gridDim", "blockDim", "dynamicSmemBytes"))
+            yield LaunchSite(match.start(), called[1] or "", grid, block, shared, [text for text in given[2:] if text])
+        elif match[1] == "hipLaunchKernelGGL":
+            call = [text for text in given[5:] if text]
+            yield LaunchSite(match.start(), called[1] or "", given[1], given[2], given[3] or "0", call)
+        else:
+            yield LaunchSite(match.start(), called[1] or "", given[1], given[2], given[4] or "0", given[3])
 
 
 # Types of `__constant__` and `__device__` variables, read from the source: machine code has only their sizes.

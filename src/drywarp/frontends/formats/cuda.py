@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ...kernel.kernel import Kernel
 from ..amd.code import is_assembly
 from ..amd.compile import is_opencl, load_amd
 from ..cuda.compile import compile_cuda
+from ..cuda.launches import host_launches
+from ..cuda.nvrtc import gather
 from ..cuda.options import CudaOptions
-from ..loaded import Loaded
+from ..loaded import HostLaunch, Loaded
 from . import AMD, Format, Source
 
 
 def load_for_amd(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Compile with clang, or read assembly."""
-    return Loaded(load_amd(source.given, source.text, arch=arch, entry=entry, options=options), source.comment, "")
+    kernel = load_amd(source.given, source.text, arch=arch, entry=entry, options=options)
+    return Loaded(kernel, source.comment, "", launches=launches_in(source, options))
 
 
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
@@ -22,7 +27,22 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     if arch.startswith("gfx"):
         return load_for_amd(source, arch, entry, options)
     kernel = compile_cuda(source.given, arch=arch, entry=entry, options=options)
-    return Loaded(kernel, source.comment, source.inline, compiled=True)
+    return Loaded(kernel, source.comment, source.inline, compiled=True, launches=launches_in(source, options))
+
+
+def launches_in(
+    source: Source, options: CudaOptions
+) -> Callable[[Kernel, Mapping[str, int | float]], Sequence[HostLaunch]] | None:
+    """What finds the launches of a kernel in the source's host code; None if it launches nothing."""
+    if "<<<" not in source.text and "Launch" not in source.text:
+        return None
+
+    def find(kernel: Kernel, given: Mapping[str, int | float]) -> Sequence[HostLaunch]:
+        folder = source.given.parent if isinstance(source.given, Path) else None
+        read = gather(source.text, source.origin, folder, [Path(one) for one in options.includes])
+        return host_launches(read, kernel, given, options.defines or {})
+
+    return find
 
 
 def is_hip(source: Source) -> bool:

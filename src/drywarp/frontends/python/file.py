@@ -123,6 +123,15 @@ def is_python(path: Path) -> bool:
     return path.suffix == ".py"
 
 
+def parsed(path: Path, text: str) -> ast.Module:
+    """The syntax tree of a file. Raises InputFileError naming the line if it is not Python."""
+    try:
+        return ast.parse(text, str(path))
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise InputFileError(f"{path}{line}: not Python: {getattr(error, 'msg', error)}") from None
+
+
 def load_python(
     path: Path, text: str, *, arch: str, entry: str | None, options: CudaOptions, gpu: Gpu | None = None
 ) -> tuple[Kernel | Deferred, str]:
@@ -132,12 +141,7 @@ def load_python(
     properties of `gpu`. CUDA C++ in a string is read without running anything. Raises InputFileError if the file is not
     valid Python, UsageError for an unknown entry.
     """
-    origin = str(path)
-    try:
-        tree = ast.parse(text, origin)
-    except (SyntaxError, ValueError) as error:
-        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise InputFileError(f"{origin}{line}: not Python: {getattr(error, 'msg', error)}") from None
+    origin, tree = str(path), parsed(path, text)
     functions = jit_functions(tree)
     sources, passed = embedded_sources(tree, text, origin)
     by_name = {function.name: function for function in functions}
@@ -193,6 +197,91 @@ def _defined(
             f"{origin}:{function.line}: {function.name} is not a @cuda.jit kernel after running its definition"
         )
     return NumbaKernel(made, function.name, origin, options.max_registers)
+
+
+# What a Python file holds, for a list of its kernels: nothing is run or compiled.
+
+_BUFFER, _NUMBER = f"f32[{1 << 20}]:random", 1024
+
+
+def listed_kernels(path: Path, text: str) -> tuple[dict[str, dict[str, str] | None], list[str]]:
+    """The kernels of a file, and why some are left out, as sentences.
+
+    For a Triton or Numba function there is a likely value for each parameter that a launch has to state, by what its
+    text does with it, and a ``block`` for Numba; None for CUDA C++ in a string. Raises InputFileError if the file is
+    not Python.
+    """
+    tree = parsed(path, text)
+    sources, passed = embedded_sources(tree, text, str(path))
+    named = {node.name: node for node in _outermost(tree.body) if isinstance(node, ast.FunctionDef)}
+    found: dict[str, dict[str, str] | None] = {}
+    for function in kernels(jit_functions(tree)):
+        node = named.get(function.name)
+        found[function.name] = likely_values(tree, node, function.kind) if node else {}
+        if function.kind == "numba":
+            found[function.name] = {"block": "256", **(found[function.name] or {})}
+    for source in sources:
+        found.update(dict.fromkeys(source.kernels))
+    return found, passed
+
+
+def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[str, str]:
+    """A buffer for what the function addresses memory by, and numbers for the rest; without what a tuner decides."""
+    pointers = _addressed(node, kind)
+    set_by_tuner = {
+        key.value
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("Config", "heuristics"))
+        for one in call.args[:1]
+        if isinstance(one, ast.Dict)
+        for key in one.keys
+        if isinstance(key, ast.Constant)
+    }
+    needed = node.args.args[: len(node.args.args) - len(node.args.defaults)]
+    wanted = {a.arg: "constexpr" in ast.unparse(a.annotation or a) for a in needed if a.arg not in set_by_tuner}
+    blocks = sum(wanted.values())
+    strides = 0
+    values = {}
+    for name, constant in wanted.items():
+        if name in pointers:
+            values[name] = _BUFFER
+        elif constant:
+            values[name] = str(_NUMBER if blocks == 1 else 64)
+        elif "stride" in name:
+            values[name] = str(_NUMBER if strides % 2 == 0 else 1)  # a row, then an element
+            strides += 1
+        else:
+            values[name] = str(_NUMBER)
+    return values
+
+
+def _addressed(node: ast.FunctionDef, kind: str) -> set[str]:
+    """The parameters that are pointers or arrays: what loads and stores start from, or what has an index."""
+    parameters = {a.arg for a in node.args.args}
+    if kind == "numba":
+        bases = {ast.unparse(n.value) for n in ast.walk(node) if isinstance(n, ast.Subscript | ast.Attribute)}
+        return bases & parameters
+    assigned = {
+        ast.unparse(n.targets[0]): n.value for n in ast.walk(node) if isinstance(n, ast.Assign) and len(n.targets) == 1
+    }
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and n.args]
+    starts = [n.args[0] for n in calls if ast.unparse(n.func).split(".")[-1].startswith(_TAKES_ADDRESS)]
+    found: set[str] = set()
+    for start in starts:
+        seen: set[str] = set()
+        at: ast.expr | None = start
+        while at is not None:
+            while isinstance(at, ast.BinOp):
+                at = at.left
+            name = ast.unparse(at)
+            if name in parameters:
+                found.add(name)
+            at = None if name in seen else assigned.get(name)
+            seen.add(name)
+    return found
+
+
+_TAKES_ADDRESS = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor")
 
 
 # Load a kernel from a Python object of Triton, Numba or CuPy.

@@ -122,16 +122,17 @@ def parameter_name(parameter: Parameter) -> str:
 
 def signature(kernel: Kernel) -> str:
     """The parameters in readable form: `float* a, int n`."""
-    return ", ".join(f"{_type_text(p)} {parameter_name(p)}" for p in kernel.parameters) or "none"
+    return ", ".join(f"{type_text(p)} {parameter_name(p)}" for p in kernel.parameters) or "none"
 
 
-def _type_text(parameter: Parameter) -> str:
+def type_text(parameter: Parameter) -> str:
+    """The type in readable form: `float*`; its size where the source has no type."""
     base = parameter.type or f"{parameter.size}-byte"
     return base + ("*" if parameter.pointer else "")
 
 
 def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
-    place = f"{kernel.name}: argument {parameter_name(parameter)} ({_type_text(parameter)})"
+    place = f"{kernel.name}: argument {parameter_name(parameter)} ({type_text(parameter)})"
     if (tensor := given_map(parameter, value, place, as_buffer)) is not None:
         return tensor
     if (object_ := _object(parameter, value, place)) is not None:
@@ -425,3 +426,18 @@ def _number(value: Any, place: str) -> int | float:
         except ValueError:
             continue
     raise UsageError(f"{place}: got {text!r}, expected a number")
+
+
+def element_type(parameter: Parameter) -> tuple[str, int]:
+    """The key of `DTYPES` for the elements of a pointer, and their size in bytes; bytes for any other type."""
+    name = parameter.type.split("::")[-1]
+    if name in _BFLOAT or "bfloat" in name:
+        return "bf16", 2
+    if match := _VECTOR.match(name):
+        code = _VECTOR_CODES[match[1].lstrip("u") or match[1]]
+        code = code.upper() if match[1].startswith("u") else code
+    else:
+        code = "e" if name in _HALVES else number_code(name)[-1:]
+    names = {"e": "f16", "f": "f32", "d": "f64", "?": "u8"}
+    size = struct.calcsize(f"<{code}") if code else 1
+    return names.get(code) or f"{'u' if code.isupper() or not code else 'i'}{8 * size}", size

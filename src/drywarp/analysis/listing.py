@@ -1,0 +1,154 @@
+"""Every kernel of a file, with its resources and a command that analyses it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DrywarpError, UsageError
+from ..frontends import load as frontend
+from ..frontends.amd.compile import amd_entries
+from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda.options import CudaOptions
+from ..frontends.formats import Source
+from ..frontends.formats.cuda import launches_in
+from ..frontends.loaded import LaunchComment, Loaded, entry_names
+from ..frontends.python.file import is_python, listed_kernels
+from ..hardware import Gpu, load_gpu
+from ..kernel.kernel import Kernel, Resources
+from ..kernel.launch.arguments import parameter_name, signature
+from .missing import command_words, lacking, ready_command
+from .settle import from_host_code
+from .without_data import arch_of
+
+
+@dataclass(frozen=True)
+class ListedKernel:
+    """One kernel, under the name that ``--entry`` takes.
+
+    `resources` is None if they depend on the arguments, or if there is no machine code: `reason` says why. `launch` is
+    where the launch in `command` comes from: ``comment``, a file and line, or empty. `placeholders` are the parts of
+    the command that only stand for what is not known.
+    """
+
+    name: str
+    signature: str = ""
+    resources: Resources | None = None
+    command: str = ""
+    launch: str = ""
+    placeholders: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The kernels of a file for a GPU."""
+
+    file: str
+    gpu: str
+    arch: str
+    kernels: tuple[ListedKernel, ...]
+    notes: tuple[str, ...] = ()
+
+
+def list_kernels(
+    path: Path, *, gpu: str | Gpu = "a100", entry: str | None = None, options: CudaOptions | None = None
+) -> Listing:
+    """Every kernel of a file, or those that `entry` names.
+
+    Raises UsageError if there is none, CompileError if the file does not compile, InputFileError if it cannot be read.
+    """
+    machine = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
+    arch, given = arch_of(machine), options or CudaOptions()
+    source = frontend.read_source(path)
+    merged = given.over(CudaOptions(source.comment.defines, std=source.comment.std))
+    file, notes = _File(source, machine, given, merged), tuple[str, ...]()
+    if is_python(path):
+        found, notes = _of_python(file)
+    elif machine.is_amd:
+        names = amd_entries(path, source.text, arch=arch, options=merged)
+        found = [_compiled(file, name) for name in names]
+    else:
+        module = load_module(path, arch=arch, options=given)
+        found, notes = _of_module(file, module), module.notes
+    if entry is not None:
+        wanted = "".join(entry.split())
+        found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
+    if not found:
+        raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}")
+    return Listing(str(path), machine.name, arch, tuple(found), notes)
+
+
+@dataclass(frozen=True)
+class _File:
+    """The file and the GPU; the user's options, and these with those of the launch comment."""
+
+    source: Source
+    gpu: Gpu
+    given: CudaOptions
+    options: CudaOptions
+
+    def words(self, name: str) -> list[str]:
+        return command_words(self.source.given, self.gpu, name, self.given)
+
+
+def _of_module(file: _File, module: Module) -> list[ListedKernel]:
+    names = {} if file.source.text else entry_names(kernel.symbol for kernel in module.kernels)
+    # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
+    held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
+    found = [_listed(file, kernel, names.get(kernel.symbol, kernel.name), len(held) == 1) for kernel in held]
+    return [*found, *(ListedKernel(f"{name}<…>", reason=_NO_INSTANCE) for name in module.uninstantiated)]
+
+
+_NO_INSTANCE = "a template: no launch in the file gives its arguments; --entry 'NAME<…>' names an instance"
+_DEFERRED = "compiled for its arguments: its registers are known once these are"
+
+
+def _compiled(file: _File, name: str) -> ListedKernel:
+    """A kernel that is compiled on its own; the reason if that fails."""
+    try:
+        loaded = frontend.load(file.source.given, arch=arch_of(file.gpu), entry=name, options=file.given, gpu=file.gpu)
+    except DrywarpError as error:
+        return ListedKernel(name, reason=str(error))
+    assert isinstance(loaded.kernel, Kernel)
+    return _listed(file, loaded.kernel, name, False)
+
+
+def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
+    source, comment = file.source, file.source.comment
+    if file.gpu.is_amd:
+        raise UsageError(f"{source.origin}: for NVIDIA GPUs, but the GPU runs {arch_of(file.gpu)}")
+    known, passed = listed_kernels(Path(source.origin), source.text)
+    found = []
+    for name, values in known.items():
+        if values is None:
+            found.append(_compiled(file, name))
+            continue
+        takes = [key for key in values if key != "block"]
+        kept = comment.grid and comment.entry in (None, name) and {*takes} <= comment.arguments.keys()
+        stand_ins = {} if kept else {"grid": "1024", **values}
+        words = file.words(name)
+        for key, value in stand_ins.items():
+            words += [f"--{key}", value] if key in ("grid", "block") else ["--arg", f"{key}={value}"]
+        where = "comment" if kept else ""
+        found.append(ListedKernel(name, ", ".join(takes), None, shlex.join(words), where, tuple(stand_ins), _DEFERRED))
+    return found, tuple(passed)
+
+
+def _listed(file: _File, kernel: Kernel, name: str, alone: bool) -> ListedKernel:
+    names = {parameter_name(p) for p in kernel.parameters}
+    comment, source = file.source.comment, file.source
+    if not _is_about(comment, name) or not (alone or comment.entry or comment.arguments.keys() <= names):
+        comment = LaunchComment()
+    launches = launches_in(source, file.options) if source.text else None
+    stated = from_host_code(Loaded(kernel, comment, launches=launches), kernel, None, None, None, None)
+    arguments = {key: value for key, value in stated.comment.arguments.items() if key in names}
+    lacks = tuple(lacking(kernel, stated.comment, arguments, stated.open))
+    command = ready_command(file.words(name), kernel, stated.comment, arguments, stated.open)
+    where = stated.place or ("comment" if comment.grid or comment.block else "")
+    return ListedKernel(name, signature(kernel), kernel.resources, command, where, lacks)
+
+
+def _is_about(comment: LaunchComment, name: str) -> bool:
+    return comment.entry is None or comment.entry.partition("<")[0].strip() in (name, name.partition("<")[0].strip())

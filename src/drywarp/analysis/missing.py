@@ -1,0 +1,159 @@
+"""What a launch lacks, named all at once, with a command in which other values stand for it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..frontends.cuda.options import CudaOptions
+from ..frontends.load import as_source
+from ..frontends.loaded import LaunchComment
+from ..hardware import Gpu
+from ..kernel.kernel import Kernel, Parameter
+from ..kernel.launch.arguments import element_type, number_code, parameter_name, type_text
+from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
+
+_BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
+_ELEMENTS, _SIDE = 1 << 20, {1: 1 << 10, 2: 1 << 10, 3: 1 << 6}
+_SIZES = (
+    *("n", "m", "k", "h", "w", "nx", "ny", "nz", "ld", "lda", "ldb", "ldc", "dim", "len", "row", "col", "total"),
+    *("size", "count", "length", "num", "width", "height", "depth", "rows", "cols", "columns", "elements", "stride"),
+    *("pitch", "wa", "wb"),
+)  # fmt: skip
+
+
+def check_complete(
+    kernel: Kernel, said: LaunchComment, given: Mapping[str, Any], open_: Mapping[str, str], command: Sequence[str]
+) -> None:
+    """Raise UsageError if a launch lacks anything: it names all of that, and a command with values that stand for it.
+
+    `said` is the launch as stated so far, `given` its arguments; `open_` maps what host code leaves open to the place
+    of its launch, and `command` is the words of the user's command without the launch.
+    """
+    names = lacking(kernel, said, given, open_)
+    if not names:
+        return
+    lacks = [what for what in names if what in ("grid", "block") and getattr(said, what) is None]
+    types = {parameter_name(p): type_text(p) for p in kernel.parameters}
+    values = [f"{name} ({types[name]})" for name in names[len(lacks) :] if name in types]
+    values += ["--shared (bytes)"] if "--shared" in names else []
+    parts = [f"no {' or '.join(lacks)} given"] if lacks else []
+    parts += [f"no value for {', '.join(values)}"] if values else []
+    left = [what for what in open_ if what in names or f"--{what}" in names]
+    if left:
+        parts.append(f"and the text of the launch at {open_[left[0]]} does not settle {', '.join(left)}")
+    example = ready_command(command, kernel, said, given, open_)
+    raise UsageError(
+        f"{kernel.source_file}: {kernel.name}: {', '.join(parts)}; for example: {example} (values to replace), "
+        "or --static, which assumes what is missing"
+    )
+
+
+def lacking(kernel: Kernel, said: LaunchComment, given: Collection[str], open_: Collection[str]) -> list[str]:
+    """What a launch lacks: ``grid``, ``block``, parameters by name, and ``--shared`` where host code leaves it open."""
+    names = [parameter_name(p) for p in kernel.parameters]
+    known = {*given, *(names[int(name[3:])] for name in given if name not in names and _is_place(name, len(names)))}
+    lacks = [what for what in ("grid", "block") if getattr(said, what) is None]
+    lacks += [name for name in names if name not in known]
+    return lacks + (["--shared"] if "shared" in open_ and said.shared is None else [])
+
+
+def _is_place(name: str, count: int) -> bool:
+    return name[:3] == "arg" and name[3:].isdecimal() and int(name[3:]) < count
+
+
+def ready_command(
+    command: Sequence[str],
+    kernel: Kernel,
+    said: LaunchComment,
+    given: Mapping[str, Any],
+    open_: Collection[str] = (),
+) -> str:
+    """A complete command line: what is stated, and values that stand for the rest; arrays are shown by their shape."""
+    instead = placeholders(kernel)
+    names = [parameter_name(p) for p in kernel.parameters]
+    places = {f"arg{n}": name for n, name in enumerate(names)}
+    stated = {places.get(name, name) if name not in names else name: value for name, value in given.items()}
+    words = [*command, "--grid", said.grid or instead["grid"], "--block", said.block or instead["block"]]
+    shared = said.shared or ("16384" if "shared" in open_ else "0")
+    words += ["--shared", shared] if shared != "0" else []
+    for name in names:
+        words += ["--arg", f"{name}={_text(stated[name]) if name in stated else instead[f'={name}']}"]
+    for name, value in said.constants.items():
+        words += ["--const", f"{name}={value}"]
+    return " ".join(map(shlex.quote, words))
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str | int | float):
+        return "null" if value is None else str(value)
+    shape = ",".join(map(str, getattr(value, "shape", ()))) or "1"
+    return f"@array[{shape}].npy"
+
+
+def command_words(source: object, gpu: Gpu, kernel: str, compiler: CudaOptions) -> list[str]:
+    """The words of a command line that analyses this kernel, without its launch."""
+    given = as_source(source)
+    words = ["drywarp", "analyze", str(given) if isinstance(given, Path) else "FILE"]
+    words += ["--entry", kernel, *(["--gpu", gpu.name] if gpu.name != "a100" else [])]
+    for name, value in (compiler.defines or {}).items():
+        words += ["-D", f"{name}={value}" if value else name]
+    for folder in compiler.includes:
+        words += ["-I", str(folder)]
+    words += ["--std", compiler.std] if compiler.std else []
+    return words + (["--max-registers", str(compiler.max_registers)] if compiler.max_registers else [])
+
+
+# Values that stand for what is missing, so that a command runs and shows what to replace.
+
+
+def placeholders(kernel: Kernel) -> dict[str, str]:
+    """A ``grid``, a ``block`` and a value for each parameter (``=name``) that fit each other."""
+    from ..execution.symbolic.instruction_sets import instruction_set
+
+    family = instruction_set(kernel)
+    dimensions, pointers = family.dimensions(kernel), family.pointers(kernel)
+    grid, block = _BLOCKS[dimensions]
+    most = kernel.resources.max_threads
+    if most and most < 256:
+        block = str(most)
+    numbers = [p for p in kernel.parameters if _is_size(p)]
+    size = _ELEMENTS if dimensions == 1 and len(numbers) == 1 else _SIDE[dimensions]
+    values = {f"={parameter_name(p)}": _value(p, size, pointers) for p in kernel.parameters}
+    return {"grid": grid, "block": block, **values}
+
+
+def _is_size(parameter: Parameter) -> bool:
+    words = parameter.name.lower().replace("_", " ").split()
+    whole = number_code(parameter.type)[-1:].lower() in ("i", "q", "h") or not parameter.type
+    return (
+        whole
+        and not parameter.pointer
+        and any(word.rstrip("0123456789") in _SIZES or word[:3] == "num" for word in words)
+    )
+
+
+_VECTOR = re.compile(r"(?:u?(?:char|short|int|long|longlong)|float|double|half|nv_bfloat16)([1-4])")
+
+
+def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
+    name = parameter.type.split("::")[-1]
+    vector = _VECTOR.fullmatch(name.lstrip("_"))
+    if name in TEXTURE_TYPES or name in SURFACE_TYPES:
+        return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
+    if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in pointers):
+        dtype, bytes_ = element_type(parameter)
+        known = bytes_ > 1 or number_code(name)
+        return f"{dtype if known else 'f32'}[{_ELEMENTS * (int(vector[1]) if vector else 1)}]:random"
+    if vector:
+        return ",".join("1" * int(vector[1]))
+    if parameter.size > 8:
+        return f"u8[{parameter.size}]"
+    if number_code(name)[-1:] in ("e", "f", "d"):
+        return "1.0"
+    # A narrow integer holds no large size.
+    return str(min(size, {1: 64, 2: 1024}.get(parameter.size, size))) if _is_size(parameter) else "1"

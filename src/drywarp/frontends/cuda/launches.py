@@ -1,0 +1,120 @@
+"""Read how a source's own host code launches a kernel: grid, block, shared memory, values and sizes of buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ...kernel.kernel import Kernel, Parameter
+from ...kernel.launch.arguments import element_type, number_code, parameter_name
+from ..loaded import HostLaunch
+from .host_program import HostProgram, HostText, host_program
+from .host_scope import State, Value, extents, split_commas
+from .host_values import evaluate
+from .instances import LaunchSite, launch_sites
+from .nvrtc import Translation
+
+_POINTER = re.compile(
+    r"(?:(?:thrust::)?raw_pointer_cast\s*\()?\s*&?\s*([A-Za-z_]\w*(?:(?:\.|->)(?!data\b)\w+)*)"
+    r"(?:\.data\(\)(?:\.get\(\))?|\.begin\(\))?\s*(?:(?:\[|\+)\s*([^\]]+?)\s*\]?)?\)?"
+)
+_CAST = re.compile(r"^(?:\(\s*[\w:\s]+[\s*]*\)\s*|(?:reinterpret|static|const)_cast\s*<[^<>]*>\s*)")
+
+
+def host_launches(
+    translation: Translation, kernel: Kernel, given: Mapping[str, int | float], defines: Mapping[str, str]
+) -> tuple[HostLaunch, ...]:
+    """Every launch of the kernel in the source and the files that it includes, in order, that its host code reaches.
+
+    `given` are the numbers that the user states for arguments: a variable that the launch passes has that value.
+    """
+    program = host_program(translation, tuple(sorted(defines.items())))
+    name = kernel.name.partition("<")[0].strip().split("::")[-1]
+    found = [
+        _settled(program, held, site, kernel, given)
+        for held in program.texts
+        for site in launch_sites(held.text, name)
+        if not _is_other_instance(site.template, kernel.name)
+    ]
+    return tuple(launch for launch, reached in found if reached or not any(other for _, other in found))
+
+
+def _is_other_instance(template: str, name: str) -> bool:
+    """Whether both name an instance of a template by numbers and types, and not the same one."""
+    wanted = name.partition("<")[2].rpartition(">")[0]
+    both = [re.sub(r"\s+", "", text) for text in (template, wanted)]
+    return all(both) and both[0] != both[1] and bool(re.fullmatch(r"[\d,]+|float|double|int", both[0]))
+
+
+def _settled(
+    program: HostProgram, held: HostText, site: LaunchSite, kernel: Kernel, given: Mapping[str, int | float]
+) -> tuple[HostLaunch, bool]:
+    """The launch at a place, and whether host code reaches it."""
+    names = [parameter_name(p) for p in kernel.parameters]
+
+    def fixed(call: Sequence[str]) -> dict[str, Value]:
+        passed = zip(names, call, strict=False)
+        return {text: given[name] for name, text in passed if name in given and text.isidentifier()}
+
+    call = [] if isinstance(site.arguments, str) else site.arguments
+    state = program.state_at(held, site.at, fixed(call))
+    if isinstance(site.arguments, str):
+        listed = state.lists.get(site.arguments.strip(), "")
+        call = [_CAST.sub("", text).lstrip("& ") for text in split_commas(listed)]
+        state = program.state_at(held, site.at, fixed(call))
+    open_: dict[str, str] = {}
+    sizes: dict[str, str | None] = {}
+    for what, text in (("grid", site.grid), ("block", site.block)):
+        value = extents([evaluate(text, state.scope)])
+        sizes[what] = ",".join(map(str, _short(value))) if value and min(value) > 0 else None
+        if sizes[what] is None:
+            open_[what] = " ".join(text.split())
+    shared = evaluate(site.shared, state.scope)
+    if not isinstance(shared, int | float):
+        open_["shared"] = " ".join(site.shared.split())
+    arguments, places = {}, {}
+    for parameter, name, text in zip(kernel.parameters, names, call, strict=False):
+        value_text, at = _argument(parameter, text, state)
+        if value_text is None:
+            open_[name] = " ".join(text.split())
+            continue
+        arguments[name] = value_text
+        if at is not None:
+            places[name] = held.place(at)
+    dynamic = int(shared) if isinstance(shared, int | float) else None
+    launch = HostLaunch(held.place(site.at), sizes["grid"], sizes["block"], dynamic, arguments, places, open_)
+    return launch, state.reached
+
+
+def _short(value: tuple[int, int, int]) -> tuple[int, ...]:
+    return value if value[2] > 1 else value[:2] if value[1] > 1 else value[:1]
+
+
+def _argument(parameter: Parameter, text: str, state: State) -> tuple[str | None, int | None]:
+    """The value of an argument as on the command line, and where its memory is allocated."""
+    while cast := _CAST.match(text):
+        if not parameter.pointer:
+            break
+        text = text[cast.end() :].strip()
+    opaque = not parameter.pointer and parameter.size == 8 and not number_code(parameter.type)
+    if parameter.pointer and text in ("nullptr", "NULL", "0"):
+        return "null", None
+    if parameter.pointer or opaque:
+        match = _POINTER.fullmatch(text)
+        memory = state.memory.get(match[1].replace("->", ".")) if match else None
+        if match is not None and memory is not None:
+            dtype, size = element_type(parameter)
+            skipped = evaluate(match[2], state.scope) if match[2] else 0
+            if not isinstance(skipped, int | float):
+                return None, None
+            count = memory.bytes // size - int(skipped)
+            known = dtype != "u8" or number_code(parameter.type)
+            fill = ":random" if known and not memory.zeros else ""
+            return (f"{dtype}[{count}]{fill}", memory.at) if count > 0 else (None, None)
+        if parameter.pointer:
+            return None, None
+    value = evaluate(text, state.scope)
+    if not isinstance(value, int | float):
+        return None, None
+    whole = number_code(parameter.type)[-1:] not in ("", "e", "f", "d") or isinstance(value, int)
+    return (str(int(value)) if whole and value == value and abs(value) < 1e18 else repr(value)), None

@@ -1,0 +1,208 @@
+"""`drywarp list`, and launches that a file's host code states, through the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drywarp.frontends.cuda.nvrtc import compile_program
+
+from .command import complaint, run
+
+PROGRAM = """#include <cstdio>
+#define TILE 16
+__global__ void scale(float* a, float f, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] *= f;
+}
+template <int N> __global__ void add(const int* from, int* to) {
+  __shared__ int held[TILE];
+  held[threadIdx.x] = from[blockIdx.x * TILE + threadIdx.x] + N;
+  __syncthreads();
+  to[blockIdx.x * TILE + threadIdx.x] = held[TILE - 1 - threadIdx.x];
+}
+template <typename T> __global__ void unused(T* a) { *a = 1; }
+__global__ void rows(float* a, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height) a[y * width + x] += 1;
+}
+int main(int argc, char** argv) {
+  int n = argc > 1 ? atoi(argv[1]) : 2048;
+  float* d_a;
+  int *from, *to;
+  cudaMalloc((void**)&d_a, n * sizeof(float));
+  cudaMalloc(&from, 64 * TILE * sizeof(int));
+  cudaMalloc(&to, 64 * TILE * sizeof(int));
+  scale<<<(n + 255) / 256, 256>>>(d_a, 2.0f, n);
+  scale<<<1, 32>>>(d_a, 3.0f, 32);
+  add<7><<<64, TILE>>>(from, to);
+  rows<<<width(), 8>>>(d_a, 4, 4);
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.cu").write_text(PROGRAM)
+    return tmp_path
+
+
+def listed(file: str, folder: Path, *more: str) -> dict[str, dict[str, Any]]:
+    result = run("list", file, "--json", *more, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return {one["name"]: one for one in json.loads(result.stdout)["kernels"]}
+
+
+def analysed(folder: Path, *arguments: str) -> dict[str, Any]:
+    result = run("analyze", *arguments, "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_every_kernel_with_its_resources_and_why_one_has_none(folder: Path) -> None:
+    found = listed("program.cu", folder)
+    assert found.keys() == {"scale", "add<7>", "rows", "unused<…>"}
+    assert (found["scale"]["signature"], found["scale"]["shared_bytes"]) == ("float* a, float f, int n", 0)
+    assert found["add<7>"]["shared_bytes"] == 64
+    assert all(one["registers"] > 4 for name, one in found.items() if name != "unused<…>")
+    assert found["unused<…>"]["command"] is found["unused<…>"]["registers"] is None
+    assert found["unused<…>"]["reason"].startswith("a template: no launch")
+    assert [one["launch"] for one in found.values()].count("program.cu:28") == 1
+    text = run("list", "program.cu", cwd=folder).stdout
+    assert text.startswith("program.cu: 4 kernels for a100 (sm_80)\n\nkernel ")
+    assert "placeholders: grid\n" in text
+
+
+@pytest.mark.parametrize("name", ["scale", "add<7>", "rows"])
+def test_the_commands_run(name: str, folder: Path) -> None:
+    command = shlex.split(listed("program.cu", folder, "--entry", name)[name]["command"])
+    assert command[:2] == ["drywarp", "analyze"]
+    found = analysed(folder, *command[2:])
+    assert found["kernel"] == name
+    assert not found["notes"]
+
+
+def test_many_kernels_take_one_short_line_each(tmp_path: Path) -> None:
+    source = "template <int N, typename T> __global__ void shift(T* a) { a[threadIdx.x] += N; }\n"
+    source += "".join(f"template __global__ void shift<{n}, float>(float*);\n" for n in range(20))
+    source += f"__global__ void {'long_' * 20}name(float* a) {{ *a = 1; }}\n"
+    (tmp_path / "k.cubin").write_bytes(compile_program(source, "k.cu", ["--gpu-architecture=sm_80"]).cubin)
+    lines = run("list", "k.cubin", cwd=tmp_path).stdout.splitlines()
+    rows = [line for line in lines if line.startswith(("shift<", "long_"))]
+    assert len(rows) == 21
+    assert max(map(len, rows)) < 120
+    assert "_Z5shift" not in "\n".join(lines)
+    found = listed("k.cubin", tmp_path, "--entry", "shift<3,float>")
+    assert list(found) == ["shift<3, float>"]
+    assert analysed(tmp_path, *shlex.split(found["shift<3, float>"]["command"])[2:])["kernel"] == "shift<3, float>"
+
+
+def test_python_files_without_running_them(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\nfrom numba import cuda\nraise RuntimeError\n"
+        "@triton.jit\ndef add(x, y, n, stride, BLOCK: tl.constexpr, EVEN: tl.constexpr = True):\n"
+        "    at = x + tl.program_id(0) * stride + tl.arange(0, BLOCK)\n    value = tl.load(at, mask=at < n)\n"
+        "    tl.store(y + n, value)\n"
+        "@cuda.jit\ndef scale(a, by):\n    a[cuda.grid(1)] *= by\n"
+        "raw = cupy.RawKernel('extern \"C\" __global__ void one(int* a) { *a = 1; }', 'one')\n"
+    )
+    found = listed("k.py", tmp_path)
+    arguments = {name: shlex.split(one["command"])[7:] for name, one in found.items()}
+    buffer, pairs = "f32[1048576]:random", ("x={}", "y={}", "n=1024", "stride=1024", "BLOCK=1024")
+    assert arguments["add"] == [word for pair in pairs for word in ("--arg", pair.format(buffer))]
+    assert arguments["scale"] == ["--block", "256", "--arg", f"a={buffer}", "--arg", "by=1024"]
+    assert found["add"]["registers"] is None
+    assert found["one"]["registers"] > 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("program.cu --entry none", "program.cu: no kernel named 'none' for a100"),
+        ("program.cu --gpu papers/example", "only takes abstract workloads"),
+        ("empty.cu", "empty.cu: no kernel found for a100"),
+        ("empty.py", "empty.py: no kernel found for a100"),
+        ("bad.py", "bad.py:1: not Python"),
+        ("bad.cu", "bad.cu(1): error"),
+        ("noise.bin", "noise.bin: neither text nor CUDA machine code"),
+    ],
+)
+def test_bad_input(arguments: str, expected: str, folder: Path) -> None:
+    (folder / "empty.cu").write_text("int x;\n")
+    (folder / "empty.py").write_text("x = 1\n")
+    (folder / "bad.py").write_text("def f(:\n")
+    (folder / "bad.cu").write_text("__global__ void k() { undefined(); }\n")
+    (folder / "noise.bin").write_bytes(b"\x00\x01\xff" * 40)
+    assert expected in complaint(run("list", *arguments.split(), cwd=folder))
+
+
+# ---- Launches from host code
+
+
+def test_analyze_takes_the_files_own_launch_and_says_so(folder: Path) -> None:
+    found = analysed(folder, "program.cu", "--entry", "scale")
+    assert (found["launch"]["grid"], found["launch"]["block"]) == ([8, 1, 1], [256, 1, 1])
+    assert found["launch"]["arguments"] == {"a": "f32[2048]:random", "f": "2.0", "n": "2048"}
+    assert found["notes"] == [
+        "grid 8, block 256, f=2.0, n=2048 from program.cu:25",
+        "a=f32[2048]:random from program.cu:22",
+        "the contents of these buffers are assumed to be random: the file's host code is not run",
+        "2 launches in the file differ: taken is the first whose values are all known, program.cu:25",
+    ]
+
+
+def test_what_the_user_states_wins(folder: Path) -> None:
+    found = analysed(folder, *"program.cu --entry scale --block 64 --arg n=1000 --arg f=1".split())
+    assert (found["launch"]["grid"], found["launch"]["block"]) == ([4, 1, 1], [64, 1, 1])
+    assert found["launch"]["arguments"] == {"a": "f32[1000]:random", "f": "1", "n": "1000"}
+    assert found["notes"][:2] == ["grid 4 from program.cu:25", "a=f32[1000]:random from program.cu:22"]
+    whole = "--entry scale --grid 2 --block 64 --arg n=5 --arg f=1 --arg a=f32[5]"
+    assert analysed(folder, "program.cu", *whole.split())["notes"] == []
+
+
+def test_the_launch_comment_goes_before_host_code(folder: Path) -> None:
+    comment = "// drywarp: --entry scale --grid 3 --block 32 --arg n=96 --arg f=1\n"
+    (folder / "program.cu").write_text(comment + PROGRAM)
+    found = analysed(folder, "program.cu")
+    assert found["launch"]["grid"] == [3, 1, 1]
+    assert found["notes"][0] == "a=f32[96]:random from program.cu:23"
+    # A comment about another kernel says nothing of this one.
+    assert analysed(folder, "program.cu", "--entry", "add<7>")["launch"]["grid"] == [64, 1, 1]
+
+
+def test_the_static_mode_takes_it_too(folder: Path) -> None:
+    found = analysed(folder, "program.cu", "--entry", "scale", "--static")
+    assert found["launch"]["grid"] == [8, 1, 1]
+    assert found["notes"][0] == "grid 8, block 256, f=2.0, n=2048 from program.cu:25"
+    assert not any("grid" in one["what"] for one in found["static"]["assumptions"])
+
+
+def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None:
+    line = complaint(run("analyze", "program.cu", "--entry", "rows", "-D", "X=1", "--arg", "width=8", cwd=folder))
+    assert line == (
+        "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
+        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 64,64 --block 8 --arg 'a=f32[2048]:random' "
+        "--arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
+    )
+
+
+# ---- AMD GPUs
+
+
+ASSEMBLY = Path(__file__).parents[1] / "amd" / "assembly" / "collatz-gfx90a.s"
+
+
+def test_assembly_for_amd_gpus_is_listed_and_its_command_states_all(tmp_path: Path) -> None:
+    (one,) = listed(str(ASSEMBLY), tmp_path, "--gpu", "mi210").values()
+    assert one["registers"] > 4
+    assert one["placeholders"] == ["grid", "block", "arg0", "arg1"]
+    command = shlex.split(one["command"])[2:]
+    assert analysed(tmp_path, *command)["notes"] == analysed(tmp_path, *command, "--static")["notes"] == []
+    (note,) = analysed(tmp_path, str(ASSEMBLY), "--gpu", "mi210", "--grid", "10")["notes"]
+    assert note == f"block, arg0, arg1: assumed; to state all of it: {one['command'].replace('4096', '10')}"
