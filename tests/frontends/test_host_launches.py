@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.frontends.cuda.host_scope import Scope, split_commas
-from drywarp.frontends.cuda.host_values import evaluate
+from drywarp.frontends.cuda.host_values import Scope, evaluate, split_commas
 from drywarp.frontends.cuda.launches import host_launches
 from drywarp.frontends.cuda.nvrtc import gather
 from drywarp.frontends.loaded import HostLaunch
@@ -96,6 +95,15 @@ def test_what_the_text_does_not_settle_stays_open(before: str, body: str) -> Non
     assert found.grid is None
     assert "grid" in found.open
     assert found.block == "32"
+
+
+def test_what_a_function_may_change_is_forgotten() -> None:
+    before = "void ask(const char* what, int& n) { n = 5; }\nvoid look(const int& n, int m) {}"
+    plain = "int n = 64; float* d; {} k<<<n, 64>>>(d, 1, n);"
+    assert launch(plain.replace("{}", "look(n, n);"), before=before).grid == "64"
+    assert launch(plain.replace("{}", 'ask("n", n);'), before=before).grid is None
+    assert launch(plain.replace("{}", 'if (argc > 0) ask("n", n);'), before=before).grid is None
+    assert launch(plain.replace("{}", "std::cin >> n;")).grid is None
 
 
 def test_the_users_numbers_replace_the_programs() -> None:

@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from .branches import compiled_branches
 from .host_code import Piece, closing, is_class, pieces
-from .host_scope import Scope, State, Value, split_commas
-from .host_values import evaluate
+from .host_values import Scope, State, Value, evaluate, split_commas
 from .host_walk import statement, walk
 from .nvrtc import Translation
 from .source import blank_comments, blank_directives, parameters_of, template_parameters_of, type_names
@@ -55,7 +54,9 @@ class HostProgram:
     def state_at(self, held: HostText, at: int, fixed: Mapping[str, Value], depth: int = 0) -> State:
         """What is known at a place, with the parameters of its function from the first call of that."""
         base = self.globals
-        scope = Scope({**base.values, "argc": 1, **fixed}, base.macros, base.functions, dict(base.types), {})
+        scope = Scope(
+            {**base.values, "argc": 1, **fixed}, base.macros, base.functions, dict(base.types), {}, base.changed
+        )
         state = State(scope, fixed=fixed)
         function = next((f for f in held.functions if f.piece.start <= at < f.piece.end), None)
         if function is None:
@@ -119,9 +120,14 @@ def host_program(translation: Translation, defines: tuple[tuple[str, str], ...])
                 macros[name] = meaning
         text = blank_directives(clean)
         texts.append(HostText(origin, text, tuple(_functions(text))))
-    scope = Scope({}, {**given, **macros}, functions, type_names((*translation.bodies, translation.text), given))
+    changed: dict[str, Sequence[int]] = {}
+    types = type_names((*translation.bodies, translation.text), given)
+    scope = Scope({}, {**given, **macros}, functions, types, {}, changed)
     for held in texts:
         for function in held.functions:
+            listed = [text.partition("=")[0] for text in split_commas(function.parameters)]
+            if places := [n for n, text in enumerate(listed) if "&" in text and not re.search(r"\bconst\b", text)]:
+                changed[function.name] = places
             if match := _RETURNS.match(held.text, function.body, function.piece.end):
                 functions[function.name] = ([p.name for p in parameters_of(function.parameters)], match[1])
         _globals(held, scope)

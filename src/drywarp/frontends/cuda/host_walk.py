@@ -10,8 +10,7 @@ import re
 from dataclasses import replace
 
 from .host_code import closing
-from .host_scope import Allocation, State, Value, extents, split_commas
-from .host_values import evaluate
+from .host_values import Allocation, State, Value, evaluate, extents, split_commas
 
 _CONTROL = re.compile(r"(if|for|while|switch|else|do)\b(?:\s*constexpr\b)?")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:(?:\.|->)\w+)*)\s*(?:([-+*/%|&^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*(\w+)")
@@ -20,6 +19,8 @@ _DECLARED = re.compile(
     r"((?:[A-Za-z_][\w:]*(?:\s*<[^;{}()]*>)?[\s*&]+)+)([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)(?=[=({,]|$)"
 )
 _DECLARATOR = re.compile(r"[\s*&]*([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)(?:=\s*(.*)|([({])(.*)[)}])?$", re.S)
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^;{}()]*>)?\s*\(")
+_READ = re.compile(r"\bcin\b(.*)", re.S)
 _NO_TYPES = re.compile(r"\s*(?:return|delete|new|else|using|goto|throw|case|typedef|template|extern)\b")
 _ALLOCATE = re.compile(r"\b(?:cuda|hip)Malloc(?:Managed|Async|Host)?\s*\(")
 _CLEAR = re.compile(r"\b(?:cuda|hip)Memset(?:Async)?\s*\(")
@@ -109,11 +110,25 @@ def _forget(text: str, state: State) -> None:
         state.put(owner if isinstance(state.scope.values.get(owner), tuple) else name, None)
     for name in _ADDRESS.findall(text):
         state.put(name, None)
+    _changed_by_calls(text, state)
+
+
+def _changed_by_calls(text: str, state: State) -> None:
+    """Forget what functions of the program take by reference, and what is read from standard input."""
+    for match in _CALL.finditer(text):
+        given = split_commas(text[match.end() : closing(text, match.end() - 1)])
+        for place in state.scope.changed.get(match[1], ()):
+            if place < len(given):
+                state.put(given[place], None)
+    if read := _READ.search(text):
+        for name in re.findall(r">>\s*([A-Za-z_][\w.]*)", read[1]):
+            state.put(name, None)
 
 
 def statement(text: str, at: int, state: State) -> None:
     """Follow one declaration, assignment or call that starts at `at`."""
     _allocations(text, at, state)
+    _changed_by_calls(text, state)
     declared = None if _NO_TYPES.match(text) else _DECLARED.match(text)
     if declared:
         _declare(declared[1], text[declared.start(2) :], at, state)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...kernel.kernel import Symbol
 from .deduce import deduced_arguments, local_constants
 from .host_code import Piece, closing, pieces
-from .host_scope import split_commas
+from .host_values import split_commas
 from .nvrtc import Translation
 from .source import (
     Declared,

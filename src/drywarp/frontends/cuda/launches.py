@@ -9,8 +9,7 @@ from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.arguments import element_type, number_code, parameter_name
 from ..loaded import HostLaunch
 from .host_program import HostProgram, HostText, host_program
-from .host_scope import State, Value, extents, split_commas
-from .host_values import evaluate
+from .host_values import State, Value, evaluate, extents, split_commas
 from .instances import LaunchSite, launch_sites
 from .nvrtc import Translation
 
