@@ -104,6 +104,9 @@ def test_what_a_function_may_change_is_forgotten() -> None:
     assert launch(plain.replace("{}", 'ask("n", n);'), before=before).grid is None
     assert launch(plain.replace("{}", 'if (argc > 0) ask("n", n);'), before=before).grid is None
     assert launch(plain.replace("{}", "std::cin >> n;")).grid is None
+    # A string is an argument, too.
+    run = "void run(const char* name, int blocks) { k<<<blocks, 64>>>(0, 1, 2); }"
+    assert launch('run("fast", 8);', before=run).grid == "8"
 
 
 def test_the_users_numbers_replace_the_programs() -> None:

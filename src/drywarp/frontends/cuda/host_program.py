@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from .branches import compiled_branches
 from .host_code import Piece, closing, is_class, pieces
-from .host_values import Scope, State, Value, evaluate, split_commas
+from .host_values import Scope, State, Value, evaluate, split_call, split_commas
 from .host_walk import statement, walk
 from .nvrtc import Translation
 from .source import blank_comments, blank_directives, parameters_of, template_parameters_of, type_names
@@ -98,7 +98,7 @@ class HostProgram:
             for match in called.finditer(held.text) if function.name else ():
                 if any(f.body < match.start() < f.piece.end and f != function for f in held.functions):
                     call = held.text[match.end() : closing(held.text, match.end() - 1)]
-                    return held, match.start(), split_commas(match[1] or ""), split_commas(call)
+                    return held, match.start(), split_commas(match[1] or ""), split_call(call)
         return None
 
 

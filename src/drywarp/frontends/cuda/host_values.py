@@ -100,13 +100,18 @@ def extents(values: Sequence[Value | None]) -> tuple[int, int, int] | None:
 
 def split_commas(text: str) -> list[str]:
     """The parts between commas outside round, square and curly brackets, without empty ones."""
+    return [part for part in split_call(text) if part]
+
+
+def split_call(text: str) -> list[str]:
+    """The arguments of a call in their order; those that are strings are empty, since literals are blanked."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
         if char == "," and depth == 0:
             parts.append(text[start:at])
             start = at + 1
-    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
+    return [part.strip() for part in (*parts, text[start:])]
 
 
 # Arithmetic as C computes it.

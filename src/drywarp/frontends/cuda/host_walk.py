@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from .host_code import closing
-from .host_values import Allocation, State, Value, evaluate, extents, split_commas
+from .host_values import Allocation, State, Value, evaluate, extents, split_call, split_commas
 
 _CONTROL = re.compile(r"(if|for|while|switch|else|do)\b(?:\s*constexpr\b)?")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:(?:\.|->)\w+)*)\s*(?:([-+*/%|&^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*(\w+)")
@@ -116,7 +116,7 @@ def _forget(text: str, state: State) -> None:
 def _changed_by_calls(text: str, state: State) -> None:
     """Forget what functions of the program take by reference, and what is read from standard input."""
     for match in _CALL.finditer(text):
-        given = split_commas(text[match.end() : closing(text, match.end() - 1)])
+        given = split_call(text[match.end() : closing(text, match.end() - 1)])
         for place in state.scope.changed.get(match[1], ()):
             if place < len(given):
                 state.put(given[place], None)
