@@ -86,9 +86,7 @@ def test_types_of_the_decorator_count() -> None:
     done, kernel = run("stated_too", 1, 64, {"x": "i32[64,2]", "y": y})
     np.testing.assert_array_equal(done.buffer("x.data")[:, 1], y)
     assert kernel.resources.registers <= 24
-    with pytest.raises(
-        UsageError, match=r"^stated: .*\(array\(float32, 1d, A\), int32\); the given arguments"
-    ):
+    with pytest.raises(UsageError, match=r"^stated: .*\(array\(float32, 1d, A\), int32\); the given arguments"):
         run("stated", 1, 64, {"x": "f64[64]", "n": 3})
 
 
