@@ -29,11 +29,8 @@ GPU = "a100"
 FIRST_IN_FULL = 4
 FOLLOWED = ("uncoalesced-access", "redundant-loads", "redundant-loads", "occupancy-registers", "barrier-waits", "")
 """Which finding of a step the next one follows; the last follows none of them, as the page says."""
-_SHOWN = (
-    *(r"^\S+ [µmn]?s  predicted", r"^Limited by", r"^Occupancy  ", r"^Resources  "),
-    *(r"^Where the cycles go", r"^What would pay"),
-)
-"""Which paragraphs, or rows of the table, of what `drywarp analyze` prints."""
+_SHOWN = (*(r"^\S+ [µmn]?s  predicted", r"^Limited by", r"^Latency-bound", r"^Time by line", r"^What would pay"),)
+"""Which paragraphs of what `drywarp analyze` prints."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,10 @@ def _part(lines: list[str]) -> list[str]:
     """Of a paragraph what matters here."""
     if "predicted" in lines[0]:
         return lines[:1]
-    if any(line.startswith("Resources  ") for line in lines):
-        return [line for line in lines if any(re.match(pattern, line) for pattern in _SHOWN)]
     if lines[0].startswith("What would pay"):
         third = [number for number, line in enumerate(lines) if re.match(r" *\d+\.\d+×", line)][2:3]
         return lines[: third[0] if third else len(lines)]
-    return lines[:5]
+    return lines
 
 
 def known() -> list[Step]:

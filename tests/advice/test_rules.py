@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.analysis.advice.findings import LEAST_GAIN
 from drywarp.analysis.advice.rules import all_rules, explained, meanings, rule_texts
-from drywarp.analysis.result.answer import SUBSYSTEM_WORDS
-from drywarp.analysis.result.finding import Finding, RuleText
+from drywarp.analysis.result.answer import LIMIT_WORDS
+from drywarp.analysis.result.finding import LEAST_GAIN, Finding, RuleText
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names, load_gpu
 from drywarp.pipeline.reasons import REASONS
@@ -86,7 +85,7 @@ def test_every_stall_reason_and_limit_has_a_text() -> None:
     by_kind = {kind: {m.name for m in meanings() if m.kind == kind} for kind in ("stall reason", "limiter")}
     assert by_kind["stall reason"] == set(REASONS)
     subsystems = {name for gpu in gpu_names() for name in load_gpu(gpu).subsystems}
-    assert by_kind["limiter"] == {*subsystems, *SUBSYSTEM_WORDS}
+    assert by_kind["limiter"] == {*subsystems, *LIMIT_WORDS} == set(LIMIT_WORDS)
     for meaning in meanings():
         assert min(len(text) for text in (meaning.title, meaning.what, meaning.helps)) > 10
         assert set(meaning.rules) <= set(all_rules())
@@ -105,6 +104,8 @@ def test_every_stall_reason_and_limit_has_a_text() -> None:
         ("not selected", ["not_selected"]),
         ("DRAM bandwidth", ["dram"]),
         ("the lsu pipe", ["lsu"]),
+        ("the load-store unit", ["lsu"]),
+        ("Special function units", ["xu"]),
         ("issue slots", ["issue"]),
     ],
 )

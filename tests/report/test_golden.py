@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,8 @@ from drywarp.analysis.result import Timing
 from drywarp.report import terminal
 from drywarp.report.gpus import gpu_dict, render_gpu
 from drywarp.report.text import json_text
+
+from .reading import found
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
@@ -53,11 +57,54 @@ def compare(name: str, text: str, regenerate: bool) -> None:
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize(("example", "gpu"), CASES)
-def test_terminal_report(example: str, gpu: str, request: pytest.FixtureRequest) -> None:
+def printed(result: drywarp.Analysis, width: int, **how: bool) -> str:
     out = io.StringIO()
-    terminal.print_analysis(answer(example, gpu), Console(file=out, width=80, highlight=False))
-    compare(f"{example}-{gpu}.txt", out.getvalue(), request.config.getoption("--regenerate"))
+    terminal.print_analysis(result, Console(file=out, width=width, highlight=False), **how)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_terminal_report(example: str, gpu: str, full: bool, request: pytest.FixtureRequest) -> None:
+    name = f"{example}-{gpu}{'-full' if full else ''}.txt"
+    compare(name, printed(answer(example, gpu), 80, full=full), request.config.getoption("--regenerate"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 100, 120])
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_no_width_loses_a_column(example: str, gpu: str, width: int) -> None:
+    """Only source lines are cut; all other words stand there at every width, and no line is longer than it."""
+    for how in ({}, {"full": True}, {"curve": True}):
+        text, wide = printed(answer(example, gpu), width, **how), printed(answer(example, gpu), 10_000, **how)
+        assert all(len(line) <= width and line == line.rstrip() for line in text.splitlines())
+        words = Counter(re.findall(r"[\w%×–.]+", text))
+        units = {
+            "part",
+            "units",
+            "unit",
+            "slots",
+            "datapath",
+            "cores",
+        }
+        for line in wide.splitlines():
+            source = re.match(r"\s*\d+%  (\w+) +(\d+)  ", line)
+            wanted = source.groups() if source else re.findall(r"[\w%×–.]+", line)
+            # Below 60 columns the parts of the GPU go by their short names.
+            short_names = width < 60 and "(" in line and re.search(r"%  [█▏▎▍▌▋▊▉]", line)
+            missing = [word for word in wanted if not words[word] and word not in units]
+            assert not missing or short_names, (line, missing)
+
+
+def test_the_short_answer_is_short() -> None:
+    """About ten lines, without those that a terminal wraps, and nothing is broken where output is piped."""
+    for example, gpu in CASES:
+        lines = [line for line in printed(answer(example, gpu), terminal.UNWRAPPED).splitlines() if line]
+        assert 10 <= len(lines) <= 15
+
+
+def test_the_readme_shows_the_answer() -> None:
+    block = found(r"^```\n(\d+ µs  predicted[\s\S]*?)^```", (ROOT / "README.md").read_text())[1]
+    assert block == (GOLDEN / "tiled_matmul-a100.txt").read_text()
 
 
 @pytest.mark.parametrize(("example", "gpu"), CASES)

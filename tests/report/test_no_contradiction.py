@@ -37,7 +37,7 @@ def answer(path: Path, static: bool) -> drywarp.Analysis:
 def text_of(found: drywarp.Analysis) -> str:
     console = Console(width=400)
     with console.capture() as captured:
-        console.print(render_analysis(found))
+        console.print(render_analysis(found, full=True))
     return captured.get()
 
 

@@ -13,6 +13,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
 from ..models.base import Prediction
 from ..workload.cost_model import class_totals
+from .counters.count import rates_of
 from .prepared import Prepared
 from .request import Options
 from .result import Analysis, LineCost, MemoryResult, OccupancyResult, Timing
@@ -127,6 +128,7 @@ def build_result(prepared: Prepared, options: Options, predictions: Mapping[str,
         },
         notes=tuple(dict.fromkeys(notes)),
         static=prepared.static,
+        throughput=rates_of(prepared, predictions[model].time_s),
     )
 
 

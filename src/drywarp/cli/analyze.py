@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
 
 if TYPE_CHECKING:
     from ..analysis.request import Options
-    from ..analysis.result import Analysis
     from ..analysis.series import LaunchSeries
 
 
@@ -55,9 +55,10 @@ def analyze_command(
     ] = None,
     figure: FigureFiles = None,
     figure_theme: FigureTheme = None,
+    full: take.Full = False,
     json: take.Json = False,
 ) -> None:
-    """Predict a kernel's time, occupancy curve and limiter."""
+    """Predict a kernel's time, occupancy and limiter, and what would make it faster."""
     # Imported here so that --help and usage errors do not wait for NumPy.
     from ..analysis.request import Options
     from ..analysis.stages import analyze
@@ -93,10 +94,7 @@ def analyze_command(
         return
     with stages() as on_stage:
         result = analyze(source, gpu=gpu, **launch.given(), options=replace(chosen, on_stage=on_stage))
-    _print(result, files.write(result), json)
-
-
-def _print(result: Analysis, said: list[str], json: bool) -> None:
+    said = files.write(result)
     if json:
         from ..report.text import json_text
 
@@ -104,10 +102,12 @@ def _print(result: Analysis, said: list[str], json: bool) -> None:
         return
     from rich.console import Console
 
-    from ..report.terminal import print_analysis
+    from ..report.terminal import UNWRAPPED, print_analysis
 
     console = Console(highlight=False)
-    print_analysis(result, console)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNWRAPPED
+    print_analysis(result, console, full=full, curve=occupancy is not None)
     if result.compared:
         from ..report.comparison import render_beside
 

@@ -280,6 +280,10 @@ Access = Annotated[
     typer.Option(help="With --static: access pattern: coalesced, random or uniform.", metavar="LINE=PATTERN"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Print everything: occupancy curve, utilization, memory, stalls, other models, notes."),
+]
 
 
 # What verbs that compile tell beside their results.

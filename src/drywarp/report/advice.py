@@ -13,23 +13,22 @@ from rich.text import Text
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
-from ..analysis.result.finding import Advice, BenefitChart, Finding, WhatIfAnswer
+from ..analysis.result.finding import LEAST_GAIN, Advice, BenefitChart, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..frontends.profiles.measured_file import Imported
 from .gpus import aligned
-from .text import time_text
+from .text import factor_text, plain, time_text
 
-_SHOWN, _LINES_SHOWN = 6, 4
+_SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 3, 4
 
 
-def render_findings(analysis: Analysis) -> list[RenderableType]:
-    """Gain, rule, lines and remedy of each finding; with --advice also the evidence."""
+def render_findings(analysis: Analysis, short: bool = False) -> list[RenderableType]:
+    """Gain, rule, lines and remedy of each finding, or that there is none; with --advice also the evidence."""
     if not analysis.findings:
-        return []
-    shown = analysis.findings[:_SHOWN]
-    parts: list[RenderableType] = [
-        Text.assemble(("What would pay", "bold"), ", each simulated alone; details: drywarp explain RULE")
-    ]
+        none = f": none of the fixes that drywarp simulates gains {LEAST_GAIN - 1:.0%}"
+        return [Text.assemble(("What would pay", "bold"), none), Text("")] if analysis.advised else []
+    shown = analysis.findings[: _SHOWN_IN_SHORT if short else _SHOWN]
+    parts: list[RenderableType] = [Text.assemble(("What would pay", "bold"), ", each fix simulated alone")]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
@@ -37,10 +36,10 @@ def render_findings(analysis: Analysis) -> list[RenderableType]:
         said = Text.assemble((finding.rule, "bold"), f", {lines_text(finding, analysis)}: {finding.remedy}")
         if analysis.advice is not None:
             said.append(f" ({finding.evidence})", style="dim")
-        table.add_row(f"{finding.gain:5.2f}×", said)
+        table.add_row(f"{factor_text(finding.gain):>6}", said)
     parts.append(table)
     if len(analysis.findings) > len(shown):
-        parts.append(Text(f"and {len(analysis.findings) - len(shown)} more", style="dim"))
+        parts.append(Text(f"and {len(analysis.findings) - len(shown)} more{' (--full)' * short}", style="dim"))
     return [*parts, Text("")]
 
 
@@ -79,7 +78,7 @@ def _row(answer: WhatIfAnswer) -> tuple[str, str, Text, str]:
         said.append(f" ({answer.note})", style="dim")
     if answer.gain is None or answer.time_s is None:
         return "–", "", said, "not possible"
-    return f"{answer.gain:.2f}×", time_text(answer.time_s), said, limit_words(answer.limiter or "latency")
+    return factor_text(answer.gain), time_text(answer.time_s), said, limit_words(answer.limiter or "latency")
 
 
 def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
@@ -108,20 +107,23 @@ def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
 
 # Where the cycles go: stall reasons, the costliest lines, and active warps over time, as text.
 
-_STALL_LINES_SHOWN, _LEAST_SHARE = 6, 0.02
+_STALL_LINES_SHOWN, _STALL_LINES_IN_SHORT, _LEAST_SHARE = 6, 3, 0.02
 
 
-def render_cycles(analysis: Analysis) -> list[RenderableType]:
+def render_cycles(analysis: Analysis, short: bool = False) -> list[RenderableType]:
     """Stall reasons, and the costliest source lines with their text."""
     stalls = analysis.prediction.stalls
     total = sum(stalls.values())
     if not total:
         return []
+    lines_shown = _STALL_LINES_IN_SHORT if short else _STALL_LINES_SHOWN
+    shown = [cost for cost in analysis.lines[:lines_shown] if cost.share >= _LEAST_SHARE]
+    rows = [[f"{cost.share:4.0%}", cost.stall, _place(cost, analysis), plain(cost.text)] for cost in shown]
+    lines = Text("\n".join(aligned(rows)) if rows else "", no_wrap=True, overflow="ellipsis")
+    if short:
+        return [Text("Time by line, with the main stall reason", style="bold"), lines, Text("")] if rows else []
     top = [(r, c) for r, c in sorted(stalls.items(), key=lambda item: -item[1]) if c / total >= _LEAST_SHARE]
     reasons = ", ".join(f"{reason} {cycles / total:.0%}" for reason, cycles in top)
-    shown = [cost for cost in analysis.lines[:_STALL_LINES_SHOWN] if cost.share >= _LEAST_SHARE]
-    rows = [[f"{cost.share:4.0%}", cost.stall, _place(cost, analysis), cost.text] for cost in shown]
-    lines = Text("\n".join(aligned(rows)) if rows else "", no_wrap=True, overflow="ellipsis")
     heading = Text.assemble(("Where the cycles go", "bold"), f": {reasons}")
     return [heading, lines, Text("")]
 
@@ -161,28 +163,28 @@ def render_trace(analysis: Analysis) -> list[RenderableType]:
 
 # The assumptions of a static analysis, as text: loops with their trip counts first, then the rest.
 
-_MOST_LINES = 40
-"""Maximum number of assumptions printed; the JSON object has all of them."""
+_MOST_LINES, _FEW_LINES = 40, 3
+"""Maximum number of assumptions printed, in full and in short; the JSON object has all of them."""
 
 
-def render_static(report: StaticReport | None) -> list[RenderableType]:
-    """Loops, addresses and assumptions; nothing if the kernel was emulated."""
+def render_static(report: StaticReport | None, short: bool = False) -> list[RenderableType]:
+    """Loops, addresses and assumptions, in short only some of these; nothing if the kernel was emulated."""
     if report is None:
         return []
     parts: list[RenderableType] = [Text("")]
-    if report.loops:
+    if report.loops and not short:
         parts += [Text("Loops", style="bold"), _loops(report.loops, counted=True), Text("")]
-    if report.accesses:
+    if report.accesses and not short:
         parts += [Text("Addresses, in bytes per step", style="bold"), _accesses(report.accesses), Text("")]
     parts.append(Text("Nothing was run. Assumed:", style="bold yellow"))
     if not report.assumptions:
         parts.append(Text("nothing: the launch determines everything that matters here", style="yellow"))
-    for item in report.assumptions[:_MOST_LINES]:
+    shown = report.assumptions[: _FEW_LINES if short else _MOST_LINES]
+    for item in shown:
         place = f"{item.file}:{item.line} " if item.line else ""
         parts.append(Text(f"{place}{item.what}: {item.assumed}", style="yellow"))
-    more = len(report.assumptions) - _MOST_LINES
-    if more > 0:
-        parts.append(Text(f"and {more} more (--json lists all)", style="yellow"))
+    if more := len(report.assumptions) - len(shown):
+        parts.append(Text(f"and {more} more ({'--full' if short else '--json lists all'})", style="yellow"))
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -10,7 +11,7 @@ from ..analysis.compare.result import Comparison, CountChange, GpuComparison, Li
 from ..analysis.compare.side import Side
 from ..analysis.result import Analysis, GpuBeside, limit_words
 from .gpus import aligned
-from .text import plain, range_text, time_text
+from .text import factor_text, plain, range_text, time_text
 
 MOST_LINES = 10
 SMALLEST_LINE = 1e-3
@@ -65,9 +66,8 @@ def headline(comparison: Comparison) -> str:
             f" on {plain(worst.gpu)}" if len(gpus) == 1 else " or less on every GPU"
         )
     else:
-        way = "slower" if worst.ratio > 1 else "faster"
         where = plain(worst.gpu) + (" (the worst GPU)" if len(gpus) > 1 else "")
-        said = f"{kernel} is {size_text(worst.change)} {way} on {where}"
+        said = f"{kernel} is {speed_text(worst)} on {where}"
     if comparison.fail_above is None:
         return said
     limit = f"{comparison.fail_above * 100:g}%"
@@ -78,7 +78,18 @@ def headline(comparison: Comparison) -> str:
     return f"{said}: within the {limit} allowed"
 
 
-HEADS = ["GPU", "old", "new", "change", "limited by", "warps per SM"]
+_SMALL_CHANGE = 1.1
+"""Below this factor a change is told in percent."""
+
+
+def speed_text(gpu: GpuComparison) -> str:
+    """How much faster or slower, in words: `16.4× faster`, `2.0% slower`."""
+    factor = max(gpu.ratio, 1 / gpu.ratio) if gpu.ratio else math.inf
+    size = size_text(gpu.change) if factor < _SMALL_CHANGE else factor_text(factor)
+    return f"{size} {'slower' if gpu.ratio > 1 else 'faster'}"
+
+
+HEADS = ["GPU", "old", "new", "change", "speed-up", "limited by", "warps per SM"]
 
 
 def row(gpu: GpuComparison) -> list[str]:
@@ -89,6 +100,7 @@ def row(gpu: GpuComparison) -> list[str]:
         time_text(old.time_s),
         time_text(new.time_s),
         change_text(gpu.change) + (" !" if gpu.regressed else ""),
+        factor_text(1 / gpu.ratio) if gpu.ratio else "–",
         _arrow(limit_words(old.prediction.limiter), limit_words(new.prediction.limiter)),
         _arrow(_occupancy(old), _occupancy(new)),
     ]

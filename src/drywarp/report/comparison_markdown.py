@@ -15,7 +15,7 @@ from .comparison import (
     place,
     row,
     signed_time,
-    size_text,
+    speed_text,
 )
 from .text import markdown_cell, markdown_code
 
@@ -44,7 +44,7 @@ def _headline(comparison: Comparison) -> str:
     if worst.ratio == 1:
         said = "same time" + (" or less on every GPU" if several else "")
     else:
-        said = f"{size_text(worst.change)} {'slower' if worst.ratio > 1 else 'faster'} on {markdown_code(worst.gpu)}"
+        said = f"{speed_text(worst)} on {markdown_code(worst.gpu)}"
         said += " at worst" if several else ""
     limit = "" if comparison.fail_above is None else f" (limit {comparison.fail_above * 100:g}%)"
     return f"{mark} {name}: {said}{limit}"

@@ -1,4 +1,4 @@
-"""The result as text for a terminal: the time first, then the reasons; and the list of a file's kernels."""
+"""The result as text for a terminal: about ten lines, and the rest under headings; and the list of a file's kernels."""
 
 from __future__ import annotations
 
@@ -6,64 +6,138 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
 from .._version import __version__
 from ..analysis.listing import ListedKernel, Listing
-from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds
+from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds, Rate, limit_words, unit_words
 from ..kernel.profile import Sampling
+from ..models.base import CurvePoint, get_model
 from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
 from .gpus import aligned
-from .text import bytes_text, count_text, percent_text, plain, range_text, time_text
+from .text import (
+    bytes_text,
+    count_text,
+    factor_text,
+    percent_text,
+    plain,
+    range_text,
+    rate_text,
+    three_digits,
+    time_text,
+)
+
+UNWRAPPED = 10_000
+"""The width for output that is piped, where nothing should break a line."""
+_NOTES_SHOWN = 3
 
 
-def print_analysis(analysis: Analysis, console: Console) -> None:
-    """Print the complete result to a console."""
-    console.print(render_analysis(analysis))
+def print_analysis(analysis: Analysis, console: Console, *, full: bool = False, curve: bool = False) -> None:
+    """Print the result to a console: in about ten lines, or in full; `curve` adds the occupancy curve to the former."""
+    shown = render_analysis(analysis, full=full, curve=curve, width=console.width)
+    for line in console.render_lines(shown, pad=False):
+        while line and not line[-1].text.rstrip():
+            line.pop()
+        if line:
+            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
+        console.print(Segments([*line, Segment.line()]), end="")
 
 
-def render_analysis(analysis: Analysis) -> Group:
-    """The result as one renderable: headline, verdict, occupancy, curve, utilisation, memory, notes."""
+def render_analysis(
+    analysis: Analysis, *, full: bool = False, curve: bool = False, width: int = UNWRAPPED
+) -> RenderableType:
+    """The result as one renderable for a terminal of that width; bars shrink with it."""
     parts: list[RenderableType] = [
         *(Text(doubt[0].upper() + doubt[1:], style="bold red") for doubt in analysis.doubts),
         Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
-        *([Text(band_text(analysis.band, analysis.clock_hz))] if analysis.band else []),
+        *([Text(band_text(analysis.band, analysis.clock_hz, short=not full))] if analysis.band else []),
         *([Text(bounds_text(analysis.bounds), style="yellow")] if analysis.bounds else []),
         Text(_header(analysis), style="dim"),
         Text(""),
         Text(analysis.verdict, style="bold"),
-        Text(""),
-        _facts(analysis),
-        Text(""),
-        Text("Occupancy curve", style="bold"),
-        _curve(analysis),
-        Text(""),
-        Text.assemble(("Utilization of each part of the GPU", "bold"), ", and the time if it were the only limit"),
-        _utilisation(analysis),
-        Text(""),
-        *render_cycles(analysis),
-        *render_findings(analysis),
-        *render_advice(analysis),
-        *render_trace(analysis),
-        *([Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []),
-        Text(_assumptions(analysis), style="dim"),
     ]
-    parts += render_static(analysis.static)
-    parts += [Text(f"note: {note}", style="yellow") for note in analysis.notes if note not in analysis.doubts]
+    if full:
+        parts += [Text(""), _facts(analysis), Text(""), *_curve(analysis, width), *_utilisation(analysis, width)]
+        parts += [*render_cycles(analysis), *render_findings(analysis), *_other_models(analysis)]
+    else:
+        parts += [_in_short(analysis), Text("")]
+        parts += [*(_curve(analysis, width) if curve else ()), *render_cycles(analysis, short=True)]
+        parts += render_findings(analysis, short=True)
+    parts += [*render_advice(analysis), *render_trace(analysis)]
+    parts += [Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []
+    parts.append(Text(_assumptions(analysis) if full else _closing(analysis), style="dim"))
+    parts += render_static(analysis.static, short=not full)
+    notes = [note for note in analysis.notes if note not in analysis.doubts]
+    shown = notes if full else notes[:_NOTES_SHOWN]
+    parts += [Text(f"note: {note}", style="yellow") for note in shown]
+    if len(notes) > len(shown):
+        parts.append(Text(f"and {len(notes) - len(shown)} more notes (--full)", style="yellow"))
     return Group(*parts)
 
 
-def band_text(band: Band, clock_hz: float) -> str:
-    """The uncertainty of the time: the interval, its level, and the largest contributor."""
+# The short form.
+
+
+def _in_short(analysis: Analysis) -> Table:
+    occupancy = analysis.occupancy
+    table = _table()
+    if analysis.throughput:
+        table.add_row("Throughput", throughput_text(analysis))
+    slots = round(occupancy.warps_per_sm / occupancy.fraction) if occupancy.fraction else 0
+    table.add_row(
+        "Occupancy",
+        f"{occupancy.warps_per_sm} of {slots} warps per SM ({occupancy.fraction:.0%}), "
+        f"limited by {occupancy.limited_by.replace('_', ' ')}{achieved_text(analysis)}",
+    )
+    return table
+
+
+_LEAST_FLOPS, _LEAST_OTHERS = 0.05, 0.3
+"""Shares of the peak from which further kinds of FLOP/s, and all rates but those and DRAM's, are shown."""
+
+
+def throughput_text(analysis: Analysis) -> str:
+    """The rates achieved, with their share of the GPU's peak: FLOP/s, DRAM, and L2 or integers where they matter."""
+    operations = [rate for rate in analysis.throughput if rate.unit != "B"]
+    shown = [r for n, r in enumerate(operations) if n == 0 or r.achieved >= _LEAST_FLOPS * r.peak]
+    if shown and shown[0].unit != "FLOP":
+        shown = [rate for rate in shown[:1] if rate.achieved >= _LEAST_OTHERS * rate.peak]
+    shown += [
+        rate
+        for rate in analysis.throughput
+        if rate.name == "dram" or (rate.name == "l2" and rate.achieved >= _LEAST_OTHERS * rate.peak)
+    ]
+    return ", ".join(_rate_text(rate, first=number == 0) for number, rate in enumerate(shown))
+
+
+def _rate_text(rate: Rate, first: bool) -> str:
+    part = rate.achieved / rate.peak
+    share = (f"{part:.0%}" if part >= 0.01 else f"{part:.1%}") + (" of peak" if first else "")
+    if rate.unit == "B":
+        return f"{rate.name.upper()} {rate_text(rate.achieved, 'B/s')} ({share})"
+    return f"{rate_text(rate.achieved, 'FLOP/s' if rate.unit == 'FLOP' else 'op/s')} {rate.name} ({share})"
+
+
+def _closing(analysis: Analysis) -> str:
+    start = f", {time_text(analysis.start_s)} of kernel start included" if analysis.start_s else ""
+    return f"{analysis.l2_state.capitalize()} L2{start}. More: --full, drywarp explain NAME"
+
+
+# The full form.
+
+
+def band_text(band: Band, clock_hz: float, short: bool = False) -> str:
+    """The uncertainty of the time: the interval, its level, and, unless in short, the largest contributor."""
     inner = range_text(time_text(band.low_at_clock_s), time_text(band.high_at_clock_s))
     whole = range_text(time_text(band.low_s), time_text(band.high_s))
     text = f"{band.level:.0%} interval {inner}"
     if band.clock_hz is not None:
         low, high = (hertz / 1e6 for hertz in band.clock_hz)
         text += "" if whole == inner else f" at {clock_hz / 1e6:.0f} MHz, {whole}"
-        text += f" at any clock from {low:.0f} to {high:.0f} MHz"
-    return f"{text}; largest contributor: {band.parts[0].name}"
+        text += f" at {low:.0f}–{high:.0f} MHz"
+    return text if short else f"{text}; largest contributor: {band.parts[0].name}"
 
 
 def bounds_text(bounds: MemoryBounds) -> str:
@@ -101,19 +175,21 @@ def _facts(analysis: Analysis) -> Table:
     )
     table.add_row("", Text(f"blocks per SM allowed by each: {limits}", style="dim"))
     table.add_row("Resources", f"{resources.registers} registers per thread, {bytes_text(shared)} shared, {spills}")
-    table.add_row("Waves", f"{analysis.waves:.2f} waves of thread blocks")
+    table.add_row("Waves", f"{three_digits(analysis.waves)} waves of thread blocks")
     top = sorted(analysis.by_class.items(), key=lambda item: -item[1])[:5]
     mix = ", ".join(f"{escape(name)} {value / analysis.warp_instructions:.0%}" for name, value in top)
     table.add_row("Instructions", f"{count_text(analysis.warp_instructions)} warp instructions: {mix}")
     if analysis.sampling:
         table.add_row("", Text(sampling_text(analysis.sampling), style="dim"))
+    if analysis.throughput:
+        table.add_row("Throughput", throughput_text(analysis))
     table.add_row(
         "Memory",
         f"{bytes_text(memory.dram_bytes)} DRAM, {count_text(memory.global_load_sectors)} sectors loaded, "
         f"{count_text(memory.global_store_sectors)} stored",
     )
     degree = memory.shared_conflict_degree
-    conflicts = no_conflicts_text(analysis) if degree is None else f"bank conflict degree {degree:.2f}"
+    conflicts = no_conflicts_text(analysis) if degree is None else f"bank conflict degree {three_digits(degree)}"
     table.add_row(
         "", f"hit rates: L1 {percent_text(memory.l1_hit_rate)}, L2 {percent_text(memory.l2_hit_rate)}; {conflicts}"
     )
@@ -147,57 +223,83 @@ def sampling_text(sampling: Sampling) -> str:
     }[sampling.basis]
 
 
-_BAR_CELLS, _CURVE_CELLS = 32, 28
+_LONGEST_BAR, _SHORTEST_BAR = 28, 6
 
 
-def _bar(fraction: float, cells: int = _BAR_CELLS) -> str:
+def _bar(fraction: float, cells: int) -> str:
     eighths = round(max(0.0, min(1.0, fraction)) * cells * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _curve(analysis: Analysis) -> Table:
-    """Warps per cycle over occupancy, as bars, with the other models' values next to the primary model's."""
+def _bar_cells(width: int, others: int) -> int:
+    """The length of bars beside columns that take `others` characters."""
+    return max(_SHORTEST_BAR, min(_LONGEST_BAR, width - others))
+
+
+def _curve(analysis: Analysis, width: int) -> list[RenderableType]:
+    """Warps per cycle and time over occupancy, as bars; neighbours that read the same are one row."""
+    cells = _bar_cells(width, others=34)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("warps/SM", justify="right", no_wrap=True)
-    table.add_column("warps per cycle", width=_CURVE_CELLS, no_wrap=True)
-    table.add_column(analysis.model, justify="right", no_wrap=True)
-    others = [name for name in analysis.predictions if name != analysis.model]
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", width=cells, no_wrap=True)
+    table.add_column("per cycle", justify="right", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    by_model = {
-        name: {p.occupancy_warps: p for p in prediction.curve} for name, prediction in analysis.predictions.items()
-    }
-    points = analysis.prediction.curve
-    top = max((p.warps_per_cycle for p in points), default=0.0) or 1.0
-    for point in points:
-        here = point.occupancy_warps == analysis.occupancy.warps_per_sm
-        cells = [f"{'▸' if here else ' '}{point.occupancy_warps:4d}", _bar(point.warps_per_cycle / top, _CURVE_CELLS)]
-        cells.append(f"{point.warps_per_cycle:.4g}")
-        for name in others:
-            other = by_model[name].get(point.occupancy_warps)
-            cells.append("" if other is None else f"{other.warps_per_cycle:.4g}")
-        table.add_row(*cells, time_text(point.time_s), style="bold" if here else None)
-    return table
+    top = max((p.warps_per_cycle for p in analysis.prediction.curve), default=0.0) or 1.0
+    for points in _alike(analysis.prediction.curve):
+        here = any(point.occupancy_warps == analysis.occupancy.warps_per_sm for point in points)
+        warps = "–".join(dict.fromkeys(str(point.occupancy_warps) for point in (points[0], points[-1])))
+        bar = _bar(points[-1].warps_per_cycle / top, cells)
+        table.add_row(f"{'▸ ' if here else ''}{warps}", bar, *_of_point(points[0]), style="bold" if here else None)
+    return [Text("Occupancy curve: warps per cycle and SM", style="bold"), table, Text("")]
 
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "atomics"}
+def _of_point(point: CurvePoint) -> tuple[str, str]:
+    return three_digits(point.warps_per_cycle), time_text(point.time_s)
 
 
-def _utilisation(analysis: Analysis) -> Table:
+def _alike(curve: tuple[CurvePoint, ...]) -> list[list[CurvePoint]]:
+    """Neighbouring points of a curve in groups that read the same."""
+    groups: list[list[CurvePoint]] = []
+    for point in curve:
+        if groups and _of_point(groups[-1][0]) == _of_point(point):
+            groups[-1].append(point)
+        else:
+            groups.append([point])
+    return groups
+
+
+def _utilisation(analysis: Analysis, width: int) -> list[RenderableType]:
     prediction = analysis.prediction
+    used = sorted(((n, s) for n, s in prediction.utilization.items() if s >= 0.0005), key=lambda item: -item[1])
+    names = {name: unit_words(name) if width >= 60 else name for name, _ in used}
+    cells = _bar_cells(width, others=24 + max(map(len, names.values()), default=0))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("part", no_wrap=True)
     table.add_column("in use", justify="right", no_wrap=True)
-    table.add_column("", width=_BAR_CELLS, no_wrap=True)
+    table.add_column("", width=cells, no_wrap=True)
     table.add_column("alone", justify="right", no_wrap=True)
-    for name, share in sorted(prediction.utilization.items(), key=lambda item: -item[1]):
-        if share < 0.0005:
-            continue
+    for name, share in used:
         alone = prediction.headroom.get(name)
         seconds = "" if alone is None else time_text(alone / analysis.clock_hz)
-        table.add_row(_PARTS.get(name, name), f"{share:.1%}", _bar(share), seconds)
-    return table
+        table.add_row(names[name], f"{share:.1%}", _bar(share, cells), seconds)
+    heading = Text.assemble(("Utilization of each part of the GPU", "bold"), ", and the time if it were the only limit")
+    return [heading, table, Text("")]
+
+
+def _other_models(analysis: Analysis) -> list[RenderableType]:
+    """The times of other models, each with what it assumes: they are no part of the answer."""
+    others = {name: p for name, p in analysis.predictions.items() if name != analysis.model}
+    if not others:
+        return []
+    table = _table()
+    for name, prediction in others.items():
+        ratio = factor_text(prediction.time_s / analysis.time_s) if analysis.time_s else ""
+        table.add_row(name, time_text(prediction.time_s), ratio, Text(_assumes(name, limit_words(prediction.limiter))))
+    return [Text("Other models, each with what it assumes", style="bold"), table, Text("")]
+
+
+def _assumes(name: str, limit: str) -> str:
+    return f"{get_model(name).summary}; limited by {limit}"
 
 
 def _assumptions(analysis: Analysis) -> str:

@@ -12,7 +12,19 @@ from .._version import __version__
 from ..analysis.counters.metrics import Counts, describe
 from ..analysis.result import SCHEMA_VERSION
 from ..analysis.result.finding import RuleText
-from ..support.text import LONGEST, bytes_text, count_text, energy_text, percent_text, plain, range_text, time_text
+from ..support.text import (
+    LONGEST,
+    bytes_text,
+    count_text,
+    energy_text,
+    factor_text,
+    percent_text,
+    plain,
+    range_text,
+    rate_text,
+    three_digits,
+    time_text,
+)
 from .gpus import aligned
 
 if TYPE_CHECKING:
@@ -140,10 +152,13 @@ __all__ = [
     "bytes_text",
     "count_text",
     "energy_text",
+    "factor_text",
     "markdown_cell",
     "markdown_code",
     "percent_text",
     "plain",
     "range_text",
+    "rate_text",
+    "three_digits",
     "time_text",
 ]

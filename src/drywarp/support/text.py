@@ -118,6 +118,26 @@ def count_text(count: float) -> str:
     return f"{count:.0f}"
 
 
+def rate_text(per_second: float, unit: str) -> str:
+    """A rate with three significant digits and a prefix: `1.37 TB/s` for the unit `B/s`."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if per_second >= scale * _NEARLY_ONE:
+            return f"{_three(per_second / scale)} {prefix}{unit}"
+    return f"{_three(per_second)} {unit}"
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits and no unit; small ones as `0.000428`, tiny ones as `1.2e-06`."""
+    if not value:
+        return "0"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def factor_text(factor: float) -> str:
+    """A speed-up or ratio with three significant digits: `16.4×`."""
+    return f"{_three(factor)}×"
+
+
 def percent_text(fraction: float | None) -> str:
     """A fraction as a percentage; a dash for none."""
     return "–" if fraction is None else f"{fraction:.0%}"

@@ -25,8 +25,8 @@ def add_findings(prepared: Prepared, answer: Analysis, options: Options) -> Anal
         from .study import study  # imported here, because most answers do not need it
 
         found, advice = study(prepared, case, options)
-        return replace(answer, findings=tuple(found), advice=advice)
-    return replace(answer, findings=tuple(findings(case, full=options.full_simulation)))
+        return replace(answer, findings=tuple(found), advice=advice, advised=True)
+    return replace(answer, findings=tuple(findings(case, full=options.full_simulation)), advised=True)
 
 
 __all__ = ["add_findings"]

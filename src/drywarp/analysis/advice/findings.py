@@ -11,7 +11,7 @@ from ...models.throughput import ISSUE
 from ...pipeline.blocks import share_of
 from ..every_model import with_producers
 from ..prepared import Prepared
-from ..result.finding import BenefitChart, Finding
+from ..result.finding import LEAST_GAIN, BenefitChart, Finding
 from .case import Case, Setting
 from .resimulate import Outcome, affordable, baseline, budget_for, resimulate_all, reuse_by_buffer
 from .rules import all_rules
@@ -61,9 +61,6 @@ def benefit_chart(prepared: Prepared) -> BenefitChart:
 
 
 # What costs time in a kernel: every rule is run, and its suspicion is simulated.
-
-LEAST_GAIN = 1.02
-"""Smallest gain of a finding; smaller gains are below the simulation's resolution."""
 
 
 def suspicions(case: Case) -> dict[str, Suspicion]:

@@ -9,10 +9,10 @@ from ...errors import DrywarpError
 from ..prepare import prepare
 from ..prepared import Prepared
 from ..request import Options
-from ..result.finding import Advice, Finding, WhatIfAnswer
+from ..result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from .builds import Build, block_sizes, other_gpus, register_caps, unrolling
 from .case import Case, Setting
-from .findings import LEAST_GAIN, benefit_chart, ranked, simulated, suspicions, what_ifs
+from .findings import benefit_chart, ranked, simulated, suspicions, what_ifs
 from .resimulate import Outcome, baseline, budget_for, resimulate
 from .whatif import WhatIf
 

@@ -23,9 +23,9 @@ from ...workload.cost_model import matrix_work
 from ..prepare import prepare_kernel
 from ..prepared import Prepared
 from ..request import Options
-from ..result import SCHEMA_VERSION
+from ..result import SCHEMA_VERSION, Rate
 from ..uncertainty import doubts_of, memory_doubt
-from .metrics import GROUPS, Counts, group_of, operations_of, pipe_of
+from .metrics import GROUPS, Counts, group_of, is_integer, operations_of, pipe_of
 
 WARP_LANES = 32
 _TEXTURES = {
@@ -237,7 +237,7 @@ def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> C
     )
 
 
-# Operations, for a roofline.
+# Operations and bytes, for a roofline and for the rates that a kernel achieves.
 
 MATRIX = "tensor "
 """Precedes the input type of matrix instructions."""
@@ -269,3 +269,30 @@ def operations_by_kind(prepared: Prepared) -> tuple[dict[str, float], dict[str, 
         rate = gpu.tensor.get(kind.removeprefix(MATRIX)) if matrix else None
         peak[kind] = max(peak.get(kind, 0.0), pipes * (2 * rate if rate else warp * most / cost.lambda_))
     return total, peak, tuple(sorted(uncounted))
+
+
+def l2_bytes(prepared: Prepared) -> float:
+    """Bytes that the grid moves between L1 and L2: sectors that miss the L1, and stores."""
+    gpu = prepared.gpu
+    sector = gpu.machine_code.transaction_bytes if gpu.machine_code else gpu.memory.sector_bytes
+    accesses = [access for access in prepared.behaviour.accesses.values() if access.space != SPACE_SHARED]
+    return float(sector * sum(access.executions * access.units * (1 - access.l1_hit) for access in accesses))
+
+
+def rates_of(prepared: Prepared, time_s: float) -> tuple[Rate, ...]:
+    """What the kernel achieves in `time_s`: operations of each kind, the most first, then DRAM and L2.
+
+    Integer operations are told only of kernels that have no others. Empty without a time or a memory.
+    """
+    gpu, bound = prepared.gpu, prepared.costed
+    if "memory" not in gpu.sections or not time_s > 0:
+        return ()
+    total, peak, _ = operations_by_kind(prepared)
+    floating = {kind: count for kind, count in total.items() if not is_integer(kind.removeprefix(MATRIX))}
+    unit = "FLOP" if floating else "operations"
+    shown = sorted((floating or total).items(), key=lambda item: -item[1])
+    rates = [Rate(kind, unit, n / time_s, float(peak[kind] * bound.sm_count * bound.clock_hz)) for kind, n in shown]
+    dram, l2 = 1e9 * gpu.memory.dram.peak_gbs, gpu.memory.l2.bytes_per_cycle * bound.clock_hz
+    rates.append(Rate("dram", "B", float(prepared.behaviour.dram_bytes) / time_s, dram))
+    rates.append(Rate("l2", "B", l2_bytes(prepared) / time_s, l2))
+    return tuple(rates)

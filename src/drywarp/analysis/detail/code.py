@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import UsageError
-from ...kernel.profile import SPACE_SHARED
 from ...models.base import NotApplicable, Prediction, get_model, model_names
 from ...models.cycles_per_run import repetitions
 from ...models.gpuperf import benefits_of, costs_of, kernel_of
@@ -21,7 +20,7 @@ from ...pipeline.simulate import first_issues
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ...workload.memory_costs import dram_bandwidth
 from ..build_result import shown_stalls
-from ..counters.count import MATRIX, operations_by_kind
+from ..counters.count import MATRIX, l2_bytes, operations_by_kind
 from ..counters.metrics import is_integer
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
@@ -90,7 +89,7 @@ def roofline_of(prepared: Prepared, time_s: float) -> Roofline | None:
         "dram": 1e9 * dram_bandwidth(dram.read_gbs, dram.copy_gbs, dram.write_gbs, read, written),
         "l2": gpu.memory.l2.bytes_per_cycle * bound.clock_hz,
     }
-    moved = {"dram": prepared.behaviour.dram_bytes, "l2": _l2_bytes(prepared)}
+    moved = {"dram": prepared.behaviour.dram_bytes, "l2": l2_bytes(prepared)}
     flat: dict[str, float] = {}
     for kind in shown:
         # Integer classes share few pipes; floating-point ones are better known than theirs.
@@ -122,7 +121,7 @@ def instruction_roofline_of(prepared: Prepared, primary: Prediction) -> Roofline
     if not (instructions and primary.cycles):
         return None
     total = sum(prepared.profile.executions().tolist())
-    moved = {"dram": prepared.behaviour.dram_bytes, "l2": _l2_bytes(prepared)}
+    moved = {"dram": prepared.behaviour.dram_bytes, "l2": l2_bytes(prepared)}
     roofs = []
     for name, cycles in share_cycles(bound, needs, share).items():
         if cycles < _LEAST * primary.cycles:
@@ -131,13 +130,6 @@ def instruction_roofline_of(prepared: Prepared, primary: Prediction) -> Roofline
         roofs.append(Roof(name, instructions / cycles, total / bytes_ if bytes_ else None))
     roofs.sort(key=lambda roof: (roof.name != ISSUE, roof.rate))
     return Roofline("warp instructions", instructions / primary.cycles, tuple(roofs))
-
-
-def _l2_bytes(prepared: Prepared) -> float:
-    gpu = prepared.gpu
-    sector = gpu.machine_code.transaction_bytes if gpu.machine_code else gpu.memory.sector_bytes
-    accesses = [access for access in prepared.behaviour.accesses.values() if access.space != SPACE_SHARED]
-    return sector * sum(access.executions * access.units * (1 - access.l1_hit) for access in accesses)
 
 
 # The share of time in which several subsystems are busy at once.

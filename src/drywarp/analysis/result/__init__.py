@@ -10,9 +10,11 @@ from .answer import (
     MemoryBounds,
     MemoryResult,
     OccupancyResult,
+    Rate,
     Term,
     Timing,
     limit_words,
+    unit_words,
     verdict,
 )
 
@@ -27,8 +29,10 @@ __all__ = [
     "MemoryBounds",
     "MemoryResult",
     "OccupancyResult",
+    "Rate",
     "Term",
     "Timing",
     "limit_words",
+    "unit_words",
     "verdict",
 ]

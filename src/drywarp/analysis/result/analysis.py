@@ -69,6 +69,9 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "utilization": dict(primary.utilization),
             "cycles_if_only_limit": dict(primary.headroom),
         },
+        "throughput": [
+            {"name": r.name, "unit": r.unit, "achieved": r.achieved, "peak": r.peak} for r in analysis.throughput
+        ],
         **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
         **({"band": _band(analysis.band)} if analysis.band else {}),
         **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),

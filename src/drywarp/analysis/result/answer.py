@@ -13,20 +13,54 @@ from ...models.base import UNKNOWN_LIMIT, Prediction
 from .detail import Detail, ExecutionTrace
 from .finding import Advice, Finding
 
-SUBSYSTEM_WORDS = {
+LIMIT_WORDS = {
     "dram": "DRAM bandwidth",
     "l2": "L2 bandwidth",
-    "issue": "the issue rate of the warp schedulers",
+    "l3": "the bandwidth of the Infinity Cache",
+    "issue": "the warp schedulers' issue slots",
     "latency": "latency",
     "atomics": "atomics in the L2",
     UNKNOWN_LIMIT: "something unknown",
+    "lsu": "the load-store unit",
+    "alu": "the integer and logic units",
+    "fma": "the FP32 units",
+    "fp16": "the FP16 units",
+    "fp64": "the FP64 units",
+    "xu": "the special-function units",
+    "uniform": "the uniform datapath",
+    "tensor": "the tensor cores",
+    "cbu": "the branch unit",
+    "adu": "the address unit",
+    "bar": "barriers",
+    "tex": "the texture units",
+    "tma": "the copy engine (TMA)",
+    "async_shared": "the data path of shared memory",
+    "valu": "the vector units",
+    "salu": "the scalar unit",
+    "vmem": "the vector memory unit",
+    "lds": "the local data share",
+    "matrix": "the matrix cores",
+    "branch": "the branch unit",
+    "internal": "instructions without a unit",
+    "comp": "computation",
+    "mem": "memory",
+    "local": "local memory",
+    "smem": "shared memory",
+    "sfu": "special functions",
+    "fp": "floating-point arithmetic",
 }
-"""Limits in plain words; pipes go by their own names."""
+"""What may limit a kernel, subsystems of the GPU files included, in a CUDA programmer's words."""
 
 
 def limit_words(limit: str) -> str:
-    """A limit in plain words: `DRAM bandwidth`, `the fma pipe`."""
-    return SUBSYSTEM_WORDS.get(limit, f"the {limit} pipe")
+    """A limit in plain words: `DRAM bandwidth`, `the load-store unit`."""
+    return LIMIT_WORDS.get(limit, f"the {limit} unit")
+
+
+def unit_words(name: str) -> str:
+    """A part of the GPU as a table names it, with its name in GPU files: `load-store unit (lsu)`, `DRAM`."""
+    said = {"dram": "DRAM", "l2": "L2", "issue": "issue slots"}.get(name, limit_words(name).removeprefix("the "))
+    return said if name in ("dram", "l2", "issue", said) else f"{said} ({name})"
 
 
 MATTERS, _NEARLY_ALL = 0.05, 0.95
@@ -49,24 +83,20 @@ def _limit(prediction: Prediction, why: str) -> str:
     limiter, busy = prediction.limiter, prediction.utilization
     if limiter == UNKNOWN_LIMIT:
         return "The limit is unknown" + (f": {why}." if why else ".")
-    only = {name: cycles for name, cycles in prediction.headroom.items() if cycles > 0}
     if limiter == "latency":
         if not busy:
-            return "Limited by latency: too few warps are in flight to keep any pipe busy."
+            return "Latency-bound: too few warps are in flight to keep any unit busy."
         top = max(busy, key=lambda name: busy[name])
-        gain = f" and alone would take {only[top] / prediction.cycles:.0%} of it" if top in only else ""
-        return (
-            f"Limited by latency: waits are not hidden. The busiest unit, {limit_words(top)}, "
-            f"is in use {busy[top]:.0%} of the time{gain}."
-        )
+        return f"Latency-bound: no unit is saturated (busiest: {limit_words(top)}, {busy[top]:.0%} of the time)."
     share = busy.get(limiter)
     text = f"Limited by {limit_words(limiter)}"
     if share is not None:
         text += f": in use {share:.0%} of the time"
+    only = {name: cycles for name, cycles in prediction.headroom.items() if cycles > 0}
     others = [(cycles, name) for name, cycles in only.items() if name not in (limiter, "latency")]
-    if others and others[-1]:
+    if others:
         cycles, name = max(others)
-        text += f"; the next limit, {limit_words(name)}, would allow {prediction.cycles / cycles:.1f} times the speed"
+        text += f"; the next limit, {limit_words(name)}, would allow {prediction.cycles / cycles:.1f}× the speed"
     return text + "."
 
 
@@ -104,6 +134,20 @@ class MemoryResult:
     dram_read_bytes: int
     dram_write_bytes: int
     l2_method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What the kernel achieves of one rate of the GPU, both in `unit` per second, over its whole duration.
+
+    `name` is a kind of operation (`fp32`, `tensor f16`), ``dram`` or ``l2``. `peak` is that of the GPU: what its units
+    issue, the memory's theoretical bandwidth, the L2's bandwidth in the GPU file.
+    """
+
+    name: str
+    unit: str
+    achieved: float
+    peak: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +277,8 @@ class Answer:
     are reasons not to trust the answer as a whole. `static` holds the assumptions if nothing was emulated, else None.
     `findings` are what costs time, largest gain first; `advice` holds the further what-ifs if requested. `trace`, on
     request, records each warp's issues over time (docs/trace.md), and `detail` is what a report shows beyond that;
-    neither is part of the JSON object. `compared` has the same launch on other GPUs.
+    neither is part of the JSON object. `compared` has the same launch on other GPUs, `throughput` the rates
+    achieved. `advised` tells whether fixes were tried, so that no findings mean none that pays.
     """
 
     kernel: str
@@ -275,6 +320,8 @@ class Answer:
     advice: Advice | None = None
     detail: Detail | None = None
     compared: tuple[GpuBeside, ...] = ()
+    throughput: tuple[Rate, ...] = ()
+    advised: bool = False
 
     @property
     def prediction(self) -> Prediction:

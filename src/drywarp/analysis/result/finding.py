@@ -28,6 +28,10 @@ class RuleText:
     after: str
 
 
+LEAST_GAIN = 1.02
+"""Smallest gain of a finding; smaller gains are below the simulation's resolution."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that costs time, and the kernel's gain without it.

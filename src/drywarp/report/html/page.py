@@ -14,7 +14,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ...analysis.result import Analysis, limit_words
+from ...analysis.result import Analysis, limit_words, unit_words
 from ...errors import UsageError
 from ...experiments.calibrate.result import Calibration, Curve
 from ..figures.theme import REASON_COLOURS
@@ -24,7 +24,6 @@ from .payload import json_for_script, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
-_PARTS = {"issue": "issue slots", "dram": "DRAM", "l2": "L2", "atomics": "atomics"}
 _SURE = 1.01
 """Uncertainty factors whose high/low ratio is below this are not shown."""
 _LINES_SHOWN, _PLACES_SHOWN, _LEAST_USE = 15, 8, 0.0005
@@ -72,7 +71,7 @@ def html_page(analysis: Analysis) -> str:
         detail=analysis.detail,
         benefits=benefits,
         file_name=PurePath(analysis.source_file).name,
-        part=lambda name: _PARTS.get(name, name),
+        part=unit_words,
         limit_words=limit_words,
         reason_colour=REASON_COLOURS,
         stalls=sorted(analysis.prediction.stalls.items(), key=lambda item: -item[1]),
