@@ -21,7 +21,8 @@ from drywarp.analysis.compare.side import Line, Side
 from drywarp.report import terminal
 from drywarp.report.comparison import change_text, render_comparison
 from drywarp.report.comparison_markdown import comparison_markdown
-from drywarp.report.text import json_text, markdown_code, plain
+from drywarp.report.text import json_text, markdown_code
+from drywarp.support.text import plain
 
 from .test_golden import ROOT, compare
 

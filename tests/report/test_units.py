@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.report.text import bytes_text, count_text, energy_text, percent_text, time_text
+from drywarp.support.text import bytes_text, count_text, energy_text, percent_text, time_text
 
 
 @pytest.mark.parametrize(

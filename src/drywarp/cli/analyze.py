@@ -18,6 +18,7 @@ from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
 
 if TYPE_CHECKING:
     from ..analysis.request import Options
+    from ..analysis.result import Analysis
     from ..analysis.series import LaunchSeries
 
 
@@ -99,7 +100,11 @@ def analyze_command(
         from ..report.text import json_text
 
         sys.stdout.write(json_text(result.to_dict()))
-        return
+    else:
+        _print(result, said, full, curve=occupancy is not None)
+
+
+def _print(result: Analysis, said: list[str], full: bool, curve: bool) -> None:
     from rich.console import Console
 
     from ..report.terminal import UNWRAPPED, print_analysis
@@ -107,7 +112,7 @@ def analyze_command(
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = UNWRAPPED
-    print_analysis(result, console, full=full, curve=occupancy is not None)
+    print_analysis(result, console, full=full, curve=curve)
     if result.compared:
         from ..report.comparison import render_beside
 

@@ -101,7 +101,7 @@ def sweep_command(
 
 
 def _line(row: SweepRow) -> str:
-    from ..report.text import time_text
+    from ..support.text import time_text
 
     said = " ".join(f"{name}={value}" for name, value in row.parameters.items())
     return f"{row.gpu} {said}: " + (f"failed: {row.reason}" if row.time_s is None else time_text(row.time_s))

@@ -193,7 +193,8 @@ def cache_command(
     from .._version import __version__
     from ..analysis.result import SCHEMA_VERSION
     from ..frontends import cache
-    from ..report.text import bytes_text, json_text
+    from ..report.text import json_text
+    from ..support.text import bytes_text
 
     held = cache.clear() if action is Action.clear else cache.usage()
     if json:

@@ -184,7 +184,7 @@ def _names(models: str | None) -> list[str] | None:
 
 
 def _line(row: RowResult) -> str:
-    from ..report.text import time_text
+    from ..support.text import time_text
 
     if not row.ok:
         return f"row {row.row} failed: {row.reason}"

@@ -16,8 +16,8 @@ from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredCompar
 from ..analysis.result.finding import LEAST_GAIN, Advice, BenefitChart, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..frontends.profiles.measured_file import Imported
+from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
-from .text import factor_text, plain, time_text
 
 _SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 3, 4
 

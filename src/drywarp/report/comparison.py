@@ -10,8 +10,8 @@ from rich.text import Text
 from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange
 from ..analysis.compare.side import Side
 from ..analysis.result import Analysis, GpuBeside, limit_words
+from ..support.text import factor_text, plain, range_text, time_text
 from .gpus import aligned
-from .text import factor_text, plain, range_text, time_text
 
 MOST_LINES = 10
 SMALLEST_LINE = 1e-3

@@ -15,9 +15,9 @@ from ..models.base import CurvePoint
 from ..models.comparison import Comparison
 from ..models.inputs import ModelInputs, Part
 from ..models.inputs_parts import in_words
+from ..support.text import time_text
 from .cusp import chart, sign_of
 from .gpus import aligned
-from .text import time_text
 
 # The inputs of the models, as text.
 

@@ -12,8 +12,8 @@ from ..analysis.series import LaunchSeries
 from ..experiments.sweep.prune import competing, ranked
 from ..experiments.sweep.result import SweepResult
 from ..experiments.sweep.row import SweepRow
+from ..support.text import energy_text, percent_text, plain, time_text
 from .gpus import aligned
-from .text import energy_text, percent_text, plain, time_text
 
 _REASONS = 5
 

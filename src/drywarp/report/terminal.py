@@ -15,9 +15,7 @@ from ..analysis.listing import ListedKernel, Listing
 from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds, Rate, limit_words, unit_words
 from ..kernel.profile import Sampling
 from ..models.base import CurvePoint, get_model
-from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
-from .gpus import aligned
-from .text import (
+from ..support.text import (
     bytes_text,
     count_text,
     factor_text,
@@ -28,6 +26,8 @@ from .text import (
     three_digits,
     time_text,
 )
+from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
+from .gpus import aligned
 
 UNWRAPPED = 10_000
 """The width for output that is piped, where nothing should break a line."""

@@ -12,19 +12,7 @@ from .._version import __version__
 from ..analysis.counters.metrics import Counts, describe
 from ..analysis.result import SCHEMA_VERSION
 from ..analysis.result.finding import RuleText
-from ..support.text import (
-    LONGEST,
-    bytes_text,
-    count_text,
-    energy_text,
-    factor_text,
-    percent_text,
-    plain,
-    range_text,
-    rate_text,
-    three_digits,
-    time_text,
-)
+from ..support.text import LONGEST, plain
 from .gpus import aligned
 
 if TYPE_CHECKING:
@@ -56,9 +44,6 @@ _ALWAYS = frozenset({"smsp__inst_executed.sum"})
 
 def _text(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-# Numbers with units come from support.text, so that results can use them too.
 
 
 # A result as one JSON object.
@@ -145,20 +130,3 @@ def _sections(found: RuleText | Meaning) -> dict[str, str]:
         "What helps": found.helps,
         "Rules that look for it": ", ".join(found.rules) or "none; drywarp analyze --advice tries every change",
     }
-
-
-__all__ = [
-    "LONGEST",
-    "bytes_text",
-    "count_text",
-    "energy_text",
-    "factor_text",
-    "markdown_cell",
-    "markdown_code",
-    "percent_text",
-    "plain",
-    "range_text",
-    "rate_text",
-    "three_digits",
-    "time_text",
-]

@@ -25,8 +25,8 @@ from ..analysis.result.detail import ExecutionTrace
 from ..errors import UsageError
 from ..pipeline.execution import Execution
 from ..pipeline.reasons import REASONS
+from ..support.text import plain
 from ..workload.cost import TICKS_PER_CYCLE
-from .text import plain
 
 INTERVALS = 240
 """Intervals of the utilization counters."""

@@ -11,8 +11,8 @@ from ..experiments.corpus.result import COMPILE_FAILED, FAILED, NO_KERNELS, PART
 from ..experiments.validate.accuracy import WORST, ModelAccuracy, ValidationReport, WorstRow
 from ..experiments.validate.compare import RatioReport
 from ..experiments.validate.groups import Coverage, Figures, average
+from ..support.text import plain, time_text
 from .gpus import aligned
-from .text import plain, time_text
 
 _MOST_DIMENSIONS = 6
 """Maximum number of columns whose groups are shown, starting with those that explain most of the error."""

@@ -69,9 +69,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "utilization": dict(primary.utilization),
             "cycles_if_only_limit": dict(primary.headroom),
         },
-        "throughput": [
-            {"name": r.name, "unit": r.unit, "achieved": r.achieved, "peak": r.peak} for r in analysis.throughput
-        ],
+        "throughput": [asdict(rate) for rate in analysis.throughput],
         **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
         **({"band": _band(analysis.band)} if analysis.band else {}),
         **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
@@ -81,10 +79,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         },
         "curve": {name: [_point(point) for point in p.curve] for name, p in analysis.predictions.items()},
         "stalls": dict(primary.stalls),
-        "lines": [
-            {"file": c.file, "line": c.line, "cycles": c.cycles, "share": c.share, "stall": c.stall, "text": c.text}
-            for c in analysis.lines
-        ],
+        "lines": [asdict(cost) for cost in analysis.lines],
         "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
         **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
         **({"measured": _measured(analysis.measured)} if analysis.measured else {}),

@@ -28,8 +28,7 @@ class RuleText:
     after: str
 
 
-LEAST_GAIN = 1.02
-"""Smallest gain of a finding; smaller gains are below the simulation's resolution."""
+LEAST_GAIN = 1.02  # of a finding; smaller gains are below the simulation's resolution
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from rich.text import Text
 from ...analysis.result import Analysis, limit_words, unit_words
 from ...errors import UsageError
 from ...experiments.calibrate.result import Calibration, Curve
+from ...support.text import bytes_text, count_text, percent_text, range_text, time_text
 from ..figures.theme import REASON_COLOURS
 from ..terminal import bounds_text, no_conflicts_text
-from ..text import bytes_text, count_text, percent_text, range_text, time_text
 from .payload import json_for_script, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
