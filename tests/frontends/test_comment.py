@@ -24,6 +24,10 @@ from drywarp.frontends.loaded import LaunchComment, launch_comment
             LaunchComment(arguments={"a": "f32[4]:random", "n": "4"}, constants={"w": "f32[9]:ones"}),
         ),
         ("// drywarp: -D TILE=16 -DN=4 -DFAST", LaunchComment(defines={"TILE": "16", "N": "4", "FAST": ""})),
+        (
+            "// drywarp: --use_fast_math --compiler-option=-fmad=false --compiler-option '-Xptxas -O2'",
+            LaunchComment(compiler_options=["--use_fast_math", "-fmad=false", "-Xptxas -O2"]),
+        ),
         ("// drywarp: --grid 1\n// drywarp: --grid 2", LaunchComment(grid="2")),
         ("int x; // drywarp: --grid 64", LaunchComment()),  # only at the start of a line
     ],
@@ -32,7 +36,7 @@ def test_what_a_comment_may_say(text: str, expected: LaunchComment) -> None:
     assert launch_comment(text, "k.cu") == expected
 
 
-OPTIONS = "--grid, --block, --shared, --entry, --std, --config, --arg, --const, -D"
+OPTIONS = "--grid, --block, --shared, --entry, --std, --config, --arg, --const, -D, --compiler-option, --use_fast_math"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,14 @@ OPTIONS = "--grid, --block, --shared, --entry, --std, --config, --arg, --const, 
         ("// drywarp: --arg n", "k.cu:1: launch comment: --arg 'n': expected name=value"),
         ("// drywarp: --shared 4k", "k.cu:1: launch comment: --shared '4k': expected a number of bytes"),
         ("// drywarp: --entry 'k", "k.cu:1: launch comment: No closing quotation"),
+        (
+            "// drywarp: --compiler-option -I/x",
+            "k.cu:1: launch comment: --compiler-option -I/x: include folders are given on the command line",
+        ),
+        (
+            "// drywarp: --compiler-option=-fmat=1",
+            "k.cu:1: launch comment: --compiler-option -fmat=1: unknown (did you mean -fmad?)",
+        ),
         ("// drywarp: -D", "k.cu:1: launch comment: -D needs a value"),
     ],
 )

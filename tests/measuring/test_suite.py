@@ -13,7 +13,7 @@ from drywarp.experiments.measure.row import difference, expected_outputs, inputs
 from drywarp.experiments.measure.suite_file import read_suite
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
-from drywarp.frontends.loaded import launch_comment
+from drywarp.frontends.loaded import launch_comment, launch_options
 from drywarp.kernel.launch.arguments import make_launch
 from tests.effort import in_turn, some
 
@@ -128,8 +128,11 @@ def test_macros_are_all_defined_and_the_reference_has_their_numbers(tmp_path: Pa
     )
     (tmp_path / "kernels.toml").write_text(
         '[[kernel]]\nname = "scale"\nfile = "scale.cu"\ngrid = "1"\nblock = "32"\nreference = "check.py:scale"\n'
-        'args = {out = "f32[32]"}\nmacros = {ALPHA = 0.5, offset_ = 3}\nvariants = [{TILE = "16", rows = 7}]\n'
+        'args = {out = "f32[32]"}\nmacros = {ALPHA = 0.5, offset_ = 3}\n'
+        'compiler_options = ["-fmad=false"]\nvariants = [{TILE = "16", rows = 7}]\n'
     )
     (chosen,) = configurations(read_suite(tmp_path)[0])
     assert chosen.defines == {"ALPHA": "0.5", "offset_": "3", "TILE": "16"}
     assert off_by(chosen, "sm_80") == {"out": 0}
+    assert chosen.options.compiler_options == ("--fmad=false",)
+    assert launch_options(chosen.launch_text(0), "").options.compiler_options == ("--fmad=false",)

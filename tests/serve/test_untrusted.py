@@ -29,7 +29,9 @@ KERNEL = "__global__ void k(int* a) { a[0] = 1; }\n"
         '#include "~/.ssh/id_rsa"', '#include "C:\\\\x"', "\0", "// drywarp: --arg a=@/etc/passwd",
         "// drywarp: --arg 'a=f32[4]:@/etc/passwd'", "// drywarp: --const 'c=@x.npy'", "// drywarp: -D '-I/etc'",
         "// drywarp: -D 'X -I/etc'", "// drywarp: --std 'c++17 -I/etc'", "// drywarp: --entry '#include <x>'",
-        "// drywarp: --include /etc", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }",
+        "// drywarp: --include /etc", "// drywarp: --compiler-option '-Xptxas -o,/tmp/x'",
+        "// drywarp: --compiler-option -I/etc", "// drywarp: --compiler-option '-D X=1 -std=/etc'",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }",
     ],
 )  # fmt: skip
 def test_what_would_read_a_file_is_refused(line: str) -> None:
@@ -46,6 +48,7 @@ def test_what_would_read_a_file_is_refused(line: str) -> None:
         "#if __has_include(<cuda_bf16.h>)\n#endif", "#line 7", "#pragma unroll", "#define X 1",
         "#include <mma.h> // wmma",
         "// drywarp: --grid 4 --block 32 --arg a=i32[32]:random -DTILE=16 --std c++17 --entry 'k<4, int>'",
+        "// drywarp: --use_fast_math --compiler-option '-fmad=false -maxrregcount 32'",
     ],
 )  # fmt: skip
 def test_the_compilers_own_headers_are_not(line: str) -> None:

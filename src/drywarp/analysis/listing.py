@@ -62,7 +62,7 @@ def list_kernels(
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
     arch, given = arch_of(machine), options or CudaOptions()
     source = frontend.read_source(path)
-    merged = given.over(CudaOptions(source.comment.defines, std=source.comment.std))
+    merged = given.over(source.comment.options)
     file, notes = _File(source, machine, given, merged), tuple[str, ...]()
     if is_python(path):
         found, notes = _of_python(file)

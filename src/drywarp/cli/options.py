@@ -112,6 +112,7 @@ def launch_values(text: str | None, option: str) -> dict[str, Any]:
         "args": said.arguments,
         "constants": said.constants,
         "defines": said.defines,
+        "compiler_options": tuple(said.compiler_options),
     }
     return {key: value for key, value in values.items() if value not in (None, {})}
 

@@ -61,8 +61,8 @@ def load(
         expected = "one such as --gpu mi210" if found.vendor == AMD else "OpenCL C, HIP or assembly"
         what = "" if found.vendor == NVIDIA else f"{found.name} is "
         raise UsageError(f"{read.origin}: {what}for {found.vendor} GPUs, but the GPU runs {arch} (expected {expected})")
-    options = given.over(CudaOptions(read.comment.defines, std=read.comment.std))
-    return _with_options(found.load(read, arch, entry or read.comment.entry, options), given)
+    options = given.over(read.comment.options)
+    return _with_options(found.load(read, arch, entry or read.comment.entry, options), options)
 
 
 def _with_options(loaded: Loaded, given: CudaOptions) -> Loaded:

@@ -24,6 +24,7 @@ from .binary.sass import disassemble
 from .binary.signatures import demangled, without_parameters
 from .cache import tool_versions
 from .cuda.nvcc import expressions_of
+from .cuda.options import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
 #
@@ -42,6 +43,7 @@ _SINGLE = {
     "--std": "std",
     "--config": "config",
 }
+_FAST_MATH = "--use_fast_math"
 
 
 @dataclass
@@ -57,6 +59,12 @@ class LaunchComment:
     arguments: dict[str, str] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     defines: dict[str, str] = field(default_factory=dict)
+    compiler_options: list[str] = field(default_factory=list)
+
+    @property
+    def options(self) -> CudaOptions:
+        """What it says to the compiler."""
+        return CudaOptions(self.defines, std=self.std, compiler_options=self.compiler_options)
 
 
 def launch_comment(text: str, origin: str) -> LaunchComment:
@@ -80,13 +88,15 @@ def _take(comment: LaunchComment, text: str, place: str) -> None:
         words = shlex.split(text)
     except ValueError as error:
         raise InputFileError(f"{place}: {error}") from None
-    known = ", ".join([*_SINGLE, *_REPEATED])
+    known = ", ".join([*_SINGLE, *_REPEATED, FLAG, _FAST_MATH])
     at = 0
     while at < len(words):
         option, _, value = words[at].partition("=") if words[at].startswith("--") else (words[at], "", "")
         if option.startswith("-D") and len(option) > 2:
             option, value = "-D", words[at][2:]
-        if option not in _SINGLE and option not in _REPEATED:
+        if words[at] == _FAST_MATH:
+            option, value = FLAG, _FAST_MATH
+        if option not in (*_SINGLE, *_REPEATED, FLAG):
             raise InputFileError(f"{place}: unknown option {option!r}; expected {known}")
         if not value and not words[at].endswith("="):
             at += 1
@@ -97,7 +107,9 @@ def _take(comment: LaunchComment, text: str, place: str) -> None:
             raise InputFileError(f"{place}: {option} needs a value")
         if option == "--shared" and not value.isdecimal():
             raise InputFileError(f"{place}: --shared {value!r}: expected a number of bytes")
-        if option in _SINGLE:
+        if option == FLAG:
+            comment.compiler_options.append(_compiler_option(value, place))
+        elif option in _SINGLE:
             setattr(comment, _SINGLE[option], value)
         else:
             name, equals, text = value.partition("=")
@@ -105,6 +117,16 @@ def _take(comment: LaunchComment, text: str, place: str) -> None:
                 raise InputFileError(f"{place}: {option} {value!r}: expected name=value")
             getattr(comment, _REPEATED[option])[name] = text
         at += 1
+
+
+def _compiler_option(value: str, place: str) -> str:
+    try:
+        read = CudaOptions(compiler_options=[value])
+    except UsageError as error:
+        raise InputFileError(f"{place}: {error}") from None
+    if read.includes:
+        raise InputFileError(f"{place}: {FLAG} {value}: include folders are given on the command line")
+    return value
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
+from ...frontends.cuda.options import CudaOptions
 from ...kernel.launch.arguments import parse_dim3
 from ...kernel.launch.launch import Dim3
 from ...support.expressions import Value
@@ -95,6 +96,11 @@ class Configuration:
         return self.kernel.source
 
     @property
+    def options(self) -> CudaOptions:
+        """What the compiler is told."""
+        return CudaOptions(self.defines, compiler_options=self.kernel.entry.compiler_options)
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
@@ -111,6 +117,8 @@ class Configuration:
             words += ["--entry", self.kernel.entry.entry]
         for name, value in self.defines.items():
             words += ["-D", f"{name}={value}"]
+        for option in self.kernel.entry.compiler_options:
+            words += ["--compiler-option", option]
         for name, value in self.args.items():
             words += ["--arg", f"{name}={value}"]
         return shlex.join(words)

@@ -18,7 +18,6 @@ import numpy as np
 
 from ...errors import DrywarpError, UsageError
 from ...frontends.cuda.compile import compile_cuda, machine_code_of
-from ...frontends.cuda.options import CudaOptions
 from ...frontends.profiles.ncu import parse_ncu
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch
@@ -58,7 +57,7 @@ class CardRunner:
     def prepare(self, configuration: Configuration) -> Iterator[OnCard]:
         """As `Runner.prepare`; memory and code are released at the end."""
         load_reference(configuration)
-        arch, options = self.card.attributes.arch, CudaOptions(configuration.defines)
+        arch, options = self.card.attributes.arch, configuration.options
         entry = configuration.kernel.entry.entry
         kernel = compile_cuda(configuration.source, arch=arch, entry=entry, options=options)
         made = machine_code_of(configuration.source, arch, entry, options)

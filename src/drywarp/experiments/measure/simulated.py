@@ -16,7 +16,6 @@ from ...analysis.request import Options
 from ...errors import UsageError
 from ...execution.emulator import emulate
 from ...frontends.cuda.compile import compile_cuda
-from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu, load_gpu, occupancy
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch
@@ -139,7 +138,7 @@ class SimulatedRunner:
             configuration.source,
             arch=self.gpu.arch,
             entry=configuration.kernel.entry.entry,
-            options=CudaOptions(configuration.defines),
+            options=configuration.options,
         )
         load_reference(configuration)
         yield Simulated(self, configuration, kernel)
@@ -199,6 +198,7 @@ class Simulated:
             args=configuration.args,
             shared=dynamic_shared,
             defines=configuration.defines,
+            compiler_options=configuration.kernel.entry.compiler_options,
             options=Options(warm_l2=True),
         )
         time_us = Pipeline().predict(prepared.costed, ()).time_s * 1e6

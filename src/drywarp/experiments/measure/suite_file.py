@@ -18,8 +18,9 @@ class KernelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """One kernel. `grid`, `block`, `shared` and `args` are expressions over sizes and the variant's values.
 
     `reference` is ``FILE:FUNCTION``, relative to the TOML file, as is `file`. `macros` are defined in every variant;
-    variant keys in capitals are macros too. `small` replaces sizes for short runs; with `large` sizes, the kernel is
-    measured at both sizes, under its name and as ``NAME large``. `tolerance` is relative, for floating-point outputs.
+    variant keys in capitals are macros too. `compiler_options` are in nvcc's spelling. `small` replaces sizes for
+    short runs; with `large` sizes, the kernel is measured at both sizes, under its name and as ``NAME large``.
+    `tolerance` is relative, for floating-point outputs.
     """
 
     name: str
@@ -35,6 +36,7 @@ class KernelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     large: dict[str, int] = {}
     variants: Annotated[tuple[dict[str, int | str], ...], msgspec.Meta(min_length=1)] = ({},)
     macros: dict[str, Value] = {}
+    compiler_options: tuple[str, ...] = ()
     tolerance: Annotated[float, msgspec.Meta(gt=0)] = _USUAL_TOLERANCE
 
 

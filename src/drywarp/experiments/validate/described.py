@@ -87,7 +87,7 @@ def _launch(
         "defines": dict(said.defines),
         "includes": tuple(recipe.includes),
         "std": recipe.std or said.std,
-        "compiler_options": tuple(recipe.compiler_options),
+        "compiler_options": (*said.compiler_options, *recipe.compiler_options),
     }
     clock = recipe.clock
     text = row.cells.get(CLOCK, "") if clock is None else row.cells.get(clock, clock)

@@ -63,7 +63,7 @@ def load_module(
         on_stage("compile")
         found = ptx_kernels(text, module, arch, str(path), given) if module.entries else {}
         return Module(tuple(found.values()), comment)
-    merged = given.over(CudaOptions(comment.defines, std=comment.std))
+    merged = given.over(comment.options)
     translation = gather(text, str(path), path.parent, [Path(i) for i in merged.includes])
     return _module(translation, arch, merged, comment, on_stage)
 

@@ -59,6 +59,7 @@ class Session:
             shared=None if said.shared is None else int(said.shared),
             defines=said.defines,
             std=said.std,
+            compiler_options=tuple(said.compiler_options),
             config=said.config,
             options=options,
         )

@@ -28,6 +28,7 @@ _REST = re.compile(r"[^\r\n]{0,80}")
 _NAME = re.compile(r"""<([\w.+/-]+)>|"([\w.+/-]+)\"""")
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 _STANDARD = re.compile(r"(?:c|gnu)\+\+\w{2}")
+_OPTIONS = ("--use_fast_math", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--restrict")
 _ENTRY = re.compile(r"[\w:<>,()*&+ -]{1,300}")
 
 
@@ -72,13 +73,17 @@ def check_launch(given: LaunchComment, place: str) -> None:
         for name, value in values.items():
             if "@" in value:
                 raise UsageError(f"{place}: {name}={value}: files are not read here (expected a fill such as random)")
-    for name in given.defines:
+    options = given.options
+    for name in options.defines or ():
         if not _MACRO.fullmatch(name):
             raise UsageError(f"{place}: -D {name!r}: expected the name of a macro")
-    if any("\n" in value or "\r" in value for value in given.defines.values()):
+    if any("\n" in value or "\r" in value for value in (options.defines or {}).values()):
         raise UsageError(f"{place}: -D: expected a value on one line")
-    if given.std is not None and not _STANDARD.fullmatch(given.std):
-        raise UsageError(f"{place}: --std {given.std!r}: expected a standard such as c++17")
+    for option in options.compiler_options:
+        if option.partition("=")[0] not in _OPTIONS:
+            raise UsageError(f"{place}: --compiler-option {option}: expected one of {', '.join(_OPTIONS)} here")
+    if options.std is not None and not _STANDARD.fullmatch(options.std):
+        raise UsageError(f"{place}: --std {options.std!r}: expected a standard such as c++17")
     if given.entry is not None and not _ENTRY.fullmatch(given.entry):
         raise UsageError(f"{place}: --entry {given.entry!r}: expected the name of a kernel")
 
