@@ -14,8 +14,9 @@ from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel, Parameter
-from ..kernel.launch.arguments import element_type, number_code, parameter_name, type_text
+from ..kernel.launch.arguments import parameter_name, type_text
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
+from ..kernel.launch.values import element_type, number_code
 
 _BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
 _ELEMENTS, _SIDE = 1 << 20, {1: 1 << 10, 2: 1 << 10, 3: 1 << 6}

@@ -12,8 +12,9 @@ from typing import Any
 from ..errors import DrywarpError, UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
-from ..kernel.launch.arguments import as_buffer, make_launch, parameter_name, parse_dim3
+from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import Buffer, Launch
+from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
 from .missing import check_complete
 

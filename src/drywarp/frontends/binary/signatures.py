@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ...kernel.kernel import Parameter
-from ...kernel.launch.arguments import number_code
+from ...kernel.launch.values import number_code
 from ..cuda.source import Declared, parameters_of
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch.arguments import number_code
+from ...kernel.launch.values import number_code
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
