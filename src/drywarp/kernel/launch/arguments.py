@@ -14,10 +14,24 @@ import numpy as np
 
 from ...errors import UsageError
 from ..kernel import Kernel, Parameter, Symbol
-from .launch import DTYPES, Argument, Buffer, Dim3, Launch, Scalar, Texture, TextureTable
-from .tensor_maps import given_map, resolved
+from .launch import (
+    DTYPES,
+    MAP_BYTES,
+    Argument,
+    Buffer,
+    Dim3,
+    Launch,
+    Scalar,
+    Structure,
+    TensorMap,
+    Texture,
+    TextureTable,
+)
+from .layout import ENUMERATION
+from .structures import fields_in, is_table, root_of, structure, whole_bytes
+from .tensor_maps import MAP_TYPES, given_map, resolved
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
-from .values import BFLOAT, HALVES, VECTOR, as_buffer, number_code, scalar
+from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, scalar
 
 _LARGEST_VALUE = 32
 """Size in bytes of the largest type that a single value can fill: four doubles."""
@@ -52,9 +66,8 @@ def make_launch(
     Raises UsageError for an argument that is unknown, missing, or does not match its parameter.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
-    arguments = _by_name(kernel, arguments)
     given = bind_arguments(kernel, arguments)
-    missing = [name for name in known if name not in arguments]
+    missing = [name for name in known if name not in given]
     if missing:
         hint = f"{missing[0]}=f32[1024]" if known[missing[0]].pointer else f"{missing[0]}=1"
         raise UsageError(f"{kernel.name}: no value for {', '.join(missing)}; give each, as in --arg {hint}")
@@ -66,23 +79,45 @@ def make_launch(
 
 
 def bind_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Argument]:
-    """The given arguments by name (`argN` if the source has no name).
+    """The given arguments by name (`argN` if the source has no name); fields (`p.n`) make up their structure.
 
     Raises UsageError for an argument that is unknown or does not match its parameter.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
-    arguments = _by_name(kernel, arguments)
-    for name in arguments:
-        if name not in known:
-            raise UsageError(f"{kernel.name}: no parameter named {name!r}; it takes: {signature(kernel)}")
-    return {name: _argument(kernel, known[name], value) for name, value in arguments.items()}
+    given: dict[str, list[tuple[str, Any]]] = {}
+    for name, value in _by_name(kernel, arguments).items():
+        root = root_of(name, known)
+        if root not in known:
+            raise UsageError(f"{kernel.name}: no parameter named {root!r}; it takes: {signature(kernel)}")
+        given.setdefault(root, []).append((name.removeprefix(root), value))
+    return {name: _from_all(kernel, known[name], values) for name, values in given.items()}
+
+
+def _from_all(kernel: Kernel, parameter: Parameter, given: list[tuple[str, Any]]) -> Argument:
+    """The argument that one value makes, or several fields."""
+    place = f"{kernel.name}: argument {parameter_name(parameter)} ({type_text(parameter)})"
+    path, value = given[0]
+    table = is_table(value)
+    if len(given) > 1 or path or table or _is_enumeration(parameter):
+        made = structure(parameter, given, place, _argument)
+        plain = not made.parts and not made.zeroed and not table and len(given) == 1
+        return Scalar(made.data, str(value)) if plain else made
+    return _argument(parameter, value, place)
+
+
+def _is_enumeration(parameter: Parameter) -> bool:
+    return parameter.layout is not None and parameter.layout.kind == ENUMERATION
 
 
 def _by_name(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Rename positional arguments (`arg0`) to parameter names; a parameter with that exact name takes precedence."""
     names = [parameter_name(p) for p in kernel.parameters]
     places = {f"arg{place}": name for place, name in enumerate(names)}
-    return {name if name in names else places.get(name, name): value for name, value in arguments.items()}
+    renamed = {}
+    for name, value in arguments.items():
+        root = root_of(name, {*names, *places})
+        renamed[name if root in names else places.get(root, root) + name.removeprefix(root)] = value
+    return renamed
 
 
 def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:
@@ -93,7 +128,11 @@ def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:
 
 def bind_constants(kernel: Kernel, constants: Mapping[str, Any]) -> dict[str, Argument]:
     """Contents of `__constant__` and `__device__` variables by name. Raises UsageError for an unknown variable."""
-    return dict(_constant(kernel, name, value) for name, value in constants.items())
+    given: dict[str, list[tuple[str, Any]]] = {}
+    for name, value in constants.items():
+        root = root_of(name, kernel.symbols)
+        given.setdefault(root, []).append((name.removeprefix(root), value))
+    return dict(_constant(kernel, name, values) for name, values in given.items())
 
 
 def parameter_name(parameter: Parameter) -> str:
@@ -102,8 +141,23 @@ def parameter_name(parameter: Parameter) -> str:
 
 
 def signature(kernel: Kernel) -> str:
-    """The parameters in readable form: `float* a, int n`."""
-    return ", ".join(f"{type_text(p)} {parameter_name(p)}" for p in kernel.parameters) or "none"
+    """The parameters in readable form, with the fields of structures: `float* a, Range r {int low, int high}`."""
+    return ", ".join(f"{type_text(p)} {parameter_name(p)}{_fields(p)}" for p in kernel.parameters) or "none"
+
+
+_SHOWN_FIELDS = 12
+
+
+def _fields(parameter: Parameter) -> str:
+    return f" {{{text}}}" if (text := fields_text(parameter)) else ""
+
+
+def fields_text(parameter: Parameter) -> str:
+    """The fields of a structure with their types: `int low, float* v.data`; empty for anything else."""
+    held = fields_in(parameter)
+    more = f", and {len(held) - _SHOWN_FIELDS} more" if len(held) > _SHOWN_FIELDS else ""
+    texts = [f"{one.layout.text if one.layout else one.type} {one.name}" for one in held[:_SHOWN_FIELDS]]
+    return ", ".join(texts) + more
 
 
 def type_text(parameter: Parameter) -> str:
@@ -112,8 +166,10 @@ def type_text(parameter: Parameter) -> str:
     return base + ("*" if parameter.pointer else "")
 
 
-def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
-    place = f"{kernel.name}: argument {parameter_name(parameter)} ({type_text(parameter)})"
+def _argument(parameter: Parameter, value: Any, place: str) -> Argument:
+    """The argument that a value makes for a parameter, or for a field. Raises UsageError naming `place`."""
+    if (maps := _maps_in_memory(parameter, value, place)) is not None:
+        return maps
     if (tensor := given_map(parameter, value, place, as_buffer)) is not None:
         return tensor
     if (object_ := _object(parameter, value, place)) is not None:
@@ -133,6 +189,25 @@ def _argument(kernel: Kernel, parameter: Parameter, value: Any) -> Argument:
     if parameter.pointer:
         raise UsageError(f"{place}: got {value!r}, expected a buffer or null, as in f32[1024]:random or @file.npy")
     return scalar(parameter, value, place)
+
+
+def _maps_in_memory(parameter: Parameter, value: Any, place: str) -> Structure | None:
+    """Device memory with one or several tensor maps, as `const CUtensorMap*` takes it; None for anything else."""
+    if not parameter.pointer or parameter.type.split("::")[-1] not in MAP_TYPES:
+        return None
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = [part.strip() for part in value.strip().removeprefix("[").removesuffix("]").split(";")]
+    one = isinstance(value, TensorMap) or (isinstance(value, str) and value.strip().startswith("tensormap"))
+    if not one and not isinstance(value, list | tuple):
+        return None
+    made = []
+    for number, given in enumerate([value] if one else value):
+        element = Parameter(0, 0, MAP_BYTES, f"{parameter_name(parameter)}[{number}]", parameter.type)
+        found = given_map(element, given, place, as_buffer)
+        assert found is not None
+        made.append((number * MAP_BYTES, element.name, found))
+    text = made[0][2].text if one else f"[{'; '.join(found.text for _, _, found in made)}]"
+    return Structure(bytes(MAP_BYTES * len(made)), tuple(made), text, in_memory=True)
 
 
 def _check_elements(parameter: Parameter, buffer: Buffer, place: str) -> None:
@@ -172,30 +247,42 @@ def _object(parameter: Parameter, value: Any, place: str) -> Texture | TextureTa
 
 def _by_value(parameter: Parameter, value: Any, buffer: Buffer | None) -> Scalar | None:
     """The bytes of a structure, given as bytes or as a buffer of its size; None for other values."""
-    if isinstance(value, bytes | np.void):
-        data = value.tobytes() if isinstance(value, np.void) else value
-    elif buffer is None or buffer.nbytes != parameter.size or buffer.fill not in ("zeros", "array"):
-        return None
-    else:
-        data = bytes(buffer.nbytes) if buffer.array is None else buffer.array.tobytes()
+    data = whole_bytes(value if buffer is None else buffer, parameter.size, "")
     name = parameter.type.split("::")[-1]
     # Eight bytes of a type that we do not know may well be an address.
-    known = number_code(name) or VECTOR.match(name) or name in HALVES or name in BFLOAT
     address = buffer is not None and parameter.size == 8
-    if parameter.pointer or known or address or len(data) != parameter.size:
+    if data is None or parameter.pointer or is_number_type(name) or address:
         return None
     return Scalar(data, value if isinstance(value, str) else f"{len(data)} bytes")
 
 
-def _constant(kernel: Kernel, name: str, value: Any) -> tuple[str, Argument]:
-    """A `__constant__` or `__device__` variable and its content: an array, a value of its type, or a texture."""
+def _constant(kernel: Kernel, name: str, given: list[tuple[str, Any]]) -> tuple[str, Argument]:
+    """A `__constant__` or `__device__` variable and its content: an array, a value, fields, or a texture."""
     held = {n: s for n, s in kernel.symbols.items() if s.space in ("constant", "global")}
     meant = [n for n in held if n == name] or [n for n in held if n.rpartition("::")[2] == name]
     if len(meant) != 1:
         raise UsageError(
             f"{kernel.name}: no __constant__ or __device__ variable named {name!r}; it has: {', '.join(held) or 'none'}"
         )
-    return meant[0], _constant_value(name, held[meant[0]], value)
+    symbol = held[meant[0]]
+    path, value = given[0]
+    if len(given) == 1 and not path and not is_table(value):
+        return meant[0], _constant_value(name, symbol, value)
+    return meant[0], _constant_fields(kernel, name, symbol, given)
+
+
+def _constant_fields(kernel: Kernel, name: str, symbol: Symbol, given: list[tuple[str, Any]]) -> Scalar:
+    """A variable of which some fields are given; the others keep what the source gives them."""
+    place = f"{kernel.name}: constant {name}"
+    bank = kernel.constant_banks.get(3, b"") if symbol.space == "constant" else kernel.global_image
+    content = bank[symbol.offset : symbol.offset + symbol.size].ljust(symbol.size, b"\0")
+    moved = [r.offset for r in kernel.relocations if r.bank == 3 and symbol.space == "constant"]
+    variable = Parameter(0, symbol.offset, symbol.size, name, symbol.type, layout=symbol.layout)
+    made = structure(variable, given, place, _argument, content)
+    if made.parts or any(symbol.offset <= offset < symbol.offset + symbol.size for offset in moved):
+        what = f"{made.parts[0][1]} is" if made.parts else "some of its fields are"
+        raise UsageError(f"{place}: {what} a pointer or a handle, which fields of variables cannot be given")
+    return Scalar(made.data, made.text)
 
 
 def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:

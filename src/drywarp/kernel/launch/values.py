@@ -144,6 +144,13 @@ def scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
         return _vector(code, int(match[2]), value, place)
     if name in HALVES and parameter.size == 4:
         return _halves(name, value, place)
+    if name == "dim3":
+        extents = [
+            number_of(part, place) for part in (value.split(",") if isinstance(value, str) else np.atleast_1d(value))
+        ]
+        if len(extents) > 3:
+            raise UsageError(f"{place}: got {len(extents)} numbers, expected one to three, as in 64,32")
+        return Scalar(packed("<3I", [*extents, 1, 1][:3], value, place), str(value))
     number = number_of(value, place)
     if name in BFLOAT and parameter.size == 2:
         return Scalar(_bfloat(number, value, place), str(value))
@@ -158,6 +165,12 @@ def scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
             spelt = f"{parameter.name or f'arg{parameter.ordinal}'}=u8[{parameter.size}]"
             raise UsageError(f"{place}: {parameter.size} bytes passed by value; give them as {spelt} or as a .npy file")
     return Scalar(packed(code, [number], value, place), str(value))
+
+
+def is_number_type(name: str) -> bool:
+    """Whether a C++ type takes a number or several: `int`, `float4`, `half2`, `dim3`."""
+    name = name.split("::")[-1]
+    return bool(number_code(name) or VECTOR.match(name)) or name in HALVES or name in BFLOAT or name == "dim3"
 
 
 def number_code(name: str) -> str:
