@@ -384,9 +384,11 @@ def test_machine_code_with_debug_information(tmp_path: Path) -> None:
     path.write_bytes(made.compiled.cubin)
     loaded = load(path, arch="sm_80", entry="k").kernel
     assert isinstance(loaded, Kernel)
-    assert signature(loaded).startswith("Params p {int kind, float* v.data")
-    found = ran(loaded, p={"v": {"data": "f32[4]:iota", "n": 1}}, **REST).buffer("out")
-    assert found[0] == 2
+    assert signature(loaded).startswith("Params<float> p {int kind, float* v.data")
+    made_of = make_launch(loaded, ONE, ONE, {"p": {"v": {"data": "f32[4]:iota", "n": 3}}, **REST}).arguments[0]
+    assert isinstance(made_of, Structure)
+    assert [(at, path) for at, path, _ in made_of.parts] == [(8, "p.v.data")]
+    assert made_of.data[16:20] == b"\3\0\0\0"
     without = machine_code_of(SOURCE, "sm_80", "k<float>", CudaOptions()).compiled.cubin
     assert layouts_in(without, made.symbol, "x") is None
 

@@ -148,7 +148,8 @@ def with_layouts(kernel: Kernel, layouts: Layouts) -> Kernel:
                 f"{kernel.name}: argument {what}: its layout ({held.text}) has {held.size} bytes, the machine code's "
                 f"parameter {one.size}"
             )
-        typed = one.type or held.name.rstrip("*")
+        own = held.name if (held.members and not is_whole(held)) or held.kind == ENUMERATION else one.type
+        typed = own or one.type or held.name.rstrip("*")
         pointer = one.pointer or (not one.type and held.kind == POINTER)
         parameters.append(replace(one, name=one.name or name, type=typed, pointer=pointer, layout=held))
     symbols = dict(kernel.symbols)
@@ -264,6 +265,7 @@ class _Filled:
 
     def _put_one(self, leaf: Leaf, value: Any, place: str) -> None:
         held = leaf.type
+        given = value
         if held.kind == ENUMERATION:
             value = _enumerator(held, value, place)
         if leaf.bits is not None:
@@ -271,7 +273,7 @@ class _Filled:
             return
         made = self._bind(as_parameter(leaf), value, place)
         self._take(leaf, place)
-        self.texts[leaf.path] = made.text
+        self.texts[leaf.path] = str(given) if held.kind == ENUMERATION else made.text
         if isinstance(made, Scalar):
             self._write(leaf, made.data)
         else:
