@@ -25,8 +25,8 @@ from drywarp.frontends.load import load
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch, signature
 from drywarp.kernel.launch.launch import Buffer, Scalar, Structure, buffers_in
-from drywarp.kernel.launch.layout import Layouts
-from drywarp.kernel.launch.structures import tables_in, with_layouts
+from drywarp.kernel.launch.layout import Layouts, tables_in
+from drywarp.kernel.launch.structures import with_layouts
 
 PARTICLES = Path(__file__).parents[1] / "examples" / "structures" / "particles.cu"
 ONE = (1, 1, 1)

@@ -19,7 +19,7 @@ from ..frontends.python.file import is_python, listed_kernels
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
-from ..kernel.launch.structures import root_of
+from ..kernel.launch.layout import root_of
 from .missing import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of

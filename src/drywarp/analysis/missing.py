@@ -17,8 +17,8 @@ from ..hardware import Gpu
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import fields_text, parameter_name, type_text
 from ..kernel.launch.launch import Launch, Structure
-from ..kernel.launch.layout import NUMBER, Layout
-from ..kernel.launch.structures import fields_in, root_of
+from ..kernel.launch.layout import NUMBER, Layout, root_of
+from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
 from ..kernel.launch.tensor_maps import MAP_TYPES
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES

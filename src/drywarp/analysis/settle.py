@@ -14,7 +14,7 @@ from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Spec
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import Buffer, Launch
-from ..kernel.launch.structures import flat, root_of
+from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
 from .missing import check_complete

@@ -16,7 +16,7 @@ from ..hardware import Gpu, load_gpu, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import bind_arguments, bind_constants, local_bytes, parse_dim3
 from ..kernel.launch.launch import Dim3
-from ..kernel.launch.structures import root_of
+from ..kernel.launch.layout import root_of
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .request import Options
 

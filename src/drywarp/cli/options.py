@@ -190,7 +190,10 @@ Grid = Annotated[
 Block = Annotated[str | None, typer.Option(help="Block size in threads.", metavar="X[,Y[,Z]]")]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option(help="A kernel argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
+    typer.Option(
+        help="A kernel argument, or a field of one: n=4096, a=f32[64,64]:random, a=@file.npy, p.n=4096.",
+        metavar="NAME=VALUE",
+    ),
 ]
 ArgumentFile = Annotated[
     str | None,

@@ -27,8 +27,8 @@ from .launch import (
     Texture,
     TextureTable,
 )
-from .layout import ENUMERATION
-from .structures import fields_in, is_table, root_of, structure, whole_bytes
+from .layout import ENUMERATION, is_table, root_of
+from .structures import fields_in, structure, whole_bytes
 from .tensor_maps import MAP_TYPES, given_map, resolved
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
 from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, scalar

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...errors import UsageError
 
@@ -111,6 +113,13 @@ def steps_of(text: str, place: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def part_at(leaf: Leaf, path: str, place: str) -> Leaf:
+    """The field or element of a value at a path such as `.v.data[3]`. Raises UsageError naming `place`."""
+    for step in steps_of(path, place):
+        leaf = step_into(leaf, step, place.partition(" (")[0])
+    return leaf
+
+
 def step_into(leaf: Leaf, step: Step, place: str) -> Leaf:
     """The field or element of a value. Raises UsageError naming `place` if it has no such part."""
     held = leaf.type
@@ -170,3 +179,52 @@ def members_text(held: Layout) -> str:
     shown = [f"{one.type.text or 'struct'} {one.name}" for one in held.members]
     more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
     return ", ".join(shown[:_MOST_SHOWN]) + more
+
+
+# Fields as users write them: `p.v.data=…`, `{n=1, v.data=f32[4]}`, or JSON.
+
+_PATH = re.compile(r"[.\[]")
+_BARE = re.compile(
+    r"""(?P<kept>"(?:[^"\\]|\\.)*"|'[^']*')"""
+    r"""|(?P<before>=\s*)(?P<value>(?!(?:true|false|inf|nan)\s*[,}\]])[A-Za-z_@]"""
+    r"""(?:[^,{}()\[\]"']|\([^()]*\)|\[[^\[\]]*\])*)"""
+)
+"""A value without quotation marks in a TOML table, such as `f32[64,64]:random(0,1)` or an enumerator."""
+
+
+def root_of(name: str, names: Collection[str]) -> str:
+    """The parameter that an argument's name begins with: `p` for `p.v.data`; a parameter's own name is left alone."""
+    return name if name in names else _PATH.split(name, maxsplit=1)[0]
+
+
+def tables_in(value: Any, place: str) -> Any:
+    """What a text of fields (`{n=1, v.data=f32[4]}`, or JSON) or of elements (`[1, 2]`) stands for; other values."""
+    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
+        return value
+    text = value.strip()
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    quoted = _BARE.sub(lambda m: m["kept"] or m["before"] + json.dumps(m["value"].strip()), text)
+    try:
+        return tomllib.loads(f"v = {quoted}")["v"]
+    except tomllib.TOMLDecodeError as error:
+        reason = re.sub(r" \(at .*\)$", "", str(error)).lower()
+        raise UsageError(f"{place}: {value!r}: {reason}; expected fields, as in {{n=1024, s=[0, 2.5, 0]}}") from None
+
+
+def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the fields of structures under their own names (`p.n`), for expressions."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        held = tables_in(value, f"argument {name}") if is_table(value) else value
+        found |= (
+            {f"{name}.{key}": one for key, one in flat(held).items()} if isinstance(held, Mapping) else {name: held}
+        )
+    return found
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is several fields: a mapping, or its text."""
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.strip().startswith("{"))

@@ -9,10 +9,8 @@ In Python: nested dicts, with arrays as buffers.
 from __future__ import annotations
 
 import difflib
-import json
 import re
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,7 +19,7 @@ import numpy as np
 from ...errors import UsageError
 from ..kernel import Kernel, Parameter, Symbol
 from .launch import Argument, Scalar, Structure
-from .layout import (  # fmt: skip
+from .layout import (
     ARRAY,
     ENUMERATION,
     NUMBER,
@@ -29,11 +27,13 @@ from .layout import (  # fmt: skip
     Layout,
     Layouts,
     Leaf,
+    is_table,
     leaves,
     members_text,
+    part_at,
     parts_of,
-    step_into,
-    steps_of,
+    root_of,
+    tables_in,
 )
 from .tensor_maps import MAP_TYPES
 from .textures import SURFACE_TYPES, TEXTURE_TYPES
@@ -43,13 +43,6 @@ Bind: TypeAlias = Callable[[Parameter, Any, str], Argument]
 """Turns the value of one field into an argument, as of a parameter; the text names the place in messages."""
 
 _HANDLES = {*TEXTURE_TYPES, *SURFACE_TYPES, *MAP_TYPES}
-_PATH = re.compile(r"[.\[]")
-_BARE = re.compile(
-    r"""(?P<kept>"(?:[^"\\]|\\.)*"|'[^']*')"""
-    r"""|(?P<before>=\s*)(?P<value>(?!(?:true|false|inf|nan)\s*[,}\]])[A-Za-z_@]"""
-    r"""(?:[^,{}()\[\]"']|\([^()]*\)|\[[^\[\]]*\])*)"""
-)
-"""A value without quotation marks in a TOML table, such as `f32[64,64]:random(0,1)` or an enumerator."""
 _WORD = re.compile(r"(?!(?:true|false|inf|nan|null|nullptr)$)[A-Za-z_][\w:]*")
 """What may be an enumerator's name."""
 _SHOWN_ELEMENTS = 8
@@ -61,39 +54,6 @@ def is_whole(held: Layout) -> bool:
 
 
 # Which arguments are fields, of which parameter.
-
-
-def root_of(name: str, names: Collection[str]) -> str:
-    """The parameter that an argument's name begins with: `p` for `p.v.data`; a parameter's own name is left alone."""
-    return name if name in names else _PATH.split(name, maxsplit=1)[0]
-
-
-def tables_in(value: Any, place: str) -> Any:
-    """What a text of fields (`{n=1, v.data=f32[4]}`, or JSON) or of elements (`[1, 2]`) stands for; other values."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
-        return value
-    text = value.strip()
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    quoted = _BARE.sub(lambda m: m["kept"] or m["before"] + json.dumps(m["value"].strip()), text)
-    try:
-        return tomllib.loads(f"v = {quoted}")["v"]
-    except tomllib.TOMLDecodeError as error:
-        reason = re.sub(r" \(at .*\)$", "", str(error)).lower()
-        raise UsageError(f"{place}: {value!r}: {reason}; expected fields, as in {{n=1024, s=[0, 2.5, 0]}}") from None
-
-
-def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with the fields of structures under their own names (`p.n`), for expressions."""
-    found: dict[str, Any] = {}
-    for name, value in arguments.items():
-        held = tables_in(value, f"argument {name}") if is_table(value) else value
-        found |= (
-            {f"{name}.{key}": one for key, one in flat(held).items()} if isinstance(held, Mapping) else {name: held}
-        )
-    return found
 
 
 def gives_fields(kernel: Kernel, arguments: Mapping[str, Any], constants: Mapping[str, Any]) -> bool:
@@ -117,11 +77,6 @@ def lacks_structure(kernel: Kernel, arguments: Mapping[str, Any]) -> bool:
         p.layout is None and _is_unknown(p) and not {*both} & arguments.keys()
         for p, both in zip(kernel.parameters, names, strict=True)
     )
-
-
-def is_table(value: Any) -> bool:
-    """Whether a value is several fields: a mapping, or its text."""
-    return isinstance(value, Mapping) or (isinstance(value, str) and value.strip().startswith("{"))
 
 
 def _is_unknown(parameter: Parameter) -> bool:
@@ -173,15 +128,12 @@ def structure(
     name = variable.name or f"arg{variable.ordinal}"
     if variable.layout is None:
         raise UsageError(
-            f"{place}: where its fields lie is not known: there is neither CUDA C++ source nor debug information "
+            f"{place}: where its fields lie is not known, which takes a file of CUDA C++, or debug information "
             f"(nvcc -G); give all of its bytes, as {name}=u8[{variable.size}] or a .npy file"
         )
     filled = _Filled(Leaf(name, 0, variable.layout), place.partition(" (")[0].removesuffix(name), bind, content)
     for path, value in given:
-        leaf = filled.root
-        for step in steps_of(path, place):
-            leaf = step_into(leaf, step, place.partition(" (")[0])
-        filled.put(leaf, value)
+        filled.put(part_at(filled.root, path, place), value)
     parts = tuple((offset, path, part) for offset, (path, part) in sorted(filled.parts.items()))
     texts = [f"{path.removeprefix(name).removeprefix('.')}={text}" for path, text in filled.texts.items()]
     return Structure(bytes(filled.data), parts, f"{{{', '.join(texts)}}}", tuple(filled.unset()))
@@ -207,10 +159,7 @@ class _Filled:
             value = tables_in(value, place)
         if isinstance(value, Mapping):
             for key, one in value.items():
-                part = leaf
-                for step in steps_of(str(key), place):
-                    part = step_into(part, step, place.partition(" (")[0])
-                self.put(part, one)
+                self.put(part_at(leaf, str(key), place), one)
         elif held.kind == ARRAY:
             self._put_elements(leaf, value, place)
         elif held.kind in (NUMBER, POINTER, ENUMERATION) or is_whole(held):
