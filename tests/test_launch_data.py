@@ -36,7 +36,7 @@ def test_a_file_gives_arguments(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["n = ", "[a]\nb = 1", "d = 2025-01-01"])
+@pytest.mark.parametrize("text", ["n = ", "a = [[1], [2]]", "d = 2025-01-01"])
 def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "args.toml"
     file.write_text(text)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .experiments.sweep import Space, sweep
     from .experiments.validate import validate
     from .hardware import Gpu, gpu_names, load_gpu
-    from .kernel.launch.objects import surface, texture
     from .kernel.launch.tensor_maps import tensor_map
+    from .kernel.launch.textures import surface, texture
 
 _HOMES = {
     "Comparison": "analysis.compare", "compare": "analysis.compare",
@@ -30,7 +30,7 @@ _HOMES = {
     "Analysis": "analysis.result", "Band": "analysis.result", "Options": "analysis.request",
     "analyze": "analysis.stages", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
-    "surface": "kernel.launch.objects", "texture": "kernel.launch.objects", "tensor_map": "kernel.launch.tensor_maps",
+    "surface": "kernel.launch.textures", "texture": "kernel.launch.textures", "tensor_map": "kernel.launch.tensor_maps",
     "Space": "experiments.sweep", "sweep": "experiments.sweep", "validate": "experiments.validate",
 }  # fmt: skip
 

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import InputFileError
-from drywarp.frontends.binary.cubin import kernels_of, plain_name
+from drywarp.frontends.binary.cubin import kernels_of
 from drywarp.frontends.binary.elf import parse_elf
-from drywarp.frontends.binary.signatures import declared_types
+from drywarp.frontends.binary.signatures import declared_types, plain_name
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.kernel.instruction import RZ, Register
 from drywarp.kernel.kernel import Kernel, Parameter, Symbol

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
 from drywarp.execution.emulator import buffer_content
-from drywarp.kernel.launch.arguments import as_buffer
 from drywarp.kernel.launch.launch import Buffer
+from drywarp.kernel.launch.values import as_buffer
 
 
 def content(text: str, ordinal: int = 0, seed: int = 0) -> np.ndarray:

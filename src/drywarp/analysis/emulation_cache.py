@@ -18,7 +18,7 @@ from ..execution.emulator.sampling import Limits
 from ..frontends import cache as disk
 from ..kernel.cfg import ControlFlowGraph, Loop, build_cfg
 from ..kernel.kernel import Kernel
-from ..kernel.launch.launch import Buffer, Launch, Texture
+from ..kernel.launch.launch import Buffer, Launch, buffers_in
 from ..kernel.profile import SPACE_GLOBAL, AccessLog, Profile, SampledBlock, Sampling, WarpPath
 from ..memory.behaviour import MemoryBehaviour
 from ..memory.followed import Look
@@ -228,8 +228,7 @@ def _generation(arch: str) -> str:
 
 def _buffers(launch: Launch) -> list[Buffer]:
     values = [*launch.arguments, *launch.constants.values()]
-    inside = [value.buffer if isinstance(value, Texture) else value for value in values]
-    return [value for value in inside if isinstance(value, Buffer)]
+    return [buffer for value in values for buffer in buffers_in(value)]
 
 
 def _plain(value: Any) -> Any:

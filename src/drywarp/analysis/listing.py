@@ -12,12 +12,14 @@ from ..frontends.amd.compile import amd_entries
 from ..frontends.binary.module import Module, load_module
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
-from ..frontends.formats.cuda import launches_in
+from ..frontends.formats.cuda import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
+from ..frontends.ptx.ptx import is_ptx
 from ..frontends.python.file import is_python, listed_kernels
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
+from ..kernel.launch.layout import root_of
 from .missing import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of
@@ -97,10 +99,13 @@ def _of_module(file: _File, module: Module) -> list[ListedKernel]:
     names = {} if file.source.text else entry_names(kernel.symbol for kernel in module.kernels)
     # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
     held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
-    found = [_listed(file, kernel, names.get(kernel.symbol, kernel.name), len(held) == 1) for kernel in held]
+    few = len(held) <= _MOST_LAYOUTS
+    found = [_listed(file, kernel, names.get(kernel.symbol, kernel.name), len(held) == 1, few) for kernel in held]
     return [*found, *(ListedKernel(f"{name}<…>", reason=_NO_INSTANCE) for name in module.uninstantiated)]
 
 
+_MOST_LAYOUTS = 12
+"""Kernels in a file up to which the fields of structures are looked up: each takes a build of its own."""
 _NO_INSTANCE = "a template: no launch in the file gives its arguments; --entry 'NAME<…>' names an instance"
 _DEFERRED = "compiled for its arguments: its registers are known once these are"
 
@@ -136,14 +141,21 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
     return found, tuple(passed)
 
 
-def _listed(file: _File, kernel: Kernel, name: str, alone: bool) -> ListedKernel:
+def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted: bool = True) -> ListedKernel:
     names = {parameter_name(p) for p in kernel.parameters}
     comment, source = file.source.comment, file.source
-    if not _is_about(comment, name) or not (alone or comment.entry or comment.arguments.keys() <= names):
+    roots = {root_of(key, names) for key in comment.arguments}
+    if not _is_about(comment, name) or not (alone or comment.entry or roots <= names):
         comment = LaunchComment()
     launches = launches_in(source, file.options) if source.text else None
-    stated = from_host_code(Loaded(kernel, comment, launches=launches), kernel, None, None, None, None)
-    arguments = {key: value for key, value in stated.comment.arguments.items() if key in names}
+    is_cuda = source.text and not file.gpu.is_amd and not is_ptx(source.text)
+    layouts = layouts_for(source, arch_of(file.gpu), name, file.options) if is_cuda and layouts_wanted else None
+    # Fields are worth a second build, but not a failure.
+    loaded = Loaded(kernel, comment, launches=launches, layouts=layouts).with_fields({}, {})
+    assert isinstance(loaded.kernel, Kernel)
+    kernel = loaded.kernel
+    stated = from_host_code(loaded, kernel, None, None, None, None)
+    arguments = {key: value for key, value in stated.comment.arguments.items() if root_of(key, names) in names}
     lacks = tuple(lacking(kernel, stated.comment, arguments, stated.open))
     command = ready_command(file.words(name), kernel, stated.comment, arguments, stated.open)
     where = stated.place or ("comment" if comment.grid or comment.block else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -14,8 +15,15 @@ from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel, Parameter
-from ..kernel.launch.arguments import element_type, number_code, parameter_name, type_text
+from ..kernel.launch.arguments import fields_text, parameter_name, type_text
+from ..kernel.launch.launch import Launch, Structure
+from ..kernel.launch.layout import NUMBER, Layout, root_of
+from ..kernel.launch.structures import fields_in
+from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
+from ..kernel.launch.tensor_maps import MAP_TYPES
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
+from ..kernel.launch.values import element_type, number_code
+from ..support.text import some_text
 
 _BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
 _ELEMENTS, _SIDE = 1 << 20, {1: 1 << 10, 2: 1 << 10, 3: 1 << 6}
@@ -38,7 +46,7 @@ def check_complete(
     if not names:
         return
     lacks = [what for what in names if what in ("grid", "block") and getattr(said, what) is None]
-    types = {parameter_name(p): type_text(p) for p in kernel.parameters}
+    types = {parameter_name(p): _type(p) for p in kernel.parameters}
     values = [f"{name} ({types[name]})" for name in names[len(lacks) :] if name in types]
     values += ["--shared (bytes)"] if "--shared" in names else []
     parts = [f"no {' or '.join(lacks)} given"] if lacks else []
@@ -53,10 +61,28 @@ def check_complete(
     )
 
 
+def _type(parameter: Parameter) -> str:
+    """The type of a parameter, with the fields of a structure."""
+    held = fields_text(parameter)
+    return f"{type_text(parameter)}{': ' if held else ''}{held}"
+
+
+def left_at_zero(kernel: Kernel, launch: Launch) -> tuple[str, ...]:
+    """A note for each structure of which some fields were not given: their numbers are zero, their pointers null."""
+    notes = []
+    for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
+        if isinstance(value, Structure) and value.zeroed:
+            count = f"{len(value.zeroed)} fields" if len(value.zeroed) > 1 else "1 field"
+            which = f"{count} not given, assumed to be 0 or null: {some_text(value.zeroed)}"
+            notes.append(f"{parameter_name(parameter)}: {which}")
+    return tuple(notes)
+
+
 def lacking(kernel: Kernel, said: LaunchComment, given: Collection[str], open_: Collection[str]) -> list[str]:
     """What a launch lacks: ``grid``, ``block``, parameters by name, and ``--shared`` where host code leaves it open."""
     names = [parameter_name(p) for p in kernel.parameters]
-    known = {*given, *(names[int(name[3:])] for name in given if name not in names and _is_place(name, len(names)))}
+    roots = {root_of(name, names) for name in given}
+    known = {*roots, *(names[int(name[3:])] for name in roots if name not in names and _is_place(name, len(names)))}
     lacks = [what for what in ("grid", "block") if getattr(said, what) is None]
     lacks += [name for name in names if name not in known]
     return lacks + (["--shared"] if "shared" in open_ and said.shared is None else [])
@@ -77,12 +103,17 @@ def ready_command(
     instead = placeholders(kernel)
     names = [parameter_name(p) for p in kernel.parameters]
     places = {f"arg{n}": name for n, name in enumerate(names)}
-    stated = {places.get(name, name) if name not in names else name: value for name, value in given.items()}
+    stated: dict[str, list[tuple[str, Any]]] = {}
+    for key, value in given.items():
+        root = root_of(key, names)
+        meant = places.get(root, root) if root not in names else root
+        stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
     words = [*command, "--grid", said.grid or instead["grid"], "--block", said.block or instead["block"]]
     shared = said.shared or ("16384" if "shared" in open_ else "0")
     words += ["--shared", shared] if shared != "0" else []
     for name in names:
-        words += ["--arg", f"{name}={_text(stated[name]) if name in stated else instead[f'={name}']}"]
+        for key, value in stated.get(name, [(name, instead[f"={name}"])]):
+            words += ["--arg", f"{key}={_text(value)}"]
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
@@ -91,6 +122,10 @@ def ready_command(
 def _text(value: Any) -> str:
     if value is None or isinstance(value, str | int | float):
         return "null" if value is None else str(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}={_text(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
     shape = ",".join(map(str, getattr(value, "shape", ()))) or "1"
     return f"@array[{shape}].npy"
 
@@ -123,7 +158,7 @@ def placeholders(kernel: Kernel) -> dict[str, str]:
         block = str(most)
     numbers = [p for p in kernel.parameters if _is_size(p)]
     size = _ELEMENTS if dimensions == 1 and len(numbers) == 1 else _SIDE[dimensions]
-    values = {f"={parameter_name(p)}": _value(p, size, pointers) for p in kernel.parameters}
+    values = {f"={parameter_name(p)}": _values(p, size, pointers) for p in kernel.parameters}
     return {"grid": grid, "block": block, **values}
 
 
@@ -137,12 +172,37 @@ def _is_size(parameter: Parameter) -> bool:
     )
 
 
+_MOST_FIELDS, _MOST_ELEMENTS = 16, 8
+
+
+def _values(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
+    """A value for a parameter, or for the first fields of a structure."""
+    held = fields_in(parameter)
+    held = [one for one in held if one.layout is None or _is_short(one.layout)]
+    if not held:
+        return _value(parameter, size, pointers)
+    return f"{{{', '.join(f'{one.name}={_value(one, size, ())}' for one in held[:_MOST_FIELDS])}}}"
+
+
+def _is_short(held: Layout) -> bool:
+    """Whether a field is no array, or one of few numbers."""
+    number = held.element is None or held.element.kind == NUMBER
+    return number and math.prod(held.extents) <= _MOST_ELEMENTS
+
+
 _VECTOR = re.compile(r"(?:u?(?:char|short|int|long|longlong)|float|double|half|nv_bfloat16)([1-4])")
 
 
 def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
     name = parameter.type.split("::")[-1]
     vector = _VECTOR.fullmatch(name.lstrip("_"))
+    held = parameter.layout
+    if held is not None and held.enumerators:
+        return held.enumerators[0][0]
+    if held is not None and held.extents:
+        return f"[{', '.join(['0'] * math.prod(held.extents))}]"
+    if name in MAP_TYPES:
+        return MAP_EXAMPLE
     if name in TEXTURE_TYPES or name in SURFACE_TYPES:
         return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
     if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in pointers):

@@ -32,11 +32,11 @@ from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
-from .missing import command_words, lacking, ready_command
+from .missing import command_words, lacking, left_at_zero, ready_command
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import BEST, best, config_number, from_host_code, settle, stated_launch, with_extents
+from .settle import BEST, best, config_number, from_host_code, grid_extents, settle, stated_launch, with_extents
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -132,6 +132,9 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     options.on_stage(f"compiling for {arch}")
     source = frontend.as_source(request.source)
     loaded = frontend.load(source, arch=arch, entry=request.entry, options=request.compiler, gpu=gpu)
+    said = loaded.comment
+    arguments, constants = {**said.arguments, **(request.args or {})}, {**said.constants, **(request.constants or {})}
+    loaded = loaded.with_fields(arguments, constants, options.static or gpu.is_amd)
     if options.static or gpu.is_amd:
         return _without_data(request, loaded, gpu, started)
     number = config_number(request.config, loaded.comment.config)
@@ -161,11 +164,13 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
     if callable(request.grid):
         raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
     found = from_host_code(loaded, kernel, request.grid, request.block, request.args, request.shared)
-    stated = (request.grid, request.block, request.args, request.shared, request.constants)
+    grid = grid_extents(request.grid, found.comment.grid, {**found.comment.arguments, **(request.args or {})})
+    stated = (grid, request.block, request.args, request.shared, request.constants)
     launch = static_launch(kernel, found.comment, gpu, *stated)
     place = Kept("", kernel, launch.launch)
     seconds = perf_counter() - started
-    notes = (*found.notes, *(_to_state(request, found.comment, kernel, gpu) if gpu.is_amd else ()))
+    notes = (*found.notes, *left_at_zero(kernel, launch.launch))
+    notes += _to_state(request, found.comment, kernel, gpu) if gpu.is_amd else ()
     return LoadedKernel(kernel, launch, gpu, place, loaded.text, seconds, notes=notes, request=request)
 
 
@@ -212,7 +217,7 @@ def _settled(
         loaded.text,
         perf_counter() - started,
         measured=_measured(kernel, launch, options),
-        notes=said.notes,
+        notes=(*said.notes, *left_at_zero(kernel, launch)),
         tools=loaded.tools,
         compiled=loaded.compiled,
         request=request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..hardware import Gpu, Occupancy, check_extents, occupancy
 from ..kernel.kernel import Kernel
-from ..kernel.launch.launch import Argument, Buffer, Launch, Texture, TextureTable
+from ..kernel.launch.launch import Launch, buffers_in
 from ..memory.table import MemoryGeometry
 from ..support.text import bytes_text
 from ..workload.table_costs import LANE_BYTES
@@ -32,17 +32,9 @@ def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
 def check_memory(launch: Launch, gpu: Gpu) -> None:
     """Raises UsageError if the launch's buffers together do not fit in the GPU's memory."""
     room = None if gpu.machine_code else gpu.memory.dram.bytes
-    needed = sum(_bytes(argument) for argument in launch.arguments)
+    needed = sum(buffer.nbytes for argument in launch.arguments for buffer in buffers_in(argument))
     if room is not None and needed > room:
         raise UsageError(f"buffers of {bytes_text(needed)}: expected at most the {bytes_text(room)} of {gpu.name}")
-
-
-def _bytes(argument: Argument | None) -> int:
-    """Device memory that an argument takes."""
-    if isinstance(argument, TextureTable):
-        return sum(texture.buffer.nbytes for texture in argument.objects)
-    held = argument.buffer if isinstance(argument, Texture) else argument
-    return held.nbytes if isinstance(held, Buffer) else 0
 
 
 def check_clock(gpu: Gpu, clock_mhz: float) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 from ..errors import DrywarpError, UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
-from ..kernel.launch.arguments import as_buffer, make_launch, parameter_name, parse_dim3
+from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import Buffer, Launch
+from ..kernel.launch.layout import flat, root_of
+from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
 from .missing import check_complete
 
@@ -37,7 +39,7 @@ def stated_launch(
     stated = with_extents(comment, grid, block)
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     names = {p.name for p in kernel.parameters}
-    said_args = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    said_args = {name: value for name, value in comment.arguments.items() if root_of(name, names) in names or not args}
     if shared is not None:
         stated.shared = str(shared)
     check_complete(kernel, stated, {**said_args, **(args or {})}, unsettled or {}, command)
@@ -98,7 +100,8 @@ def from_host_code(
         comment = replace(comment, grid=None, block=None, shared=None, arguments={})
     names = [parameter_name(p) for p in kernel.parameters]
     places = {f"arg{n}": name for n, name in enumerate(names)}
-    given = {places.get(name, name): value for name, value in {**comment.arguments, **(args or {})}.items()}
+    stated = {**comment.arguments, **(args or {})}
+    given = {places.get(root := root_of(name, names), root): value for name, value in stated.items()}
     lacks = {name for name in names if name not in given}
     lacks |= {"grid"} if grid is None and comment.grid is None else set()
     lacks |= {"block"} if block is None and comment.block is None else set()
@@ -225,7 +228,7 @@ def grid_extents(grid: Grid, said: str | None, names: Mapping[str, Any]) -> int 
     text = grid if isinstance(grid, str) else said if grid is None else None
     if text is None:
         return grid
-    numbers = {name: number for name, value in names.items() if (number := _number(value)) is not None}
+    numbers = {name: number for name, value in flat(names).items() if (number := _number(value)) is not None}
     return ",".join(_extent(part, numbers) for part in _split(text))
 
 

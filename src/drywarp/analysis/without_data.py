@@ -16,6 +16,7 @@ from ..hardware import Gpu, load_gpu, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import bind_arguments, bind_constants, local_bytes, parse_dim3
 from ..kernel.launch.launch import Dim3
+from ..kernel.launch.layout import root_of
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .request import Options
 
@@ -53,7 +54,7 @@ def static_launch(
 ) -> StaticLaunch:
     """The launch as stated by the caller or the file's comment, with assumptions for the rest."""
     names = {p.name for p in kernel.parameters}
-    said = {name: value for name, value in comment.arguments.items() if name in names or not args}
+    said = {name: value for name, value in comment.arguments.items() if root_of(name, names) in names or not args}
     given = bind_arguments(kernel, {**said, **(args or {})})
     filled = bind_constants(kernel, {**comment.constants, **(constants or {})})
     dynamic = shared if shared is not None else int(comment.shared) if comment.shared else None

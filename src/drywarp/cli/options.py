@@ -45,7 +45,7 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
 
 
 def argument_file(name: str | None) -> dict[str, Any]:
-    """The arguments in a TOML file, by name: texts as on the command line, numbers, and lists of numbers.
+    """The arguments in a TOML file, by name: texts as on the command line, numbers, lists of numbers, tables.
 
     Raises InputFileError that names the file for anything else.
     """
@@ -68,7 +68,9 @@ def _argument_text(value: Any, place: str) -> Any:
         return str(value).lower() if isinstance(value, bool) else value
     if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
         return ",".join(map(str, value))
-    raise InputFileError(f"{place}: expected a number, a text such as 'f32[64]:ones', or a list of numbers")
+    if isinstance(value, dict):  # the fields of a structure, read by its layout
+        return value
+    raise InputFileError(f"{place}: expected a number, a text such as 'f32[64]:ones', a list of numbers, or a table")
 
 
 def parse_percent(text: str | None, option: str) -> float | None:
@@ -189,7 +191,10 @@ Grid = Annotated[
 Block = Annotated[str | None, typer.Option(help="Block size in threads.", metavar="X[,Y[,Z]]")]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option(help="A kernel argument: n=4096, a=f32[64,64]:random, a=@file.npy.", metavar="NAME=VALUE"),
+    typer.Option(
+        help="A kernel argument, or a field of one: n=4096, a=f32[64,64]:random, a=@file.npy, p.n=4096.",
+        metavar="NAME=VALUE",
+    ),
 ]
 ArgumentFile = Annotated[
     str | None,

@@ -14,14 +14,16 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ..errors import InputFileError, UsageError
+from ..errors import DrywarpError, InputFileError, UsageError
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
+from ..kernel.launch.layout import Layouts
+from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
 from ..support.text import kernels_text
 from . import cache
-from .binary.cubin import kernels_of, plain_name
+from .binary.cubin import kernels_of
 from .binary.sass import disassemble
-from .binary.signatures import demangled, without_parameters
+from .binary.signatures import demangled, plain_name, without_parameters
 from .cache import tool_versions
 from .cuda.nvcc import expressions_of
 from .cuda.options import FLAG, CudaOptions
@@ -168,8 +170,8 @@ class LaunchEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block: Extents | None = None
     kernel: str | None = None
     name: str | None = None
-    args: dict[str, str | int | float | bool] = {}
-    constants: dict[str, str | int | float | bool] = {}
+    args: dict[str, str | int | float | bool | dict[str, Any]] = {}
+    constants: dict[str, str | int | float | bool | dict[str, Any]] = {}
     defines: dict[str, str | int] = {}
     shared: Annotated[int, msgspec.Meta(ge=0)] | None = None
     times: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -255,6 +257,7 @@ class Loaded:
     the versions of compilers other than drywarp's own compiler and disassembler. `compiled` is true if drywarp's
     compiler generated the machine code; the user's own build may use a different one. `launches` finds the launches of
     a kernel in the source's host code, given the numbers that the user states for arguments; None without host code.
+    `layouts` looks up where the fields of a kernel's structures lie, with a second build; None if that is not possible.
     """
 
     kernel: Kernel | Deferred
@@ -263,6 +266,26 @@ class Loaded:
     tools: Mapping[str, str] = field(default_factory=dict)
     compiled: bool = False
     launches: Callable[[Kernel, Mapping[str, int | float]], Sequence[HostLaunch]] | None = None
+    layouts: Callable[[Kernel], Layouts] | None = None
+
+    def with_fields(self, arguments: Mapping[str, Any], constants: Mapping[str, Any], static: bool = False) -> Loaded:
+        """The kernel with the layouts of its structures, if the launch states fields or leaves out a structure.
+
+        The static mode assumes structures that are left out. Raises CompileError if the launch states fields, but the
+        second build fails.
+        """
+        kernel = self.kernel
+        if self.layouts is None or not isinstance(kernel, Kernel):
+            return self
+        stated = gives_fields(kernel, arguments, constants)
+        if not stated and (static or not lacks_structure(kernel, arguments)):
+            return self
+        try:
+            return replace(self, kernel=with_layouts(kernel, self.layouts(kernel)))
+        except DrywarpError:
+            if stated:
+                raise
+            return self
 
 
 # Select one of several kernels in machine code and PTX, where only symbols distinguish them.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .instruction import Instruction
+from .launch.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class Parameter:
 
     `name` and `type` come from the source and are empty if there is none (a bare CUBIN). `type` is the C++ type without
     qualifiers; `pointer` tells whether the parameter is an address, and `space` into which memory: ``shared`` for
-    OpenCL's pointers to local memory, whose buffers are in each block's shared memory.
+    OpenCL's pointers to local memory, whose buffers are in each block's shared memory. `layout` tells where its fields
+    lie, None if that has not been looked up.
     """
 
     ordinal: int
@@ -24,6 +26,7 @@ class Parameter:
     type: str = ""
     pointer: bool = False
     space: str = "global"
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,14 @@ class Symbol:
     """A named location: `space` is ``constant`` (bank 3), ``global``, ``shared`` or ``code``.
 
     `type` is the C++ type of a `__constant__` or `__device__` variable declared in the source; for an array, the
-    element type followed by ``[]``. Empty if unknown.
+    element type followed by ``[]``. Empty if unknown. `layout` is as in `Parameter`.
     """
 
     space: str
     offset: int
     size: int
     type: str = ""
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True)

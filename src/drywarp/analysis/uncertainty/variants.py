@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import parameter_name
-from ...kernel.launch.launch import Buffer
+from ...kernel.launch.launch import buffers_in
 from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from ...memory.averaged import METHOD as AVERAGED
 from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
@@ -63,7 +63,7 @@ def doubts_of(prepared: Prepared) -> tuple[str, ...]:
 
 def _in_host_memory(prepared: Prepared) -> list[str]:
     pairs = zip(prepared.kernel.parameters, prepared.launch.arguments, strict=True)
-    return [parameter_name(p) for p, value in pairs if isinstance(value, Buffer) and value.host]
+    return [parameter_name(p) for p, value in pairs if any(b.host for b in buffers_in(value))]
 
 
 def _host_doubts(prepared: Prepared) -> Iterator[str]:

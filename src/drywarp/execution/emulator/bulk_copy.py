@@ -233,10 +233,10 @@ def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any],
 
 def _view(site: Site, f: Frame, row: int, address: int, rank: int) -> TensorView:
     found = int(site.memory.region_of(np.array([address], np.uint64), np.uint64(MAP_BYTES))[0])
-    if found < 0 or site.memory.regions[found].buffer is not None:
+    if found < 0:
         raise EmulationError(
             f"{site.where}: tensor map at address {address:#x}: expected one passed by value, as a"
-            " `const __grid_constant__ CUtensorMap` parameter"
+            " `const __grid_constant__ CUtensorMap` parameter, or in device memory, as `const CUtensorMap*`"
         )
     region = site.memory.regions[found]
     start = address - region.start

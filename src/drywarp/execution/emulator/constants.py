@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...errors import EmulationError, UsageError
 from ...kernel.instruction import Constant
 from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Argument, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
+from ...kernel.launch.launch import Argument, Buffer, Launch, Scalar, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA
 from .content import buffer_content
 from .grid_barrier import put_area, uses_grid_barrier
@@ -92,6 +92,8 @@ def _constant_bytes(name: str, value: Argument, ordinal: int, seed: int, memory:
         raise UsageError(f"constant {name}: several textures, expected one")
     if isinstance(value, TensorMap):
         raise UsageError(f"constant {name}: got a tensor map, which is allowed only as a parameter")
+    if isinstance(value, Structure):
+        raise UsageError(f"constant {name}: got a structure with buffers, which is allowed only as a parameter")
     return np.frombuffer(value.data, np.uint8)
 
 
@@ -131,6 +133,25 @@ def _cluster_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch) 
     _put(bank, size_at, "<I", 1)
 
 
+def _bytes_of(argument: Argument, regions: Iterator[Region], memory: DeviceMemory) -> bytes:
+    """What an argument, or a field, holds; `regions` are those of its buffers and the following ones."""
+    if isinstance(argument, Scalar):
+        return argument.data
+    if isinstance(argument, TensorMap):
+        return encode(argument, (next(regions) if argument.buffer is not None else _named(argument.of, memory)).start)
+    if not isinstance(argument, Structure):
+        return struct.pack("<Q", _handed(argument, regions, memory))
+    own = next(regions) if argument.in_memory else None
+    data = bytearray(argument.data)
+    for offset, _, part in argument.parts:
+        held = _bytes_of(part, regions, memory)
+        data[offset : offset + len(held)] = held
+    if own is None:
+        return bytes(data)
+    memory.bytes_of(own)[...] = np.frombuffer(data, np.uint8)
+    return struct.pack("<Q", own.start)
+
+
 def _handed(argument: Argument, regions: Iterator[Region], memory: DeviceMemory) -> int:
     """The address of a buffer, the handle of a texture, the address of the handles of several."""
     region = next(regions)
@@ -149,13 +170,7 @@ def _parameters(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, mem
         )
     regions = iter(memory.regions)
     for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
-        if isinstance(argument, Scalar):
-            data = argument.data
-        elif isinstance(argument, TensorMap):
-            held = next(regions) if argument.buffer is not None else _buffer_of(kernel, launch, argument.of, memory)
-            data = encode(argument, held.start)
-        else:
-            data = struct.pack("<Q", _handed(argument, regions, memory))
+        data = _bytes_of(argument, regions, memory)
         if len(data) > parameter.size:
             name = parameter.name or f"arg{parameter.ordinal}"
             raise UsageError(f"argument {name}: {len(data)} bytes given, the parameter takes {parameter.size}")
@@ -186,7 +201,6 @@ def parameter_bytes(kernel: Kernel) -> int:
     return max((p.offset + p.size for p in kernel.parameters), default=0) if taken else 0
 
 
-def _buffer_of(kernel: Kernel, launch: Launch, name: str, memory: DeviceMemory) -> Region:
-    """The region of an argument's buffer, or of the buffer in its tensor map."""
-    ordinal = next(n for n, p in enumerate(kernel.parameters) if (p.name or f"arg{p.ordinal}") == name)
-    return next(region for region in memory.regions if region.buffer is not None and region.ordinal == ordinal)
+def _named(name: str, memory: DeviceMemory) -> Region:
+    """The region of an argument's or a field's buffer, or of the buffer in its tensor map."""
+    return next(region for region in memory.regions if region.buffer is not None and region.name == name)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...errors import EmulationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Argument, Buffer, Launch, TensorMap, Texture, TextureTable
+from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
 from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
 from .decode import Decoder
@@ -270,11 +270,16 @@ def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
 
 
 def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, Buffer]]:
-    """The device memory areas of an argument: a buffer, texels, handles and the texels of several."""
+    """The device memory areas of an argument: a buffer, texels, handles and the texels of several, fields' buffers."""
     if isinstance(argument, TextureTable):
         first = _MOST_ORDINALS * (ordinal + 1)
         texels = [(f"{name}[{n}]", first + n, made.buffer) for n, made in enumerate(argument.objects)]
         return [(name, ordinal, Buffer("u64", (len(texels),))), *texels]
+    if isinstance(argument, Structure):
+        first = _MOST_ORDINALS * (ordinal + 1)
+        own = [(name, ordinal, Buffer("u8", (len(argument.data),)))] if argument.in_memory else []
+        parts = enumerate(argument.parts)
+        return own + [area for n, (_, path, part) in parts for area in _areas(path, first + n, part)]
     buffer = argument.buffer if isinstance(argument, Texture | TensorMap) else argument
     return [(name, ordinal, buffer)] if isinstance(buffer, Buffer) else []
 

@@ -69,7 +69,7 @@ def encode(made: TensorMap, base: int) -> bytes:
 def decode(data: bytes, where: str) -> TensorView:
     """The map that bytes encode. Raises EmulationError naming `where` for bytes that encode none."""
     if data[: len(_MAGIC)] != _MAGIC:
-        raise EmulationError(f"{where}: there is no tensor map at this address; pass one as the parameter")
+        raise EmulationError(f"{where}: there is no tensor map at this address; give one, as tensormap(…)")
     _, base, kind, rank, swizzle, nan, *rest = _FORM.unpack(data[: _FORM.size])
     dtype = _TYPES[kind]
     extents, rest = rest[:rank], rest[_DIMENSIONS:]

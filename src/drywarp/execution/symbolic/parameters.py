@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar
+from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Structure
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from .state import ASSUMED, KNOWN, Batch, Flags, Lanes
 
@@ -184,11 +184,26 @@ def _place(arguments: tuple[Argument, ...]) -> tuple[tuple[int, int] | None, ...
     return tuple((slot(n), a.nbytes) if isinstance(a, Buffer) else None for n, a in enumerate(arguments))
 
 
+def places_of(number: int, argument: Argument, place: tuple[int, int] | None) -> list[tuple[str, tuple[int, int]]]:
+    """Name, address and bytes of the buffers of an argument: its own, or those that its fields point to.
+
+    `number` is the argument's slot, which the fields' buffers share; `place` is where its own lies.
+    """
+    if not isinstance(argument, Structure):
+        return [] if place is None else [("", place)]
+    held = [(path, part) for _, path, part in argument.parts if isinstance(part, Buffer)]
+    step = SLOT_BYTES // max(len(held) + 1, 2) & ~(_HALO - 1)
+    return [(path, (slot(number) + n * step, part.nbytes)) for n, (path, part) in enumerate(held)]
+
+
 def allocations(kernel: Kernel, given: StaticLaunch) -> dict[str, tuple[int, int]]:
     """Address and bytes of the areas that accesses may touch, by name: given buffers, else whole slots."""
-    found = {}
+    found: dict[str, tuple[int, int]] = {}
     for number, (parameter, place) in enumerate(zip(kernel.parameters, given.places, strict=True)):
         name = parameter.name or f"arg{parameter.ordinal}"
+        if isinstance(argument := given.launch.arguments[number], Structure):
+            found.update(places_of(number, argument, place))
+            continue
         found[name] = place if place is not None else (slot(number) - _HALO, SLOT_BYTES - 2 * _HALO)
     found["other memory"] = (given.image - _HALO, SLOT_BYTES * _FIRST_SLOT)
     return found

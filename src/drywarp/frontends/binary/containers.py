@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from pathlib import Path
 
 from ...errors import InputFileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
+from ...kernel.launch.layout import Layouts
 from ..loaded import chosen, cubin_kernels
 from ..ptx.ptx import is_ptx, ptx_kernels, read_ptx
 from .elf import CUDA_MACHINE, parse_elf, sections_of
+from .signatures import layouts_in
 
 # Fat binaries: the container in which the compiler driver packs machine code for several architectures.
 #
@@ -143,6 +146,19 @@ def load_binary_module(path: Path, data: bytes, *, arch: str) -> dict[str, Kerne
     if not found:
         found = _assembled(held, arch, origin)
     return found
+
+
+def debug_layouts(kernel: Kernel, data: bytes, origin: str) -> Layouts | None:
+    """The layouts that debug information in a binary file states for one of its kernels; None without any.
+
+    Damaged debug information counts as none: the machine code alone is enough for most launches.
+    """
+    for image in _images(data, origin):
+        if image.is_cubin and f"sm_{image.sm}" == kernel.arch:
+            with contextlib.suppress(InputFileError):
+                if (found := layouts_in(image.unpacked(origin), kernel.symbol, origin)) is not None:
+                    return found
+    return None
 
 
 def _assembled(held: Sequence[Image], arch: str, origin: str) -> dict[str, Kernel]:

@@ -11,7 +11,7 @@ from ...errors import InputFileError
 from ...kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, Section, parse_elf
 from .sass import Listing, parse_listing
-from .signatures import with_types
+from .signatures import plain_name, variable_name, with_types
 
 # Attributes of .nv.info, numbered as in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
@@ -98,28 +98,6 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             source_file=origin,
         )
     return kernels
-
-
-def plain_name(symbol: str) -> str:
-    """The function name in a mangled symbol, without parameters; other symbols are returned unchanged."""
-    match = re.match(r"^_Z(N?)(\d{1,9})", symbol)
-    if not match:
-        return symbol
-    if not match[1]:
-        # The parameter types follow; they may start with a name too.
-        return symbol[match.end() : match.end() + int(match[2])]
-    names, rest = [], symbol[3:]
-    while number := re.match(r"\d{1,9}", rest):
-        length, start = int(number[0]), number.end()
-        names.append(rest[start : start + length])
-        rest = rest[start + length :]
-    return "::".join(names)
-
-
-def variable_name(symbol: str) -> str:
-    """The name of a variable as the source spells it, without unnamed namespaces."""
-    parts = plain_name(symbol).split("::")
-    return "::".join(p for p in parts if not p.startswith(("_INTERNAL_", "_GLOBAL__N_")))
 
 
 def _resources(

@@ -19,7 +19,8 @@ from ..load import read_input
 from ..loaded import LaunchComment, launch_comment
 from ..ptx.ptx import is_ptx, ptx_kernels, read_ptx
 from .containers import is_binary, load_binary_module
-from .cubin import kernels_of, plain_name
+from .cubin import kernels_of
+from .signatures import plain_name
 
 _BAD_NAME = re.compile(r"^__nv_name_map\((\d+)\): error", re.M)
 

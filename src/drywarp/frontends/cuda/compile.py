@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch.arguments import number_code
+from ...kernel.launch.layout import Layouts
+from ...kernel.launch.values import number_code
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
+from ..binary.signatures import layouts_in
 from ..cache import library_folders, tool_versions
 from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
@@ -115,19 +119,8 @@ def machine_code_of(
     source: str | Path, arch: str, entry: str | None, options: CudaOptions, name: str = ""
 ) -> MachineCode:
     """Compile one kernel, as `compile_cuda` describes; the CUBIN is in `compiled`."""
-    text = read_source(source) if isinstance(source, Path) else source
-    origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
-    folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
-    translation = gather(text, origin, folder, [Path(i) for i in options.includes])
-    try:
-        declaration = declaration_of(text, translation.bodies, entry, origin)
-    except UsageError as error:
-        other = beside(source, lambda found: any(d.name == plain_entry(entry) for d in find_kernels(found)))
-        raise UsageError(f"{error}{f'; {other} holds it' if other and entry else ''}") from None
-    expression = entry or ""
-    if declaration:
-        arguments = "".join((entry or "").partition("<")[1:])
-        expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
+    translation, declaration, expression = _wanted(source, entry, options, name)
+    origin = translation.origin
     try:
         compiled = compile_translation(translation, arch, [expression], options)
     except CompileError as error:
@@ -141,6 +134,51 @@ def machine_code_of(
         held = kernels_text(list(kernels), expression, origin) or "none"
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
+
+
+def layouts_of(
+    source: str | Path, arch: str, entry: str | None, options: CudaOptions, kernel: Kernel, name: str = ""
+) -> Layouts:
+    """The layouts of a kernel's parameters and of the variables, from a build with debug information; nothing runs it.
+
+    Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
+    """
+    translation, _, expression = _wanted(source, entry, options, name)
+    flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
+    key = cache.key_of("layouts", kernel.symbol, _key(translation, [expression], flags))
+    kept_layouts = cache.load(key)
+    if kept_layouts is None:
+        try:
+            cubin = _compiled(translation, [*flags, *_folders(translation)], [expression]).cubin
+        except CompileError as error:
+            debug = ["-G", *options.flags()]
+            cubin = compile_otherwise(translation, arch, [expression], debug, key, error).cubin
+        found = layouts_in(cubin, kernel.symbol, translation.origin)
+        if found is None:
+            raise UsageError(f"{translation.origin}: {kernel.name}: the debug information does not describe it")
+        kept_layouts = cache.Entry(b"", msgspec.json.encode(found).decode(), "", {})
+        cache.store(key, kept_layouts)
+    return msgspec.json.decode(kept_layouts.listing, type=Layouts)
+
+
+def _wanted(
+    source: str | Path, entry: str | None, options: CudaOptions, name: str
+) -> tuple[Translation, KernelDeclaration | None, str]:
+    """The compiler's input, the kernel's declaration, and the expression that names it. Raises UsageError."""
+    text = read_source(source) if isinstance(source, Path) else source
+    origin = str(source) if isinstance(source, Path) else name or INLINE_NAME
+    folder = source.parent if isinstance(source, Path) else Path(name).parent if name else None
+    translation = gather(text, origin, folder, [Path(i) for i in options.includes])
+    try:
+        declaration = declaration_of(text, translation.bodies, entry, origin)
+    except UsageError as error:
+        other = beside(source, lambda found: any(d.name == plain_entry(entry) for d in find_kernels(found)))
+        raise UsageError(f"{error}{f'; {other} holds it' if other and entry else ''}") from None
+    expression = entry or ""
+    if declaration:
+        arguments = "".join((entry or "").partition("<")[1:])
+        expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
+    return translation, declaration, expression
 
 
 _MOST_BESIDE = 500
@@ -233,12 +271,7 @@ def compile_translation(
     key = _key(translation, expressions, flags)
     if (entry := cache.load(key) or kept(key)) is not None:
         return entry
-    if translation.folder:
-        flags.append(f"-I{translation.folder}")
-    headers = header_folder()
-    flags += [f"-I{place}" for place in (headers, headers / "cccl")]
-    # As nvcc does: files may rely on INFINITY and the like.
-    flags += [f"-I{HOST_HEADERS}", *(f"-I{place}" for place in library_folders()), f"--pre-include={_PRE_INCLUDED}"]
+    flags += _folders(translation)
     try:
         compiled = _compiled(translation, flags, expressions)
     except CompileError as error:
@@ -253,6 +286,15 @@ def compile_translation(
     entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols, compiled.notes, compiled.compiler)
     cache.store(key, entry)
     return entry
+
+
+def _folders(translation: Translation) -> list[str]:
+    """Options that name the folders in which headers are searched."""
+    beside = [translation.folder] if translation.folder else []
+    headers = header_folder()
+    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders()]
+    # As nvcc does: files may rely on INFINITY and the like.
+    return [*(f"-I{place}" for place in places), f"--pre-include={_PRE_INCLUDED}"]
 
 
 def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:

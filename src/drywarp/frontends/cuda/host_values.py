@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...kernel.launch.arguments import number_code
+from ...kernel.launch.values import number_code
 
 Value = int | float | tuple[int, int, int]
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch.arguments import element_type, number_code, parameter_name
+from ...kernel.launch.arguments import parameter_name
+from ...kernel.launch.values import element_type, number_code
 from ..loaded import HostLaunch
 from .host_program import HostProgram, HostText, host_program
 from .host_values import State, Value, evaluate, extents, split_commas

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ...errors import CompileError
 from ...support.text import some_text
-from ..binary.cubin import plain_name
+from ..binary.signatures import plain_name
 from .headers import Remedy, empty_headers, last_resort, remedies_for, remedies_for_libraries
 from .host_code import (
     Piece,

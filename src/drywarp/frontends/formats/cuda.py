@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...kernel.kernel import Kernel
+from ...kernel.launch.layout import Layouts
 from ..amd.code import is_assembly
 from ..amd.compile import is_opencl, load_amd
-from ..cuda.compile import compile_cuda
+from ..cuda.compile import compile_cuda, layouts_of
 from ..cuda.launches import host_launches
 from ..cuda.nvrtc import gather
 from ..cuda.options import CudaOptions
@@ -27,7 +28,13 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     if arch.startswith("gfx"):
         return load_for_amd(source, arch, entry, options)
     kernel = compile_cuda(source.given, arch=arch, entry=entry, options=options)
-    return Loaded(kernel, source.comment, source.inline, compiled=True, launches=launches_in(source, options))
+    launches, layouts = launches_in(source, options), layouts_for(source, arch, entry, options)
+    return Loaded(kernel, source.comment, source.inline, compiled=True, launches=launches, layouts=layouts)
+
+
+def layouts_for(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Callable[[Kernel], Layouts]:
+    """What looks up the layouts of a kernel's structures."""
+    return lambda kernel: layouts_of(source.given, arch, entry, options, kernel)
 
 
 def launches_in(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..binary.containers import is_binary, load_binary
+from ...kernel.launch.structures import with_layouts
+from ..binary.containers import debug_layouts, is_binary, load_binary
 from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from . import NVIDIA, Format, Source
@@ -14,7 +15,9 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     """Read the kernel from the container; `options` do not apply."""
     assert isinstance(source.given, Path)
     options.refuse(source.origin, "machine code, which is not compiled")
-    return Loaded(load_binary(source.given, source.data, arch=arch, entry=entry), source.comment)
+    kernel = load_binary(source.given, source.data, arch=arch, entry=entry)
+    layouts = debug_layouts(kernel, source.data, source.origin)
+    return Loaded(kernel if layouts is None else with_layouts(kernel, layouts), source.comment)
 
 
 FORMATS = (Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), load),)

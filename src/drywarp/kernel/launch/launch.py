@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -107,7 +107,22 @@ class Scalar:
     text: str
 
 
-Argument: TypeAlias = "Buffer | Scalar | TensorMap | Texture | TextureTable"
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A structure passed by value, or with `in_memory` by the address of device memory that holds it.
+
+    `data` is its bytes, with zeros where `parts` go: offset in bytes, the field as a user writes it (`p.v.data`), and
+    what it points to or holds. `zeroed` lists the fields that nobody gave; `text` is what the user wrote.
+    """
+
+    data: bytes
+    parts: tuple[tuple[int, str, Argument], ...]
+    text: str
+    zeroed: tuple[str, ...] = ()
+    in_memory: bool = False
+
+
+Argument: TypeAlias = "Buffer | Scalar | Structure | TensorMap | Texture | TextureTable"
 
 
 @dataclass(frozen=True)
@@ -294,3 +309,15 @@ class TensorMap:
 
 def _times(extents: tuple[int, ...]) -> str:
     return "x".join(map(str, extents))
+
+
+def buffers_in(argument: Argument | None) -> Iterator[Buffer]:
+    """All buffers of an argument in device memory: its own, texels, tensors, and those that its fields point to."""
+    if isinstance(argument, Buffer):
+        yield argument
+    elif isinstance(argument, Texture | TensorMap):
+        yield from buffers_in(argument.buffer)
+    elif isinstance(argument, TextureTable | Structure):
+        inside = argument.objects if isinstance(argument, TextureTable) else [part for _, _, part in argument.parts]
+        for one in inside:
+            yield from buffers_in(one)

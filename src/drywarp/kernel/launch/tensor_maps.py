@@ -15,12 +15,13 @@ import numpy as np
 
 from ...errors import UsageError
 from ..kernel import Parameter
-from .launch import DTYPES, MAP_BYTES, SWIZZLES, Argument, Buffer, TensorMap, array_buffer
+from .launch import DTYPES, MAP_BYTES, SWIZZLES, Argument, Buffer, Structure, TensorMap, array_buffer
 
 EXAMPLE = "tensormap(box=64x64,swizzle=128):f16[4096,4096]:random"
-_TYPES = ("CUtensorMap", "CUtensorMap_st")
+MAP_TYPES = ("CUtensorMap", "CUtensorMap_st")
 _TEXT = re.compile(r"^tensormap\(([^()]*)\):(.+)$", re.S)
-_NAME = re.compile(r"^[A-Za-z_]\w*$")
+_NAME = re.compile(r"^[A-Za-z_]\w*(?:(?:\[\d+\])?\.[A-Za-z_]\w*)*$")
+"""An argument, or a field of one."""
 _EXTENTS = {"box": "box", "shape": "shape", "strides": "strides", "step": "element_strides"}
 """Fields of `TensorMap` for the options that list extents."""
 _MOST_DIMENSIONS, _LARGEST_BOX, _LARGEST_STEP = 5, 256, 8
@@ -62,7 +63,7 @@ def given_map(
     given = value if isinstance(value, TensorMap) else None
     if isinstance(value, str):
         given = _parsed(value.strip(), place, buffer_of)
-    wanted = parameter.type.split("::")[-1] in _TYPES and not parameter.pointer
+    wanted = parameter.type.split("::")[-1] in MAP_TYPES and not parameter.pointer
     if given is None:
         if wanted:
             raise UsageError(f"{place}: got {value!r}, expected a tensor map, as in {EXAMPLE}")
@@ -105,16 +106,28 @@ def _parsed(text: str, place: str, buffer_of: Callable[[Any, str], Buffer | None
 
 def resolved(values: Mapping[str, Argument], kernel: str) -> dict[str, Argument]:
     """The arguments by name, with every tensor map completed and checked against its buffer."""
-    done = dict(values)
+    held: dict[str, Argument] = {}
+
+    def collect(name: str, value: Argument) -> None:
+        held[name] = value
+        for _, path, part in value.parts if isinstance(value, Structure) else ():
+            collect(path, part)
+
+    def complete(name: str, value: Argument) -> Argument:
+        if isinstance(value, Structure):
+            return replace(value, parts=tuple((at, path, complete(path, part)) for at, path, part in value.parts))
+        if not isinstance(value, TensorMap) or value.buffer is not None:
+            return value
+        place = f"{kernel}: argument {name}"
+        of = held.get(value.of)
+        buffer = of.buffer if isinstance(of, TensorMap) else of
+        if not isinstance(buffer, Buffer):
+            raise UsageError(f"{place}: {value.of!r} is not an argument with a buffer")
+        return completed(value, buffer, place)
+
     for name, value in values.items():
-        if isinstance(value, TensorMap) and value.buffer is None:
-            place = f"{kernel}: argument {name}"
-            held = values.get(value.of)
-            buffer = held.buffer if isinstance(held, TensorMap) else held
-            if not isinstance(buffer, Buffer):
-                raise UsageError(f"{place}: {value.of!r} is not an argument with a buffer")
-            done[name] = completed(value, buffer, place)
-    return done
+        collect(name, value)
+    return {name: complete(name, value) for name, value in values.items()}
 
 
 def completed(made: TensorMap, buffer: Buffer, place: str) -> TensorMap:

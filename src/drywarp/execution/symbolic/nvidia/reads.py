@@ -12,9 +12,19 @@ import numpy as np
 from ....kernel.instruction import Address, Constant, Instruction, Predicate, Register, Special
 from ....kernel.isa.nvidia.registers import Place, accessed
 from ....kernel.kernel import Kernel
-from ....kernel.launch.launch import MAP_BYTES, Buffer, Launch, Scalar, TensorMap, Texture, TextureTable
+from ....kernel.launch.launch import (
+    MAP_BYTES,
+    Argument,
+    Buffer,
+    Launch,
+    Scalar,
+    Structure,
+    TensorMap,
+    Texture,
+    TextureTable,
+)
 from ...emulator.constants import BANK_BYTES, ConstantBanks, build_banks, parameter_bytes
-from ..parameters import StaticLaunch, slot
+from ..parameters import StaticLaunch, places_of, slot
 from ..state import DATA, Flags
 
 _USER_BANK = 3
@@ -24,10 +34,14 @@ _STACK_BYTES = 1 << 16
 def _without_textures(launch: Launch, kernel: Kernel) -> Launch:
     """The launch with zeros for textures, surfaces and tensor maps: they do not enter addresses."""
     sizes = {Texture: 8, TextureTable: 8, TensorMap: MAP_BYTES}
-    arguments = tuple(
-        Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TextureTable | TensorMap) else a
-        for a in launch.arguments
-    )
+
+    def without(a: Argument) -> Argument:
+        if isinstance(a, Structure):
+            parts = tuple(part for part in a.parts if isinstance(part[2], Buffer))
+            return Scalar(bytes(8), "0") if a.in_memory else replace(a, parts=parts)
+        return Scalar(bytes(sizes[type(a)]), "0") if isinstance(a, Texture | TextureTable | TensorMap) else a
+
+    arguments = tuple(without(a) for a in launch.arguments)
     held = {n for n, symbol in kernel.symbols.items() if symbol.space == "constant"}
     constants = {n: value for n, value in launch.constants.items() if n in held and not isinstance(value, Texture)}
     return replace(launch, arguments=arguments, constants=constants)
@@ -75,11 +89,9 @@ class StaticBanks:
 
 def _buffers(given: StaticLaunch) -> Sequence[tuple[int, int]]:
     """Start and size of the launch's buffers, in the order of the arguments."""
-    return [
-        place
-        for argument, place in zip(given.launch.arguments, given.places, strict=True)
-        if isinstance(argument, Buffer) and place is not None
-    ]
+    pairs = enumerate(zip(given.launch.arguments, given.places, strict=True))
+    held = (a for a in pairs if isinstance(a[1][0], Buffer | Structure))
+    return [place for number, (argument, own) in held for _, place in places_of(number, argument, own)]
 
 
 # What the code reveals about its launch: the dimensions of its threads, and which words are addresses.
