@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..errors import EmulationLimitError, UsageError
 from ..frontends import load as frontend
 from ..frontends.loaded import LaunchComment, Loaded
 from ..hardware import Gpu, Occupancy, load_gpu
@@ -37,7 +37,7 @@ from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
 from .settle import BEST, best, config_number, from_host_code, settle, stated_launch, with_extents
-from .without_data import arch_of, static_answer, static_launch
+from .without_data import arch_of, followed_instead, may_be_followed, static_answer, static_launch
 
 if TYPE_CHECKING:
     from ..execution.symbolic import StaticLaunch, StaticReport
@@ -253,7 +253,14 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
         return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     if known is None:
         options.on_stage("emulating a sample of blocks")
-        known = loaded.place.profile() or _emulated(loaded.place, options)
+        try:
+            known = loaded.place.profile() or _emulated(loaded.place, options)
+        except EmulationLimitError as stopped:
+            if not may_be_followed(options, stopped):
+                raise
+            options.on_stage("following the code without data")
+            profile, static, more = followed_instead(kernel, launch, options, stopped)
+            return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     further = WholeBlocks(known, options.limits)
     return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
 

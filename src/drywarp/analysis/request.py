@@ -86,13 +86,16 @@ class EmulationOptions:
     """How much is executed.
 
     `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
-    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`).
+    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). If no block ends within the limits,
+    the code is followed without data instead, unless one of these is given, the limits are strict or `fall_back` is
+    false.
     """
 
     blocks: Blocks = None
     confidence: float | None = None
     limits: Limits = field(default_factory=Limits)
     full_emulation: bool = False
+    fall_back: bool = True
 
 
 @dataclass(frozen=True)

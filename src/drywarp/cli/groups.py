@@ -90,6 +90,7 @@ class RunOptions:
     full_emulation: take.FullEmulation = False
     seconds: take.Seconds = None
     lane_steps: take.LaneSteps = 2e9
+    recorded_accesses: take.RecordedAccesses = 4e7
     strict: take.Strict = False
 
     def settings(self) -> dict[str, Any]:
@@ -106,9 +107,10 @@ class RunOptions:
     def limits(self) -> Limits:
         """The limits of the emulation. Raises UsageError for numbers that are not positive."""
         check_positive(self.lane_steps, "--lane-steps")
+        check_positive(self.recorded_accesses, "--recorded-accesses")
         from ..execution.emulator import Limits
 
-        return Limits(int(self.lane_steps), self.strict)
+        return Limits(int(self.lane_steps), self.strict, int(self.recorded_accesses))
 
 
 @dataclass(frozen=True)

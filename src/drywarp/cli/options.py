@@ -246,10 +246,13 @@ FullSimulation = Annotated[
     bool, typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse reads beyond the end of a buffer that a GPU would serve.")
+    bool, typer.Option("--strict", help="Refuse reads beyond a buffer's end that a GPU would serve, and answers past a limit.")
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
 LaneSteps = Annotated[float, typer.Option(help="Maximum lane steps of the emulation.")]
+RecordedAccesses = Annotated[
+    float, typer.Option(help="Maximum memory accesses that the emulation records, of some 50 bytes each.")
+]
 Seconds = Annotated[
     float | None,
     typer.Option(

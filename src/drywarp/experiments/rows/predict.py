@@ -50,6 +50,8 @@ class Settings:
             blocks=self.blocks,
             confidence=self.confidence,
             full_simulation=self.full_simulation,
+            # A row has no place for doubts: rather no time than one that rests on assumptions.
+            fall_back=False,
         )
 
 
