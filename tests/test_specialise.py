@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import drywarp
-from drywarp.analysis.settle import best, config_number, grid_extents, settle
+from drywarp.analysis.best_config import best, config_number
+from drywarp.analysis.settle import grid_extents, settle
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel
@@ -141,7 +142,7 @@ def test_the_fastest_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_where_none_can_run_the_first_reason_is_given() -> None:
-    def time_of(number: int) -> float:
+    def time_of(number: int, say: object) -> float:
         raise UsageError(f"reason {number}")
 
     with pytest.raises(UsageError, match="reason 0"):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from drywarp.cli.groups import rated, stages
+from drywarp.cli.progress import rated, stages
 
 
 class Terminal(io.StringIO):
@@ -32,7 +32,7 @@ def test_the_last_item_is_told_with_rate_and_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = (k / 2 for k in range(100))  # half a second between two looks at it
-    monkeypatch.setattr("drywarp.cli.groups.monotonic", lambda: next(clock))
+    monkeypatch.setattr("drywarp.cli.progress.monotonic", lambda: next(clock))
     with rated() as tell:
         # Two items were there before the run.
         tell("third", 3, 4)

@@ -30,13 +30,14 @@ from ..workload.build import Workload, build_workload
 from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
+from .best_config import best, config_number, most_configs
 from .emulation_cache import Kept, WholeBlocks, kept
 from .measured import check_mapper
 from .missing import command_words, lacking, ready_command
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import BEST, best, config_number, from_host_code, settle, stated_launch, with_extents
+from .settle import from_host_code, settle, stated_launch, with_extents
 from .without_data import arch_of, followed_instead, may_be_followed, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -135,16 +136,16 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     if options.static or gpu.is_amd:
         return _without_data(request, loaded, gpu, started)
     number = config_number(request.config, loaded.comment.config)
-    if number != BEST:
-        return _settled(request, options, loaded, gpu, started, number if number is None else int(number))
+    if not isinstance(number, str):
+        return _settled(request, options, loaded, gpu, started, number)
     listed = () if isinstance(loaded.kernel, Kernel) else loaded.kernel.configs(arch)
     model = get_model(options.models[0], full_simulation=options.full_simulation)
 
-    def time_of(number: int) -> float:
-        config = _settled(request, options, loaded, gpu, started, number)
-        return model.predict(cost(serve_memory(execute(config, options), options)).costed, ()).time_s
+    def time_of(number: int, say: Callable[[str], None]) -> float:
+        config, saying = _settled(request, options, loaded, gpu, started, number), replace(options, on_stage=say)
+        return model.predict(cost(serve_memory(execute(config, saying), saying)).costed, ()).time_s
 
-    number, notes = best(listed, time_of)
+    number, notes = best(listed, time_of, most_configs(number), options.on_stage)
     return replace(_settled(request, options, loaded, gpu, started, number), notes=notes)
 
 

@@ -33,7 +33,7 @@ class LaunchRequest:
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
     names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
     mapping of the other arguments; `shared` is dynamic shared memory in bytes; `config` selects a configuration of an
-    autotuned kernel: a number, or ``"best"``.
+    autotuned kernel: a number, ``"best"``, or ``"best:N"`` of N evenly spaced ones.
     """
 
     source: object
@@ -86,9 +86,9 @@ class EmulationOptions:
     """How much is executed.
 
     `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
-    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). If no block ends within the limits,
-    the code is followed without data instead, unless one of these is given, the limits are strict or `fall_back` is
-    false.
+    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). If no block ends within the
+    limits, the code is followed without data instead, unless one of these is given, the limits are strict or
+    `fall_back` is false.
     """
 
     blocks: Blocks = None

@@ -145,8 +145,8 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
     if endless:
         turns = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
         doubt += (
-            f"; loops that depend on data run as many iterations as were emulated until then ({turns}), so the time is"
-            " more likely too short than too long, and without limit if the data never end them"
+            f"; loops that depend on data run as many iterations as were emulated by then ({turns}), so the kernel"
+            " probably takes longer, and never ends if the data never end such a loop"
         )
     short = tuple(note for note in profile.notes if "counts" in note)
     notes = tuple(note for note in profile.notes if note not in short)

@@ -10,9 +10,10 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import LaunchOptions, RunOptions, stages
+from .groups import LaunchOptions, RunOptions
 from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
 from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .progress import stages
 
 
 def compare_command(

@@ -60,9 +60,10 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Factor for the instructions of a grid that too few blocks represent."""
+    """Factors for the instructions of a grid that too few blocks represent: several alike, or one or different ones."""
 
-    few_blocks: Entry
+    few_alike: Entry
+    few_different: Entry
 
 
 class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

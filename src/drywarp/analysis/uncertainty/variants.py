@@ -234,7 +234,8 @@ def _measured(prepared: Prepared) -> bool:
 def _sampling(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
     sampling = prepared.profile.sampling
     if sampling is not None and sampling.basis == "limited":
-        factor, (shortest, longest) = known.sampled.few_blocks.value, sampling.spread
+        (shortest, longest), alike = sampling.spread, sampling.blocks > 1 and sampling.spread == (1.0, 1.0)
+        factor = (known.sampled.few_alike if alike else known.sampled.few_different).value
         ends = (min(shortest, 1 / factor), max(longest, factor))
         reason = f"{sampling.blocks} of {sampling.of} blocks were emulated: too few to know how much blocks differ"
         yield Variant("sampled blocks", reason, factors=ends)

@@ -226,6 +226,8 @@ def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
     weights = dict.fromkeys(few, total / len(few))
     if alike and _basis(session) == "proven":
         return session.finish(weights, "proven", 0.0, text)
+    if alike and len(few) > 1:
+        return session.finish(weights, "limited", note=text)
     return session.finish(weights, "limited", doubt=text)
 
 
@@ -237,9 +239,7 @@ def _with_completed(session: Session, stopped: EmulationLimitError) -> Emulation
         f"{len(ended)} of {total} blocks represent all: the others had not ended when the emulation stopped after"
         f" {stopped.limit} ({stopped.option} raises the limit)"
     )
-    return session.finish(
-        dict.fromkeys(ended, total / len(ended)), "limited", doubt=doubt, unfinished=unfinished
-    )
+    return session.finish(dict.fromkeys(ended, total / len(ended)), "limited", doubt=doubt, unfinished=unfinished)
 
 
 def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confidence: float | None) -> Emulation:

@@ -190,7 +190,7 @@ class Session:
         return list(self._position)
 
     def abandon(self) -> float:
-        """Forget the blocks that a limit has stopped; returns the mean number of warp instructions that they had run."""
+        """Forget the blocks that a limit has stopped; returns how many warp instructions each had run on average."""
         _, blocks = self._recorder.steps_since(self._before[0])
         ran = float(self._lengths[blocks].sum()) / max(len(self._wave), 1)
         self._recorder.back_to(self._before)

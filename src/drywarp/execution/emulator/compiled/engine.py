@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ....support.progress import tell_progress
+from ....support.folders import tell_progress
 from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
