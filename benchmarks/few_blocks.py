@@ -3,7 +3,8 @@
     python benchmarks/few_blocks.py FOLDER…
 
 Compares the default sample of every example whose blocks may differ with the few blocks inside the grid, separately
-where these behave alike and where they do not. The figures stand in `src/drywarp/analysis/uncertainty/uncertainty.toml`.
+where these behave alike and where they do not. The figures stand in
+`src/drywarp/analysis/uncertainty/uncertainty.toml`.
 """
 
 from __future__ import annotations

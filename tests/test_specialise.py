@@ -160,7 +160,7 @@ def test_configuration_numbers(given: int | str | None, said: str | None, number
 
 
 def test_configurations_that_are_none() -> None:
-    with pytest.raises(UsageError, match="--config 'fast': expected a number, or best"):
+    with pytest.raises(UsageError, match="--config 'fast': expected a number, best, or best:N"):
         config_number("fast", None)
     with pytest.raises(UsageError, match=r"<source>: --config only applies to triton\.autotune kernels"):
         drywarp.analyze(SOURCE, defines={"REPEAT": "1"}, grid=1, block=32, args={}, config=1)

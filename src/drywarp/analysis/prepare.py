@@ -31,14 +31,14 @@ from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
-from .emulation_cache import Kept, WholeBlocks, kept
+from .emulation_cache import Kept, WholeBlocks, followed_instead, kept, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, ready_command
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
 from .settle import from_host_code, settle, stated_launch, with_extents
-from .without_data import arch_of, followed_instead, may_be_followed, static_answer, static_launch
+from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
     from ..execution.symbolic import StaticLaunch, StaticReport

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..execution.emulator import Limits
-from ..execution.emulator.sampling import Blocks
+from ..execution.emulator.sampling import Blocks, Limits
 from ..frontends.cuda.options import CudaOptions
 from ..hardware import Gpu, load_gpu
 from .settle import Block, Grid, evaluated
@@ -86,9 +85,8 @@ class EmulationOptions:
     """How much is executed.
 
     `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
-    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). If no block ends within the
-    limits, the code is followed without data instead, unless one of these is given, the limits are strict or
-    `fall_back` is false.
+    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). `fall_back` permits an answer
+    without data past the limits (see `may_be_followed`).
     """
 
     blocks: Blocks = None

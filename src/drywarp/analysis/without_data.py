@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import EmulationLimitError, UsageError
+from ..errors import UsageError
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.load import load_kernel
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu, load_gpu, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import bind_arguments, bind_constants, local_bytes, parse_dim3
-from ..kernel.launch.launch import Dim3, Launch
+from ..kernel.launch.launch import Dim3
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .request import Options
 
@@ -121,36 +120,6 @@ def static_answer(
         return static_profile(kernel, given, steering=steering, blocks=list(part)).profile
 
     return answer.profile, answer.report, whole_blocks
-
-
-def may_be_followed(options: Options, stopped: EmulationLimitError) -> bool:
-    """Whether an emulation that a limit has stopped is replaced by an analysis without data.
-
-    Not if the user decides what is emulated; nor if threads were waiting for others, which may be forever.
-    """
-    chosen = options.blocks is not None or options.confidence is not None or options.full_emulation
-    return options.fall_back and not chosen and not options.limits.strict and not stopped.spins
-
-
-def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: EmulationLimitError) -> Followed:
-    """As `static_answer`, for a launch of which no block ended within the limits of emulation."""
-    from ..execution.symbolic.parameters import complete
-
-    profile, report, whole_blocks = static_answer(kernel, complete(launch, kernel), options, stopped.iterations)
-    endless = [loop for loop in report.loops if loop.known == "assumed"]
-    doubt = (
-        f"nothing was run to its end: no block ended within {stopped.limit} ({stopped.option} raises the limit), so the"
-        " code was followed without data, as with --static"
-    )
-    if endless:
-        turns = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
-        doubt += (
-            f"; loops that depend on data run as many iterations as were emulated by then ({turns}), so the kernel"
-            " probably takes longer, and never ends if the data never end such a loop"
-        )
-    short = tuple(note for note in profile.notes if "counts" in note)
-    notes = tuple(note for note in profile.notes if note not in short)
-    return replace(profile, doubts=(doubt, *short, *profile.doubts), notes=notes), report, whole_blocks
 
 
 def loops_of(

@@ -93,10 +93,15 @@ class Phases:
     def hear(self, told: Progress) -> None:
         """Take note of progress within the stage, or in a phase of its own."""
         with self._lock:
-            if told.phase:
-                self._inner = _Phase(told.phase, monotonic(), told) if told.done < told.of else None
-            elif self._stage is not None:
-                self._stage.done = told
+            if not told.phase:
+                if self._stage is not None:
+                    self._stage.done = told
+            elif told.done < told.of:
+                self._inner = _Phase(told.phase, monotonic(), told)
+            elif self._inner is not None:
+                if self._stage is not None:  # the stage's own clock stood still meanwhile
+                    self._stage.began += monotonic() - self._inner.began
+                self._inner = None
 
     def look(self) -> None:
         """Show what is running now."""

@@ -64,8 +64,8 @@ class Sampling:
     - ``chosen``: the caller chose the blocks, or their number.
 
     `spread` of a ``limited`` sample are the warp instructions of the shortest and of the longest block that was run,
-    including those that had not ended, relative to the mean. `extrapolated_loops` is the number of loops that were not run to
-    completion, but extrapolated from their repetition.
+    including those that had not ended, relative to the mean. `extrapolated_loops` is the number of loops that were not
+    run to completion, but extrapolated from their repetition.
     """
 
     blocks: int

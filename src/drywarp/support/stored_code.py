@@ -125,7 +125,7 @@ class Stored:
 @contextmanager
 def _compiling(name: str) -> Iterator[None]:
     """Say that a function is being compiled, by this process or another one for which it waits."""
-    what, seconds = LONGEST.get(name, (name, 0.0))
+    what, seconds = LONGEST.get(name, ("small ones", 0.0))
     phase = f"compiling drywarp's inner loops, once per installation ({what})"
     tell_progress(0, 1, phase=phase, seconds=seconds)
     try:
