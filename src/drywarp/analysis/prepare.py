@@ -142,8 +142,9 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     model = get_model(options.models[0], full_simulation=options.full_simulation)
 
     def time_of(number: int, say: Callable[[str], None]) -> float:
-        config, saying = _settled(request, options, loaded, gpu, started, number), replace(options, on_stage=say)
-        return model.predict(cost(serve_memory(execute(config, saying), saying)).costed, ()).time_s
+        config = _settled(request, options, loaded, gpu, started, number)
+        each = replace(options, on_stage=say, fall_back=False)  # loops that a limit cuts short would not compare
+        return model.predict(cost(serve_memory(execute(config, each), each)).costed, ()).time_s
 
     number, notes = best(listed, time_of, most_configs(number), options.on_stage)
     return replace(_settled(request, options, loaded, gpu, started, number), notes=notes)

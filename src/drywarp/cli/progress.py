@@ -94,7 +94,7 @@ class Phases:
         """Take note of progress within the stage, or in a phase of its own."""
         with self._lock:
             if not told.phase:
-                if self._stage is not None:
+                if self._stage is not None and self._stage.name.rpartition(": ")[2].startswith(told.stage):
                     self._stage.done = told
             elif told.done < told.of:
                 self._inner = _Phase(told.phase, monotonic(), told)

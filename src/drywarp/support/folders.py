@@ -119,12 +119,14 @@ def time_box(seconds: float) -> Iterator[None]:
 class Progress(NamedTuple):
     """How much of a phase is done; `at_most`: it may end earlier.
 
-    `phase` names it, if it is not the current stage; `seconds` is its usual duration, if known.
+    `stage` is how the name of the stage that it belongs to begins; or `phase` names a phase of its own, and `seconds`
+    is its usual duration, if known.
     """
 
     done: float
     of: float
     at_most: bool = False
+    stage: str = ""
     phase: str = ""
     seconds: float = 0.0
 
@@ -147,7 +149,7 @@ def listening(hear: Callable[[Progress], None]) -> Iterator[None]:
         _Listener.hear, _Listener.process = before
 
 
-def tell_progress(done: float, of: float, *, at_most: bool = False, phase: str = "", seconds: float = 0.0) -> None:
-    """Say how much of a phase is done (see `Progress`)."""
+def tell_progress(progress: Progress) -> None:
+    """Say how much of a phase is done."""
     if _Listener.hear is not None and _Listener.process == os.getpid():
-        _Listener.hear(Progress(done, of, at_most, phase, seconds))
+        _Listener.hear(progress)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .folders import cache_folder, in_turn, replace_file, sources_digest, tell_progress
+from .folders import Progress, cache_folder, in_turn, replace_file, sources_digest, tell_progress
 
 FOLDER = "loops"
 """The subfolder of the cache folder with the object files."""
@@ -127,11 +127,11 @@ def _compiling(name: str) -> Iterator[None]:
     """Say that a function is being compiled, by this process or another one for which it waits."""
     what, seconds = LONGEST.get(name, ("small ones", 0.0))
     phase = f"compiling drywarp's inner loops, once per installation ({what})"
-    tell_progress(0, 1, phase=phase, seconds=seconds)
+    tell_progress(Progress(0, 1, phase=phase, seconds=seconds))
     try:
         yield
     finally:
-        tell_progress(1, 1, phase=phase)
+        tell_progress(Progress(1, 1, phase=phase))
 
 
 def _kind(argument: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ....support.folders import tell_progress
+from ....support.folders import Progress, tell_progress
 from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
@@ -248,7 +248,7 @@ class CompiledScheduler(Scheduler):
         budget = self.budget
         reached = budget.lane_limit() if over else self.recorder.exceeded(budget.limits)
         self._stop_past(reached, int(self.state[PC]))
-        tell_progress(int(self.state[LANE_STEPS]), budget.limits.lane_steps, at_most=True)
+        tell_progress(Progress(int(self.state[LANE_STEPS]), budget.limits.lane_steps, at_most=True, stage="emulating"))
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """Addresses of all arrays; their lengths go into the state."""
