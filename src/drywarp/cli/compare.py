@@ -126,14 +126,21 @@ def rank_command(
     prices = numbers_by_name(price, "--price")
     from ..analysis.rank import Order, rank
 
+    place = ""
     with stages() as on_stage:
+
+        def on_gpu(name: str, done: int, of: int) -> None:
+            nonlocal place
+            place = f"{name}, {done + 1} of {of}"
+
         found = rank(
             read_stdin() if kernel == "-" else Path(kernel),
             gpus=gpu,
             by=cast(Order, by),
             prices=prices,
             limits=run.limits(),
-            on_gpu=lambda name, done, of: on_stage(f"{done + 1} of {of}: {name}"),
+            on_gpu=on_gpu,
+            on_stage=lambda stage: on_stage(f"{place}: {stage}"),
             **launch.stated,
             **run.settings(),
         )

@@ -84,9 +84,8 @@ class Phases:
                 self._series = None
             else:
                 number, of = int(found[1]), int(found[2])
-                head = name[: found.start()] if found.start() else "all"
-                if self._series is None or self._series.name != head:
-                    self._series = _Phase(head, monotonic())
+                if self._series is None or self._series.name != found[2]:
+                    self._series = _Phase(found[2], monotonic())
                 self._series.done = Progress(number - 1, of)
             self.look()
 
@@ -172,18 +171,20 @@ def _shown(first: str) -> Iterator[tuple[Callable[[str], None], bool]]:
 
 
 @contextmanager
-def counter() -> Iterator[Tell]:
+def counter(silent_s: float = 0.0) -> Iterator[Tell]:
     """A callback that reports each finished item, the number done and the total.
 
-    On a terminal, a transient status line shows the latest item; otherwise a line is printed every few seconds.
+    On a terminal, a transient status line shows the latest item; otherwise a line is printed every few seconds, and
+    none in the first `silent_s`.
     """
     if not sys.stderr.isatty():
-        told = monotonic()
+        began = told = monotonic()
 
         def tell(what: str, done: int, of: int) -> None:
             nonlocal told
-            if monotonic() - told >= _SECONDS_BETWEEN_LINES or done == of:
-                told = monotonic()
+            now = monotonic()
+            if now - began >= silent_s and (now - told >= _SECONDS_BETWEEN_LINES or done == of):
+                told = now
                 print(f"[{done}/{of}] {what}", file=sys.stderr, flush=True)
 
         yield tell
@@ -199,10 +200,10 @@ def _starting() -> str:
 
 
 @contextmanager
-def rated() -> Iterator[Tell]:
+def rated(silent_s: float = 0.0) -> Iterator[Tell]:
     """Like `counter`, but also shows rows per second and the time left; the rate is that of this run only.
 
-    On a terminal, a progress bar shows the latest item; otherwise a line is printed every few seconds.
+    On a terminal, a progress bar shows the latest item.
     """
     began, first = monotonic(), -1
 
@@ -214,7 +215,7 @@ def rated() -> Iterator[Tell]:
         return rate, (of - done) / rate
 
     if not sys.stderr.isatty():
-        with counter() as tell:
+        with counter(silent_s) as tell:
 
             def line(what: str, done: int, of: int) -> None:
                 rate, left = pace(done, of)
@@ -240,14 +241,6 @@ def rated() -> Iterator[Tell]:
 
 
 @contextmanager
-def long_rated() -> Iterator[Tell]:
-    """Like `rated`, but without a terminal only of commands that take long."""
-    began, terminal = monotonic(), sys.stderr.isatty()
-    with rated() as tell:
-        yield lambda what, done, of: tell(what, done, of) if terminal or monotonic() - began >= SILENT_S else None
-
-
-@contextmanager
 def resumable(tell: Tell, out: str | None, option: str = "--out") -> Iterator[Tell]:
     """A callback for finished rows; an interruption is reported with the number of rows done, and where they are."""
     latest = (0, 0)
@@ -262,9 +255,12 @@ def resumable(tell: Tell, out: str | None, option: str = "--out") -> Iterator[Te
             yield on_row
         except KeyboardInterrupt:
             done, of = latest
+            if not done:
+                kept = f"; {out} holds the rows of earlier runs, if any" if out else ""
+                raise InterruptedRunError(f"interrupted before another row was done{kept}") from None
             saved = f"they are saved in {out}; rerun the same command to resume"
             end = saved if out else f"none was saved (use {option} FILE to save rows)"
-            raise InterruptedRunError(f"interrupted after {done} of {of or '?'} rows; {end}") from None
+            raise InterruptedRunError(f"interrupted after {done} of {of} rows; {end}") from None
 
 
 @contextmanager

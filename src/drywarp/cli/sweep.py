@@ -11,7 +11,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .options import check_positive
-from .progress import long_rated, resumable
+from .progress import SILENT_S, rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
@@ -76,7 +76,7 @@ def sweep_command(
         check_target(Path(kept), Path(out) if out else None)
     if export is not None:
         check_export(space, gpu, Path(export), format)
-    with long_rated() as shown, resumable(shown, out) as tell:
+    with rated(SILENT_S) as shown, resumable(shown, out) as tell:
         found = sweep(
             space,
             gpus=gpu,
