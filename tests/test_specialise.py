@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import drywarp
-from drywarp.analysis.settle import best, config_number, grid_extents, settle
+from drywarp.analysis.best_config import best, config_number
+from drywarp.analysis.settle import grid_extents, settle
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel
@@ -138,10 +142,50 @@ def test_the_fastest_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     slower = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config=0)
     assert answer.time_s < slower.time_s
     assert f"0: {slower.time_s * 1e6:.4g} µs" in answer.notes[0]
+    stages: list[str] = []
+    some = drywarp.analyze("anything.py", grid="cdiv(n,64)", args=ARGS, config="best:1", on_stage=stages.append)
+    assert some.notes[0].startswith("configuration 0 is predicted to be fastest of the 1 that were predicted: repeat=8")
+    assert some.notes[1].startswith("2 of 3 configurations were not predicted")
+    assert "configuration 1 of 1: emulating a sample of blocks" in stages
+
+
+@given(count=st.integers(1, 60), most=st.integers(1, 80), cannot=st.sets(st.integers(0, 59)))
+def test_some_configurations_are_predicted_instead_of_all(count: int, most: int, cannot: set[int]) -> None:
+    tried: list[int] = []
+    stages: list[str] = []
+
+    def time_of(number: int, say: Callable[[str], None]) -> float:
+        say("emulating")
+        if number in cannot:
+            raise UsageError("too large")
+        tried.append(number)
+        return 1 / (number + 1)
+
+    configs = [f"size={number}" for number in range(count)]
+    if set(range(count)) <= cannot:
+        with pytest.raises(UsageError, match="too large"):
+            best(configs, time_of, most)
+        return
+    number, notes = best(configs, time_of, most, stages.append)
+    assert number == tried[-1] == max(tried)
+    assert len(tried) <= min(most, count)
+    if not cannot:
+        # Evenly spaced: no two gaps differ by more than one.
+        gaps = {after - before for before, after in itertools.pairwise([*tried, count])}
+        assert len(tried) == min(most, count)
+        assert max(gaps) - min(gaps) <= 1
+        assert ("were not predicted" in notes[-1]) == (most < count)
+        assert stages[:2] == [f"configuration 1 of {len(tried)}: {stage}" for stage in ("compiling", "emulating")]
+        if most < count:
+            assert f"is predicted to be fastest of the {most} that were predicted: size={number} (" in notes[0]
+            assert notes[-1].startswith(
+                f"{count - most} of {count} configurations were not predicted and may be faster"
+            )
+            assert f"(--config best:{most}; --config best predicts all)" in notes[-1]
 
 
 def test_where_none_can_run_the_first_reason_is_given() -> None:
-    def time_of(number: int) -> float:
+    def time_of(number: int, say: object) -> float:
         raise UsageError(f"reason {number}")
 
     with pytest.raises(UsageError, match="reason 0"):
@@ -152,14 +196,27 @@ def test_where_none_can_run_the_first_reason_is_given() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said", "number"),
-    [(None, None, None), (3, "1", 3), ("2", None, 2), (None, "best", "best"), (None, "4", 4)],
+    [
+        (None, None, None),
+        (3, "1", 3),
+        ("2", None, 2),
+        (None, "best", "best"),
+        (None, "4", 4),
+        ("best:3", None, "best:3"),
+    ],
 )
 def test_configuration_numbers(given: int | str | None, said: str | None, number: int | str | None) -> None:
     assert config_number(given, said) == number
 
 
+@pytest.mark.parametrize("given", ["best:0", "best:", "best:x", "best:-1", "bests", "best:1.5"])
+def test_numbers_of_configurations_that_are_none(given: str) -> None:
+    with pytest.raises(UsageError, match=f"--config '{given}': expected a number, best, or best:N for N config"):
+        config_number(given, None)
+
+
 def test_configurations_that_are_none() -> None:
-    with pytest.raises(UsageError, match="--config 'fast': expected a number, or best"):
+    with pytest.raises(UsageError, match="--config 'fast': expected a number, best, or best:N"):
         config_number("fast", None)
     with pytest.raises(UsageError, match=r"<source>: --config only applies to triton\.autotune kernels"):
         drywarp.analyze(SOURCE, defines={"REPEAT": "1"}, grid=1, block=32, args={}, config=1)

@@ -7,6 +7,8 @@ is one, and what was expected.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class DrywarpError(Exception):
     """Base class of all drywarp errors; `exit_status` is the exit status of the command line."""
@@ -53,4 +55,14 @@ class UnsupportedInstructionError(EmulationError):
 
 
 class EmulationLimitError(EmulationError):
-    """The emulation reached a limit; the message names the loop that was running."""
+    """The emulation reached a limit; the message names the loop that was running, and the option that raises the limit.
+
+    `limit` and `option` are these in words. `spins`: threads were waiting for others, so that a higher limit may not
+    help. `iterations` says how often the loops had run by then, by the number of their first basic block, where no
+    block of the grid had ended.
+    """
+
+    def __init__(self, message: str, limit: str = "", option: str = "", spins: bool = False) -> None:
+        super().__init__(message)
+        self.limit, self.option, self.spins = limit, option, spins
+        self.iterations: Mapping[int, int] = {}

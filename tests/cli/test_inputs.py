@@ -68,7 +68,7 @@ def test_counters_and_models_take_them_too(tmp_path: Path) -> None:
             "--config best --grid 1 --block 64 --arg n=1 --arg a=f32[1]",
             ["--config best", "no configurations"],
         ),
-        ("k.py", RAW, "--config fast --grid 1 --block 64", ["--config 'fast': expected a number, or best"]),
+        ("k.py", RAW, "--config fast --grid 1 --block 64", ["--config 'fast': expected a number, best, or best:N"]),
         ("k.py", "# drywarp: --gird 4\n" + RAW, "", ["k.py:1: launch comment: unknown option '--gird'"]),
         ("no.py", "", "--missing", ["no such option"]),
     ],

@@ -1,13 +1,25 @@
-"""How far a long run is, where nobody's terminal is there to show it."""
+"""How far a long run is, with and without a terminal, and what an interrupted one has saved."""
 
 from __future__ import annotations
 
 import io
+import os
+import re
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from drywarp.cli.groups import rated, stages
+from drywarp.cli.progress import SILENT_S, Phases, clock_text, rated, resumable, stages
+from drywarp.errors import InterruptedRunError
+from drywarp.support.folders import Progress, tell_progress
+from drywarp.support.stored_code import LONGEST, Stored
+
+from .command import SAXPY
 
 
 class Terminal(io.StringIO):
@@ -32,7 +44,7 @@ def test_the_last_item_is_told_with_rate_and_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = (k / 2 for k in range(100))  # half a second between two looks at it
-    monkeypatch.setattr("drywarp.cli.groups.monotonic", lambda: next(clock))
+    monkeypatch.setattr("drywarp.cli.progress.monotonic", lambda: next(clock))
     with rated() as tell:
         # Two items were there before the run.
         tell("third", 3, 4)
@@ -40,3 +52,202 @@ def test_the_last_item_is_told_with_rate_and_time_left(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "[4/4] 1.00 rows/s, 0:00 left; fourth\n"  # two of this run's rows in two seconds
+
+
+class Clock:
+    """A clock that moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("drywarp.cli.progress.monotonic", found)
+    return found
+
+
+def after(clock: Clock, seconds: float, phases: Phases) -> None:
+    clock.now += seconds
+    phases.look()
+
+
+def test_without_a_terminal_a_long_run_prints_a_line_a_phase(clock: Clock) -> None:
+    lines: list[str] = []
+    phases = Phases(lines.append, lines=True)
+    phases.stage("compiling for sm_80")
+    after(clock, 4, phases)
+    phases.stage("emulating a sample of blocks")
+    after(clock, 5.5, phases)
+    assert lines == []  # ten seconds are not over
+    phases.hear(Progress(1e9, 2e9, at_most=True, stage="emulating"))
+    after(clock, 2.5, phases)
+    after(clock, 2.5, phases)
+    phases.stage("modelling memory accesses")
+    after(clock, 0.5, phases)  # no second: not worth a line
+    phases.stage("simulating")
+    phases.hear(Progress(1e9, 2e9, at_most=True, stage="emulating"))  # of no concern here
+    after(clock, 3, phases)
+    assert lines == ["emulating a sample of blocks, 0:08, at most 0:08 left", "simulating, 0:03"]
+
+
+def test_compiling_the_inner_loops_is_a_phase_and_does_not_count_as_the_stage(clock: Clock) -> None:
+    lines: list[str] = []
+    phases = Phases(lines.append, lines=False)
+    phases.stage("emulating a sample of blocks")
+    phases.hear(Progress(0, 1, phase="compiling loops", seconds=25))
+    phases.look()
+    assert lines[-1] == "emulating a sample of blocks"  # loading what an earlier run compiled takes no second
+    after(clock, 12, phases)
+    assert lines[-1] == "compiling loops, 0:12 of about 0:25"
+    phases.hear(Progress(1, 1, phase="compiling loops"))
+    after(clock, 2, phases)
+    assert lines[-1] == "emulating a sample of blocks, 0:02"
+
+
+def test_one_of_several_has_the_time_left_of_all(clock: Clock) -> None:
+    lines: list[str] = []
+    phases = Phases(lines.append, lines=True)
+    for number in range(1, 5):
+        for stage in ("compiling", "emulating a sample of blocks"):
+            phases.stage(f"configuration {number} of 4: {stage}")
+            after(clock, 6, phases)
+    # A line a configuration, not one for each of its stages.
+    assert lines == [
+        "configuration 1 of 4: emulating a sample of blocks, 0:06",
+        "configuration 2 of 4: compiling, 0:18, about 0:54 left",
+        "configuration 3 of 4: compiling, 0:30, about 0:30 left",
+        "configuration 4 of 4: compiling, 0:42, about 0:14 left",
+    ]
+
+
+def test_only_this_process_listens(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Progress] = []
+    monkeypatch.setattr(Phases, "hear", lambda self, told: heard.append(told))
+    tell_progress(Progress(1, 3))
+    with stages():
+        tell_progress(Progress(2, 3))
+        monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a fork
+        tell_progress(Progress(3, 3))
+    assert heard == [Progress(2, 3)]
+    assert capsys.readouterr().err == ""
+
+
+def test_functions_say_that_they_are_compiled(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Progress] = []
+    monkeypatch.setattr(Phases, "hear", lambda self, told: heard.append(told))
+    (own_cache / "loops").unlink()
+
+    def advance(number: int) -> int:
+        return number + 1
+
+    from numba import njit
+
+    with stages():
+        assert Stored(advance, njit, "a digest")(2) == 3
+        (begins, ends), what = heard, f"inner loops, once per installation ({LONGEST['advance'][0]})"
+        assert begins.done < begins.of
+        assert begins.phase.endswith(what)
+        assert begins.seconds == LONGEST["advance"][1]
+        assert ends.done == ends.of
+        assert Stored(advance, njit, "a digest")(2) == 3
+        assert len(heard) == 2  # it was only loaded
+
+
+def test_rows_are_told_of_long_runs_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with rated(SILENT_S) as tell:
+        tell("first", 1, 3)
+        assert capsys.readouterr().err == ""
+        clock.now += 12
+        tell("second", 2, 3)
+    assert capsys.readouterr().err == "[2/3] 0.17 rows/s, 0:06 left; second\n"
+
+
+@pytest.mark.parametrize(
+    ("out", "done", "said"),
+    [
+        ("rows.csv", 2, "interrupted after 2 of 5 rows; they are saved in rows.csv; rerun the same command to resume"),
+        (None, 2, "interrupted after 2 of 5 rows; none was saved (use --rows FILE to save rows)"),
+        ("rows.csv", 0, "interrupted before another row was done; rows.csv holds the rows of earlier runs, if any"),
+        (None, 0, "interrupted before another row was done"),
+    ],
+)
+def test_an_interruption_says_where_the_rows_are(out: str | None, done: int, said: str) -> None:
+    def interrupted(tell: Callable[[str, int, int], None]) -> None:
+        with resumable(tell, out, "--rows") as on_row:
+            for number in range(done):
+                on_row("row", number + 1, 5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedRunError) as error:
+        interrupted(lambda what, done, of: None)
+    assert str(error.value) == said
+
+
+def test_an_interruption_says_what_is_in_the_cache(clock: Clock) -> None:
+    def interrupted(*names: str) -> None:
+        with stages() as on_stage:
+            for name in names:
+                on_stage(name)
+                clock.now += 5
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedRunError, match=r"^interrupted after 0:05 while compiling; nothing was saved$"):
+        interrupted("compiling")
+    with pytest.raises(InterruptedRunError) as error:
+        interrupted("compiling", "simulating")
+    said = str(error.value)
+    assert said.startswith("interrupted after 0:10 while simulating; kernels that were compiled, and emulations")
+    assert said.endswith("are in the cache: the same command does not repeat them")
+
+
+ENDLESS = """
+__global__ void forever(const int* step, int* out) {
+  unsigned at = threadIdx.x, sum = 0;
+  while (at < 4000000000u) { at += step[at & 31]; sum += at; }
+  out[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("verb", ["analyze", "compare", "rank"])
+def test_ctrl_c_is_one_line(verb: str, tmp_path: Path, own_cache: Path) -> None:
+    (tmp_path / "kernel.cu").write_text(ENDLESS)
+    command = [sys.executable, "-m", "drywarp", verb, "kernel.cu"]
+    command += ["kernel.cu", "--new", "--block 64"] if verb == "compare" else []
+    command += "--grid 1 --block 32 --arg step=i32[32]:ones --arg out=i32[64] --blocks 1 --gpu a100".split()
+    command += ["--lane-steps", "1e15", "--recorded-accesses", "1e9"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    until = time.monotonic() + 120
+    while not list(own_cache.glob("kernels/*/*")) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1)  # the emulation has begun
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert out == ""
+    last = said.splitlines()[-1]
+    assert re.match(
+        r"drywarp: interrupted after \d+:\d\d while .*emulating a sample of blocks; kernels that were", last
+    )
+    assert "Traceback" not in said
+
+
+def test_a_short_run_is_silent(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "drywarp", "analyze", str(SAXPY), "--json"]
+    subprocess.run(command, capture_output=True, cwd=tmp_path, check=True)
+    began = time.monotonic()
+    found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert found.stdout.startswith("{")
+    assert found.stderr == "" or time.monotonic() - began > 10
+
+
+def test_clock_texts() -> None:
+    assert [clock_text(seconds) for seconds in (0.4, 59.6, 187, 7500)] == ["0:00", "1:00", "3:07", "2 h 05"]

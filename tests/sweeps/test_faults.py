@@ -131,8 +131,9 @@ def test_the_program_ended_by_signals(tmp_path: Path, whole: bytes, ended_by: si
     assert done == 3
     assert process.returncode == status
     if ended_by != signal.SIGKILL:
-        assert len(said.splitlines()) == 1
-        assert f"interrupted after {done} of 40 rows; they are saved in {out}; rerun the same command to resume" in said
+        *rows, last = said.splitlines()
+        assert f"interrupted after {done} of 40 rows; they are saved in {out}; rerun the same command to resume" in last
+        assert all(row.startswith("[") for row in rows)  # of a slow machine
     assert run(command[3:]) == 0
     assert out.read_bytes() == whole
 

@@ -1,4 +1,7 @@
-"""Emulates more blocks of a launch for their addresses, within deterministic limits, and caches emulations on disk."""
+"""Emulates more blocks of a launch for their addresses, within deterministic limits, and caches emulations on disk.
+
+Past the limits of emulation, the code is followed without data.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ from ..memory.followed import Look
 from ..memory.table import MemoryGeometry
 from ..support.folders import sources_digest
 from ..support.stored_code import machine
+from .request import Options
+from .without_data import Followed, static_answer
 
 if TYPE_CHECKING:
     from ..execution.emulator.skim import Skim
@@ -90,6 +95,39 @@ def _depth(cfg: ControlFlowGraph, loop: Loop) -> int:
     while loop.parent is not None:
         loop, depth = cfg.loops[loop.parent], depth + 1
     return depth
+
+
+# Past the limits: what answers instead of an emulation.
+
+
+def may_be_followed(options: Options, stopped: EmulationLimitError) -> bool:
+    """Whether an emulation that a limit has stopped is replaced by an analysis without data.
+
+    Not if the user decides what is emulated; nor if threads were waiting for others, which may be forever.
+    """
+    chosen = options.blocks is not None or options.confidence is not None or options.full_emulation
+    return options.fall_back and not chosen and not options.limits.strict and not stopped.spins
+
+
+def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: EmulationLimitError) -> Followed:
+    """As `static_answer`, for a launch of which no block ended within the limits of emulation."""
+    from ..execution.symbolic.parameters import complete
+
+    profile, report, whole_blocks = static_answer(kernel, complete(launch, kernel), options, stopped.iterations)
+    endless = [loop for loop in report.loops if loop.known == "assumed"]
+    doubt = (
+        f"nothing was run to its end: no block ended within {stopped.limit} ({stopped.option} raises the limit), so the"
+        " code was followed without data, as with --static"
+    )
+    if endless:
+        turns = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
+        doubt += (
+            f"; loops that depend on data run as many iterations as were emulated by then ({turns}), so the kernel"
+            " probably takes longer, and never ends if the data never end such a loop"
+        )
+    short = tuple(note for note in profile.notes if "counts" in note)
+    notes = tuple(note for note in profile.notes if note not in short)
+    return replace(profile, doubts=(doubt, *short, *profile.doubts), notes=notes), report, whole_blocks
 
 
 # Emulations cached on disk: what a kernel did in a launch, and how its accesses behave in a GPU's memory.

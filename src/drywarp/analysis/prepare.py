@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..errors import EmulationLimitError, UsageError
 from ..frontends import load as frontend
 from ..frontends.loaded import LaunchComment, Loaded
 from ..hardware import Gpu, Occupancy, load_gpu
@@ -30,13 +30,14 @@ from ..workload.build import Workload, build_workload
 from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
-from .emulation_cache import Kept, WholeBlocks, kept
+from .best_config import best, config_number, most_configs
+from .emulation_cache import Kept, WholeBlocks, followed_instead, kept, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import BEST, best, config_number, from_host_code, grid_extents, settle, stated_launch, with_extents
+from .settle import from_host_code, grid_extents, settle, stated_launch, with_extents
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -138,16 +139,17 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     if options.static or gpu.is_amd:
         return _without_data(request, loaded, gpu, started)
     number = config_number(request.config, loaded.comment.config)
-    if number != BEST:
-        return _settled(request, options, loaded, gpu, started, number if number is None else int(number))
+    if not isinstance(number, str):
+        return _settled(request, options, loaded, gpu, started, number)
     listed = () if isinstance(loaded.kernel, Kernel) else loaded.kernel.configs(arch)
     model = get_model(options.models[0], full_simulation=options.full_simulation)
 
-    def time_of(number: int) -> float:
+    def time_of(number: int, say: Callable[[str], None]) -> float:
         config = _settled(request, options, loaded, gpu, started, number)
-        return model.predict(cost(serve_memory(execute(config, options), options)).costed, ()).time_s
+        each = replace(options, on_stage=say, fall_back=False)  # loops that a limit cuts short would not compare
+        return model.predict(cost(serve_memory(execute(config, each), each)).costed, ()).time_s
 
-    number, notes = best(listed, time_of)
+    number, notes = best(listed, time_of, most_configs(number), options.on_stage)
     return replace(_settled(request, options, loaded, gpu, started, number), notes=notes)
 
 
@@ -258,7 +260,14 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
         return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     if known is None:
         options.on_stage("emulating a sample of blocks")
-        known = loaded.place.profile() or _emulated(loaded.place, options)
+        try:
+            known = loaded.place.profile() or _emulated(loaded.place, options)
+        except EmulationLimitError as stopped:
+            if not may_be_followed(options, stopped):
+                raise
+            options.on_stage("following the code without data")
+            profile, static, more = followed_instead(kernel, launch, options, stopped)
+            return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     further = WholeBlocks(known, options.limits)
     return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..execution.emulator import Limits
-from ..execution.emulator.sampling import Blocks
+from ..execution.emulator.sampling import Blocks, Limits
 from ..frontends.cuda.options import CudaOptions
 from ..hardware import Gpu, load_gpu
 from .settle import Block, Grid, evaluated
@@ -33,7 +32,7 @@ class LaunchRequest:
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
     names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
     mapping of the other arguments; `shared` is dynamic shared memory in bytes; `config` selects a configuration of an
-    autotuned kernel: a number, or ``"best"``.
+    autotuned kernel: a number, ``"best"``, or ``"best:N"`` of N evenly spaced ones.
     """
 
     source: object
@@ -86,13 +85,15 @@ class EmulationOptions:
     """How much is executed.
 
     `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
-    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`).
+    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). `fall_back` permits an answer
+    without data past the limits (see `may_be_followed`).
     """
 
     blocks: Blocks = None
     confidence: float | None = None
     limits: Limits = field(default_factory=Limits)
     full_emulation: bool = False
+    fall_back: bool = True
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from ..errors import DrywarpError, UsageError
+from ..errors import UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
@@ -293,39 +293,3 @@ def _with_scratch(made: Specialised, grid: int | Sequence[int] | str | None) -> 
         blocks = math.prod(max(1, int(extent)) for extent in extents)
         arguments.update({name: Buffer("u8", (size * blocks,)) for name, size in made.scratch.items()})
     return arguments
-
-
-# The configuration, among those that a kernel's author lists, that is predicted to be fastest.
-
-BEST = "best"
-
-
-def config_number(given: int | str | None, said: str | None) -> int | str | None:
-    """The requested configuration: a number, ``best``, or None; `said` is the launch comment's. Raises UsageError."""
-    value = said if given is None else given
-    if value is None or value == BEST or isinstance(value, int):
-        return value
-    if value.isdecimal():
-        return int(value)
-    raise UsageError(f"--config {value!r}: expected a number, or best")
-
-
-def best(configs: Sequence[str], time_of: Callable[[int], float]) -> tuple[int, tuple[str, ...]]:
-    """The number of the fastest configuration, and notes that list all times.
-
-    Configurations that cannot run are skipped, as in tuning. Raises the first error if none can run.
-    """
-    found: dict[int, float] = {}
-    failed: dict[int, DrywarpError] = {}
-    for number in range(len(configs)):
-        try:
-            found[number] = time_of(number)
-        except DrywarpError as error:
-            failed[number] = error
-    if not found:
-        raise failed[0] if failed else UsageError("--config best: the kernel has no configurations to choose from")
-    order = sorted(found, key=lambda number: found[number])
-    times = ", ".join(f"{number}: {found[number] * 1e6:.4g} µs" for number in order)
-    notes = [f"configuration {order[0]} is predicted to be fastest: {configs[order[0]]} ({times})"]
-    notes += [f"configuration {number} cannot run: {error}" for number, error in failed.items()]
-    return order[0], tuple(notes)

@@ -62,8 +62,9 @@ def analyze(
     source text (any string with a line break or a brace), or a kernel as a Python object (from Triton, Numba or CuPy;
     docs/inputs.md). The file's launch comment supplies any argument that is omitted here. `args` maps parameter names
     to NumPy arrays, numbers, or texts such as ``"f32[1024]:random"``. `compiler_options` are further options in nvcc's
-    spelling, such as ``"-use_fast_math"``; `config` selects a configuration of an autotuned kernel: a number, or
-    ``"best"``. `settings` are fields of `Options`. Raises DrywarpError with a one-line reason.
+    spelling, such as ``"-use_fast_math"``; `config` selects a configuration of an autotuned kernel: a number,
+    ``"best"``, or ``"best:N"`` of N evenly spaced ones. `settings` are fields of `Options`. Raises DrywarpError with a
+    one-line reason.
     """
     request = LaunchRequest.of(
         source,

@@ -93,16 +93,19 @@ def _extents(value: int | Sequence[int] | str | None, what: str) -> Dim3 | None:
     return parse_dim3(text, what)
 
 
+Followed = tuple[Profile, "StaticReport", Callable[[Sequence[int]], Profile | None]]
+
+
 def static_answer(
-    kernel: Kernel, given: StaticLaunch, options: Options
-) -> tuple[Profile, StaticReport, Callable[[Sequence[int]], Profile | None]]:
+    kernel: Kernel, given: StaticLaunch, options: Options, seen: Mapping[int, int] | None = None
+) -> Followed:
     """The profile, the assumptions, and a function that follows whole blocks for their addresses.
 
-    That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`.
+    `seen` is as in `Steering`. That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`.
     """
     from ..execution.symbolic import Steering, static_profile
 
-    steering = Steering(trips=options.trips, taken=options.taken, access=options.access)
+    steering = Steering(trips=options.trips, taken=options.taken, access=options.access, seen=seen or {})
     answer = static_profile(kernel, given, steering=steering, blocks=options.blocks)
 
     sampled = len(answer.profile.blocks)

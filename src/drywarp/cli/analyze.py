@@ -12,9 +12,10 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions, stages
+from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
 from .options import parse_occupancies, read_stdin
 from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
+from .progress import stages
 
 if TYPE_CHECKING:
     from ..analysis.request import Options

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import counter
+from .progress import counter
 
 if TYPE_CHECKING:
     from ..experiments.calibrate import Calibration

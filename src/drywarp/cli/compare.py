@@ -10,9 +10,10 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import LaunchOptions, RunOptions, stages
+from .groups import LaunchOptions, RunOptions
 from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
 from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .progress import stages
 
 
 def compare_command(
@@ -125,14 +126,21 @@ def rank_command(
     prices = numbers_by_name(price, "--price")
     from ..analysis.rank import Order, rank
 
+    place = ""
     with stages() as on_stage:
+
+        def on_gpu(name: str, done: int, of: int) -> None:
+            nonlocal place
+            place = f"{name}, {done + 1} of {of}"
+
         found = rank(
             read_stdin() if kernel == "-" else Path(kernel),
             gpus=gpu,
             by=cast(Order, by),
             prices=prices,
             limits=run.limits(),
-            on_gpu=lambda name, done, of: on_stage(f"{done + 1} of {of}: {name}"),
+            on_gpu=on_gpu,
+            on_stage=lambda stage: on_stage(f"{place}: {stage}"),
             **launch.stated,
             **run.settings(),
         )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .groups import counter
 from .options import CompilerOptions, check_positive, pairs
+from .progress import counter, resumable
 
 if TYPE_CHECKING:
     from ..experiments.corpus.result import Row
@@ -60,7 +60,7 @@ def corpus_command(
         std=std,
         compiler_options=tuple(compiler_option or ()),
     )
-    with counter() as tell:
+    with counter() as shown, resumable(shown, rows, "--rows") as tell:
 
         def on_row(row: Row, done: int, of: int) -> None:
             tell(f"{row.file}: {row.status.replace('_', ' ')}", done, of)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from . import options as take
-from .groups import LaunchOptions, stages
+from .groups import LaunchOptions
 from .options import check_positive, parse_blocks, read_stdin
+from .progress import stages
 
 
 def counts_command(

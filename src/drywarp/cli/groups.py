@@ -1,18 +1,13 @@
-"""Groups of options that many verbs share, how they become single options, and progress on standard error."""
+"""Groups of options that many verbs share, and how they become single options."""
 
 from __future__ import annotations
 
 import inspect
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from time import monotonic
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from . import options as take
@@ -90,6 +85,7 @@ class RunOptions:
     full_emulation: take.FullEmulation = False
     seconds: take.Seconds = None
     lane_steps: take.LaneSteps = 2e9
+    recorded_accesses: take.RecordedAccesses = 4e7
     strict: take.Strict = False
 
     def settings(self) -> dict[str, Any]:
@@ -106,9 +102,10 @@ class RunOptions:
     def limits(self) -> Limits:
         """The limits of the emulation. Raises UsageError for numbers that are not positive."""
         check_positive(self.lane_steps, "--lane-steps")
+        check_positive(self.recorded_accesses, "--recorded-accesses")
         from ..execution.emulator import Limits
 
-        return Limits(int(self.lane_steps), self.strict)
+        return Limits(int(self.lane_steps), self.strict, int(self.recorded_accesses))
 
 
 @dataclass(frozen=True)
@@ -153,115 +150,6 @@ class StaticOptions:
             "taken": parse_shares(self.taken),
             "access": pairs(self.access, "--access"),
         }
-
-
-# Progress on standard error, for commands that take long; the transient display appears only on a terminal.
-
-_SECONDS_BETWEEN_LINES = 5.0
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
-    """A callback that reports each stage on a transient status line; it shows nothing without a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda stage: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda stage: status.update(stage)
-
-
-@contextmanager
-def counter() -> Iterator[Callable[[str, int, int], None]]:
-    """A callback that reports each finished item, the number done and the total.
-
-    On a terminal, a transient status line shows the latest item; otherwise a line is printed every few seconds.
-    """
-    if not sys.stderr.isatty():
-        told = monotonic()
-
-        def tell(what: str, done: int, of: int) -> None:
-            nonlocal told
-            if monotonic() - told >= _SECONDS_BETWEEN_LINES or done == of:
-                told = monotonic()
-                print(f"[{done}/{of}] {what}", file=sys.stderr, flush=True)
-
-        yield tell
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda what, done, of: status.update(f"[{done}/{of}] {what}".replace("[", r"\["))
-
-
-@contextmanager
-def rated() -> Iterator[Callable[[str, int, int], None]]:
-    """Like `counter`, but also shows rows per second and the time left; the rate is that of this run only.
-
-    On a terminal, a progress bar shows the latest item; otherwise a line is printed every few seconds.
-    """
-    began, first = monotonic(), -1
-
-    def pace(done: int, of: int) -> tuple[float, float]:
-        nonlocal first
-        # Items from earlier runs count as done, but not towards this run's rate.
-        first = done - 1 if first < 0 else first
-        rate = (done - first) / max(monotonic() - began, 1e-9)
-        return rate, (of - done) / rate
-
-    if not sys.stderr.isatty():
-        with counter() as tell:
-
-            def line(what: str, done: int, of: int) -> None:
-                rate, left = pace(done, of)
-                tell(f"{rate:.2f} rows/s, {_clock(left)} left; {what}", done, of)
-
-            yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"), TextColumn("{task.fields[what]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, pace="", what="starting", start=True)
-
-        def update(what: str, done: int, of: int) -> None:
-            rate, left = pace(done, of)
-            said = f"{rate:.2f} rows/s, {_clock(left)} left"
-            bar.update(task, total=of, completed=done, pace=said, what=what.replace("[", r"\["))
-
-        yield update
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Rate and time left if standard error is a terminal; otherwise nothing."""
-    if not sys.stderr.isatty():
-        yield lambda what, done, of: None
-        return
-    with rated() as tell:
-        yield tell
-
-
-@contextmanager
-def terminated() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C: workers are stopped and files closed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _clock(seconds: float) -> str:
-    """Minutes and seconds, or hours and minutes: 3:07, 2 h 05."""
-    whole = round(seconds)
-    return f"{whole // 60}:{whole % 60:02d}" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02d}"
 
 
 # Options that many verbs share, declared once as a dataclass and expanded on each verb's command line.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import options as take
-from .groups import stages
+from .progress import stages
 
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning

@@ -17,12 +17,14 @@ import typer
 from typer.exceptions import TyperException
 
 from .._version import __version__
-from ..errors import CompileError, DrywarpError
+from ..errors import CompileError, DrywarpError, InterruptedRunError
 from ..support.folders import OutOfTimeError, stop
 from ..support.text import in_other_words
 from . import analyze, calibrate, compare, corpus, counts, lists, measure, papers, serve, sweep, upkeep, validate
 from .groups import spread
 from .options import Shown, Verbose, with_verbose
+
+INTERRUPTED = InterruptedRunError.exit_status
 
 app = typer.Typer(
     name="drywarp",
@@ -99,7 +101,7 @@ def run(arguments: list[str]) -> int:
     except OutOfTimeError as over:
         return _complain(f"no result after {over} (--seconds)", 2)
     except (typer.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
         # The reader closed the pipe: not our error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -133,4 +135,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=in_other_words.__name__)
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:
+        # Python notes an interrupt that leaves code run from text (named tuples at import time), and would end with the
+        # signal instead of the status; running some text again clears that note.
+        exec("pass")
+    sys.exit(status)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
-from .groups import rated
+from .progress import rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.measure import Measured, MeasuredLaunch, Runner
@@ -48,7 +48,7 @@ def measure_command(
     """
     from ..experiments.measure import Counters, find_ncu, measure
 
-    with _runner(device, simulated, seed, samples, small) as runner, rated() as tell:
+    with _runner(device, simulated, seed, samples, small) as runner, rated() as shown, resumable(shown, out) as tell:
         ncu = find_ncu() if counters and simulated is None else None
         profile = Counters(ncu, device, small) if ncu else None
 

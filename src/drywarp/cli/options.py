@@ -221,7 +221,10 @@ FastMath = Annotated[
 ]
 Config = Annotated[
     str | None,
-    typer.Option(help="For an autotuned Triton kernel: the number of a configuration, or best.", metavar="N|best"),
+    typer.Option(
+        help="For an autotuned Triton kernel: the number of a configuration, best, or best:N of N evenly spaced ones.",
+        metavar="N|best[:N]",
+    ),
 ]
 Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).")]
 Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy (default: the GPU's own).")]
@@ -252,10 +255,16 @@ FullSimulation = Annotated[
     bool, typer.Option("--full-simulation", help="Simulate every instruction: no fast-forwarding, no extrapolation.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse reads beyond the end of a buffer that a GPU would serve.")
+    bool,
+    typer.Option(
+        "--strict", help="Refuse reads beyond a buffer's end that a GPU would serve, and answers past a limit."
+    ),
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
 LaneSteps = Annotated[float, typer.Option(help="Maximum lane steps of the emulation.")]
+RecordedAccesses = Annotated[
+    float, typer.Option(help="Maximum memory accesses that the emulation records, of some 50 bytes each.")
+]
 Seconds = Annotated[
     float | None,
     typer.Option(

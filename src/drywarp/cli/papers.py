@@ -10,9 +10,10 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import ClockOptions, LaunchOptions, stages
+from .groups import ClockOptions, LaunchOptions
 from .options import pairs, parse_blocks, parse_occupancies, parse_trips
 from .output_files import FigureTheme, Plot, check_plot
+from .progress import stages
 
 if TYPE_CHECKING:
     from ..models.comparison import Comparison

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InterruptedRunError, UsageError
+from ..errors import UsageError
 from . import options as take
-from .groups import progress, terminated
 from .options import check_positive
+from .progress import SILENT_S, rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
@@ -78,7 +76,7 @@ def sweep_command(
         check_target(Path(kept), Path(out) if out else None)
     if export is not None:
         check_export(space, gpu, Path(export), format)
-    with _interruptible(out) as on_row:
+    with rated(SILENT_S) as shown, resumable(shown, out) as tell:
         found = sweep(
             space,
             gpus=gpu,
@@ -89,7 +87,7 @@ def sweep_command(
             time_limit_s=time_limit,
             restart=restart,
             retry_failed=retry_failed,
-            on_row=on_row,
+            on_row=lambda row, done, of: tell(_line(row), done, of),
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
     _show(found, prune, best, json)
@@ -118,23 +116,3 @@ def _show(found: SweepResult, prune: float | None, best: int, json: bool) -> Non
     from ..report.ranking import render_sweep
 
     Console(highlight=False).print(render_sweep(found, best, prune), soft_wrap=True)
-
-
-@contextmanager
-def _interruptible(out: str | None) -> Iterator[Callable[[SweepRow, int, int], None]]:
-    """A callback for finished rows; an interruption is reported with the number of rows done, and where they are."""
-    latest = (0, 0)
-    with terminated(), progress() as tell:
-
-        def on_row(row: SweepRow, done: int, of: int) -> None:
-            nonlocal latest
-            latest = (done, of)
-            tell(_line(row), done, of)
-
-        try:
-            yield on_row
-        except KeyboardInterrupt:
-            done, of = latest
-            saved = f"they are saved in {out}; rerun the same command to resume"
-            end = saved if out else "none was saved (use --out FILE to save rows)"
-            raise InterruptedRunError(f"interrupted after {done} of {of or '?'} rows; {end}") from None

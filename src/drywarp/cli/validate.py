@@ -11,9 +11,9 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .groups import rated
 from .options import check_positive, pairs, parse_blocks
 from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .progress import rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.validate import RatioReport, RowResult, ValidationReport
@@ -160,7 +160,7 @@ def validate_command(
         settings = Settings(
             warm_l2=warm_l2, scheduler=scheduler, blocks=parse_blocks(blocks), full_simulation=full_simulation
         )
-        with rated() as tell:
+        with rated() as shown, resumable(shown, out) as tell:
             found = validate(
                 tables[0],
                 gpu=gpu,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -158,7 +158,7 @@ class HostLaunch:
 #     times = 10                           # number of launches; default 1
 #
 # Further keys: `name` (for the report), `shared` (bytes), `constants` and `defines` (tables), and `config`
-# (a number or "best") for an autotuned kernel. A Triton kernel takes no `block`.
+# (a number, "best" or "best:N") for an autotuned kernel. A Triton kernel takes no `block`.
 
 Extents = int | Annotated[list[int], msgspec.Meta(min_length=1, max_length=3)]
 
@@ -175,7 +175,7 @@ class LaunchEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     defines: dict[str, str | int] = {}
     shared: Annotated[int, msgspec.Meta(ge=0)] | None = None
     times: Annotated[int, msgspec.Meta(ge=1)] = 1
-    config: Annotated[int, msgspec.Meta(ge=0)] | Literal["best"] | None = None
+    config: Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern="^best(:[0-9]+)?$")] | None = None
 
 
 Entry = TypeVar("Entry", bound=LaunchEntry)

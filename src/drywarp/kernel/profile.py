@@ -63,7 +63,9 @@ class Sampling:
     - ``limited``: the emulation limits left too few blocks for a confidence interval.
     - ``chosen``: the caller chose the blocks, or their number.
 
-    `extrapolated_loops` is the number of loops that were not run to completion, but extrapolated from their repetition.
+    `spread` of a ``limited`` sample are the warp instructions of the shortest and of the longest block that was run,
+    including those that had not ended, relative to the mean. `extrapolated_loops` is the number of loops that were not
+    run to completion, but extrapolated from their repetition.
     """
 
     blocks: int
@@ -74,6 +76,7 @@ class Sampling:
     basis: str
     confidence: float = 0.95
     extrapolated_loops: int = 0
+    spread: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True)

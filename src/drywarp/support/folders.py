@@ -1,4 +1,4 @@
-"""The cache folder, its keys, locks between processes, atomic file replacement, and time limits."""
+"""The cache folder, its keys, locks between processes, atomic file replacement, time limits, and progress."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import hashlib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 try:
     import fcntl
@@ -110,3 +111,45 @@ def time_box(seconds: float) -> Iterator[None]:
     finally:
         stop()
         signal.signal(signal.SIGALRM, before)
+
+
+# Progress within long phases: code below tells, and whoever shows it (the command line) listens; else nothing happens.
+
+
+class Progress(NamedTuple):
+    """How much of a phase is done; `at_most`: it may end earlier.
+
+    `stage` is how the name of the stage that it belongs to begins; or `phase` names a phase of its own, and `seconds`
+    is its usual duration, if known.
+    """
+
+    done: float
+    of: float
+    at_most: bool = False
+    stage: str = ""
+    phase: str = ""
+    seconds: float = 0.0
+
+
+class _Listener:
+    """Who listens in this process. Workers that are forked from it show nothing."""
+
+    hear: Callable[[Progress], None] | None = None
+    process = 0
+
+
+@contextmanager
+def listening(hear: Callable[[Progress], None]) -> Iterator[None]:
+    """Call `hear` with all progress in this process."""
+    before = _Listener.hear, _Listener.process
+    _Listener.hear, _Listener.process = hear, os.getpid()
+    try:
+        yield
+    finally:
+        _Listener.hear, _Listener.process = before
+
+
+def tell_progress(progress: Progress) -> None:
+    """Say how much of a phase is done."""
+    if _Listener.hear is not None and _Listener.process == os.getpid():
+        _Listener.hear(progress)

@@ -17,8 +17,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -26,10 +26,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .folders import cache_folder, in_turn, replace_file, sources_digest
+from .folders import Progress, cache_folder, in_turn, replace_file, sources_digest, tell_progress
 
 FOLDER = "loops"
 """The subfolder of the cache folder with the object files."""
+LONGEST = {"advance": ("1 of 2, the emulator's", 25.0), "run_in_order": ("2 of 2, the simulation's", 20.0)}
+"""Functions that take long to compile: what they are, and about how many seconds they take."""
 _KNOWN = frozenset({"memset", "memcpy", "memmove"})
 """Functions that stored code may call, since every process provides them."""
 _MEANT = {"i8": ctypes.c_uint8, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
@@ -85,7 +87,7 @@ class Stored:
     def _made(self, kinds: tuple[str, ...], arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
         """The code that another process has stored in the meantime; otherwise compile and store it, and return None."""
         path = self._path(kinds)
-        with in_turn(path.with_suffix(".lock")) if path else nullcontext():
+        with _compiling(self.__name__), in_turn(path.with_suffix(".lock")) if path else nullcontext():
             found = self._load(kinds)
             if found is None:
                 self._compile(kinds, arguments)
@@ -118,6 +120,18 @@ class Stored:
             return None
         key = hashlib.sha256("\n".join((self.digest, where, *kinds)).encode()).hexdigest()
         return cache_folder() / FOLDER / f"{self.__name__}-{key[:32]}.o"
+
+
+@contextmanager
+def _compiling(name: str) -> Iterator[None]:
+    """Say that a function is being compiled, by this process or another one for which it waits."""
+    what, seconds = LONGEST.get(name, ("small ones", 0.0))
+    phase = f"compiling drywarp's inner loops, once per installation ({what})"
+    tell_progress(Progress(0, 1, phase=phase, seconds=seconds))
+    try:
+        yield
+    finally:
+        tell_progress(Progress(1, 1, phase=phase))
 
 
 def _kind(argument: Any) -> str:
@@ -281,6 +295,7 @@ def _cache_of(function: Callable[..., Any], digest: str) -> Any:
         turn = ExitStack()
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
+            self.turn.enter_context(_compiling(function.__name__))
             self.turn.enter_context(in_turn(Path(self.cache_path) / f"{self._impl.filename_base}.lock"))
             with suppress(Exception):  # a damaged file: unpickling it raises anything
                 found = super().load_overload(sig, target_context)

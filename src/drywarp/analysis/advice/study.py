@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import DrywarpError
 from ..prepare import prepare
@@ -76,7 +76,9 @@ class Study:
         """The rebuilt kernel. Raises DrywarpError if that is impossible, or the result is not what was asked for."""
         if build.reason or self.prepared.request is None:
             raise DrywarpError(build.reason or "the kernel cannot be recompiled")
-        made = prepare(self.prepared.request.changed(**{**build.changes, **more}), self.options)
+        # A build whose loops a limit cuts short elsewhere would not compare with this kernel.
+        options = replace(self.options, fall_back=False)
+        made = prepare(self.prepared.request.changed(**{**build.changes, **more}), options)
         if refused := build.refuse(made):
             raise DrywarpError(refused)
         return Setting.of(made, self.options.warm_l2)

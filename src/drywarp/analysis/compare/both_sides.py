@@ -52,10 +52,9 @@ def compare(
         if not (old_launch or new_launch):
             raise UsageError("only one kernel given: expected a second one, or different launches for old and new")
         new = old
-    # One point of the curve, one model: the time is what is compared.
-    common, chosen = launch_and_options(
-        launch, replace(options or Options(), models=("pipeline",), occupancies=range(0), findings=False)
-    )
+    # One point of the curve, one model: the time is what is compared. Loops that a limit cut short would not compare.
+    one = replace(options or Options(), models=("pipeline",), occupancies=range(0), findings=False, fall_back=False)
+    common, chosen = launch_and_options(launch, one)
     sides = [_Side("old", old, common, old_launch or {}, chosen), _Side("new", new, common, new_launch or {}, chosen)]
     if common and all(side.saved for side in sides):
         raise UsageError(f"{next(iter(common))}: applies to kernels, but both sides are saved answers")

@@ -59,6 +59,13 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operations: Entry
 
 
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Factors for the instructions of a grid that too few blocks represent: several alike, or one or different ones."""
+
+    few_alike: Entry
+    few_different: Entry
+
+
 class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Factors for the cost of a launch besides its blocks; `host_gbs` is the rate of the bus to the host, in GB/s."""
 
@@ -83,6 +90,7 @@ class Uncertainty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caches: Caches
     accesses: MemoryRates
     code: Code
+    sampled: Sampled
     launch: LaunchTimes
     model: ModelError
 

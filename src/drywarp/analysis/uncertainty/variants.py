@@ -140,7 +140,7 @@ def variants(
     yield from _scheduler(prepared, options)
     yield from _l2_state(prepared, options)
     yield from _l1(prepared, prediction, known)
-    yield from _sampling(prepared)
+    yield from _sampling(prepared, known)
     yield from _constants(prepared, prediction, known)
     yield from _clock(prepared, options)
 
@@ -231,8 +231,14 @@ def _measured(prepared: Prepared) -> bool:
     return prepared.measured is not None and prepared.behaviour.method == AVERAGED
 
 
-def _sampling(prepared: Prepared) -> Iterator[Variant]:
+def _sampling(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
     sampling = prepared.profile.sampling
+    if sampling is not None and sampling.basis == "limited":
+        (shortest, longest), alike = sampling.spread, sampling.blocks > 1 and sampling.spread == (1.0, 1.0)
+        factor = (known.sampled.few_alike if alike else known.sampled.few_different).value
+        ends = (min(shortest, 1 / factor), max(longest, factor))
+        reason = f"{sampling.blocks} of {sampling.of} blocks were emulated: too few to know how much blocks differ"
+        yield Variant("sampled blocks", reason, factors=ends)
     if sampling is None or sampling.low is None or sampling.high is None or sampling.estimate <= 0:
         return
     if sampling.low < sampling.high:

@@ -30,11 +30,13 @@ from .compiled.layout import (
 from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by
 from .frame import Frame
 from .operands import Value
+from .sampling import Limits, Reached
 
 _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
-MOST_ACCESSES, MOST_STEPS = 40_000_000, 80_000_000
-"""Rows of the record: about 2 GB of memory."""
+RECORD_OPTION = "--recorded-accesses"
+Mark = tuple[int, int, int]
+"""Numbers of steps, accesses and synchronisations."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
 
@@ -94,11 +96,22 @@ class Recorder:
     def first_warp(self, number: int) -> None:
         self.state[FIRST_WARP] = number
 
-    def exceeded(self) -> str | None:
-        """The limit on the record's size in words, if it was exceeded."""
-        if self.state[ACCESSES] > MOST_ACCESSES:
-            return f"{MOST_ACCESSES:,} recorded accesses"
-        return f"{MOST_STEPS:,} recorded basic blocks" if self.state[STEPS] > MOST_STEPS else None
+    def exceeded(self, limits: Limits) -> Reached | None:
+        """The limit on the record's size, if it was exceeded."""
+        if self.state[ACCESSES] > limits.accesses:
+            return Reached(f"{limits.accesses:,} recorded accesses", RECORD_OPTION)
+        if self.state[STEPS] > limits.basic_blocks:
+            return Reached(f"{limits.basic_blocks:,} recorded basic blocks", RECORD_OPTION)
+        return None
+
+    def mark(self) -> Mark:
+        """How much is recorded, to return to with `back_to`."""
+        return self.steps, self.accesses, len(self._syncs)
+
+    def back_to(self, mark: Mark) -> None:
+        """Drop what was recorded since."""
+        self.state[STEPS], self.state[ACCESSES], syncs = mark
+        del self._syncs[syncs:]
 
     def make_room(self, steps: int, accesses: int) -> None:
         """Make room for this many more steps and accesses, each with its own pattern."""

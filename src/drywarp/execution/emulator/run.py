@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import StarvationError, UsageError
+from ...errors import EmulationLimitError, StarvationError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from .grid_barrier import check_whole_grid, fits_at_once, uses_grid_barrier
@@ -31,7 +31,8 @@ def emulate(
     false runs everything in NumPy.
 
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
-    instruction, EmulationLimitError past `limits`, UsageError if the launch does not fit the kernel.
+    instruction, EmulationLimitError past `limits` (for the default sample only if not one block ends within them),
+    UsageError if the launch does not fit the kernel.
     """
     if confidence is not None and not 0 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}: expected a fraction from 0 up to 1")
@@ -42,6 +43,10 @@ def emulate(
     try:
         session = Session(kernel, launch, limits, compiled)
         return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
+    except EmulationLimitError as stopped:
+        if surveys:
+            stopped.iterations = session.iterations()
+        raise
     except StarvationError:
         if fits_at_once(launch):
             return _whole_grid(kernel, launch, limits, compiled)

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ...errors import UsageError
 from ...kernel.launch.launch import Dim3
@@ -176,11 +176,26 @@ def _interior(ranges: Sequence[tuple[int, int]], wanted: int) -> list[Dim3]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one emulation: `lane_steps`, instructions times active lanes. No clock: all machines stop alike.
+    """Limits of one emulation. No clock: all machines stop alike.
 
-    Past it, `emulate` raises EmulationLimitError naming the loop that was running. With `strict`, a read beyond the end
-    of a buffer is an error even where a GPU would serve it.
+    `lane_steps` are instructions times active lanes; `accesses` are rows of the record, of some 50 bytes each, which
+    also holds up to two basic blocks for each of them. Past a limit, `emulate` stops with fewer blocks or raises
+    EmulationLimitError naming the loop that was running. With `strict`, it always raises, and a read beyond the end of
+    a buffer is an error even where a GPU would serve it.
     """
 
     lane_steps: int = 2_000_000_000
     strict: bool = False
+    accesses: int = 40_000_000
+
+    @property
+    def basic_blocks(self) -> int:
+        """Most basic blocks that are recorded."""
+        return 2 * self.accesses
+
+
+class Reached(NamedTuple):
+    """A limit in words, and the option that raises it."""
+
+    limit: str
+    option: str

@@ -22,8 +22,9 @@ from .groups import AT_PHASE, EMPTY, FAR, RUN, WAITS_FOR, Groups, PhaseWait
 from .machine import U32, Machine
 from .program import DecodedBlock, Program
 from .recorder import Recorder
-from .sampling import Limits
+from .sampling import Limits, Reached
 
+LANE_OPTION = "--lane-steps"
 _CHECK_EVERY = 64
 _ROTATE_EVERY = 512
 """Steps after which the group that has waited longest runs, at any PC, if any group waits."""
@@ -47,12 +48,12 @@ class Budget:
         """Lane steps before the limit."""
         return self.limits.lane_steps - self.lane_steps
 
-    def lane_limit(self) -> str:
-        """The lane-step limit, in words."""
-        return f"{self.limits.lane_steps:,} lane steps"
+    def lane_limit(self) -> Reached:
+        """The lane-step limit."""
+        return Reached(f"{self.limits.lane_steps:,} lane steps", LANE_OPTION)
 
-    def exceeded(self) -> str | None:
-        """The limit that was exceeded, in words."""
+    def exceeded(self) -> Reached | None:
+        """The limit that was exceeded."""
         return self.lane_limit() if self.lane_steps_left() < 0 else None
 
 
@@ -164,8 +165,8 @@ class Scheduler:
             budget.lane_steps += block.length * frame.total
             self.machine.clock += block.length
             record(block.index, frame)
-            if self._step % _CHECK_EVERY == 0 and (limit := budget.exceeded()):
-                raise EmulationLimitError(self._limit_reached(limit, pc))
+            if self._step % _CHECK_EVERY == 0:
+                self._stop_past(budget.exceeded() or self.recorder.exceeded(budget.limits), pc)
             if frame.gathered:
                 pc = self._run_gathered(block, frame)
             else:
@@ -276,15 +277,26 @@ class Scheduler:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def _limit_reached(self, limit: str, pc: int) -> str:
+    def _stop_past(self, reached: Reached | None, pc: int) -> None:
+        """Raise EmulationLimitError if a limit was reached."""
+        if reached is None:
+            return
         here = place(self.machine.kernel, self.program.instructions[pc // 16])
         loop = self._loop_at(pc)
-        if not loop:
-            return f"{here}: emulation stopped after {limit}, outside any loop"
-        hint = "raise the limits, sample fewer blocks or reduce the problem size"
-        if self.program.spins_at(pc) and len(self.machine.blocks) < self.machine.launch.blocks:
-            hint = f"it may wait for {self._others()}; {hint}"
-        return f"{here}: emulation stopped after {limit} in {loop}; {hint}"
+        where = f" in {loop}" if loop else ", outside any loop"
+        spins = self.program.spins_at(pc)
+        wait = spins and len(self.machine.blocks) < self.machine.launch.blocks
+        several = len(self.machine.blocks) > 1 or self.recorder.first_warp > 0
+        raise EmulationLimitError(
+            f"{here}: emulation stopped after {reached.limit}{where};"
+            + (f" it may wait for {self._others()};" if wait else "")
+            + f" {reached.option} raises the limit"
+            + (", --blocks 1 emulates a single block" if several else "")
+            + ", --static analyses the code without running it",
+            reached.limit,
+            reached.option,
+            spins,
+        )
 
     def _loop_at(self, pc: int) -> str:
         """The innermost loop around the block at a PC, in words; empty if there is none."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import EmulationLimitError
 from ...kernel.launch.launch import Dim3
 from .deadlock import all_alike
 from .refine import Signature, explains, refine
@@ -166,9 +167,19 @@ class _NoRoomError(Exception):
 def survey(session: Session, confidence: float | None, together: bool = False) -> Emulation:
     """Sample a launch's grid as far as necessary, within the session's limits.
 
-    `confidence` as in `emulate`; `together`: no block is run on its own first. Raises what `Session.run` raises,
+    `confidence` as in `emulate`; `together`: no block is run on its own first. Past a limit, the blocks that have ended
+    represent all, unless `confidence` is given or the limits are strict. Raises what `Session.run` raises,
     EmulationLimitError if not even one block fits.
     """
+    try:
+        return _surveyed(session, confidence, together)
+    except EmulationLimitError as stopped:
+        if session.completed and confidence is None and not session.limits.strict:
+            return _with_completed(session, stopped)
+        raise
+
+
+def _surveyed(session: Session, confidence: float | None, together: bool) -> Emulation:
     grid, total = session.launch.grid, session.launch.blocks
     few = fewest(grid)
     plan = dict(stratified(grid))
@@ -208,12 +219,27 @@ def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
     if len(few) - 1 > session.room(_MOST_SHARE):
         few = few[:1]
     alike = len(set(session.signatures(few).values())) == 1
-    note = (
+    text = (
         f"{len(few)} of {total} blocks represent all, those at the edges of the grid included: more would have exceeded"
-        " the emulation limits (--lane-steps)"
+        f" the emulation limits ({session.scarce()} raises them)"
     )
-    basis, half = ("proven", 0.0) if alike and _basis(session) == "proven" else ("limited", None)
-    return session.finish(dict.fromkeys(few, total / len(few)), basis, half, note)
+    weights = dict.fromkeys(few, total / len(few))
+    if alike and _basis(session) == "proven":
+        return session.finish(weights, "proven", 0.0, text)
+    if alike and len(few) > 1:
+        return session.finish(weights, "limited", note=text)
+    return session.finish(weights, "limited", doubt=text)
+
+
+def _with_completed(session: Session, stopped: EmulationLimitError) -> Emulation:
+    """The blocks that had ended when the emulation was stopped represent all."""
+    total, ended = session.launch.blocks, session.completed
+    unfinished = session.abandon()
+    doubt = (
+        f"{len(ended)} of {total} blocks represent all: the others had not ended when the emulation stopped after"
+        f" {stopped.limit} ({stopped.option} raises the limit)"
+    )
+    return session.finish(dict.fromkeys(ended, total / len(ended)), "limited", doubt=doubt, unfinished=unfinished)
 
 
 def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confidence: float | None) -> Emulation:
@@ -237,8 +263,11 @@ def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confiden
     strata = [Stratum(box, grid, number) for number, box in enumerate(found)]
     outcome = sample_until(strata, measure, target, _PILOT, room, varies)
     if outcome is None:
-        note = f"blocks differ, and the emulation limits allowed too few of them ({len(plan)}) to estimate by how much"
-        return session.finish(plan, "limited", None, note)
+        doubt = (
+            f"blocks differ, and the emulation limits allowed too few of them ({len(plan)}) to estimate by how much"
+            f" ({session.scarce()} raises them)"
+        )
+        return session.finish(plan, "limited", doubt=doubt)
     note = ""
     half = max(outcome.interval.half, _unseen(session, plan, outcome.weights))
     if not outcome.reached and outcome.interval.relative <= target:

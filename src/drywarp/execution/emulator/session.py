@@ -22,10 +22,10 @@ from .grid_barrier import AREA_BYTES, WHOLE_GRID_NOTE, uses_grid_barrier
 from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts
-from .recorder import MOST_ACCESSES, MOST_STEPS, Recorder
+from .recorder import RECORD_OPTION, Recorder
 from .refine import Signature
 from .sampling import Limits
-from .scheduler import Budget, Scheduler
+from .scheduler import LANE_OPTION, Budget, Scheduler
 
 _WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
@@ -96,6 +96,8 @@ class Session:
         self._guarded: list[npt.NDArray[np.int64]] = []
         self._notes: set[str] = set()
         self._first = 0
+        self._wave: Sequence[int] = ()
+        self._before = self._recorder.mark()
         self.budget = Budget(limits)
 
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
@@ -113,6 +115,7 @@ class Session:
         for start in range(0, len(new), size):
             wave = new[start : start + size]
             self._recorder.first_warp = len(self._position) * per_block
+            self._wave, self._before = wave, self._recorder.mark()
             machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes)
             first = self._recorder.steps
             self._schedule(machine, self._program, self._recorder, self.budget).run()
@@ -166,18 +169,64 @@ class Session:
     def room(self, share: float) -> int:
         """How many more blocks like the previous ones fit into this fraction of the limits."""
         done = len(self._position)
-        used = self.budget
-        allowed = (
-            (self.limits.lane_steps * share, used.lane_steps),
-            (MOST_ACCESSES * share, self._recorder.accesses),
-            (MOST_STEPS * share, self._recorder.steps),
-        )
-        return int(min(max(0.0, most - so_far) * done / max(so_far, 1e-9) for most, so_far in allowed))
+        return int(min(max(0.0, most * share - used) * done / max(used, 1e-9) for most, used, _ in self._used()))
 
-    def finish(self, weights: Mapping[int, float], basis: str, half: float | None = None, note: str = "") -> Emulation:
+    def scarce(self) -> str:
+        """The option that raises the limit which leaves the least room."""
+        return max(self._used(), key=lambda one: one[1] / one[0])[2]
+
+    def _used(self) -> tuple[tuple[int, int, str], ...]:
+        """Each limit, how much of it is used, and the option that raises it."""
+        limits, recorder = self.limits, self._recorder
+        return (
+            (limits.lane_steps, self.budget.lane_steps, LANE_OPTION),
+            (limits.accesses, recorder.accesses, RECORD_OPTION),
+            (limits.basic_blocks, recorder.steps, RECORD_OPTION),
+        )
+
+    @property
+    def completed(self) -> list[int]:
+        """The blocks that have run to their ends, in that order."""
+        return list(self._position)
+
+    def abandon(self) -> float:
+        """Forget the blocks that a limit has stopped; returns how many warp instructions each had run on average."""
+        _, blocks = self._recorder.steps_since(self._before[0])
+        ran = float(self._lengths[blocks].sum()) / max(len(self._wave), 1)
+        self._recorder.back_to(self._before)
+        return ran
+
+    def iterations(self) -> dict[int, int]:
+        """Iterations of each loop by its first basic block: per entry, the most of any warp so far."""
+        warps = int(self._recorder.steps_since(0)[0].max(initial=-1)) + 1
+        paths, _ = self._recorder.paths(warps)
+        found: dict[int, int] = {}
+        for loop in self.cfg.loops:
+            inside = np.zeros(len(self.cfg.blocks) + 1, np.bool_)
+            inside[list(loop.blocks)] = True
+            for path in paths:
+                header = path.blocks == loop.header
+                # Block -1, outside every loop, precedes the first step.
+                entries = header & ~inside[np.append(np.int32(-1), path.blocks[:-1])]
+                if entries.any():
+                    mean = -(-int(np.count_nonzero(header)) // int(np.count_nonzero(entries)))
+                    found[loop.header] = max(found.get(loop.header, 0), mean)
+        return found
+
+    def finish(
+        self,
+        weights: Mapping[int, float],
+        basis: str,
+        half: float | None = None,
+        note: str = "",
+        *,
+        doubt: str = "",
+        unfinished: float | None = None,
+    ) -> Emulation:
         """The profile of some blocks that were run, each with the number of blocks that it represents.
 
-        `basis` gives the quality of the sample (see `Sampling`), `half` is the half-width of its interval.
+        `basis` gives the quality of the sample (see `Sampling`), `half` is the half-width of its interval. `doubt` is a
+        reason not to trust it, `unfinished` what `abandon` returned.
         """
         launch, recorder = self.launch, self._recorder
         chosen = sorted(weights)
@@ -198,6 +247,7 @@ class Session:
             low=None if half is None else max(0.0, total - half),
             high=None if half is None else total + half,
             basis=basis,
+            spread=self._spread(chosen, unfinished) if basis == "limited" else (1.0, 1.0),
         )
         notes, doubts = self.memory.served_notes()
         profile = Profile(
@@ -211,11 +261,18 @@ class Session:
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
             steps=sum(self._steps[block] for block in chosen),
             notes=tuple(sorted({*self._notes, *notes, *([note] if note else [])})),
-            doubts=tuple(doubts),
+            doubts=(*([doubt] if doubt else []), *doubts),
             sampling=sampling,
             syncs=recorder.syncs(places),
         )
         return Emulation(profile, self.banks, self.memory)
+
+    def _spread(self, chosen: Sequence[int], unfinished: float | None) -> tuple[float, float]:
+        """The shortest and the longest block's warp instructions, relative to the mean."""
+        steps = [self._steps[block] for block in chosen]
+        mean = sum(steps) / len(steps)
+        longest = max(*steps, unfinished or 0.0)
+        return (min(steps) / mean, longest / mean) if mean else (1.0, 1.0)
 
     def _places(self, chosen: Sequence[int]) -> npt.NDArray[np.int32] | None:
         """The number of each recorded warp among those of the chosen blocks, -1 for others; None if nothing changes."""

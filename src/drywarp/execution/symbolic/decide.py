@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .flow import Avoid, Flow, LoopExit
+from .flow import Avoid, Flow, LoopExit, StaticLoop
 from .state import ASSUMED, DATA, UNSURE, Flags, Lanes
 
 DEFAULT_TRIPS = 16
@@ -68,10 +68,13 @@ class Decider:
         trips: Mapping[int, int],
         default: int = DEFAULT_TRIPS,
         stated: Collection[int] = (),
+        seen: Mapping[int, int] | None = None,
     ) -> None:
         self.flow = flow
         self.trips = trips
-        self.default = default
+        self._default = default
+        self._seen = seen or {}
+        """Iterations that an emulation has run of loops, by their first basic block."""
         self._chosen = {n for n in stated if n < len(flow.instructions)}
         """Branches for which a user has stated the share of threads that take them."""
         self.hurry = False
@@ -115,7 +118,7 @@ class Decider:
         index = self.flow.headers.get(to)
         if index is None or self.flow.loops[index].main is not None:
             return False
-        wanted = 1 if self.hurry else self.trips.get(index, self.default)
+        wanted = 1 if self.hurry else self.trips.get(index, self._usual(self.flow.loops[index], 1))
         self.limits[index] = wanted
         done = self._turn[index, rows]
         if not (done >= wanted)[there].any():
@@ -184,7 +187,7 @@ class Decider:
         loop = self.flow.loops[role.loop]
         done = self._turn[role.loop, rows] + loop.at_end
         given = self.trips.get(role.loop)
-        default = max(-(-self.default // loop.copies), 1)
+        default = self._usual(loop, loop.copies)
         if not role.main:
             if not unsure.any():
                 leaves = leaves & there
@@ -210,6 +213,10 @@ class Decider:
         if leaves.any():
             self.counts[role.loop].add(done[leaves], kind)
         return leaves
+
+    def _usual(self, loop: StaticLoop, copies: int) -> int:
+        """Iterations of a loop whose end is unknown; each is `copies` iterations of the source loop."""
+        return self._seen.get(loop.header) or max(-(-self._default // copies), 1)
 
     def _guess(self, instruction: int, what: str, assumed: str) -> None:
         self.guesses.add(Guess(instruction, what, assumed))

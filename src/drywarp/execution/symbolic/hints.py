@@ -20,13 +20,15 @@ class Steering:
 
     `trips`: trip count of a machine-code loop by name (``L1``), or of a source loop by line (``file.cu:21`` or ``21``).
     `taken`: share of threads that take a branch at a line whose condition is unknown. `access`: pattern of the accesses
-    at a line. `default_trips` is the trip count of a source loop about which nothing is known.
+    at a line. `default_trips` is the trip count of a source loop about which nothing is known; instead, `seen` says how
+    many iterations of a machine-code loop an emulation had run when it was stopped, by the loop's first basic block.
     """
 
     trips: Mapping[str, int] = field(default_factory=dict)
     taken: Mapping[str, float] = field(default_factory=dict)
     access: Mapping[str, str] = field(default_factory=dict)
     default_trips: int = DEFAULT_TRIPS
+    seen: Mapping[int, int] = field(default_factory=dict)
 
 
 def trips_by_loop(steering: Steering, flow: Flow, name: str) -> dict[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ def static_profile(
     """
     steering = steering or Steering()
     if trips:
-        steering = Steering({**steering.trips, **trips}, steering.taken, steering.access, steering.default_trips)
+        steering = replace(steering, trips={**steering.trips, **trips})
     if launch is None:
         launch = assume_launch(kernel)
     given = complete(launch, kernel) if isinstance(launch, Launch) else launch
@@ -124,7 +124,7 @@ class _Walker:
         self.trips = trips_by_loop(steering, self.flow, kernel.name)
         self.shares = shares_by_instruction(steering, kernel.instructions)
         self.patterns = patterns_by_instruction(steering, kernel.instructions, PATTERNS)
-        self.default = steering.default_trips
+        self.default, self.seen = steering.default_trips, steering.seen
         self.counts: dict[int, LoopCount] = {}
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
@@ -194,7 +194,7 @@ class _Walker:
         )
         state = State(launch, linear, architecture.files, architecture.convergence_barriers)
         architecture.start(state)
-        decider = Decider(self.flow, warps, launch.warp_size, self.trips, self.default, self.shares)
+        decider = Decider(self.flow, warps, launch.warp_size, self.trips, self.default, self.shares, self.seen)
         walk = Walk(state, architecture, self.flow, decider, record, self.effort)
         walk.run()
         for index, count in decider.counts.items():

@@ -199,7 +199,7 @@ class Simulated:
             shared=dynamic_shared,
             defines=configuration.defines,
             compiler_options=configuration.kernel.entry.compiler_options,
-            options=Options(warm_l2=True),
+            options=Options(warm_l2=True, fall_back=False),
         )
         time_us = Pipeline().predict(prepared.costed, ()).time_s * 1e6
         key = f"{runner.seed} {configuration.name} {configuration.launch_text(dynamic_shared)}"

@@ -59,8 +59,8 @@ def every_model() -> tuple[str, ...]:
 
 
 def predict_row(kernel: Any, gpu: Gpu, launch: Mapping[str, Any], settings: Settings) -> Answer:
-    """Predict one launch from `launch_of`. Raises DrywarpError if that is impossible."""
-    options = replace(settings.options(), clock_mhz=launch.get(CLOCK))
+    """Predict one launch from `launch_of`. Raises DrywarpError if that is impossible; a row has no room for doubts."""
+    options = replace(settings.options(), clock_mhz=launch.get(CLOCK), fall_back=False)
     launch = {name: value for name, value in launch.items() if name != CLOCK}
     cap = int(launch.get("max_registers") or 0)
     try:

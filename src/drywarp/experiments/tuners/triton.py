@@ -66,7 +66,7 @@ class Predictor:
             raise UsageError("kernel: expected a function that returns the kernel, as in lambda: matmul")
         self.kernel, self.top_k = kernel, top_k
         self.gpu = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
-        self.options = options or Options(models=(MODEL,), warm_l2=True)
+        self.options = options or Options(models=(MODEL,), warm_l2=True, fall_back=False)
         self.times_s: dict[int, float] = {}
         self.reasons: dict[int, str] = {}
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ....errors import EmulationLimitError
+from ....support.folders import Progress, tell_progress
 from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
@@ -246,9 +246,9 @@ class CompiledScheduler(Scheduler):
     def _check(self, over: bool) -> None:
         """Raise EmulationLimitError past a limit."""
         budget = self.budget
-        limit = budget.lane_limit() if over else self.recorder.exceeded()
-        if limit:
-            raise EmulationLimitError(self._limit_reached(limit, int(self.state[PC])))
+        reached = budget.lane_limit() if over else self.recorder.exceeded(budget.limits)
+        self._stop_past(reached, int(self.state[PC]))
+        tell_progress(Progress(int(self.state[LANE_STEPS]), budget.limits.lane_steps, at_most=True, stage="emulating"))
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """Addresses of all arrays; their lengths go into the state."""
