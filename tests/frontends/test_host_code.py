@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drywarp.errors import CompileError
+from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.host_code import device_part, pieces
 from drywarp.frontends.cuda.nvrtc import Included, Translation
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.cuda.repair import compile_repaired
+from drywarp.kernel.launch.arguments import make_launch
 
 WHOLE = """#include <cuda_runtime.h>
 #include <cstdio>
@@ -155,3 +158,45 @@ def test_the_short_names_of_unsigned_types_are_known_as_under_nvcc() -> None:
     # Many sources define them again, as the C library does or by macro.
     for again in ("typedef unsigned int uint;\n", "#define uint unsigned int\n", "using uint = unsigned;\n"):
         compile_cuda(again + text, arch="sm_80", entry="k<3>")
+
+
+MEMBERS = """
+#include <map>
+#include <string>
+#include <vector>
+using namespace std;
+struct Config {
+  int first;
+  std::vector<int> sizes;
+  string name;
+  std::map<int, int> known;
+  int total() const { int s = 0; for (int v : sizes) s += v; return s + name.size(); }
+  int last;
+};
+class Net {
+ public:
+  Net(int n) : weights(n), n(n) {}
+  __device__ int get() const { return n; }
+  size_t host() const { return weights.size(); }
+ private:
+  vector<float> weights;
+  int n;
+};
+struct Line { int n; float x; int host() const { std::vector<int> v(3); return v.size(); } };
+__global__ void k(int* out, const Config* c, const Net* net, Line line) {
+  auto twice = [=] __device__(int x) { return 2 * x; };
+  out[0] = c->last;
+  out[1] = net->get();
+  out[2] = twice(line.n);
+}
+"""
+
+
+def test_classes_keep_their_layout_around_members_of_the_host() -> None:
+    """As large as in libstdc++: what follows a vector or a string lies where it does in the program."""
+    kernel = compile_cuda(MEMBERS, arch="sm_80")
+    config, net = np.zeros(34, np.int32), np.zeros(8, np.int32)
+    config[(8 + 24 + 32 + 48) // 4], net[24 // 4] = 77, 88
+    line = np.array([5, 0], np.int32).tobytes()
+    launch = make_launch(kernel, (1, 1, 1), (1, 1, 1), {"out": "i32[3]", "c": config, "net": net, "line": line})
+    assert emulate(kernel, launch, blocks="all").buffer("out").tolist() == [77, 88, 10]

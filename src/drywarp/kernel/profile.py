@@ -63,9 +63,10 @@ class Sampling:
     - ``limited``: the emulation limits left too few blocks for a confidence interval.
     - ``chosen``: the caller chose the blocks, or their number.
 
-    `spread` of a ``limited`` sample are the warp instructions of the shortest and of the longest block that was run,
-    including those that had not ended, relative to the mean. `extrapolated_loops` is the number of loops that were not
-    run to completion, but extrapolated from their repetition.
+    `spread` of a ``limited`` sample is how short and how long the mean block of the grid may be, in warp instructions,
+    relative to that of the sample: towards the shortest block that was run, and up to the longest, ended or not.
+    `extrapolated_loops` is the number of loops that were not run to completion, but extrapolated from their
+    repetition.
     """
 
     blocks: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -268,11 +269,17 @@ class Session:
         return Emulation(profile, self.banks, self.memory)
 
     def _spread(self, chosen: Sequence[int], unfinished: float | None) -> tuple[float, float]:
-        """The shortest and the longest block's warp instructions, relative to the mean."""
-        steps = [self._steps[block] for block in chosen]
-        mean = sum(steps) / len(steps)
-        longest = max(*steps, unfinished or 0.0)
-        return (min(steps) / mean, longest / mean) if mean else (1.0, 1.0)
+        """How short and how long the mean block may be, relative to the mean of those that were run.
+
+        At most as short as the shortest, but no farther than three standard errors; as long as the longest, which may
+        not have ended.
+        """
+        steps = np.array([self._steps[block] for block in chosen], np.float64)
+        if not (mean := float(steps.mean())):
+            return 1.0, 1.0
+        error = float(steps.std()) / mean / math.sqrt(len(steps))
+        shortest, longest = float(steps.min()), max(float(steps.max()), unfinished or 0.0)
+        return max(shortest / mean, 1 / (1 + 3 * error)), longest / mean
 
     def _places(self, chosen: Sequence[int]) -> npt.NDArray[np.int32] | None:
         """The number of each recorded warp among those of the chosen blocks, -1 for others; None if nothing changes."""

@@ -137,6 +137,12 @@ _HOST_ONLY = frozenset(
     " shared_ptr unique_ptr make_shared make_unique sort stable_sort shuffle mt19937 default_random_engine"
     " random_device uniform_real_distribution uniform_int_distribution normal_distribution to_string getline".split()
 )
+_CONTAINERS = (
+    "vector list deque queue stack priority_queue map multimap set multiset unordered_map unordered_multimap"
+    " unordered_set unordered_multiset unique_ptr shared_ptr weak_ptr function future basic_string string mutex"
+    " condition_variable thread"
+).split()
+"""Types of the host's library that may be members of classes which device code takes: `on_demand/containers.h`."""
 _HEADERS_OF_THE_HOST = """
 algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts condition_variable
 coroutine deque exception execution expected filesystem format forward_list fstream functional future
@@ -159,6 +165,11 @@ driver_functions.h math_functions.h cuda_texture_types.h cuda_surface_types.h cu
 """Headers that host code may include; none of them is for device code."""
 
 _UNDEFINED = re.compile(r'(?:identifier "([A-Za-z_]\w*)" is undefined|incomplete type "([A-Za-z_]\w*)")')
+_OF_CONTAINERS = re.compile(
+    rf'(?:identifier|namespace "std" has no (?:tag )?member(?: class| named)?) "(?:{"|".join(_CONTAINERS)})"'
+    rf'|^"?(?:{"|".join(_CONTAINERS)})"? is not a template'
+)
+_A_CONTAINER = re.compile(rf"\bstd\s*::\s*(?:{'|'.join(_CONTAINERS)})\b")
 _NO_MEMBER = re.compile(r'namespace "(std|cub|thrust)" has no (?:tag )?member (?:class |named )?"(\w+)"')
 _NOT_A_NAMESPACE = 'name followed by "::" must be a class or namespace name'
 
@@ -170,7 +181,11 @@ def remedies_for(message: str, line: str) -> list[Remedy]:
         found += [Remedy(header) for names, header in _NAMES if names.fullmatch(match[1] or match[2])]
     if (match := _NO_MEMBER.search(message)) and match[2] not in _HOST_ONLY:
         found.append(Remedy(match[1]))
-    if _NOT_A_NAMESPACE in message or "is not a template" in message or "is undefined" in message:
+    no_namespace = _NOT_A_NAMESPACE in message or '"std" is undefined' in message
+    if _OF_CONTAINERS.search(message) or (no_namespace and _A_CONTAINER.search(line)):
+        found.append(Remedy("containers"))
+    elif _NOT_A_NAMESPACE in message or "is not a template" in message or "is undefined" in message:
+        line = _A_CONTAINER.sub("", line)
         found += [Remedy(name) for name in ("cub", "thrust", "std") if re.search(rf"\b{name}\s*::", line)]
     if '"register" storage class' in message:
         found.append(Remedy(flag="-Dregister="))

@@ -112,7 +112,7 @@ def is_class(header: str) -> bool:
 def _end_of_definition(clean: str, header: str, brace: int) -> int:
     """The end of a definition: after its brace, or after the semicolon of a type or an initialiser."""
     header = without_template(header)
-    if is_class(header) or (re.search(r"\benum\b(?![^(]*\()|=", header) and not _is_function(header)):
+    if is_class(header) or (re.search(r"\benum\b(?![^(]*\()|=", header) and not is_function(header)):
         # Declarators with their own initialisers may follow: `struct S {…} table[] = {…};`.
         at = brace + 1
         while at < len(clean) and clean[at] not in ";}":
@@ -165,14 +165,14 @@ def is_host_only(piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
         return False
     if re.search(r"\bconstexpr\b", header):
         return False
-    is_function = _is_function(header)
-    if piece.body and is_function:
+    function = is_function(header)
+    if piece.body and function:
         return True
     plain = without_template(header)
     # A function may name `struct S` in its types.
-    if _NO_FUNCTION.search(plain) or is_class(plain) or (_TYPES.search(plain) and not is_function):
+    if _NO_FUNCTION.search(plain) or is_class(plain) or (_TYPES.search(plain) and not function):
         return False
-    if is_function:
+    if function:
         return True
     if plain != header:
         return False
@@ -180,7 +180,8 @@ def is_host_only(piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
     return re.search(r"\bconst\b", header) is None or _LIKE_A_MACRO_CALL.match(header) is not None
 
 
-def _is_function(header: str) -> bool:
+def is_function(header: str) -> bool:
+    """Whether the text before a body or a semicolon declares a function."""
     header = without_template(header)
     return _ENDS_PARAMETERS.search(header) is not None and not _INITIALISED.search(header)
 
@@ -216,7 +217,7 @@ def _is_host_header(name: str) -> bool:
 
 def is_device(text: str, piece: Piece, macros: frozenset[str] = frozenset()) -> bool:
     """Whether a piece has a device qualifier in its header or, unless it is a function, in its body."""
-    if _is_function(piece.header):
+    if is_function(piece.header):
         return not is_host_only(piece, macros)
     body = blank_comments(text[piece.start : piece.end])
     return _DEVICE.search(body) is not None or not macros.isdisjoint(re.findall(r"\w+", body))

@@ -24,6 +24,7 @@ from .host_code import (
     hidden_libraries,
     hide_host_includes,
     is_device,
+    is_function,
     is_host_only,
     members,
     pieces,
@@ -41,6 +42,7 @@ _NEEDED = re.compile(
 )
 _UNRESOLVED = re.compile(r"extern function '(\w+)'")
 _COMPOUND = re.compile(r"\(\s*([A-Za-z_][\w:]*)\s*\)(\s*)\{")
+_LAMBDA = re.compile(r"(\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
 _MOST_ATTEMPTS = 40
 
 T = TypeVar("T")
@@ -225,14 +227,18 @@ def _leave_out_missing(sources: Mapping[str, _Source], errors: Sequence[_Error],
 
 
 def _respell(sources: Mapping[str, _Source], errors: Sequence[_Error]) -> bool:
-    """Rewrite `(type){…}`, a host compiler extension, as `type{…}`."""
+    """Rewrite `(type){…}`, a host compiler extension, as `type{…}`; and take the qualifiers off device lambdas.
+
+    NVRTC has no host code, so that its lambdas need none.
+    """
     changed = False
     for error in errors:
         found = _place(sources, error)
-        if found and "expected an expression" in error.message:
+        if found and ("expected an expression" in error.message or "annotation on lambda" in error.message):
             source, lines = found[0], found[0].text.split("\n")
             line = lines[error.line - 1]
-            lines[error.line - 1] = _COMPOUND.sub(lambda m: f" {m[1]} {m[2]}{{", line)
+            plain = _COMPOUND.sub(lambda m: f" {m[1]} {m[2]}{{", line)
+            lines[error.line - 1] = _LAMBDA.sub(lambda m: m[1] + " " * len(m[2]), plain)
             if lines[error.line - 1] != line:
                 source.text, changed = "\n".join(lines), True
     return changed
@@ -268,30 +274,36 @@ def declared_names(text: str, piece: Piece) -> set[str]:
 
 
 def _hide(sources: Mapping[str, _Source], errors: Sequence[_Error]) -> bool:
-    """Hide the pieces and members of device classes that contain errors and that only host code can use."""
+    """Hide the pieces that contain errors and that only host code can use, and such members of the other classes."""
     changed = False
-    for error in errors:
+    # The errors of one line may all come from the first member that is hidden there.
+    for error in {(error.file, error.line): error for error in reversed(errors)}.values():
         found = _place(sources, error)
         if found is None:
             continue
         source, number = found
         piece = source.pieces[number]
-        if not source.is_device(piece):
+        if not source.is_device(piece) and number not in source.restored:
             if number not in source.hidden:
                 source.hidden.add(number)
                 changed = True
-        elif (span := _member(source, piece, error.line)) and span not in source.ranges:
+        elif span := _member(source, piece, error.line):
             source.ranges.append(span)
             changed = True
     return changed
 
 
 def _member(source: _Source, piece: Piece, line: int) -> tuple[int, int] | None:
-    """The host-only class member on this line, if any."""
+    """The host-only class member on this line that is left to hide, if any.
+
+    Functions go before data, without which the others would lie elsewhere.
+    """
+    found = []
     for member in members(source.text, piece):
+        span = member.start, member.end
         body = source.text[member.start : member.end]
         first = source.text.count("\n", 0, member.start + len(body) - len(body.lstrip())) + 1
         last = source.text.count("\n", 0, member.end) + 1
-        if first <= line <= last and not source.is_device(member):
-            return member.start, member.end
-    return None
+        if first <= line <= last and not source.is_device(member) and span not in source.ranges:
+            found.append((not is_function(member.header), span))
+    return min(found)[1] if found else None
