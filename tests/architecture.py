@@ -13,7 +13,7 @@ import drywarp
 ROOT = Path(drywarp.__file__).parent
 
 ROOMS = (
-    *("support", "kernel", "hardware", "frontends", "execution", "memory", "workload", "pipeline", "models"),
+    *("support", "kernel", "hardware", "frontends", "core", "execution", "memory", "workload", "pipeline", "models"),
     *("analysis", "experiments", "report", "cli"),
 )
 """In the order in which data flows: a room may import what stands before it."""
@@ -22,11 +22,13 @@ ANYWHERE = ("_version", "errors")
 """Modules beside the rooms that every room may import."""
 
 RULES: dict[str, tuple[str, ...]] = {
-    "execution": ("support", "kernel"),
+    # Loops know no words of the field but those that they are given.
+    "core": (),
+    "execution": ("support", "kernel", "core"),
     # A `MemoryGeometry` stands for the hardware.
-    "memory": ("support", "kernel"),
+    "memory": ("support", "kernel", "core"),
     # A bound workload is all that the simulation and the theories see.
-    "pipeline": ("support", "workload"),
+    "pipeline": ("support", "workload", "core"),
     "models": ("support", "hardware", "workload", "pipeline"),
     # Timings are all that a fit sees.
     "experiments.calibrate.fits": (),

@@ -114,11 +114,10 @@ def test_an_edit_of_what_a_function_calls_is_compiled_anew(tmp_path: Path) -> No
 def test_what_is_compiled_is_made_of_the_sources_that_its_name_stands_for() -> None:
     """Compiled functions and their constants come from the folders that the digest covers."""
     from drywarp.execution.emulator.compiled import pointers as jit
-    from drywarp.memory import run_loops
     from drywarp.pipeline import columns as compiled
 
     root = Path(jit.__file__).parents[3]
-    for sources in (jit.SOURCES, run_loops.SOURCES, compiled.SOURCES):
+    for sources in (jit.SOURCES, compiled.SOURCES):
         assert all((root / source).exists() for source in sources)
     compiled_here = re.compile(r"^@(inner|outer|step|part|loop|_loop)\b", re.MULTILINE)
     for folder, sources in (("execution/emulator/compiled", jit.SOURCES), ("pipeline", compiled.SOURCES)):

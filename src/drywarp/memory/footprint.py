@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..core.library import Function
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .affine import rows_of
 from .requests import lane_masks
-from .run_loops import both, common_or_other, new_members, touched
 from .stream import split_lines
 from .table import MemoryGeometry, active_lanes
 
@@ -28,6 +28,9 @@ _MOST_DISTANCES = 16
 """Most changes in the distance between shifts for which shifts at equal distances are merged."""
 
 EMPTY: Runs = np.zeros((0, 2), np.int64)
+
+_both, _common_or_other = Function("both", "anana"), Function("common_or_other", "ananna")
+_new_members, _touched = Function("new_members", "aaaananaa"), Function("touched", "aaaanannnaa")
 
 
 def from_points(points: npt.NDArray[np.int64]) -> Runs:
@@ -57,7 +60,7 @@ def union(*sets: Runs) -> Runs:
     if len(some) == 2:
         left, right = _plain(some[0]), _plain(some[1])
         found = np.empty((len(left) + len(right), 2), np.int64)
-        return found[: both(left, right, found)].copy()
+        return found[: _both(left, len(left), right, len(right), found)].copy()
     return merged(np.concatenate(some)) if some else EMPTY
 
 
@@ -132,7 +135,8 @@ def new_in_turn(sets: Sequence[Moved], known: Runs) -> tuple[list[int], Runs]:
     most = len(known) + int((end - begin).sum())
     kept, other, new = np.empty((most, 2), np.int64), np.empty((most, 2), np.int64), np.zeros(len(sets), np.int64)
     kept[: len(known)] = known
-    size = new_members(np.concatenate(list(different.values())), begin, end, move, kept, len(known), other, new)
+    runs = np.concatenate(list(different.values()))
+    size = _new_members(runs, begin, end, move, len(sets), kept, len(known), other, new)
     counts: list[int] = new.tolist()
     return counts, kept[:size].copy()
 
@@ -166,12 +170,12 @@ def _segments(left: Runs, right: Runs, wanted: bool) -> Runs:
         return EMPTY if wanted or not len(left) else left
     left, right = _plain(left), _plain(right)
     found = np.empty((len(left) + len(right), 2), np.int64)
-    return found[: common_or_other(left, right, int(wanted), found)].copy()
+    return found[: _common_or_other(left, len(left), right, len(right), int(wanted), found)].copy()
 
 
 def _plain(runs: Runs) -> Runs:
-    """In the form in which the compiled loops take arrays."""
-    return runs if runs.flags.c_contiguous and runs.flags.writeable else np.array(runs)
+    """In the form in which the core takes arrays."""
+    return np.ascontiguousarray(runs, np.int64)
 
 
 TOGETHER = 1 << 15
@@ -276,12 +280,13 @@ def distinct_by_group(
         first = np.cumsum([0, *map(len, groups[start:end])])
         patterns, pattern = np.unique(log.pattern[joined], return_inverse=True)
         offsets = np.ascontiguousarray(log.offsets[patterns], np.int64)
-        active = np.ascontiguousarray(lane_masks(log.masks[patterns]), np.int64)
+        active = np.ascontiguousarray(lane_masks(log.masks[patterns]), np.uint8)
         base = np.array(log.base[joined], np.int64)
-        runs = np.empty((int(active.sum(1)[pattern].sum()), 2), np.int64)
+        runs = np.empty((int(active.sum(1, dtype=np.int64)[pattern].sum()), 2), np.int64)
         until = np.zeros(len(first), np.int64)
         pattern = pattern.reshape(-1).astype(np.int64)
-        touched(base, pattern, offsets, active, first, shift, geometry.sector_bytes, runs, until)
+        sector, lanes = geometry.sector_bytes, offsets.shape[1]
+        _touched(base, pattern, offsets, active, lanes, first, end - start, shift, sector, runs, until)
         bounds = until.tolist()
         found += [runs[a:b].copy() for a, b in pairwise(bounds)]
         start = end

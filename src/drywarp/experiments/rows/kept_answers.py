@@ -69,7 +69,7 @@ def key_of(place: Kept, gpu: Gpu, settings: str) -> str:
     """The name of an answer; empty if the emulation cannot be cached. `settings` is everything else it depends on."""
     if not place.key:
         return ""
-    sources = sources_digest(suffixes=(".py", ".toml"))
+    sources = sources_digest(suffixes=(".py", ".toml", ".c", ".h"))
     return hashlib.sha256("\0".join((place.key, values_hash(gpu), settings, sources)).encode()).hexdigest()
 
 

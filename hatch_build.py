@@ -1,0 +1,38 @@
+"""Builds the C core into the package: hatchling runs this for every wheel, editable ones too (src/drywarp/core/README.md)."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CoreBuild(BuildHookInterface):
+    """Compiles `src/drywarp/core/native` with the C compiler at hand, else with that of ziglang."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return [] if self._builder().compiler() else ["ziglang>=0.13"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        self._builder().build()
+        platform = os.environ.get("DRYWARP_WHEEL_PLATFORM") or sysconfig.get_platform().replace("-", "_").replace(
+            ".", "_"
+        )
+        build_data["tag"] = f"py3-none-{platform}"
+        build_data["pure_python"] = False
+
+    def _builder(self) -> ModuleType:
+        path = Path(self.root) / "src" / "drywarp" / "core" / "build.py"
+        spec = importlib.util.spec_from_file_location("drywarp_core_build", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module

@@ -1,0 +1,1 @@
+"""What runs in C: the inner loops of the memory phase, and how they are built and called."""

@@ -1,0 +1,69 @@
+"""Compiles the core: when the package is built (`hatch_build.py`), and in a checkout whose sources have changed since.
+
+Imports nothing of drywarp's, because the build hook loads this file on its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+LIBRARY = FOLDER / "_core.so"
+FLAGS = (
+    *("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"),
+    # The same bits from every compiler and on every processor.
+    *("-ffp-contract=off", "-fno-fast-math"),
+)
+
+
+def compiler() -> list[str] | None:
+    """The C compiler's command: `$CC`, one on the path, or that of ziglang; None if there is none."""
+    if given := os.environ.get("CC"):
+        return shlex.split(given)
+    if found := next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None):
+        return [found]
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=undefined"]
+    return None
+
+
+def sources() -> list[Path]:
+    """The C files, headers included."""
+    return sorted((FOLDER / "native").glob("*.[ch]"))
+
+
+@cache
+def digest() -> str:
+    """Identifies the sources; a built library states the one that it was built from."""
+    parts = hashlib.sha256(" ".join(FLAGS).encode())
+    for path in sources():
+        parts.update(path.name.encode() + b"\0" + path.read_bytes())
+    return parts.hexdigest()[:32]
+
+
+def build(target: Path = LIBRARY) -> None:
+    """Compile the sources to a shared library, which replaces an older one at once. Raises RuntimeError."""
+    command = compiler()
+    if command is None:
+        raise RuntimeError("no C compiler found (cc, gcc, clang, or the Python package ziglang)")
+    handle, name = tempfile.mkstemp(".so", dir=target.parent)
+    os.close(handle)
+    try:
+        units = [str(path) for path in sources() if path.suffix == ".c"]
+        words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest()}"', *units, "-o", name]
+        made = subprocess.run(words, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise RuntimeError(f"{command[0]} failed on drywarp's core: {made.stderr.strip()}")
+        os.chmod(name, 0o755)
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)

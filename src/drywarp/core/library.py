@@ -1,0 +1,61 @@
+"""Loads the core, and calls its functions with NumPy's arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import ToolError
+from .build import LIBRARY, build, digest, sources
+
+_CODES = {"a": ctypes.c_void_p, "n": ctypes.c_int64}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled core. In a checkout whose C sources have changed since, it is built again.
+
+    Raises ToolError if it is missing and cannot be built.
+    """
+    if sources() and (not LIBRARY.exists() or _digest_of(ctypes.CDLL(str(LIBRARY))) != digest()):
+        try:
+            build()
+        except (OSError, RuntimeError) as error:
+            raise ToolError(f"drywarp's core ({LIBRARY}) does not match its sources: {error}") from None
+        # The loader knows the old library by its name.
+        return ctypes.CDLL(f"{LIBRARY.parent}{os.sep}.{os.sep}{LIBRARY.name}")
+    return ctypes.CDLL(str(LIBRARY))
+
+
+def _digest_of(found: ctypes.CDLL) -> str:
+    found.drywarp_digest.restype = ctypes.c_char_p
+    return str(found.drywarp_digest().decode())
+
+
+class Function:
+    """A function of the core. `takes` has a letter for each argument: ``a`` for an array, ``n`` for an integer.
+
+    Arrays must be contiguous and of the type that the function's header states; nothing is copied or checked here.
+    The interpreter lock is released while it runs.
+    """
+
+    def __init__(self, name: str, takes: str) -> None:
+        self.name, self.takes = name, takes
+        self._call: Any = None
+
+    def __call__(self, *arguments: Any) -> int:
+        """Call it; returns its result."""
+        if self._call is None:
+            call = getattr(library(), f"drywarp_{self.name}")
+            call.argtypes, call.restype = [_CODES[code] for code in self.takes], ctypes.c_int64
+            self._call = call
+        return int(self._call(*(_address(one) if isinstance(one, np.ndarray) else one for one in arguments)))
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
