@@ -1,4 +1,4 @@
-"""Builds the C core into the package: hatchling runs this for every wheel, editable ones too (src/drywarp/core/README.md)."""
+"""Builds the C core into the package (src/drywarp/core/README.md): run by hatchling, for editable installs too."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class CoreBuild(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
+        """What the build needs beside hatchling: a C compiler, if there is none."""
         return [] if self._builder().compiler() else ["ziglang>=0.13"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and tag the wheel for this platform, or for the one that `DRYWARP_WHEEL_PLATFORM` names."""
         self._builder().build()
-        platform = os.environ.get("DRYWARP_WHEEL_PLATFORM") or sysconfig.get_platform().replace("-", "_").replace(
-            ".", "_"
-        )
+        here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        platform = os.environ.get("DRYWARP_WHEEL_PLATFORM") or here
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
 
