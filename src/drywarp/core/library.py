@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import ToolError
 from .build import LIBRARY, build, digest, sources
@@ -54,6 +56,15 @@ class Function:
             call.argtypes, call.restype = [_CODES[code] for code in self.takes], ctypes.c_int64
             self._call = call
         return int(self._call(*(_address(one) if isinstance(one, np.ndarray) else one for one in arguments)))
+
+
+def record(names: Sequence[str], values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+    """A struct of the core with these fields: integers, and the addresses of arrays, which must outlive it.
+
+    Raises KeyError if a value is missing; others are ignored.
+    """
+    given = (values[name] for name in names)
+    return np.array([_address(one) if isinstance(one, np.ndarray) else int(one) for one in given], np.int64)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

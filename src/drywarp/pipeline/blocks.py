@@ -4,32 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..core.library import Function
 from ..errors import UsageError
-from ..workload.cost import SYNC_AT_END, SYNC_AWAITS, CostedNode, CostedWorkload
-from .columns import (
-    AFTER,
-    AFTER_SLOT,
-    AT_PHASE,
-    COMPLETE_AT,
-    COUNTED,
-    DONE,
-    END,
-    EVENT,
-    MISSING,
-    PLACE,
-    REASON,
-    RECORD,
-    SETS,
-    SYNC,
-    WAIT,
-    WAITING,
-    loop,
-    step,
-)
+from ..workload.cost import SYNC_AWAITS, CostedNode, CostedWorkload
 from .reasons import REASONS
 from .result import ExecutionProfile, Ticks
 
@@ -92,90 +72,9 @@ def _last_arrivals(profile: ExecutionProfile, nodes: list[CostedNode]) -> dict[t
     return last
 
 
-# Compiled steps for warps that wait for others of their block: for all at a barrier, or for some.
-#
-# A barrier phase is complete when all signals that the paths of its block's warps hold have arrived. A warp that awaits
-# it has already issued, and resumes Λ later. The entries of a warp's event list are read in sequence: the number of
-# phases signalled, those phases, and the phase awaited.
-
-
-@step
-def begin_phases(
-    b: int, kind: int, per_block: int, block_paths: Any, events_from: Any, needed: Any, meetings: Any, phases: Any
-) -> None:
-    """Start a block of a kind in slot `b`: all signals are missing."""
-    for i in range(per_block):
-        w = b * per_block + i
-        meetings[w, EVENT] = events_from[block_paths[kind, i]]
-        meetings[w, AT_PHASE] = -1
-    for phase in range(phases.shape[1]):
-        phases[b, phase, MISSING] = needed[kind, phase]
-        phases[b, phase, COMPLETE_AT] = 0
-
-
-@step
-def signal(
-    w: int, b: int, node: int, tick: int, completion: int, nodes: Any, slot_ready: Any, events: Any, meetings: Any,
-    phases: Any,
-) -> bool:  # fmt: skip
-    """Signal the node's phases and start to await one; whether some warp that awaits a phase may resume."""
-    at = tick
-    if nodes[node, SYNC] & SYNC_AT_END:
-        at = completion
-        if nodes[node, AFTER_SLOT] >= 0:
-            at = max(at, slot_ready[w, nodes[node, AFTER_SLOT]])
-    event = meetings[w, EVENT]
-    opened = False
-    for k in range(event + 1, event + 1 + events[event]):
-        phase = events[k]
-        phases[b, phase, MISSING] -= 1
-        phases[b, phase, COMPLETE_AT] = max(phases[b, phase, COMPLETE_AT], at)
-        if phases[b, phase, MISSING] == 0:
-            opened = True
-    event += 1 + events[event]
-    if nodes[node, SYNC] & SYNC_AWAITS:
-        meetings[w, AT_PHASE] = events[event]
-        event += 1
-        if meetings[w, AT_PHASE] >= 0:
-            opened = True
-    meetings[w, EVENT] = event
-    return opened
-
-
-@step
-def resume(
-    w: int, tick: int, code: int, following: bool, record: bool, nodes: Any, positions: Any, warps: Any,
-    slot_ready: Any, slot_reason: Any, stalls: Any, table: Any,
-) -> None:  # fmt: skip
-    """Resume at `tick` a warp that waits at node WAITING; the time until then has the reason `code`.
-
-    With `following`, it is charged to the next instruction if there is one, else to this one.
-    """
-    node = warps[w, WAITING]
-    warps[w, WAITING] = -1
-    slot = nodes[node, SETS]
-    if slot >= 0 and tick > slot_ready[w, slot]:
-        slot_ready[w, slot] = tick
-        slot_reason[w, slot] = code
-    warps[w, DONE] = max(warps[w, DONE], tick)
-    if record:
-        table[warps[w, RECORD], 5] = tick
-    if len(stalls) > 0:
-        counted = warps[w, COUNTED]
-        if warps[w, PLACE] < warps[w, END]:
-            its = positions[warps[w, PLACE], 0]
-            counted = max(counted, warps[w, AFTER])
-            stalls[its, WAIT] += counted - warps[w, COUNTED]
-            node = its if following else node
-        stalls[node, code] += max(0, tick - counted)
-        warps[w, COUNTED] = max(tick, counted)
-    if tick >= warps[w, AFTER]:
-        warps[w, AFTER] = tick
-        warps[w, REASON] = code
-
-
 # Which blocks one SM runs, their types, and which of them fall into the tail.
 
+_deal = Function("deal", "aanan")
 LONGEST_IN_PYTHON = 1000
 """Most blocks whose types are assigned without compiled code, which takes longer to load."""
 
@@ -231,7 +130,8 @@ def _in_proportion(weights: Sequence[float], count: int) -> Ticks:
         raise UsageError("the weights of the block types must add up to more than zero")
     order = np.empty(count, dtype=np.int64)
     if count > LONGEST_IN_PYTHON:
-        deal(np.array([weight / total for weight in weights]), np.zeros(len(weights)), order)
+        shares = np.array([weight / total for weight in weights])
+        _deal(shares, np.zeros(len(weights)), len(weights), order, count)
         return order
     given = [0] * len(weights)
     for number in range(count):
@@ -239,23 +139,3 @@ def _in_proportion(weights: Sequence[float], count: int) -> Ticks:
         order[number] = kind = behind.index(max(behind))
         given[kind] += 1
     return order
-
-
-# Compiled: the types of many blocks in launch order.
-
-
-@loop
-def deal(shares: Any, given: Any, order: Any) -> None:
-    """Fill `order` as `blocks.type_order` does, with the same roundings.
-
-    `shares` are the weights divided by their sum; `given` is initially zero.
-    """
-    for number in range(len(order)):
-        kind = 0
-        most = shares[0] * (number + 1) - given[0]
-        for other in range(1, len(shares)):
-            behind = shares[other] * (number + 1) - given[other]
-            if behind > most:
-                kind, most = other, behind
-        order[number] = kind
-        given[kind] += 1.0

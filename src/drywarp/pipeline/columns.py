@@ -5,13 +5,6 @@ Separate from the loops so that this module can be imported without Numba.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-from ..support.folders import sources_digest
-from ..support.stored_code import Stored
-
 NEVER = 1 << 50
 """A tick that is never reached: 10¹² cycles. Shifted by PRIORITY_BITS it still fits into 64 bits."""
 
@@ -107,70 +100,3 @@ BLOCK_COLUMNS = 2
 
 # Codes of the REASONS that the loops assign themselves.
 SELECTED, NOT_SELECTED, WAIT, AT_BARRIER, DRAIN = 0, 1, 5, 8, 9
-
-
-# How the simulation's loops are compiled: once per machine, then cached on disk.
-#
-# Each loop that Python calls is one function with all its callees inlined, stored as one piece of machine code
-# (`stored_code.py`) under a name that contains a hash of its sources. Numba is imported only if no stored code exists;
-# until then, the decorators' objects stand in for the functions.
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-SOURCES = ("pipeline", "workload/cost.py", "errors.py")
-"""The source of the loops: the functions here, and the constants that they import."""
-
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-"""Threads run in parallel, division by zero is not checked, and references are not counted."""
-
-
-class Deferred:
-    """A function called by loops, until one of them is compiled."""
-
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.function, self.options = function, options
-        self._made: Any = None
-
-    @property
-    def made(self) -> Any:
-        """The function as a Numba function."""
-        if self._made is None:
-            from numba import njit
-
-            self._made = njit(**self.options)(self.function)
-        return self._made
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Compile all and call it, from Python."""
-        _make_all()
-        return self.made(*arguments)
-
-
-def _make_all() -> None:
-    """Replace the stand-ins by the functions: a loop's code names them."""
-    for module in [m for name, m in sys.modules.items() if name.startswith(__package__ + ".")]:
-        for name, value in list(vars(module).items()):
-            if isinstance(value, Deferred):
-                setattr(module, name, value.made)
-
-
-def _compile(function: Callable[..., Any]) -> Any:
-    from numba import njit
-
-    _make_all()
-    return njit(**OPTIONS)(function)
-
-
-def loop(function: F) -> F:
-    """A function that Python calls: its machine code is stored."""
-    return cast(F, Stored(function, _compile, f"{function.__qualname__} {sources_digest(*SOURCES)}"))
-
-
-def part(function: F) -> F:
-    """A function that loops call occasionally."""
-    return cast(F, Deferred(function, OPTIONS))
-
-
-def step(function: F) -> F:
-    """A piece of a loop's own code."""
-    return cast(F, Deferred(function, {"inline": "always"}))

@@ -11,12 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.library import Function, record
 from ..errors import UsageError
 from ..workload.cost import CostedWorkload
 from .columns import DATAFLOW_COLUMNS
 from .program import Tables
 from .result import Policy, Ticks
-from .state import State
+from .state import MACHINE, State
+
+_OF_WARPS = ("age", "todo", "warps", "missing", "reasons", "ready", "listed", "written")
+DATAFLOW = (
+    *MACHINE,
+    *("warp_count", "longest", "graph", "producers", "edge_from", "path_from", "edges"),
+    *("warps", "missing", "reasons", "ready", "listed", "written"),
+)
+"""The fields of `Dataflow` in core/native/dataflow.c."""
+
+_run_dataflow, _unroll = Function("run_dataflow", "a"), Function("unroll", "nnaaaaaaaaaan")
 
 MOST_NODES = 8_000_000
 """Most unrolled nodes of all concurrent warps in total."""
@@ -31,7 +42,8 @@ class Graph:
     """Number of edges into each node."""
     edge_from: Ticks
     edges: Ticks
-    """Per edge: the consumer within its path, and what it needs (`program.RESULT` and the others)."""
+    """Per edge: the consumer within its path, and what it needs: its result (0), its operands read (1), or only that it
+    has issued (2)."""
     path_from: Ticks
 
 
@@ -53,29 +65,27 @@ def unroll_paths(workload: CostedWorkload, tables: Tables) -> Graph:
         node=node,
         producers=producers,
         edge_from=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(consumers)]),
-        edges=edges,
+        edges=np.ascontiguousarray(edges),
         path_from=path_from,
     )
 
 
 def _unroll_path(tables: Tables, number: int, length: int) -> tuple[Ticks, Ticks, Ticks, Ticks]:
-    from .program import unroll
-
-    first, end = tables.path_from[number], tables.path_from[number + 1]
+    first, end = tables.path_from[number : number + 2].tolist()
     walk = (first, end, tables.positions, tables.loops, tables.nodes, tables.waits)
     node, producers, consumers = (np.zeros(length, dtype=np.int64) for _ in range(3))
     edges = np.zeros((0, 3), dtype=np.int64)
     for _ in range(2):  # the first pass counts the edges
         consumers[:] = 0
         counters, writer = np.zeros(tables.depth, dtype=np.int64), np.full(tables.slots, -1, dtype=np.int64)
-        count = unroll(*walk, counters, writer, node, producers, consumers, edges)
+        count = _unroll(*walk, counters, writer, node, producers, consumers, edges, len(edges))
         edges = edges if len(edges) else np.zeros((count, 3), dtype=np.int64)
     by_producer = np.argsort(edges[:, 0], kind="stable")
     return node, producers, consumers, edges[by_producer, 1:]
 
 
 class Dataflow:
-    """The state of all warps, and the compiled loop over it."""
+    """The state of all warps, and the core's loop over it."""
 
     def __init__(
         self, workload: CostedWorkload, tables: Tables, graph: Graph, kinds: Ticks, policy: Policy, state: State
@@ -93,50 +103,13 @@ class Dataflow:
 
     def run(self) -> int:
         """Resume; returns why the loop stopped."""
-        from .dataflow_loop import run_dataflow
-
-        workload, tables, graph, state = self.workload, self.tables, self.graph, self.state
-        return int(
-            run_dataflow(
-                workload.partitions,
-                workload.issue_ticks,
-                workload.launch_ticks,
-                workload.warps_per_block,
-                self.policy.greedy,
-                self.policy.order,
-                state.cycle,
-                tables.nodes,
-                tables.levels,
-                graph.node,
-                graph.producers,
-                graph.edge_from,
-                graph.edges,
-                graph.path_from,
-                tables.block_paths,
-                self.kinds,
-                self.warps,
-                state.rank,
-                state.at_rank,
-                self.age,
-                self.todo,
-                self.missing,
-                self.ready,
-                self.reasons,
-                self.listed,
-                self.written,
-                state.slots,
-                state.parts,
-                state.free,
-                state.busy,
-                state.changed,
-                state.pending,
-                state.pending_from,
-                state.warp_ends,
-                state.blocks,
-                state.stalls,
-                state.spells,
-                state.newest,
-                state.table,
-                state.clock,
-            )
-        )
+        graph = self.graph
+        values = {
+            **self.state.machine(self.workload, self.tables, self.policy, self.kinds),
+            **{name: getattr(self, name) for name in _OF_WARPS},
+            **{name: getattr(graph, name) for name in ("producers", "edge_from", "edges", "path_from")},
+            "graph": graph.node,
+            "warp_count": len(self.warps),
+            "longest": self.ready.shape[1],
+        }
+        return _run_dataflow(record(DATAFLOW, values))

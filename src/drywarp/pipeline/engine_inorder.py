@@ -1,4 +1,4 @@
-"""Warps that issue in program order: their state, the compiled loop over it, and exact jumps over steady states."""
+"""Warps that issue in program order: their state, the core's loop over it, and exact jumps over steady states."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.library import Function, record
 from ..errors import UsageError
 from ..workload.cost import CostedWorkload
 from .columns import (
@@ -38,14 +39,30 @@ from .columns import (
 )
 from .program import Tables
 from .result import Mark, Policy, Recurrence, Ticks
-from .state import State, Steady
+from .state import MACHINE, State, Steady
 
 ANY = 1 << 62
 """Any number of periods."""
 
+_OF_TABLES = ("depth", "waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed")
+_OF_WARPS = (
+    *("age", "todo", "warps", "ready", "resource", "counters", "slot_ready", "slot_reason"),
+    *("meetings", "phases", "words"),
+)
+IN_ORDER = (
+    *MACHINE,
+    *("warp_count", "operand_count", "depth", "phase_count", "watch_levels", "hash_count"),
+    *("waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed"),
+    *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "meetings", "phases"),
+    *("watch", "seen", "words"),
+)
+"""The fields of `InOrder` in core/native/inorder.c."""
+
+_run_in_order = Function("run_in_order", "a")
+
 
 class InOrder:
-    """The state of all warps, and the compiled loop over it."""
+    """The state of all warps, and the core's loop over it."""
 
     def __init__(self, workload: CostedWorkload, tables: Tables, kinds: Ticks, policy: Policy, state: State) -> None:
         self.workload, self.tables, self.kinds, self.policy, self.state = workload, tables, kinds, policy, state
@@ -65,61 +82,20 @@ class InOrder:
 
     def run(self) -> int:
         """Resume; returns why the loop stopped."""
-        from .inorder import run_in_order
-
-        workload, tables, state = self.workload, self.tables, self.state
-        return int(
-            run_in_order(
-                workload.partitions,
-                workload.issue_ticks,
-                workload.launch_ticks,
-                workload.warps_per_block,
-                self.policy.greedy,
-                self.policy.order,
-                state.cycle,
-                tables.nodes,
-                tables.waits,
-                tables.levels,
-                tables.positions,
-                tables.loops,
-                tables.nest,
-                tables.path_from,
-                tables.block_paths,
-                self.kinds,
-                tables.events,
-                tables.events_from,
-                tables.needed,
-                self.warps,
-                self.ready,
-                self.resource,
-                state.rank,
-                state.at_rank,
-                self.age,
-                self.counters,
-                self.todo,
-                self.slot_ready,
-                self.slot_reason,
-                self.meetings,
-                self.phases,
-                state.slots,
-                state.parts,
-                state.free,
-                state.busy,
-                state.changed,
-                state.pending,
-                state.pending_from,
-                state.warp_ends,
-                state.blocks,
-                state.stalls,
-                state.spells,
-                state.newest,
-                state.table,
-                state.clock,
-                state.watch,
-                state.seen,
-                self.words,
-            )
-        )
+        tables, state = self.tables, self.state
+        values = {
+            **state.machine(self.workload, tables, self.policy, self.kinds),
+            **{name: getattr(tables, name) for name in _OF_TABLES},
+            **{name: getattr(self, name) for name in _OF_WARPS},
+            "warp_count": len(self.warps),
+            "operand_count": tables.slots,
+            "phase_count": tables.needed.shape[1],
+            "watch_levels": len(state.watch),
+            "hash_count": state.seen.shape[1],
+            "watch": state.watch,
+            "seen": state.seen,
+        }
+        return _run_in_order(record(IN_ORDER, values))
 
     def periods(self, before: Ticks, same: Ticks) -> int:
         """How often the events since the loops' counters were `before` can repeat, until a loop of some warp ends.
@@ -150,11 +126,15 @@ class InOrder:
 
 # Exact jumps: if the state recurs, everything in between recurs.
 #
-# The loops report when a state description recurs (`observe.py`). Then the state is copied. When it recurs once more,
-# and no warp has exited or entered a loop differently, the events since then form a period. A jump of k periods
-# advances every tick by k periods, every sum by k times its increase, every loop counter by k times its iterations, and
-# skips k times as many pending blocks. k is small enough that no counter and no number of pending blocks passes its
-# end. The result equals that of simulating every instruction, to the tick.
+# The loop reports when a description of the state recurs: words that do not depend on the tick. Two moments with
+# equal words evolve identically, with every tick shifted by the time between them, as long as no loop of a warp ends
+# and each launched block is like the one launched before. So a tick in the past counts as now, and a tick hidden
+# behind a certain later event as that event; loop counters are checked here. Hashes of the words are stored, and one
+# that was stored before is reported. Then the state is copied. When it recurs once more, and no warp has exited or
+# entered a loop differently, the events since then form a period. A jump of k periods advances every tick by k
+# periods, every sum by k times its increase, every loop counter by k times its iterations, and skips k times as many
+# pending blocks. k is small enough that no counter and no number of pending blocks passes its end. The result equals
+# that of simulating every instruction, to the tick.
 
 MOST_PATIENCE = 6
 """How often the time without a report is doubled if recurrences are of no use."""

@@ -1,4 +1,4 @@
-"""A workload with its costs as flat integer tables: the input of the compiled loops.
+"""A workload with its costs as flat integer tables: the input of the core's loops.
 
 The nodes of all paths form one table, a column per property. Loops stay loops: `positions` lists every place of a
 path's program once, and a place that closes loops points to a chain of loop ends, innermost first.
@@ -10,27 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
 from ..errors import UsageError
 from ..workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload, Item, Repeat
-from .columns import (
-    BARRIER,
-    LEVEL_COLUMNS,
-    LOOP_COLUMNS,
-    LOOP_COUNT,
-    LOOP_DEPTH,
-    LOOP_OUTER,
-    LOOP_START,
-    NODE_COLUMNS,
-    SETS,
-    SETS_READ,
-    WAIT_FROM,
-    WAIT_TO,
-    loop,
-)
+from .columns import LEVEL_COLUMNS, LOOP_COLUMNS, LOOP_OUTER, NODE_COLUMNS
 from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
 
@@ -251,73 +236,3 @@ class _Places:
         while loops[inner][LOOP_OUTER] >= 0:
             inner = loops[inner][LOOP_OUTER]
         loops[inner][LOOP_OUTER] = len(loops) - 1
-
-
-# Compiled: the dependence graph of a path, unrolled, for warps that issue out of program order.
-
-# What a consumer needs of its producer: its result, its operands read, or only that it has issued.
-RESULT, READ, ISSUE = range(3)
-
-
-@loop
-def unroll(
-    first: int, end: int, positions: Any, loops: Any, nodes: Any, waits: Any, counters: Any, writer: Any,
-    node: Any, producers: Any, consumers: Any, edges: Any,
-) -> int:  # fmt: skip
-    """Walk the path whose places run from `first` to before `end`; returns the number of edges.
-
-    `counters` are zero, `writer` is -1 for each slot. Fills for each unrolled node its `node`, the number of incoming
-    edges (`producers`) and of outgoing ones (`consumers`); if there is room, also the `edges`: producer, consumer,
-    need, ordered by consumer.
-    """
-    count = 0
-    barrier = -1
-    position = 0
-    place = first
-    while place < end:
-        this = positions[place, 0]
-        node[position] = this
-        before = count
-        for k in range(nodes[this, WAIT_FROM], nodes[this, WAIT_TO]):
-            producer = writer[waits[k]]
-            if producer < 0:
-                continue
-            if nodes[node[producer], SETS] == waits[k]:
-                if count < len(edges):
-                    edges[count, 0], edges[count, 1], edges[count, 2] = producer, position, RESULT
-                consumers[producer] += 1
-                count += 1
-            if nodes[node[producer], SETS_READ] == waits[k]:
-                if count < len(edges):
-                    edges[count, 0], edges[count, 1], edges[count, 2] = producer, position, READ
-                consumers[producer] += 1
-                count += 1
-        if barrier >= 0:
-            if count < len(edges):
-                edges[count, 0], edges[count, 1], edges[count, 2] = barrier, position, RESULT
-            consumers[barrier] += 1
-            count += 1
-        if nodes[this, BARRIER] != 0:
-            for earlier in range(barrier + 1, position):
-                if count < len(edges):
-                    edges[count, 0], edges[count, 1], edges[count, 2] = earlier, position, ISSUE
-                consumers[earlier] += 1
-                count += 1
-            barrier = position
-        producers[position] = count - before
-        if nodes[this, SETS] >= 0:
-            writer[nodes[this, SETS]] = position
-        if nodes[this, SETS_READ] >= 0:
-            writer[nodes[this, SETS_READ]] = position
-        position += 1
-        closes = positions[place, 1]
-        place += 1
-        while closes >= 0:
-            depth = loops[closes, LOOP_DEPTH]
-            counters[depth] += 1
-            if counters[depth] < loops[closes, LOOP_COUNT]:
-                place = loops[closes, LOOP_START]
-                break
-            counters[depth] = 0
-            closes = loops[closes, LOOP_OUTER]
-    return count

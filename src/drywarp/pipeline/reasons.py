@@ -29,10 +29,6 @@ instructions only.
 
 from __future__ import annotations
 
-from typing import Any
-
-from .columns import BEFORE, BUSY_REASON, COUNTED, NOT_SELECTED, SELECTED, SPELL_BEFORE, SPELL_START, step
-
 REASONS = (
     "selected",
     "not_selected",
@@ -97,77 +93,3 @@ def busy_reason(class_: str) -> str:
 
 def _is_mio(class_: str) -> bool:
     return class_.startswith(_MIO) or class_ in _MIO_EXACT
-
-
-# Compiled steps that divide the warps' time among reasons; the module's docstring defines how.
-#
-# The difficult part is how long a subsystem accepted nothing while an instruction could have issued: other warps may
-# have found it free in between. So each subsystem's busy periods are recorded, contiguous ones merged, with the sum of
-# the earlier ones. The last one, `newest`, ends when the subsystem is next free. The notes are bounded: when they are
-# full, what each waiting instruction needs of them is saved, and they are reset.
-
-
-@step
-def busy_before(resource: int, tick: int, free: Any, spells: Any, newest: Any) -> int:
-    """Ticks before `tick` in which the subsystem was busy; `tick` is not before the first recorded period."""
-    low, high = 0, newest[resource]
-    while low < high:
-        middle = (low + high + 1) // 2
-        if spells[resource, middle, SPELL_START] <= tick:
-            low = middle
-        else:
-            high = middle - 1
-    begins = spells[resource, low, SPELL_START]
-    before = spells[resource, low, SPELL_BEFORE]
-    last = low == newest[resource]
-    lasts = free[resource] - begins if last else spells[resource, low + 1, SPELL_BEFORE] - before
-    ticks: int = before + min(tick - begins, lasts)
-    return ticks
-
-
-@step
-def busy_since(resource: int, tick: int, written: int, free: Any, spells: Any, newest: Any) -> int:
-    """Ticks from `tick` until now in which the subsystem was busy; it became free after `tick`.
-
-    `written` is `busy_before` of `tick` if the notes no longer reach back that far.
-    """
-    last = newest[resource]
-    begins = spells[resource, last, SPELL_START]
-    ticks: int = free[resource] - max(tick, begins)
-    if tick < begins:
-        ticks += spells[resource, last, SPELL_BEFORE]
-        if tick < spells[resource, 0, SPELL_START]:
-            ticks -= written
-        else:
-            ticks -= busy_before(resource, tick, free, spells, newest)
-    return ticks
-
-
-@step
-def note_spell(resource: int, tick: int, free: Any, spells: Any, newest: Any) -> None:
-    """Record that a busy period begins at `tick`, after an idle time; full notes are reset."""
-    last = newest[resource]
-    before = spells[resource, last, SPELL_BEFORE] + free[resource] - spells[resource, last, SPELL_START]
-    last = last + 1 if last + 1 < spells.shape[1] else 0
-    spells[resource, last, SPELL_START] = tick
-    spells[resource, last, SPELL_BEFORE] = before
-    newest[resource] = last
-
-
-@step
-def count_issue(
-    w: int, node: int, own: int, tick: int, counted: int, written: int, cycle: int, nodes: Any, warps: Any,
-    stalls: Any, free: Any, spells: Any, newest: Any,
-) -> None:  # fmt: skip
-    """Account for the time from `counted`, when the instruction could issue within its warp, to its issue."""
-    if tick < warps[w, COUNTED]:  # sooner than a cycle after the last
-        stalls[warps[w, BEFORE], SELECTED] -= warps[w, COUNTED] - tick
-    elif tick > counted:
-        if free[own] > counted:
-            throttled = busy_since(own, counted, written, free, spells, newest)
-            stalls[node, nodes[node, BUSY_REASON]] += throttled
-            counted += throttled
-        stalls[node, NOT_SELECTED] += tick - counted
-    warps[w, BEFORE] = node
-    warps[w, COUNTED] = tick + cycle
-    stalls[node, SELECTED] += cycle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,20 @@ from .columns import (
 )
 from .program import Tables
 from .reasons import REASONS
-from .result import PROFILE_COLUMNS, Mark, Recurrence, Ticks
+from .result import PROFILE_COLUMNS, Mark, Policy, Recurrence, Ticks
+
+_OWN = (
+    *("per_block", "cycle", "rank", "at_rank", "slots", "parts", "free", "busy", "changed", "pending", "pending_from"),
+    *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
+)
+MACHINE = (
+    *("partitions", "issue_ticks", "launch_ticks", "per_block", "greedy", "order", "cycle"),
+    *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
+    *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types"),
+    *("rank", "at_rank", "age", "todo", "slots", "parts", "free", "busy", "changed", "pending", "pending_from"),
+    *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
+)
+"""The fields of `Machine` in core/native/pipeline.h."""
 
 FIRST_ROWS = 4096
 """Number of blocks for which there is room initially."""
@@ -157,6 +171,30 @@ class State:
     def words(self) -> int:
         """The maximum number of words that describe the state, without the warps' own."""
         return len(self.slots) * 7 + 1 + len(self.parts) * 6 + len(self.free) + len(self.pending)
+
+    def machine(self, workload: CostedWorkload, tables: Tables, policy: Policy, kinds: Ticks) -> dict[str, Any]:
+        """The fields of `MACHINE`, without those of the warps."""
+        return {
+            "partitions": workload.partitions,
+            "issue_ticks": workload.issue_ticks,
+            "launch_ticks": workload.launch_ticks,
+            "greedy": policy.greedy,
+            "order": policy.order,
+            "slot_count": len(self.slots),
+            "resource_count": len(self.free),
+            "type_count": len(kinds),
+            "width": self.rank.shape[1],
+            "spell_room": self.spells.shape[1],
+            "issue_room": len(self.table),
+            "accounting": len(self.stalls) > 0,
+            "reason_count": len(REASONS),
+            "block_room": len(self.blocks),
+            "nodes": tables.nodes,
+            "levels": tables.levels,
+            "block_paths": tables.block_paths,
+            "block_types": kinds,
+            **{name: getattr(self, name) for name in _OWN},
+        }
 
     def make_rows(self) -> None:
         """Make room to record more blocks."""
