@@ -272,11 +272,16 @@ def test_bfloat_rounds_to_nearest_even(value: float) -> None:
         ("float", 4, 10**400, f"{10**400} does not fit into 4 bytes"),
         ("__half", 2, "70000", "70000 does not fit into 2 bytes"),
         ("__nv_bfloat16", 2, "1e39", "1e39 does not fit into 4 bytes"),
-        ("float2", 8, "1", "got 1 numbers, expected 2, as in 1,1"),
+        ("float2", 8, "1", "got 1 number, expected 2, as in 1,1"),
         ("int2", 8, "1,2.5", "got 1,2.5, expected a whole number"),
         ("int2", 8, "1,nan", "got 1,nan, expected a whole number"),
         ("uchar2", 2, "1,256", "1,256 does not fit into 2 bytes"),
-        ("Point", 24, "1", "24 bytes passed by value; give them as v=u8[24] or as a .npy file"),
+        (
+            "Point",
+            24,
+            "1",
+            "24 bytes passed by value; give its fields, as in v={n=1024}, or all bytes, as v=u8[24] or a .npy file",
+        ),
         ("int", 4, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("float2", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
         ("size_t", 8, "f32[4]", "got a buffer, expected a value, as in v=1"),
@@ -371,4 +376,4 @@ def test_a_structure_by_value_is_its_bytes(tmp_path: Path) -> None:
 )
 def test_two_halves(type_: str, expected: bytes) -> None:
     assert scalar(type_, 4, "1.5,-2") == expected
-    assert "got 1 numbers, expected 2" in message(scalar, type_, 4, "1.5")
+    assert "got 1 number, expected 2" in message(scalar, type_, 4, "1.5")

@@ -24,7 +24,7 @@ def test_no_kernel_takes_less_than_a_microsecond(gpu: str) -> None:
     for prediction in answer.predictions.values():
         assert prediction.time_s == pytest.approx(answer.start_s + prediction.cycles / answer.clock_hz)
         assert all(point.time_s > answer.start_s for point in prediction.curve)
-    assert answer.verdict.startswith("Nearly all of the time is kernel start overhead")
+    assert answer.verdict.startswith("Nearly all of the time is the kernel's start")
     assert answer.band is not None
     assert "kernel start" in [part.name for part in answer.band.parts[:3]]
     assert answer.band.low_s < answer.start_s < answer.band.high_s
@@ -55,6 +55,10 @@ def test_the_text_says_it(capsys: pytest.CaptureFixture[str]) -> None:
     from drywarp.cli.main import run
 
     assert run(["analyze", "examples/saxpy.cu"]) == 0
+    short = re.search(rf"Cold L2, ({TIME}) of kernel start included", capsys.readouterr().out)
+    assert short
+    assert says(short[1], load_gpu("a100").device.kernel_start_ns * 1e-9)  # type: ignore[operator]
+    assert run(["analyze", "examples/saxpy.cu", "--full"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     match = re.search(rf"Duration as a profiler reports it, including ({TIME}) for the kernel start", text)
     assert match

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import drywarp
 from drywarp import analyze
 from drywarp.cli.options import argument_file
-from drywarp.errors import InputFileError
+from drywarp.errors import DrywarpError, InputFileError, UsageError
 from tests.emulator.support import run
 
 SCALE = """
@@ -105,3 +106,26 @@ def test_variables_in_device_memory_are_filled() -> None:
 def test_a_variable_keeps_its_own_value_where_none_is_given() -> None:
     source = '__device__ int seven = 7;\nextern "C" __global__ void k(int* out) { out[0] = seven; seven = 8; }'
     assert run(source, 1, 1, np.zeros(1, np.int32)).buffer("out").tolist() == [7]
+
+
+OVERRUN = """__global__ void k(const float* a, float* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) b[i] = a[i] * 2;
+}
+"""
+
+
+def test_a_small_buffer_is_not_read_beyond_into_the_next() -> None:
+    """An index that fits the largest buffer leads out of a smaller one, wherever it leads on a GPU."""
+    given = {"b": "f32[1048576]", "n": 1048576}
+    with pytest.raises(DrywarpError, match=r"beyond the end of a of 4000 bytes"):
+        drywarp.analyze(OVERRUN, grid=4096, block=256, args={"a": "f32[1000]", **given})
+    with pytest.raises(DrywarpError, match=r"bytes from a null pointer: a pointer that was not given"):
+        drywarp.analyze(OVERRUN, grid=4096, block=256, args={"a": "null", **given})
+
+
+def test_a_misspelt_argument_is_named_before_what_is_missing() -> None:
+    with pytest.raises(UsageError, match=r"no parameter named 'bb'; did you mean b\? it takes: float\* a, float\* b"):
+        drywarp.analyze(OVERRUN, grid=4096, block=256, args={"a": "f32[1000]", "bb": "f32[1000]"})
+    with pytest.raises(UsageError, match=r"grid '64x64': expected X,Y,Z, as in 64,64"):
+        drywarp.analyze(OVERRUN, grid="64x64", block=256, args={"a": "f32[1000]"})

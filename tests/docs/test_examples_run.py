@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ def test_a_command_on_files_of_the_repository_runs(
     out, err = capsys.readouterr()
     if status == 2 and any(part in err for part in EXTRA_ABSENT):
         pytest.skip(f"an extra is absent: {err.strip()}")
-    assert (status, err) == (0, "")
+    # Where the machine is slow, phases are told after a while.
+    told = [line for line in err.splitlines() if not re.fullmatch(r"drywarp: .*, \d+:\d\d.*", line)]
+    assert (status, told) == (0, [])
     assert out
     for option in ("--html", "--trace", "--plot"):
         if option in command.arguments:

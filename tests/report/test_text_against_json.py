@@ -136,7 +136,7 @@ def test_rates(example: str, gpu: str) -> None:
         assert rates["fp32"]["peak"] == 2 * lanes * device.device.sm_count * told["assumptions"]["clock_hz"]
     for full in (False, True):
         shown = found(r"^Throughput +(.*)$", text_of(result, full))[1]
-        part_of = rf"(DRAM |L2 )?({NUMBER}) ([kMGT]?)(B|FLOP|op)/s ?([\w ]*?)? \((\d+(?:\.\d)?%)(?: of peak)?\)"
+        part_of = rf"(DRAM |L2 )?({NUMBER}) ([kMGT]?)(B|FLOP|OP)/s ?([\w ]*?)? \((\d+(?:\.\d)?%)(?: of peak)?\)"
         parts = [found(f"^{part_of}$", part).groups("") for part in shown.split(", ")]
         assert any(part[0] == "DRAM " for part in parts)
         for memory, number, prefix, _, kind, share in parts:

@@ -124,13 +124,13 @@ def test_a_header_in_the_servers_folder_is_not_found(
     assert "mine.h" in told["error"]
 
 
-def test_an_emulation_ends_at_its_limit() -> None:
+def test_an_emulation_that_ends_at_its_limit_is_told_with_the_answer() -> None:
     long = "// drywarp: --grid 1 --block 32 --arg a=i32[32]:random\n__global__ void k(int* a) {\n"
     long += "  unsigned x = a[threadIdx.x] | 1;\n  while (x != 0) x = x * 1664525u + 1013904223u | 1;\n  a[0] = x;\n}\n"
     with running(ServeLimits(lane_steps=100_000)) as server:
         status, told = post(server, "analyze", {"source": long, "gpu": "a100"})
-    assert status == 422
-    assert "limit" in told["error"]
+    assert status == 200
+    assert "no block ended within 100,000 lane steps" in told["notes"][0]
 
 
 COMPILER_BOMB = """// drywarp: --grid 1 --block 32 --arg a=i32[32]

@@ -15,7 +15,7 @@ from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel, Parameter
-from ..kernel.launch.arguments import fields_text, parameter_name, type_text
+from ..kernel.launch.arguments import fields_text, parameter_name, type_text, unknown_argument
 from ..kernel.launch.launch import Launch, Structure
 from ..kernel.launch.layout import NUMBER, Layout, root_of
 from ..kernel.launch.structures import fields_in
@@ -45,6 +45,10 @@ def check_complete(
     names = lacking(kernel, said, given, open_)
     if not names:
         return
+    known = [parameter_name(p) for p in kernel.parameters]
+    for name in given:
+        if (root := root_of(name, known)) not in known and not _is_place(root, len(known)):
+            raise unknown_argument(kernel, root)
     lacks = [what for what in names if what in ("grid", "block") and getattr(said, what) is None]
     types = {parameter_name(p): _type(p) for p in kernel.parameters}
     values = [f"{name} ({types[name]})" for name in names[len(lacks) :] if name in types]
@@ -156,7 +160,7 @@ def placeholders(kernel: Kernel) -> dict[str, str]:
     most = kernel.resources.max_threads
     if most and most < 256:
         block = str(most)
-    numbers = [p for p in kernel.parameters if _is_size(p)]
+    numbers = [p for one in kernel.parameters for p in (fields_in(one) or [one]) if _is_size(p)]
     size = _ELEMENTS if dimensions == 1 and len(numbers) == 1 else _SIDE[dimensions]
     values = {f"={parameter_name(p)}": _values(p, size, pointers) for p in kernel.parameters}
     return {"grid": grid, "block": block, **values}
@@ -181,7 +185,12 @@ def _values(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
     held = [one for one in held if one.layout is None or _is_short(one.layout)]
     if not held:
         return _value(parameter, size, pointers)
-    return f"{{{', '.join(f'{one.name}={_value(one, size, ())}' for one in held[:_MOST_FIELDS])}}}"
+    return f"{{{', '.join(f'{one.name}={_in_table(_value(one, size, ()))}' for one in held[:_MOST_FIELDS])}}}"
+
+
+def _in_table(text: str) -> str:
+    """A value as a table of fields takes it: several numbers stand in brackets."""
+    return f"[{text}]" if "," in text and text[0] in "+-.0123456789" else text
 
 
 def _is_short(held: Layout) -> bool:

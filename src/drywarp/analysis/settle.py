@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -238,6 +239,8 @@ def _extent(text: str, numbers: Mapping[str, int | float]) -> str:
     try:
         value = evaluate(text, numbers)
     except ExpressionError as error:
+        if re.fullmatch(r"\d+(x\d+)+", text.strip()):
+            raise UsageError(f"grid {text!r}: expected X,Y,Z, as in {text.strip().replace('x', ',')}") from None
         raise UsageError(f"grid {text!r}: {error}") from None
     if value != int(value):
         raise UsageError(f"grid {text!r}: is {value:g}; expected a whole number, as cdiv(a, b) gives")

@@ -73,7 +73,7 @@ def render_analysis(
     shown = notes if full else notes[:_NOTES_SHOWN]
     parts += [Text(f"note: {note}", style="yellow") for note in shown]
     if len(notes) > len(shown):
-        parts.append(Text(f"and {len(notes) - len(shown)} more notes (--full)", style="yellow"))
+        parts.append(Text(f"and {len(notes) - len(shown)} more (--full)", style="yellow"))
     return Group(*parts)
 
 
@@ -117,7 +117,7 @@ def _rate_text(rate: Rate, first: bool) -> str:
     share = (f"{part:.0%}" if part >= 0.01 else f"{part:.1%}") + (" of peak" if first else "")
     if rate.unit == "B":
         return f"{rate.name.upper()} {rate_text(rate.achieved, 'B/s')} ({share})"
-    return f"{rate_text(rate.achieved, 'FLOP/s' if rate.unit == 'FLOP' else 'op/s')} {rate.name} ({share})"
+    return f"{rate_text(rate.achieved, 'FLOP/s' if rate.unit == 'FLOP' else 'OP/s')} {rate.name} ({share})"
 
 
 def _closing(analysis: Analysis) -> str:

@@ -76,7 +76,7 @@ def verdict(prediction: Prediction, start: float = 0.0, why: str = "") -> str:
     if start < MATTERS:
         return said
     most = "Nearly all" if start > _NEARLY_ALL else f"{start:.0%}"
-    return f"{most} of the time is kernel start overhead. While it runs: {said[0].lower()}{said[1:]}"
+    return f"{most} of the time is the kernel's start; after it, {said[0].lower()}{said[1:]}"
 
 
 def _limit(prediction: Prediction, why: str) -> str:

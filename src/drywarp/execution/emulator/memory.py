@@ -24,7 +24,9 @@ assert sys.byteorder == "little", "device memory is little endian, and is viewed
 
 ARENA_START = 0x7F0000000000
 """Address of the first buffer: where allocations lie on a 64-bit Linux host."""
-_GAP = 1 << 16
+_GAP, _WIDEST_GAP = 1 << 16, 1 << 28
+"""Between regions lies as much as the largest buffer has, within these limits: no index that fits one buffer leads from
+another into a third."""
 _ALIGNMENT = 512
 _CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
 _MAP_NORESERVE = 0x4000
@@ -77,6 +79,7 @@ class DeviceMemory:
         """Texture and surface objects by handle."""
         self._seed = seed
         at = ARENA_START
+        gap = max(_GAP, min(_WIDEST_GAP, max((buffer.nbytes for _, _, buffer in buffers), default=0)))
         chunks = np.cumsum([0, *(-(-buffer.nbytes // CHUNK_BYTES) for _, _, buffer in buffers)])
         # Chunks of all buffers whose content has not been generated yet.
         self.pending = np.zeros(int(chunks[-1]), np.bool_)
@@ -87,7 +90,7 @@ class DeviceMemory:
             self.regions.append(
                 Region(name, at, buffer.nbytes, buffer, ordinal, pending if pending.any() else None, first)
             )
-            at = _aligned(at + buffer.nbytes + _GAP)
+            at = _aligned(at + buffer.nbytes + gap)
         self.image = Region("__device__ variables", at, len(image))
         if image:
             self.regions.append(self.image)
@@ -199,6 +202,8 @@ class DeviceMemory:
         """The position of an address relative to `origin`, or to the nearest buffers, for an error message."""
         if address < _NULL_BYTES:
             return "a null pointer"
+        if address < ARENA_START // 2:
+            return f"{address} bytes from a null pointer: a pointer that was not given, or given as null"
         if not self.regions:
             return "the launch has no buffers"
 

@@ -6,6 +6,7 @@ vector type. In Python: NumPy arrays and scalars, or the same texts.
 
 from __future__ import annotations
 
+import difflib
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -88,7 +89,7 @@ def bind_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Ar
     for name, value in _by_name(kernel, arguments).items():
         root = root_of(name, known)
         if root not in known:
-            raise UsageError(f"{kernel.name}: no parameter named {root!r}; it takes: {signature(kernel)}")
+            raise unknown_argument(kernel, root)
         given.setdefault(root, []).append((name.removeprefix(root), value))
     return {name: _from_all(kernel, known[name], values) for name, values in given.items()}
 
@@ -118,6 +119,13 @@ def _by_name(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
         root = root_of(name, {*names, *places})
         renamed[name if root in names else places.get(root, root) + name.removeprefix(root)] = value
     return renamed
+
+
+def unknown_argument(kernel: Kernel, name: str) -> UsageError:
+    """The error for an argument that the kernel does not take."""
+    near = difflib.get_close_matches(name, [parameter_name(p) for p in kernel.parameters], 1)
+    meant = f"did you mean {near[0]}? it" if near else "it"
+    return UsageError(f"{kernel.name}: no parameter named {name!r}; {meant} takes: {signature(kernel)}")
 
 
 def local_bytes(kernel: Kernel, arguments: Mapping[str, Argument]) -> int:

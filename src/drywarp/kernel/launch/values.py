@@ -163,7 +163,11 @@ def scalar(parameter: Parameter, value: Any, place: str) -> Scalar:
         code = ((signed if number < 0 else unsigned) if whole else {2: "<e", 4: "<f", 8: "<d"}).get(parameter.size, "")
         if not code:
             spelt = f"{parameter.name or f'arg{parameter.ordinal}'}=u8[{parameter.size}]"
-            raise UsageError(f"{place}: {parameter.size} bytes passed by value; give them as {spelt} or as a .npy file")
+            fields = f"{spelt.partition('=')[0]}={{n=1024}}"
+            raise UsageError(
+                f"{place}: {parameter.size} bytes passed by value; give its fields, as in {fields}, or all bytes, as "
+                f"{spelt} or a .npy file"
+            )
     return Scalar(packed(code, [number], value, place), str(value))
 
 
@@ -186,7 +190,8 @@ def number_code(name: str) -> str:
 def _numbers(count: int, value: Any, place: str) -> list[int | float]:
     parts = value.split(",") if isinstance(value, str) else list(np.atleast_1d(value))
     if len(parts) != count:
-        raise UsageError(f"{place}: got {len(parts)} numbers, expected {count}, as in {','.join(['1'] * count)}")
+        got = f"{len(parts)} number{'s' if len(parts) != 1 else ''}"
+        raise UsageError(f"{place}: got {got}, expected {count}, as in {','.join(['1'] * count)}")
     return [number_of(part, place) for part in parts]
 
 
