@@ -17,7 +17,7 @@ import pytest
 from drywarp.cli.progress import SILENT_S, Phases, clock_text, rated, resumable, stages
 from drywarp.errors import InterruptedRunError
 from drywarp.support.folders import Progress, tell_progress
-from drywarp.support.stored_code import LONGEST, Stored
+from drywarp.support.stored_code import LONGEST, cached
 
 from .command import SAXPY
 
@@ -145,17 +145,13 @@ def test_functions_say_that_they_are_compiled(own_cache: Path, monkeypatch: pyte
     def advance(number: int) -> int:
         return number + 1
 
-    from numba import njit
-
     with stages():
-        assert Stored(advance, njit, "a digest")(2) == 3
+        assert cached("errors.py")(advance)(2) == 3
         (begins, ends), what = heard, f"inner loops, once per installation ({LONGEST['advance'][0]})"
         assert begins.done < begins.of
         assert begins.phase.endswith(what)
         assert begins.seconds == LONGEST["advance"][1]
         assert ends.done == ends.of
-        assert Stored(advance, njit, "a digest")(2) == 3
-        assert len(heard) == 2  # it was only loaded
 
 
 def test_rows_are_told_of_long_runs_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,8 +33,6 @@ from drywarp.pipeline.columns import (
     WAITING,
 )
 from drywarp.pipeline.engine_inorder import InOrder
-from drywarp.pipeline.observe import describe_machine
-from drywarp.pipeline.observe_inorder import describe_warps
 from drywarp.pipeline.result import policy_named
 from drywarp.pipeline.simulate import Program
 from drywarp.pipeline.state import State, Steady
@@ -66,17 +64,7 @@ def at_a_moment(work: CostedWorkload, stalls: bool = True) -> tuple[InOrder, Sta
 
 
 def described(engine: InOrder, state: State) -> list[int]:
-    policy, per_block = engine.policy, engine.workload.warps_per_block
-    accounting = len(state.stalls) > 0
-    n = describe_warps(
-        accounting, engine.workload.partitions, per_block, engine.warps, engine.ready, engine.resource,
-        engine.slot_ready, engine.slot_reason, state.slots, state.parts, state.free, state.clock, engine.words,
-    )  # fmt: skip
-    n = describe_machine(
-        n, accounting, policy.order == 0, policy.greedy, state.slots, state.parts, state.free, state.pending,
-        state.pending_from, state.clock, engine.words,
-    )  # fmt: skip
-    return engine.words[:n].tolist()  # type: ignore[no-any-return]
+    return engine.described().tolist()  # type: ignore[no-any-return]
 
 
 Change = Callable[[InOrder, State], None]

@@ -25,7 +25,7 @@ def library() -> ctypes.CDLL:
     """
     if sources() and (not LIBRARY.exists() or _digest_of(ctypes.CDLL(str(LIBRARY))) != digest()):
         try:
-            build()
+            build(LIBRARY)
         except (OSError, RuntimeError) as error:
             raise ToolError(f"drywarp's core ({LIBRARY}) does not match its sources: {error}") from None
         # The loader knows the old library by its name.

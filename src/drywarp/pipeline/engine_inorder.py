@@ -58,7 +58,7 @@ IN_ORDER = (
 )
 """The fields of `InOrder` in core/native/inorder.c."""
 
-_run_in_order = Function("run_in_order", "a")
+_run_in_order, _describe = Function("run_in_order", "a"), Function("describe", "a")
 
 
 class InOrder:
@@ -82,6 +82,13 @@ class InOrder:
 
     def run(self) -> int:
         """Resume; returns why the loop stopped."""
+        return _run_in_order(self._record())
+
+    def described(self) -> Ticks:
+        """The words that describe the state now: everything that decides how it goes on, except loop counters."""
+        return self.words[: _describe(self._record())].copy()
+
+    def _record(self) -> Ticks:
         tables, state = self.tables, self.state
         values = {
             **state.machine(self.workload, tables, self.policy, self.kinds),
@@ -95,7 +102,7 @@ class InOrder:
             "watch": state.watch,
             "seen": state.seen,
         }
-        return _run_in_order(record(IN_ORDER, values))
+        return record(IN_ORDER, values)
 
     def periods(self, before: Ticks, same: Ticks) -> int:
         """How often the events since the loops' counters were `before` can repeat, until a loop of some warp ends.

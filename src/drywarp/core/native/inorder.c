@@ -516,6 +516,9 @@ static int64_t advance(InOrder *s, int64_t w) {
   return level;
 }
 
+// Write the words that describe the state, without loop counters; returns how many there are.
+EXPORT int64_t drywarp_describe(const InOrder *s) { return describe_machine(s, describe_warps(s)); }
+
 // Resume at the state in the clock; returns why it stopped. Without rows `watch`, nothing is watched for.
 EXPORT int64_t drywarp_run_in_order(InOrder *s) {
   Machine *m = &s->m;
