@@ -34,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "DRYWARP_CACHE_DIR" not in os.environ:
         kept = getattr(config, "cache", None)  # not there under `-p no:cacheprovider`
         os.environ["DRYWARP_CACHE_DIR"] = str(kept.mkdir("drywarp")) if kept else tempfile.mkdtemp(prefix="drywarp-")
+    # GPUs that whoever runs the tests has added are none of theirs.
+    os.environ["DRYWARP_GPU_DIR"] = os.path.join(os.environ["DRYWARP_CACHE_DIR"], "no-gpus")
     # Where Python is told to keep no bytecode, each worker and each started program would compile all modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if "exhaustive" in config.option.markexpr.replace("not exhaustive", ""):

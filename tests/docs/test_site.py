@@ -51,6 +51,14 @@ def test_a_gpus_page_has_every_number_with_its_source(site: Path) -> None:
             assert gpu.sources[fact.source] in text
 
 
+def test_all_gpus_have_their_latencies_and_needed_occupancies_in_one_table(site: Path) -> None:
+    page = (site / "gpus" / "latencies.html").read_text(encoding="utf-8")
+    for name in gpu_names():
+        assert page.count(f'href="{name}.html"') >= 2
+    text = " ".join(words(site / "gpus" / "latencies.html").split())
+    assert "papers/volkov-maxwell 0.25, 6 13.7, 368" in text  # the thesis's Table 4.1: 368 cycles, 32 · 4 lanes
+
+
 def test_a_models_page_has_docstring_formulas_inputs_and_limits(site: Path) -> None:
     text = words(site / "models" / "mwp_cwp.html")
     for part in ("Eqs. 15 to 28", "MWP = Λ_mem / λ_mem", "there are no memory instructions", "def cpr_of"):

@@ -146,3 +146,66 @@ def test_every_error_is_one_of_ours(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputFileError, match="not TOML"):
         read_workload(str(tmp_path / "binary.toml"))
+
+
+GRAPHS = """format = 1
+title = "t"
+settings.p = { default = 0.5, least = 0 }
+[launch]
+warps_per_block = 4
+[classes.c]
+from = "comp"
+[classes.b]
+kind = "barrier"
+subsystem = "comp"
+lambda = 1
+latency = 1
+[graphs.x]
+program = [{ id = "a", class = "c" }, { branch = "p", both = 0.25, then = [{ id = "d", class = "c" }] }]
+[graphs.y]
+program = [{ loop = 3, body = [{ branch = 0.5, then = [{ id = "a", class = "c" }] }] }]
+[[groups]]
+graphs = ["x", "y"]
+[[groups]]
+graphs = ["y"]
+weight = 2
+"""
+
+
+def test_good_graphs_are_good(tmp_path: Path) -> None:
+    load(tmp_path, GRAPHS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('graphs = ["x", "y"]', 'graphs = ["x", "z"]', "groups[0].graphs: unknown graph 'z'; known: x, y"),
+        ('graphs = ["x", "y"]', 'graphs = ["x", "y", "y"]', "groups[0].graphs: expected as many as a block has"),
+        ('graphs = ["x", "y"]', 'graphs = ["y"]', "graphs.x: no group uses it; expected its name in [[groups]]"),
+        ("weight = 2", "weight = -2", "groups[1].weight: expected 0 or more, got -2"),
+        ("weight = 2", "wait = 2", "unknown key 'wait'; did you mean weight?"),
+        ("[graphs.x]\nprogram", "[graphs.x]\nprogramm", "graphs.x: unknown key 'programm'; did you mean program?"),
+        ("default = 0.5", "default = 1.5", "graphs.x.program[1].branch: expected a probability from 0 to 1, got 1.5"),
+        ("both = 0.25", "both = 0.75", "graphs.x.program[1].both: expected a share of at most 0.5, as 0.5"),
+        ('branch = "p"', 'branch = "q"', "graphs.x.program[1].branch: unknown name 'q'"),
+        ('branch = "p", ', "", "graphs.x.program[1]: a branch needs branch (its probability) and then"),
+        ('then = [{ id = "d", class = "c" }]', "else = []", "graphs.x.program[1]: a branch needs branch"),
+        ('branch = "p"', 'branch = "p", id = "e"', "a branch has no id, class, needs or previous"),
+        ('branch = "p"', 'branch = "p", loop = 2', "graphs.x.program[1]: a loop needs loop (its trip count) and body"),
+        ('{ id = "a", class = "c" },', '{ id = "a", class = "c", both = 1 },', "both and else belong to a branch"),
+        ('id = "d", class = "c"', 'id = "d", class = "b"', "program[1].then[0].class: a barrier in a branch; expected"),
+        ("loop = 3", "loop = 99999", "graphs.y.program[0].loop: a branch in it would be drawn"),
+        ("[graphs.x]", '[[program]]\nid = "a"\nclass = "c"\n[graphs.x]', "program: expected either"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_graphs_is_named(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in GRAPHS
+    with pytest.raises(InputFileError) as error:
+        load(tmp_path, GRAPHS.replace(old, new, 1))
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_several_graphs_need_groups(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"groups: missing; expected \[\[groups\]\], which say which warps run"):
+        load(tmp_path, GRAPHS.partition("[[groups]]")[0])

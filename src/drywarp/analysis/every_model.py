@@ -1,9 +1,9 @@
-"""All registered models on one workload: an abstract kernel (packaged or the user's own) or a real one."""
+"""All registered models on one workload, abstract or real; and the execution profile of an abstract one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,16 @@ from ..models.base import NotApplicable, Prediction, get_model, model_names
 from ..models.comparison import Comparison, curve_occupancies
 from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
+from ..pipeline import share_of, simulate
 from ..pipeline.result import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
-from ..workload.cost import CostedWorkload
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
+from .detail.code import issue_events
 from .measured import count_ratio, with_memory
 from .prepare import prepare_kernel
 from .prepared import Prepared
 from .request import Options
+from .result.detail import Events
 from .uncertainty import doubts_of, memory_doubt
 
 DEFAULT_GPU = "a100"
@@ -173,4 +176,102 @@ def _comparison(
     )
 
 
-__all__ = ["compare_models", "with_producers"]
+# The execution profile of an abstract kernel: when each instruction of each warp issues (Figs. 8 and 9 of Lemeire,
+# Cornelis, Konstantinidis, "Analysis of the Analytical Performance Models for GPUs").
+
+
+@dataclass(frozen=True)
+class AbstractProfile:
+    """The simulation of one SM, instruction by instruction, until its last warp has ended after `cycles`.
+
+    `warps` run on it in total, `occupancy_warps` at a time. `events` are the first instructions that issue; in a node,
+    `instruction` is an index into `names`. `busy` is the share of the time, 0..1, in which a subsystem is occupied
+    (the mean over its instances); `costs` are subsystem, λ and Λ of each instruction, in cycles.
+    """
+
+    workload: str
+    title: str
+    gpu: str
+    gpu_title: str
+    gpu_hash: str
+    settings: Mapping[str, float]
+    scheduler: str
+    in_order: bool
+    occupancy_warps: int
+    warps: int
+    cycles: float
+    clock_hz: float
+    names: tuple[str, ...]
+    costs: tuple[tuple[str, float, float], ...]
+    busy: Mapping[str, float]
+    events: Events
+    notes: tuple[str, ...]
+
+
+def profile_abstract(
+    target: str,
+    gpu: str | Gpu | None = None,
+    *,
+    warps: int | None = None,
+    policy: str | None = None,
+    settings: Mapping[str, float | str] | None = None,
+    runs: int = 1,
+    events: int = 10_000,
+) -> AbstractProfile:
+    """The first `events` instructions of an abstract kernel that one SM issues, with `warps` on it at a time.
+
+    `gpu` None selects the file's own, `warps` None the file's occupancy or else the most that fit, `policy` None the
+    GPU's. Raises UsageError or InputFileError.
+    """
+    if not is_workload(target) and not target.startswith("papers/"):
+        hint = "for the file of a real kernel: drywarp analyze FILE --figure profile=FILE.svg"
+        raise UsageError(f"{target}: expected an abstract kernel (.toml, or a name of drywarp workloads); {hint}")
+    file = read_workload(target)
+    named = gpu or file.kernel.gpu or DEFAULT_GPU
+    machine = named if isinstance(named, Gpu) else load_gpu(named)
+    values = settings_of(file, settings or {})
+    per_block, most = most_warps(file, machine, values)
+    if warps is not None and (warps % per_block or not 0 < warps <= most):
+        raise UsageError(f"--warps {warps}: expected a multiple of {per_block} (the warps of one block) up to {most}")
+    chosen = policy_named(policy).name if policy else None
+    bound = tie(file, machine, values, occupancy=warps, runs=runs, policy=chosen)
+    share = share_of(bound, bound.blocks_per_sm)
+    result = simulate(bound, share, stalls=False)
+    issued = issue_events(bound, events)
+    if issued is None:
+        raise UsageError(f"{target}: no instruction issues; expected at least one (are all loops without iterations?)")
+    costs = {
+        node.instruction: (
+            bound.subsystems[node.subsystem].name,
+            node.lambda_ticks / TICKS_PER_CYCLE,
+            node.latency_ticks / TICKS_PER_CYCLE,
+        )
+        for path in bound.paths
+        for node in path.nodes
+    }
+    return AbstractProfile(
+        workload=file.name,
+        title=file.kernel.title,
+        gpu=machine.name,
+        gpu_title=machine.title,
+        gpu_hash=machine.file_hash,
+        settings=values,
+        scheduler=bound.policy,
+        in_order=bound.in_order,
+        occupancy_warps=bound.warps_per_sm,
+        warps=share.blocks * bound.warps_per_block,
+        cycles=result.cycles,
+        clock_hz=bound.clock_hz,
+        names=bound.names,
+        costs=tuple(costs.get(number, ("", 0.0, 0.0)) for number in range(len(bound.names))),
+        busy={
+            subsystem.name: ticks / result.total_ticks
+            for subsystem, ticks in zip(bound.subsystems, result.busy_ticks, strict=True)
+            if ticks and result.total_ticks
+        },
+        events=issued,
+        notes=bound.notes,
+    )
+
+
+__all__ = ["AbstractProfile", "compare_models", "profile_abstract", "with_producers"]

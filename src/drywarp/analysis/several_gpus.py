@@ -17,7 +17,7 @@ ALL = "all"
 
 
 def chosen_gpus(wanted: str | Path | Gpu | Sequence[str | Path | Gpu]) -> list[Gpu]:
-    """The GPUs of a list, of ``"a100,h100"`` or of ``"all"`` (every product, without the papers' GPUs).
+    """The GPUs of a list, of ``"a100,h100"`` or of ``"all"`` (all that run real kernels).
 
     Raises UsageError for an unknown name, a duplicate, or an empty list.
     """
@@ -25,7 +25,7 @@ def chosen_gpus(wanted: str | Path | Gpu | Sequence[str | Path | Gpu]) -> list[G
     for item in [wanted] if isinstance(wanted, str | Path | Gpu) else list(wanted):
         names += item.split(",") if isinstance(item, str) and not Path(item).is_file() else [item]
     if names == [ALL]:
-        names = [name for name in gpu_names() if not name.startswith("papers/")]
+        return [gpu for gpu in map(load_gpu, gpu_names()) if not gpu.abstract_only]
     gpus = [item if isinstance(item, Gpu) else load_gpu(str(item).strip()) for item in names]
     if not gpus:
         raise UsageError("no GPU named (expected names such as a100,h100, or all)")

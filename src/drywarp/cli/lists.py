@@ -3,37 +3,91 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import UsageError
 from . import options as take
 from .progress import stages
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ..analysis.advice.rules import Meaning
     from ..analysis.result.finding import RuleText
 
 
 def gpus_command(
     name: Annotated[str | None, typer.Argument(help="A GPU's name, or a GPU file (.toml).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    *,
+    compare: Annotated[
+        str | None, typer.Option(help="Show the numbers of several GPUs side by side.", metavar="NAME,NAME[,…]")
+    ] = None,
+    add: Annotated[
+        str | None,
+        typer.Option(help="Check a GPU file and add it to your own GPUs, under the file's name.", metavar="FILE.toml"),
+    ] = None,
+    remove: Annotated[str | None, typer.Option(help="Remove one of your own GPUs.", metavar="NAME")] = None,
+    json: take.Json = False,
 ) -> None:
-    """List the GPUs that drywarp knows, or every parameter of one GPU with its source."""
-    from ..hardware import gpu_names, load_gpu
-    from ..report.gpus import gpu_dict, gpu_list_dict, render_gpu, render_gpu_list
+    """List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own."""
+    given = {"NAME": name, "--compare": compare, "--add": add, "--remove": remove}
+    if len(said := [option for option, value in given.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(said)}: expected one of them")
+    if add is not None or remove is not None:
+        _change_own(add, remove, json)
+        return
     from ..report.text import json_text
 
-    gpus = [load_gpu(known) for known in gpu_names()] if name is None else [load_gpu(name)]
+    shown, told = _compared(compare) if compare is not None else _known_gpus(name)
     if json:
-        sys.stdout.write(json_text(gpu_list_dict(gpus) if name is None else gpu_dict(gpus[0])))
+        sys.stdout.write(json_text(told()))
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
-    console.print(render_gpu_list(gpus) if name is None else render_gpu(gpus[0]), soft_wrap=True)
+    Console(highlight=False).print(shown(), soft_wrap=True)
+
+
+def _known_gpus(name: str | None) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
+    """What makes the text and the JSON object of one GPU, or of the list."""
+    from ..hardware import gpu_names, load_gpu, own_names
+    from ..report.gpus import gpu_dict, gpu_list_dict, render_gpu, render_gpu_list
+
+    if name is not None:
+        gpu = load_gpu(name)
+        return lambda: render_gpu(gpu), lambda: gpu_dict(gpu)
+    gpus, own = [load_gpu(known) for known in gpu_names()], own_names()
+    return lambda: render_gpu_list(gpus, own), lambda: gpu_list_dict(gpus, own)
+
+
+def _compared(names: str) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
+    """The same of several GPUs side by side."""
+    from ..analysis.several_gpus import chosen_gpus
+    from ..report.gpus import gpu_comparison_dict, render_gpu_comparison
+
+    gpus = chosen_gpus(names)
+    if len(gpus) < 2:
+        raise UsageError(f"--compare {names}: expected two or more GPUs, as in a100,h100")
+    return lambda: render_gpu_comparison(gpus), lambda: gpu_comparison_dict(gpus)
+
+
+def _change_own(add: str | None, remove: str | None, json: bool) -> None:
+    """Add or remove a GPU of the user's own, and say so."""
+    from ..hardware import add_gpu, remove_gpu
+    from ..report.gpus import gpu_dict, gpu_removed_dict
+    from ..report.text import json_text
+    from ..support.folders import own_gpu_folder
+
+    if add is not None:
+        gpu = add_gpu(add)
+        line, told = f"{gpu.name}: {gpu.title}, added to {own_gpu_folder()}; --gpu {gpu.name} names it", gpu_dict(gpu)
+    else:
+        path = remove_gpu(str(remove))
+        line, told = f"{path.stem}: removed from {path.parent}", gpu_removed_dict(path.stem)
+    sys.stdout.write(json_text(told)) if json else typer.echo(line)
 
 
 # `drywarp workloads`: the packaged abstract kernels.

@@ -40,6 +40,7 @@ DOES_NOT_COMPILE = {
     lists.workloads_command,
     lists.explain_command,
     papers.reproduce_command,
+    papers.profile_command,
     counts.import_ncu_command,
 }
 
@@ -50,6 +51,7 @@ for verb in (
     upkeep.doctor_command,
     upkeep.cache_command,
     papers.models_command,
+    papers.profile_command,
     counts.counts_command,
     counts.import_ncu_command,
     lists.workloads_command,

@@ -227,7 +227,9 @@ Config = Annotated[
     ),
 ]
 Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).")]
-Scheduler = Annotated[str | None, typer.Option(help="Warp scheduler policy (default: the GPU's own).")]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", "--policy", help="Warp scheduler policy (default: the GPU's own).")
+]
 WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="Start with a warm L2, as in a timing loop.")]
 ProfileFile = Annotated[
     str | None,

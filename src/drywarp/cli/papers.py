@@ -1,10 +1,11 @@
-"""The models of the papers: `drywarp models`, `drywarp cusp` and `drywarp reproduce`."""
+"""The models of the papers: `drywarp models`, `drywarp profile`, `drywarp cusp` and `drywarp reproduce`."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -99,6 +100,67 @@ def _print(result: Comparison, json: bool, inputs: bool) -> None:
     from ..report.models import render_comparison
 
     Console(highlight=False).print(render_comparison(result, inputs), soft_wrap=True)
+
+
+# `drywarp profile`: what one SM issues when.
+
+_HTML_EVENTS = 100_000
+
+
+def profile_command(
+    workload: Annotated[
+        str, typer.Argument(help="A workload listed by `drywarp workloads`, or an abstract kernel (.toml).")
+    ],
+    *,
+    gpu: Annotated[
+        str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
+    ] = None,
+    warps: Annotated[int | None, typer.Option(help="Warps per SM at a time (default: the most that fit).")] = None,
+    policy: take.Scheduler = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the abstract kernel.", metavar="NAME=VALUE")
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(help="Run this many times the resident warps, replacing each that finishes.", min=1)
+    ] = 1,
+    by: Annotated[
+        str, typer.Option(help="Lanes of subsystems, or rows of warps.", metavar="subsystem|warp")
+    ] = "subsystem",
+    first: Annotated[int, typer.Option(help="Instructions shown in text, figure and JSON.", min=1, max=5000)] = 200,
+    plot: Plot = None,
+    figure_theme: FigureTheme = None,
+    html: Annotated[str | None, typer.Option(help="Write an interactive page.", metavar="FILE")] = None,
+    json: take.Json = False,
+) -> None:
+    """The execution profile of an abstract kernel: when each instruction of each warp issues on one SM."""
+    from ..analysis.every_model import profile_abstract
+    from ..report.execution_profile import profile_dict, profile_page, render_profile
+    from ..report.text import json_text
+
+    check_plot(plot, figure_theme)
+    if by not in ("subsystem", "warp"):
+        raise UsageError(f"--by {by!r}: expected subsystem or warp")
+    if html is not None and (Path(html).is_dir() or not Path(html).parent.is_dir()):
+        raise UsageError(f"--html {html}: expected the name of a file in a folder that exists")
+    with stages() as on_stage:
+        on_stage("simulating one SM")
+        events = first if html is None else _HTML_EVENTS
+        settings = pairs(set_, "--set")
+        result = profile_abstract(
+            workload, gpu, warps=warps, policy=policy, settings=settings, runs=runs, events=events
+        )
+    order: Literal["subsystem", "warp"] = "warp" if by == "warp" else "subsystem"
+    if plot is not None:
+        from ..report.figures import abstract_profile, write
+
+        write(abstract_profile(result, first=first, by=order, theme=figure_theme or "light"), Path(plot), "--plot")
+    if html is not None:
+        Path(html).write_text(profile_page(result), encoding="utf-8")
+    if json:
+        sys.stdout.write(json_text(profile_dict(result, first)))
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        typer.echo(render_profile(result, by=order, first=first, width=width))
 
 
 # `drywarp cusp`: the occupancy needed to hide latency, over arithmetic intensity.

@@ -18,7 +18,7 @@ from .gpu import (
     SharedLevel,
     Subsystem,
 )
-from .load import capabilities, gpu_names, limits_of, load_gpu
+from .load import add_gpu, capabilities, gpu_names, limits_of, load_gpu, own_names, remove_gpu
 from .model_parameters import model_parameters
 from .occupancy import (
     Occupancy,
@@ -48,6 +48,7 @@ __all__ = [
     "SharedLevel",
     "Subsystem",
     "TooManyRegisters",
+    "add_gpu",
     "blocks_by_shared",
     "capabilities",
     "carveout",
@@ -57,4 +58,6 @@ __all__ = [
     "load_gpu",
     "model_parameters",
     "occupancy",
+    "own_names",
+    "remove_gpu",
 ]

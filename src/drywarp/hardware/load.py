@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputFileError, UsageError
+from ..support.folders import own_gpu_folder, replace_file
 from .fact import AMD_CLASS_NAMES, CLASS_NAMES, Entry, Fact
 from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
@@ -29,7 +31,18 @@ from .schema import (
     convert,
     unit_of,
 )
-from .toml_file import DATA, TomlFile, capabilities, did_you_mean, find, find_parent, gpu_names, read
+from .toml_file import (
+    DATA,
+    TomlFile,
+    capabilities,
+    did_you_mean,
+    find,
+    find_parent,
+    gpu_names,
+    own_names,
+    products,
+    read,
+)
 
 # A file with everything that it inherits: a tree of plain values, and the fact behind each value.
 
@@ -253,4 +266,52 @@ def _hash(resolved: Resolved) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-__all__ = ["capabilities", "gpu_names", "limits_of", "load_gpu"]
+# The user's own GPUs: files in a folder of theirs, found by name as the packaged ones are.
+
+
+def add_gpu(file: str | Path) -> Gpu:
+    """Check a GPU file and copy it into the user's own folder; its name without ``.toml`` becomes the GPU's name.
+
+    No other GPU's name changes its meaning. Raises InputFileError for an invalid file, and UsageError for a name that
+    is taken or cannot be typed after ``--gpu``.
+    """
+    path = Path(file)
+    if path.suffix != ".toml":
+        raise UsageError(f"--add {file}: expected a GPU file (.toml)")
+    gpu = load_gpu(str(path))
+    name, given = path.stem, read(path.stem, path)
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name, re.ASCII) or name == "all" or name.endswith(".toml"):
+        raise UsageError(f"--add {file}: {name!r} would be the GPU's name; expected letters, digits and any of . _ + -")
+    if name in own_names():
+        raise UsageError(f"--add {file}: you have a GPU {name} already (drywarp gpus --remove {name} removes it)")
+    if taken := name if name in gpu_names() else next(iter(products(name)[0]), None):
+        raise UsageError(f"--add {file}: {name!r} already means the GPU {taken}; expected another file name")
+    for key in ("title", "aliases"):
+        for spelling in str(given.content.get(key, "")).split(",") if key == "aliases" else [gpu.title]:
+            if taken := next(iter(products(spelling)[0]), None):
+                raise given.error(key, f"{spelling.strip()!r} already means the GPU {taken}; expected another one")
+    for parent in _parents(given):
+        if parent.endswith(".toml"):
+            hint = f"add that file first, then inherit from {Path(parent).stem!r}"
+            raise given.error("inherits", f"{parent!r} would not be found in your own folder; {hint}")
+    target = own_gpu_folder() / f"{name}.toml"
+    replace_file(target, path.read_bytes())
+    if not target.is_file():
+        raise UsageError(f"--add {file}: {target.parent} cannot be written (DRYWARP_GPU_DIR names another folder)")
+    return load_gpu(name)
+
+
+def remove_gpu(name: str) -> Path:
+    """Delete one of the user's own GPU files; returns its path. Raises UsageError if others inherit from it."""
+    own = own_names()
+    if name not in own:
+        raise UsageError(f"--remove {name}: expected a GPU of your own ({', '.join(own) or 'you have added none'})")
+    files = (read(other, own_gpu_folder() / f"{other}.toml") for other in own if other != name)
+    if heirs := [file.name for file in files if name in _parents(file)]:
+        raise UsageError(f"--remove {name}: {', '.join(heirs)} inherits from it; expected a GPU that no other needs")
+    path = own_gpu_folder() / f"{name}.toml"
+    path.unlink()
+    return path
+
+
+__all__ = ["add_gpu", "capabilities", "gpu_names", "limits_of", "load_gpu", "own_names", "remove_gpu"]

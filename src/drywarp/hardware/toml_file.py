@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import InputFileError, UsageError
 from ..support.by_name import plugins_of
+from ..support.folders import own_gpu_folder
 
 DATA = Path(__file__).parent / "data"
 GROUP = "drywarp.gpus"
@@ -47,9 +48,14 @@ class TomlFile:
 
 
 def gpu_names() -> list[str]:
-    """Names of the packaged GPUs and those of other packages, in alphabetical order; those of the papers come last."""
+    """Names of all GPUs, also of other packages and the user's own, in alphabetical order; those of the papers last."""
     names = {name for folder in _folders() for name in _names(folder) if not name.startswith(_SHARED)}
     return sorted(names, key=lambda name: ("/" in name, name))
+
+
+def own_names() -> list[str]:
+    """Names of the user's own GPUs, which lie in `own_gpu_folder`, in alphabetical order."""
+    return sorted(path.stem for path in own_gpu_folder().glob("*.toml"))
 
 
 def capabilities() -> list[str]:
@@ -64,8 +70,8 @@ def _names(folder: Path) -> list[str]:
 
 
 def _folders() -> list[Path]:
-    """The packaged folder of GPU files, and those of other packages."""
-    return [DATA, *plugins_of(GROUP, Path)]
+    """The packaged folder of GPU files, those of other packages, and the user's own."""
+    return [DATA, *plugins_of(GROUP, Path), own_gpu_folder()]
 
 
 def find(name_or_path: str) -> tuple[str, Path]:
@@ -78,12 +84,16 @@ def find(name_or_path: str) -> tuple[str, Path]:
         if not path.is_file():
             raise UsageError(f"GPU file {name_or_path} does not exist")
         return path.stem, path
-    if name_or_path in _names(DATA) and not name_or_path.startswith(_SHARED):
-        return name_or_path, DATA / f"{name_or_path}.toml"
-    for folder in _folders():
-        if name_or_path in _names(folder) and not name_or_path.startswith(_SHARED):
-            return name_or_path, folder / f"{name_or_path}.toml"
-    same, more = _products(name_or_path)
+    if not name_or_path.startswith(_SHARED):
+        named = [folder for folder in _folders() if name_or_path in _names(folder)]
+        if len(named) > 1 and named[-1] == own_gpu_folder():  # a packaged GPU that came later, say
+            own = f"{named[-1] / name_or_path}.toml"
+            raise UsageError(
+                f"GPU {name_or_path!r} is also the name of your own file {own}; expected another name for it"
+            )
+        if named:
+            return name_or_path, named[0] / f"{name_or_path}.toml"
+    same, more = products(name_or_path)
     if len(same) == 1:
         return find(same[0])
     near = same or more or difflib.get_close_matches(name_or_path, gpu_names(), n=3, cutoff=0.3)
@@ -91,8 +101,8 @@ def find(name_or_path: str) -> tuple[str, Path]:
     raise UsageError(f"unknown GPU {name_or_path!r}; {known}; or a path ending in .toml")
 
 
-def _products(text: str) -> tuple[list[str], list[str]]:
-    """Products with exactly these words in their name, title or alias, in any order and spelling; those with more."""
+def products(text: str) -> tuple[list[str], list[str]]:
+    """GPUs with exactly these words in their name, title or alias, in any order and spelling; those with more."""
     wanted = _parts(text)
     same, more = [], []
     for folder in _folders() if wanted else []:
@@ -111,16 +121,17 @@ def _parts(text: str) -> frozenset[str]:
 
 
 def find_parent(child: TomlFile, name: str) -> tuple[str, Path]:
-    """Name and path of a file's parent: a packaged GPU or architecture, or a .toml file beside it."""
+    """Name and path of a file's parent: a GPU or architecture by name, or a .toml file beside it."""
     if name.endswith(".toml"):
         path = child.path.parent / name
         if path.is_file():
             return f"arch/{path.stem}" if path.resolve().parent.name == "arch" else path.stem, path
         raise child.error("inherits", f"expected an existing file, got {name!r}")
-    path = DATA / f"{name}.toml"
-    if path.is_file() and path.resolve().is_relative_to(DATA.resolve()):
-        return name, path
-    raise child.error("inherits", f"unknown GPU {name!r}" + did_you_mean(name, _names(DATA)))
+    for folder in (DATA, own_gpu_folder()):
+        path = folder / f"{name}.toml"
+        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+            return name, path
+    raise child.error("inherits", f"unknown GPU {name!r}" + did_you_mean(name, [*_names(DATA), *own_names()]))
 
 
 def read(name: str, path: Path) -> TomlFile:

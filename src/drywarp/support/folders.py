@@ -1,4 +1,4 @@
-"""The cache folder, its keys, locks between processes, atomic file replacement, time limits, and progress."""
+"""The user's folders, cache keys, locks between processes, atomic file replacement, time limits, and progress."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ def cache_folder() -> Path:
     import platformdirs  # slow to import, and not needed above
 
     return Path(platformdirs.user_cache_dir("drywarp"))
+
+
+def own_gpu_folder() -> Path:
+    """Where the user's own GPU files lie: `$DRYWARP_GPU_DIR`, else in the user's data folder of this platform."""
+    override = os.environ.get("DRYWARP_GPU_DIR")
+    if override:
+        return Path(override)
+    import platformdirs  # slow to import, and not needed above
+
+    return Path(platformdirs.user_data_dir("drywarp")) / "gpus"
 
 
 @cache

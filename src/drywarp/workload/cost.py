@@ -191,6 +191,7 @@ class CostedWorkload:
     (``memory``, ``sfu``, ``shared``, ``barrier``, ``fp``, ``computation``; see `models.inputs`); `parameters` are
     further facts of the GPU under the names of its section `[parameters]`; `producers` lists, by instruction, those
     whose results it reads (empty: use the slots); `data_bytes` is the kernel's minimum DRAM traffic (None: not known).
+    `names` are the instructions' names by index in an abstract kernel, for reports (empty: a real kernel).
     """
 
     paths: tuple[CostedPath, ...]
@@ -213,6 +214,7 @@ class CostedWorkload:
     parameters: Mapping[str, float] = field(default_factory=dict, hash=False)
     producers: tuple[tuple[int, ...], ...] = ()
     data_bytes: float | None = None
+    names: tuple[str, ...] = ()
     read_window_ticks: int = 0
     start_s: float = 0.0
     worked_out: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

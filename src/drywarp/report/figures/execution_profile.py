@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +12,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
+from ...analysis.every_model import AbstractProfile
 from ...analysis.result.detail import Events
 from ...errors import UsageError
+from ..execution_profile import LANE_GAP, Box, Order, Row, lanes_of, warps_of
 from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, decades, drawing, gridded, label, title_of
 from .roofline_chart import Answer, detail_of, missing
 from .theme import DASHES, Theme
@@ -74,34 +75,11 @@ def lines(
 FIRST = 200
 """Default number of instructions drawn."""
 MOST = 5_000
-_DEEPEST = 8
-"""Maximum rows of a lane for instructions in flight; beyond that, the oldest one's light part is cut short."""
 _ARROWS = 400
 """Waits are not drawn for more instructions than this: their lines would hide everything."""
+_NAMED, _NAME_PT = 80, 4.5
+"""Most instructions that are named in their boxes, and the size of that text."""
 _ROW_IN, _WARP_IN, _HEAD_IN = 0.075, 0.15, 0.85
-_LANE_GAP = 0.8
-
-Order = Literal["subsystem", "warp"]
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """One instruction: its event index, its row from the top, and issue, end of λ and completion in cycles."""
-
-    event: int
-    row: float
-    issue: float
-    busy_until: float
-    done: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A lane: its name, top position and number of rows."""
-
-    name: str
-    top: float
-    rows: int
 
 
 def profile(
@@ -120,21 +98,51 @@ def profile(
     completion. By warp: one row per warp slot; the colour between two issues is the stall reason of the later one.
     Lines connect each awaited instruction to the one that waited. Raises UsageError without events.
     """
+    detail = detail_of(answer, "profile")
+    if detail.events is None:
+        raise missing(
+            "profile", detail.missing.get("events", "no issue events were recorded (expected detail=100_000)")
+        )
+    place = _Place(answer.kernel, answer.gpu_title, by, theme, width)
+    return _drawn(detail.events, place, first, start, warps)
+
+
+def abstract_profile(
+    result: AbstractProfile,
+    *,
+    first: int = FIRST,
+    by: Order = "subsystem",
+    theme: str = "light",
+    width: float = COLUMN_IN,
+) -> Drawing:
+    """The same of an abstract kernel, with the names of its instructions where they fit."""
+    place = _Place(f"{result.occupancy_warps} × {result.workload}, {result.scheduler}", result.gpu, by, theme, width)
+    return _drawn(result.events, place, first, 0, None, result.names)
+
+
+class _Place(NamedTuple):
+    """What the title says, how lanes are ordered, and the figure's theme and width in inches."""
+
+    kernel: str
+    gpu: str
+    by: Order
+    theme: str
+    width: float
+
+
+def _drawn(
+    events: Events, place: _Place, first: int, start: int, warps: Sequence[int] | None, names: Sequence[str] = ()
+) -> Drawing:
+    by = place.by
     if by not in ("subsystem", "warp"):
         raise UsageError(f"figure profile: by {by!r}, expected subsystem or warp")
     if not (1 <= first <= MOST and start >= 0):
         raise UsageError(f"figure profile: expected first from 1 to {MOST} and start from 0, not {first} and {start}")
-    detail = detail_of(answer, "profile")
-    events = detail.events
-    if events is None:
-        raise missing(
-            "profile", detail.missing.get("events", "no issue events were recorded (expected detail=100_000)")
-        )
     chosen = _chosen(events, first, start, warps)
     boxes, rows = lanes_of(events, chosen) if by == "subsystem" else warps_of(events, chosen)
     depth = rows[-1].top + rows[-1].rows
     height = _HEAD_IN + (depth * _ROW_IN if by == "subsystem" else depth * _WARP_IN + 0.5)
-    with drawing(theme, width, min(12.0, max(1.6, height))) as figure:
+    with drawing(place.theme, place.width, min(12.0, max(1.6, height))) as figure:
         axes = figure.add_subplot()
         if by == "subsystem":
             _draw_lanes(axes, events, boxes, figure.theme)
@@ -142,8 +150,12 @@ def profile(
             _draw_warps(axes, events, boxes, figure.theme, figure)
         if len(boxes) <= _ARROWS:
             _draw_waits(axes, events, boxes, figure.theme)
+        if names and by == "subsystem" and len(boxes) <= _NAMED:
+            for box in boxes:
+                name = label(names[events.nodes[int(events.node[box.event])].instruction], 8)
+                axes.text(box.done, box.row + 0.5, f"{name} ", fontsize=_NAME_PT, ha="right", va="center_baseline")
         _frame(axes, rows, depth, figure.theme)
-        axes.set_title(title_of(answer.kernel, answer.gpu_title, width))
+        axes.set_title(title_of(place.kernel, place.gpu, place.width))
         axes.set_xlabel(f"cycles ({len(boxes):,} of {events.total:,} instructions)")
     return figure
 
@@ -156,47 +168,6 @@ def _chosen(events: Events, first: int, start: int, warps: Sequence[int] | None)
     if not len(found):
         raise missing("profile", f"none of the {len(events.issue):,} events matches")
     return found
-
-
-def lanes_of(events: Events, chosen: npt.NDArray[np.int64]) -> tuple[list[Box], list[Row]]:
-    """Boxes in lanes by subsystem and instance; instructions in flight at once are stacked in rows."""
-    placed: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    ends: dict[tuple[int, int], list[int]] = {}
-    for event in chosen.tolist():
-        node = events.nodes[int(events.node[event])]
-        instance = int(events.warp[event]) % events.lanes[node.lane].instances
-        free = ends.setdefault((node.lane, instance), [])
-        issue, done = int(events.issue[event]), int(events.completion[event])
-        row = next((at for at, end in enumerate(free) if end <= issue), len(free))
-        if row == _DEEPEST:
-            row = min(range(_DEEPEST), key=lambda at: free[at])
-        free[row : row + 1] = [max(done, issue + node.lambda_ticks)]
-        placed.setdefault((node.lane, instance), []).append((event, row))
-    boxes: list[Box] = []
-    rows: list[Row] = []
-    top = 0.0
-    for lane, instance in sorted(placed):
-        name = events.lanes[lane].name
-        name = f"{name} {instance}" if events.lanes[lane].instances > 1 else name
-        rows.append(Row(name, top, len(ends[lane, instance])))
-        boxes += [_box(events, event, top + row) for event, row in placed[lane, instance]]
-        top += len(ends[lane, instance]) + _LANE_GAP
-    return boxes, rows
-
-
-def warps_of(events: Events, chosen: npt.NDArray[np.int64]) -> tuple[list[Box], list[Row]]:
-    """Boxes in one row per warp slot."""
-    slots = sorted(set(events.warp[chosen].tolist()))
-    place = {slot: at for at, slot in enumerate(slots)}
-    boxes = [_box(events, event, place[int(events.warp[event])]) for event in chosen.tolist()]
-    return boxes, [Row(f"warp {slot}", float(at), 1) for slot, at in place.items()]
-
-
-def _box(events: Events, event: int, row: float) -> Box:
-    ticks = events.ticks_per_cycle
-    issue, done = int(events.issue[event]), int(events.completion[event])
-    busy = issue + events.nodes[int(events.node[event])].lambda_ticks
-    return Box(event, row, issue / ticks, busy / ticks, max(done, busy) / ticks)
 
 
 def _draw_lanes(axes: Axes, events: Events, boxes: Sequence[Box], theme: Theme) -> None:
@@ -264,7 +235,7 @@ def _frame(axes: Axes, rows: Sequence[Row], depth: float, theme: Theme) -> None:
     marked = rows[::every]
     axes.set_yticks([row.top + row.rows / 2 for row in marked], [row.name for row in marked], fontsize=SMALL_PT - 0.5)
     for row in rows[1:] if rows[0].rows + len(rows) > 1 and rows[0].name[:4] != "warp" else []:
-        axes.axhline(row.top - _LANE_GAP / 2, color=theme.grid, linewidth=0.5, zorder=0)
+        axes.axhline(row.top - LANE_GAP / 2, color=theme.grid, linewidth=0.5, zorder=0)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.autoscale_view(scaley=False)

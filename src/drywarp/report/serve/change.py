@@ -122,7 +122,7 @@ SHARED = ("core.js", "charts.js", "profile_data.js", "profile_draw.js", "profile
 def offered_gpus() -> list[tuple[str, str]]:
     """Names and titles of the GPUs that CUDA C++ can be compiled for."""
     known = [(name, load_gpu(name)) for name in gpu_names()]
-    return [(name, gpu.title) for name, gpu in known if not gpu.is_amd and not name.startswith("papers/")]
+    return [(name, gpu.title) for name, gpu in known if not gpu.is_amd and not gpu.abstract_only]
 
 
 def page() -> tuple[bytes, str]:

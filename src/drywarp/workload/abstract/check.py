@@ -20,6 +20,8 @@ from .file import (
     AbstractKernel,
     Amount,
     Cycles,
+    Graph,
+    Group,
     Launch,
     Measured,
     Own,
@@ -68,22 +70,46 @@ def check_abstract(file: AbstractFile) -> None:
         if not name.isidentifier() or name == OCCUPANCY:
             raise file.error(f"settings.{name}", "expected a name of letters, digits and _, other than occupancy")
     _classes(file)
-    _ids(file)
-    known = dict(steps(kernel.program))
-    for key, step in known.items():
-        if step.loop is None:
-            _step(file, key, step)
-    _no_cycle(file, known)
-    _order(file, known)
+    _groups(file)
+    for name, program in kernel.programs().items():
+        known = dict(steps(program, program_key(name)))
+        _ids(file, known)
+        for key, step in known.items():
+            if step.id:
+                _step(file, key, step, [other.id for other in known.values() if other.id])
+        _no_cycle(file, known)
+        _order(file, known)
 
 
-def steps(program: list[Step], key: str = "program") -> Iterator[tuple[str, Step]]:
-    """Every step with its key, in the order of the file."""
+def program_key(graph: str) -> str:
+    """The key of a graph's program; "" is the graph of a file that has only one."""
+    return f"graphs.{graph}.program" if graph else "program"
+
+
+def steps(program: Iterable[Step], key: str) -> Iterator[tuple[str, Step]]:
+    """Every step with its key, in the order of the file; `then` stands before `else`."""
     for number, step in enumerate(program):
         here = f"{key}[{number}]"
         yield here, step
-        if step.body:
-            yield from steps(step.body, f"{here}.body")
+        for inner, name in ((step.body, "body"), (step.then, "then"), (step.else_, "else")):
+            yield from steps(inner or (), f"{here}.{name}")
+
+
+def _groups(file: AbstractFile) -> None:
+    kernel = file.kernel
+    if bool(kernel.program) == bool(kernel.graphs):
+        raise file.error("program", "expected either program or [graphs.NAME]: at least one instruction")
+    used = {name for group in kernel.groups for name in group.graphs}
+    for number, group in enumerate(kernel.groups):
+        for name in group.graphs:
+            if name not in kernel.graphs:
+                problem = f"unknown graph {name!r}{did_you_mean(name, kernel.graphs)}"
+                raise file.error(f"groups[{number}].graphs", problem)
+        expression(file, f"groups[{number}].weight", group.weight, {})
+    if len(kernel.graphs) > 1 and not kernel.groups:
+        raise file.error("groups", "missing; expected [[groups]], which say which warps run which graph")
+    if unused := [name for name in kernel.graphs if kernel.groups and name not in used]:
+        raise file.error(f"graphs.{unused[0]}", "no group uses it; expected its name in [[groups]]")
 
 
 def _classes(file: AbstractFile) -> None:
@@ -130,28 +156,40 @@ def expression(file: AbstractFile, key: str, value: Amount, more: dict[str, int]
             raise file.error(key, str(error)) from None
 
 
-def _ids(file: AbstractFile) -> None:
+def _ids(file: AbstractFile, known: dict[str, Step]) -> None:
     seen: set[str] = set()
-    for key, step in steps(file.kernel.program):
-        if step.loop is not None or step.body is not None:
-            if step.loop is None or not step.body:
+    for key, step in known.items():
+        loop, branch = step.loop is not None or step.body is not None, step.branch is not None or step.then is not None
+        if loop or branch:
+            kind = "loop" if loop else "branch"
+            if loop and (step.loop is None or not step.body):
                 raise file.error(key, "a loop needs loop (its trip count) and body (a non-empty list of steps)")
+            if branch and (step.branch is None or not step.then):
+                raise file.error(key, "a branch needs branch (its probability) and then (a non-empty list of steps)")
             if step.id or step.class_ or step.needs or step.previous:
-                raise file.error(key, "a loop has no id, class, needs or previous: its instructions do")
-            expression(file, f"{key}.loop", step.loop, {})
+                raise file.error(key, f"a {kind} has no id, class, needs or previous: its instructions do")
+            if loop and branch:
+                raise file.error(key, "expected either a loop or a branch; a branch may stand in the loop's body")
+            for name, value in (("loop", step.loop), ("branch", step.branch), ("both", step.both)):
+                if value is not None:
+                    expression(file, f"{key}.{name}", value, {})
+        if not branch and (step.both or step.else_):
+            raise file.error(key, "both and else belong to a branch; expected branch (its probability) and then")
+        if loop or branch:
             continue
         if not step.id or not step.class_:
-            raise file.error(key, "expected id and class, or loop and body")
+            raise file.error(key, "expected id and class, or loop and body, or branch and then")
         if step.id in seen:
             raise file.error(f"{key}.id", f"{step.id!r} is used twice; expected a unique name")
         seen.add(step.id)
 
 
-def _step(file: AbstractFile, key: str, step: Step) -> None:
+def _step(file: AbstractFile, key: str, step: Step, ids: list[str]) -> None:
     classes = file.kernel.classes
     if step.class_ not in classes:
         raise file.error(f"{key}.class", f"unknown class {step.class_!r}{did_you_mean(step.class_ or '', classes)}")
-    ids = [other.id for _, other in steps(file.kernel.program) if other.id]
+    if classes[step.class_].kind == "barrier" and re.search(r"\.(then|else)\[", key):
+        raise file.error(f"{key}.class", "a barrier in a branch; expected barriers that all warps reach")
     for field, names in (("needs", step.needs), ("previous", step.previous)):
         for name in names:
             if name not in ids:
@@ -208,7 +246,7 @@ def read_abstract(path: Path, name: str | None = None) -> AbstractFile:
         raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputFileError(f"{path}: not TOML: {error}") from None
-    for section, kind in (("settings", Setting), ("classes", AbstractClass)):
+    for section, kind in (("settings", Setting), ("classes", AbstractClass), ("graphs", Graph)):
         tables = content.get(section)
         for key, table in tables.items() if isinstance(tables, dict) else ():
             _convert(table, kind, path, f"{section}.{key}")  # the whole file's error would not name the table
@@ -223,6 +261,8 @@ _KINDS: dict[str, tuple[type[Table], ...]] = {
     "settings": (Setting,),
     "classes": (AbstractClass, Own, Measured),
     "program": (Step,),
+    "graphs": (Graph, Step),
+    "groups": (Group,),
     "launch": (Launch,),
 }
 """Keys that the tables of a section may hold."""

@@ -95,8 +95,12 @@ class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lam
     when: dict[str, Costs] = {}
 
 
-class Step(Table, frozen=True, rename={"class_": "class"}):
-    """An entry of `program`: an instruction (`id`, `class`), or a loop (`loop`, `body`)."""
+class Step(Table, frozen=True, rename={"class_": "class", "else_": "else"}):
+    """An entry of `program`: an instruction (`id`, `class`), a loop (`loop`, `body`) or a branch (`branch`, `then`).
+
+    A warp takes a branch with the probability `branch` and then runs `then`; with the probability `both` its threads
+    diverge, and it runs `then` and `else`; otherwise it runs `else`.
+    """
 
     id: str | None = None
     class_: str | None = None
@@ -106,6 +110,23 @@ class Step(Table, frozen=True, rename={"class_": "class"}):
     stall: Amount | None = None
     loop: Amount | None = None
     body: list[Step] | None = None
+    branch: Amount | None = None
+    both: Amount = 0
+    then: list[Step] | None = None
+    else_: list[Step] = []
+
+
+class Graph(Table, frozen=True):
+    """`[graphs.NAME]`: the program of some of the warps."""
+
+    program: Annotated[list[Step], msgspec.Meta(min_length=1)]
+
+
+class Group(Table, frozen=True):
+    """`[[groups]]`: a kind of thread block. `graphs` are those of its warps, repeated until every warp has one."""
+
+    graphs: Annotated[list[str], msgspec.Meta(min_length=1)]
+    weight: Amount = 1
 
 
 class AbstractKernel(Table, frozen=True):
@@ -114,13 +135,19 @@ class AbstractKernel(Table, frozen=True):
     format: int
     title: str
     classes: Annotated[dict[str, AbstractClass], msgspec.Meta(min_length=1)]
-    program: Annotated[list[Step], msgspec.Meta(min_length=1)]
+    program: list[Step] = []
+    graphs: dict[str, Graph] = {}
+    groups: list[Group] = []
     source: str = ""
     about: str = ""
     gpu: str | None = None
     settings: dict[str, Setting] = {}
     subsystems: dict[str, Literal["sm", "partition"]] = {}
     launch: Launch = Launch()
+
+    def programs(self) -> dict[str, list[Step]]:
+        """The program of each graph by its name; "" if there is only `program`."""
+        return {name: graph.program for name, graph in self.graphs.items()} or {"": self.program}
 
 
 @dataclass(frozen=True)

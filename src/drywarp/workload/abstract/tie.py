@@ -1,93 +1,20 @@
-"""Abstract kernels by name, the path of their warps, and their costs on a GPU."""
+"""Abstract kernels by name, and their costs on a GPU."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ...errors import UsageError
 from ...hardware import Gpu, model_parameters
 from ...support.expressions import Number
-from ..cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
+from ..cost import CostedWorkload, Subsystem, to_ticks
 from ..memory_costs import MemoryCosts
 from .check import OCCUPANCY, read_abstract
-from .costs import Machine, Settings, node_of, settings_of
-from .file import AbstractFile, Costs, Cycles, Measured, Step
-
-# The path of an abstract kernel's warps: a node and a slot for every copy of every instruction.
-
-MOST_COPIES = 4096
-
-
-def make_path(settings: Settings, machine: Machine, stall: float) -> CostedPath:
-    """The path; `stall` cycles separate an instruction from the next if the file gives none."""
-    return _Path(settings, machine, stall).made()
-
-
-class _Path:
-    """Builds the path: a node and a slot for every copy of every instruction."""
-
-    def __init__(self, settings: Settings, machine: Machine, stall: float) -> None:
-        self.settings, self.machine, self.stall = settings, machine, stall
-        self.costs: dict[str, CostedNode] = {}
-        self.nodes: list[CostedNode] = []
-        self.copies: dict[str, list[int]] = {}
-
-    def made(self) -> CostedPath:
-        program = self.settings.file.kernel.program
-        self._number(program, "program")
-        items = self._items(program, "program")
-        if not self.nodes:
-            raise self.settings.file.error("program", "expected at least one instruction")
-        return CostedPath(tuple(self.nodes), items, len(self.nodes))
-
-    def _number(self, steps: list[Step], key: str) -> None:
-        """Slots of all instructions, so that one may depend on another of the previous iteration."""
-        for number, step in enumerate(steps):
-            if step.body:
-                self._number(step.body, f"{key}[{number}].body")
-            elif step.id:
-                count = self.settings.whole(f"{key}[{number}].copies", step.copies)
-                if count > MOST_COPIES:
-                    raise self.settings.file.error(f"{key}[{number}].copies", f"expected at most {MOST_COPIES}")
-                first = sum(len(copies) for copies in self.copies.values())
-                self.copies[step.id] = list(range(first, first + count))
-
-    def _items(self, steps: list[Step], key: str) -> tuple[Item, ...]:
-        items: list[Item] = []
-        for number, step in enumerate(steps):
-            here = f"{key}[{number}]"
-            if step.loop is None:
-                items += self._instruction(step, here)
-                continue
-            turns = self.settings.whole(f"{here}.loop", step.loop)
-            items.append(Repeat(turns, self._items(step.body or [], f"{here}.body")))
-        return tuple(items)
-
-    def _instruction(self, step: Step, key: str) -> list[int]:
-        name, class_ = step.id or "", step.class_ or ""
-        if class_ not in self.costs:
-            self.costs[class_] = node_of(class_, self.machine, self.settings)
-        cost = self.costs[class_]
-        stall = self.stall if step.stall is None else float(self.settings.number(f"{key}.stall", step.stall))
-        places = self.copies[name]
-        for place in places:
-            waits = [slot for other in step.needs for slot in self.copies[other]]
-            waits += [slot for other in step.previous for slot in ([place] if other == name else self.copies[other])]
-            sets = -1 if cost.async_result else place
-            self.nodes.append(
-                replace(
-                    cost,
-                    instruction=place,
-                    waits=tuple(dict.fromkeys(waits)),
-                    sets=sets,
-                    stall_ticks=to_ticks(stall),
-                )
-            )
-        return places
-
+from .costs import Machine, Settings, settings_of
+from .file import AbstractFile, Costs, Cycles, Measured
+from .graphs import branches, make_paths
 
 # Costs of an abstract kernel on a GPU: a `CostedWorkload`, like that of a real kernel.
 
@@ -133,12 +60,14 @@ def tie(
     machine = Machine(gpu, index, None if gpu.abstract_only else memory, own)
     scheduler = gpu.scheduler
     in_order = scheduler.in_order if launch.in_order is None else launch.in_order
-    path = make_path(settings, machine, parameters.get("ilp_latency", 1.0) if in_order else 0.0)
+    sm_count = int(parameters.get("sm_count", 1))
+    on_sm = -(-blocks // sm_count) if blocks else runs * own // per_block
+    made = make_paths(settings, machine, parameters.get("ilp_latency", 1.0) if in_order else 0.0, per_block, on_sm)
     replaced = launch.replaced or runs > 1 or blocks is not None
     data = launch.data_bytes
     return CostedWorkload(
-        paths=(path,),
-        block_types=(BlockType((0,) * per_block, 1.0),),
+        paths=made.paths,
+        block_types=made.block_types,
         subsystems=tuple(Subsystem(name, scope, upstream.get(name, True)) for name, scope in names.items()),
         partitions=scheduler.partitions,
         issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
@@ -149,8 +78,10 @@ def tie(
         warps_per_block=per_block,
         blocks_per_sm=own // per_block,
         max_blocks_per_sm=most,
-        sm_count=int(parameters.get("sm_count", 1)),
+        sm_count=sm_count,
         clock_hz=clock * 1e6,
+        notes=made.notes,
+        names=made.names,
         runs=0 if blocks else runs,
         kinds={name: class_.kind for name, class_ in file.kernel.classes.items()},
         parameters=parameters,
@@ -166,7 +97,9 @@ def most_warps(file: AbstractFile, gpu: Gpu, values: Mapping[str, Number]) -> tu
 
 
 def occupancy_matters(file: AbstractFile) -> bool:
-    """Whether some λ or Λ depends on the occupancy."""
+    """Whether some λ or Λ depends on the occupancy, or branches are drawn for the blocks that run."""
+    if any(branches(program) for program in file.kernel.programs().values()):
+        return True
 
     def varies(value: Cycles | None) -> bool:
         return isinstance(value, Measured) or (isinstance(value, str) and OCCUPANCY in value)
