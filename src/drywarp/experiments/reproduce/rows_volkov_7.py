@@ -133,7 +133,7 @@ def _huang_greedy() -> list[Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class MemoryQueue:
     """The inputs of GPUMech's bandwidth term."""
 
     cores: float
@@ -141,21 +141,24 @@ class _Memory:
     service: float
 
     def utilization(self, requests: float) -> float:
+        """ρ at so many requests per core; it may exceed 1 (§7.7)."""
         return gpumech.bandwidth_utilization(gpumech.arrival_rate(requests, self.cores, self.mem_lat), self.service)
 
     def delay(self, requests: float) -> float:
+        """Bandwidth_delay in cycles, negative where ρ exceeds 1."""
         return gpumech.bandwidth_delay(requests, self.cores, self.mem_lat, self.service)
 
 
-def _memory(name: str) -> _Memory:
+def memory_queue(name: str) -> MemoryQueue:
+    """The inputs for a GPU of the papers."""
     p = load_gpu(f"papers/{name}").parameter
     service = gpumech.service_time(p("clock_mhz") / 1000, 128, p("memory_gbs"))
-    return _Memory(p("sm_count"), p("dram_latency"), service)
+    return MemoryQueue(p("sm_count"), p("dram_latency"), service)
 
 
 def _huang_bandwidth() -> list[Row]:
     """§7.7 on GPUMech's synthetic GPU."""
-    memory, place = _memory("gpumech"), "§7.7"
+    memory, place = memory_queue("gpumech"), "§7.7"
     warps = 29
     multithreading = 1 / gpumech.ipc_multithreading(warps, 1, memory.mem_lat, 0)
     delay = memory.delay(warps)
@@ -174,7 +177,7 @@ def _huang_bandwidth() -> list[Row]:
 
 def _huang_fermi() -> list[Row]:
     """§7.7 on the Fermi GPU, α = 32 and 34 warps, both policies."""
-    memory, mix = _memory("volkov-fermi"), mix_of(volkov_gpu("fermi"))
+    memory, mix = memory_queue("volkov-fermi"), mix_of(volkov_gpu("fermi"))
     warps, alpha = 34, 32
     contention = gpumech.cpi_contention(memory.delay(warps), 1 + alpha)
     p = gpumech.issue_probability(1 + alpha, mix.latency(alpha))
@@ -191,7 +194,7 @@ def _huang_fermi() -> list[Row]:
 
 def _huang_diverging() -> list[Row]:
     """§7.8 on the Fermi GPU: stride 2, two transactions an access, 17 warps, α = 0."""
-    memory, warps = _memory("volkov-fermi"), 17
+    memory, warps = memory_queue("volkov-fermi"), 17
     requests = gpumech.core_requests(warps, 2)
     delay = memory.delay(requests)
     multithreading = 1 / gpumech.ipc_multithreading(warps, 1, memory.mem_lat, 0)

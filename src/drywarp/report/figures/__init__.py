@@ -16,7 +16,7 @@ from .theme import THEMES, Bar
 if TYPE_CHECKING:
     from .bar_charts import bars, overlap, stalls, utilization
     from .canvas import Drawing
-    from .execution_profile import lines, profile
+    from .execution_profile import lines, papers_figure, profile
     from .occupancy_curve import models, occupancy
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
@@ -41,6 +41,7 @@ _HOMES = {
     "instruction_roofline": "roofline_chart", "benefits": "scatter_charts", "stalls": "bar_charts",
     "utilization": "bar_charts", "overlap": "bar_charts", "profile": "execution_profile", "bars": "bar_charts",
     "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
+    "papers_figure": "execution_profile",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -109,6 +110,7 @@ __all__ = [
     "models",
     "occupancy",
     "overlap",
+    "papers_figure",
     "predicted_over_measured",
     "profile",
     "roofline",
