@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from drywarp.cli.main import run
-from drywarp.experiments.reproduce import rows_analysis, rows_cornelis
-from drywarp.experiments.reproduce.row import Row, reproduce, totals
+from drywarp.experiments.reproduce import rows_analysis, rows_analysis_tables, rows_cornelis
+from drywarp.experiments.reproduce.row import KINDS, Row, derived, differs, left_out, of_kind, reproduce, row, totals
+from drywarp.report.models import headline, reproduction_markdown
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +22,53 @@ def test_no_number_fails() -> None:
     failed = [f"{row.paper} {row.place} {row.quantity}: {row.computed}" for row in rows if row.status == "failed"]
     assert failed == []
     assert len({(row.paper, row.place, row.quantity) for row in rows}) == len(rows)
-    assert totals(rows)["reproduced"] >= 120
+    assert totals(rows)["reproduced"] >= 450
+    assert totals(rows, "model")["reproduced"] >= 180
+    assert {kind: sum(totals(rows, kind).values()) for kind in KINDS} == dict(Counter(row.kind for row in rows))
+
+
+def test_whatever_does_not_agree_says_why_and_a_wide_tolerance_does_too() -> None:
+    for each in reproduce():
+        agrees = abs(each.computed - each.published) <= each.tolerance + 1e-9 * max(1, abs(each.published))
+        assert agrees == (each.status == "reproduced"), each
+        assert each.note or agrees, each
+        assert each.note or each.tolerance <= 0.06 * abs(each.published), each
+
+
+def test_what_our_own_equations_computed_is_not_called_published() -> None:
+    """Cornelis' Eq. 1 and Fig. 1; the analysis paper's Eqs. 40, 43 to 45 and Theorem 1: printed as formulas only."""
+    ours = {row.place for row in reproduce() if row.kind == "derived"}
+    assert {"§III.A, Eq. 1, Table II", "Fig. 1", "§4.2, Eq. 43", "§2.2.1, Theorem 1", "§2.4.2, Eq. 40, Fig. 6"} <= ours
+
+
+def test_the_tables_of_errors() -> None:
+    """48 averages follow from 14 cells each; two columns of Table 12 carry each other's numbers."""
+    found = rows_analysis_tables.rows()
+    averages = [row for row in found if row.place.endswith("from its cells")]
+    assert len(averages) == 48
+    assert [row.status for row in averages].count("differs") == 2
+    swapped = {row.published: round(row.computed, 1) for row in found if row.place == "Table 12, columns"}
+    assert swapped == {69.7: 83.3, 83.3: 69.7, 12: 9.7, 10: 11.9}
+    for table in rows_analysis_tables.DEVICES:
+        columns = {column.model: column for column in rows_analysis_tables.columns(table)}
+        assert len(columns) == 8
+        assert all(len(column.cells) == 14 for column in columns.values())
+        constant = columns["mwp_cwp_corrected" if table == 12 else "wfg"].cells
+        assert sum(error >= 65 for error, _ in constant) >= 13  # what betrays WFG's column
+
+
+def test_the_headline_counts_models_alone() -> None:
+    rows = [row("p", "t", f"q{at}", "25", 25.2) for at in range(3)]
+    rows += [differs("p", "t", "d", "25", 27, "measured"), *of_kind("input", [row("p", "t", "i", "25", 25)])]
+    rows.append(derived("p", "Eq. 1", "e", 25, 25))
+    said = headline(rows)
+    assert said == (
+        "Of 4 printed numbers that a model computes: 3 reproduced, 1 differs, 0 inconsistent in the source, 0 failed."
+    )
+    page = reproduction_markdown(rows, left_out())
+    assert said in page
+    assert "17 % of the rows are of kind `input`" in page
+    assert "| (25) | 25 | derived |" in page
 
 
 @pytest.mark.parametrize(("module", "least"), [(rows_analysis, 50), (rows_cornelis, 20)])
@@ -29,13 +78,33 @@ def test_each_paper_has_its_rows(module: object, least: int) -> None:
     assert all(row.note for row in rows if row.status == "inconsistent_in_source")
 
 
+@pytest.mark.parametrize("made", [{"rounded": True}, {"tolerance": 3.0}])
+def test_a_tolerance_of_its_own_needs_a_reason(made: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="needs a reason"):
+        row("p", "t", "q", "2", 2.2, **made)
+    assert row("p", "t", "q", "2", 2.2, note="printed to the unit", **made).status == "reproduced"
+
+
+def test_what_differs_has_to_differ_and_to_say_why() -> None:
+    with pytest.raises(ValueError, match="agrees"):
+        differs("p", "t", "q", "25", 25.4, "rounding")
+    with pytest.raises(ValueError, match="reason"):
+        differs("p", "t", "q", "25", 26, "")
+    assert derived("p", "t", "q", 25, 25.1, tolerance=1e-3).status == "failed"
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert set(answer) == {"schema_version", "versions", "totals", "rows"}
+    assert set(answer) == {"schema_version", "versions", "totals", "totals_by_kind", "rows", "left_out"}
     assert sum(answer["totals"].values()) == len(answer["rows"])
-    keys = {"paper", "place", "quantity", "published", "computed", "tolerance", "status", "note"}
+    assert set(answer["totals_by_kind"]) == set(KINDS)
+    for status, number in answer["totals"].items():
+        assert sum(kind[status] for kind in answer["totals_by_kind"].values()) == number
+    keys = {"paper", "place", "quantity", "published", "expected", "computed", "tolerance", "status", "note", "kind"}
     assert all(set(row) == keys for row in answer["rows"])
+    assert all((row["published"] is None) == (row["kind"] == "derived") for row in answer["rows"])
+    assert all(set(each) == {"paper", "what", "why"} and all(each.values()) for each in answer["left_out"])
 
 
 def test_a_failed_number_is_exit_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +123,15 @@ def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     run(["reproduce", "--markdown"])
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert page == capsys.readouterr().out, "write it anew: drywarp reproduce --markdown > docs/reproduction.md"
+
+
+def test_the_page_on_the_papers_lists_every_inconsistency() -> None:
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    listed = page[page.index("| paper | place | quantity | printed | computed | arithmetic |") :]
+    assert (
+        sum(line.startswith("| ") for line in listed.splitlines()) == 1 + totals(reproduce())["inconsistent_in_source"]
+    )
+    for each in reproduce():
+        if each.status == "inconsistent_in_source":
+            assert f"| {each.paper} | {each.place} | {each.quantity} | " in listed
+            assert each.note in listed

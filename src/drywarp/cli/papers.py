@@ -13,7 +13,7 @@ from ..errors import UsageError
 from . import options as take
 from .groups import ClockOptions, LaunchOptions
 from .options import pairs, parse_blocks, parse_occupancies, parse_trips
-from .output_files import FigureTheme, Plot, check_plot
+from .output_files import FigureTheme, Plot, check_plot, check_theme
 from .progress import stages
 
 if TYPE_CHECKING:
@@ -219,23 +219,51 @@ def parse_alphas(text: str) -> list[float]:
 def reproduce_command(
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reproduction.md.")] = False,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Draw the models' curves of a figure of Volkov's thesis (3.6, 7.1 to 7.10, 7.14) instead.",
+            metavar="NUMBER=FILE.svg|FILE.png",
+        ),
+    ] = None,
+    figure_theme: FigureTheme = None,
 ) -> int:
-    """Recompute every number published in the papers; exit status 1 if one fails."""
-    from ..errors import UsageError
-    from ..experiments.reproduce.row import reproduce, totals
+    """Recompute the numbers published in the papers; exit status 1 if one fails."""
+    from ..experiments.reproduce.row import left_out, reproduce, totals
     from ..report.models import render_reproduction, reproduction_dict, reproduction_markdown
     from ..report.text import json_text
 
     if json and markdown:
         raise UsageError("--json and --markdown: expected one of them")
+    check_theme(figure_theme, bool(figure), "--figure NUMBER=FILE")
+    if figure:
+        if json or markdown:
+            raise UsageError("--figure: expected neither --json nor --markdown")
+        _draw_figures(figure, figure_theme or "light")
+        return 0
     rows = reproduce()
-    count = totals(rows)
     if json:
-        sys.stdout.write(json_text(reproduction_dict(rows, count)))
+        sys.stdout.write(json_text(reproduction_dict(rows, left_out())))
     elif markdown:
-        sys.stdout.write(reproduction_markdown(rows, count))
+        sys.stdout.write(reproduction_markdown(rows, left_out()))
     else:
         from rich.console import Console
 
-        Console(highlight=False).print(render_reproduction(rows, count), soft_wrap=True)
-    return 1 if count["failed"] else 0
+        Console(highlight=False).print(render_reproduction(rows), soft_wrap=True)
+    return 1 if totals(rows)["failed"] else 0
+
+
+def _draw_figures(texts: list[str], theme: str) -> None:
+    """Draw figures of the papers, all checked before the first is drawn. Raises UsageError."""
+    from ..experiments.reproduce.figures import FIGURES, paper_figure
+    from ..report.figures import check_place, papers_figure, write
+
+    wanted = []
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not (equals and file and name in FIGURES):
+            raise UsageError(f"--figure {text!r}: expected NUMBER=FILE with one of {', '.join(FIGURES)}")
+        check_place(Path(file), "--figure")
+        wanted.append((name, Path(file)))
+    for name, path in wanted:
+        write(papers_figure(paper_figure(name), theme=theme), path, "--figure")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, limit_words
-from ..experiments.reproduce.row import Row
+from ..experiments.reproduce.row import KINDS, LeftOut, Row, totals
 from ..models.base import CurvePoint
 from ..models.comparison import Comparison
 from ..models.inputs import ModelInputs, Part
@@ -154,25 +154,40 @@ def _time(seconds: float) -> str:
 
 # The reproduced numbers of the papers as a table, as JSON, and as the page docs/reproduction.md.
 
-STYLES = {"reproduced": "", "inconsistent_in_source": "yellow", "failed": "bold red"}
-WORDS = {"reproduced": "reproduced", "inconsistent_in_source": "inconsistent in the source", "failed": "failed"}
+STYLES = {"reproduced": "", "differs": "yellow", "inconsistent_in_source": "yellow", "failed": "bold red"}
+WORDS = {
+    "reproduced": "reproduced",
+    "differs": "differs",
+    "inconsistent_in_source": "inconsistent in the source",
+    "failed": "failed",
+}
+KIND_WORDS = {
+    "model": "a model or the simulation computed it from the paper's inputs",
+    "derived": "so it did, but the paper prints only the equation from which the right answer follows",
+    "input": "read back, or a ratio, mean or unit conversion of printed numbers: it says nothing about a model",
+}
 
 
-def reproduction_dict(rows: Sequence[Row], totals: Mapping[str, int]) -> dict[str, Any]:
-    """Every row and the totals, for JSON."""
+def reproduction_dict(rows: Sequence[Row], without: Sequence[LeftOut]) -> dict[str, Any]:
+    """Every row, the totals, and what has no row, for JSON. `published` is null where the paper prints no number."""
     return {
         "schema_version": SCHEMA_VERSION,
         "versions": {"drywarp": __version__},
-        "totals": dict(totals),
-        "rows": [asdict(row) for row in rows],
+        "totals": totals(rows),
+        "totals_by_kind": {kind: totals(rows, kind) for kind in KINDS},
+        "rows": [
+            {**asdict(row), "published": None if row.kind == "derived" else row.published, "expected": row.published}
+            for row in rows
+        ],
+        "left_out": [asdict(each) for each in without],
     }
 
 
-def render_reproduction(rows: Sequence[Row], totals: Mapping[str, int]) -> Text:
-    """One line per number; for those not reproduced, the reason below."""
-    table = [["paper", "place", "quantity", "published", "computed", "status"]]
+def render_reproduction(rows: Sequence[Row]) -> Text:
+    """One line per number; for those not reproduced, the reason below; then the totals, of models alone first."""
+    table = [["paper", "place", "quantity", "published", "computed", "kind", "status"]]
     table += [
-        [row.paper, row.place, row.quantity, _number(row.published), _number(row.computed), WORDS[row.status]]
+        [row.paper, row.place, row.quantity, _published(row), _number(row.computed), row.kind, WORDS[row.status]]
         for row in rows
     ]
     lines = aligned(table)
@@ -181,35 +196,65 @@ def render_reproduction(rows: Sequence[Row], totals: Mapping[str, int]) -> Text:
         text.append(line + "\n", style=STYLES[row.status])
         if row.note and row.status != "reproduced":
             text.append(f"    {row.note}\n", style="dim")
-    return text.append("\n" + summary(totals))
+    text.append(f"\n{headline(rows)}\n\n")
+    every = aligned([["kind", *WORDS.values()], *_totals(rows)])
+    text.append(every[0] + "\n", style="dim").append("\n".join(every[1:]))
+    return text.append("\n(number): not printed by the paper; it follows from the paper's equation", style="dim")
 
 
-def summary(totals: Mapping[str, int]) -> str:
-    """The number of rows of each status, in one line."""
-    return ", ".join(f"{count} {WORDS[status]}" for status, count in totals.items())
+def headline(rows: Sequence[Row]) -> str:
+    """The number of rows that a model computed, by status, in one line; the other kinds do not count."""
+    count = totals(rows, "model")
+    words = [f"{n} {'differ' if status == 'differs' and n != 1 else WORDS[status]}" for status, n in count.items()]
+    return f"Of {sum(count.values())} printed numbers that a model computes: {', '.join(words)}."
 
 
-def reproduction_markdown(rows: Sequence[Row], totals: Mapping[str, int]) -> str:
-    """The page docs/reproduction.md, one table per paper."""
+def _totals(rows: Sequence[Row]) -> list[list[str]]:
+    """A line per kind: how many rows have each status."""
+    return [[kind, *map(str, totals(rows, kind).values())] for kind in KINDS]
+
+
+def reproduction_markdown(rows: Sequence[Row], without: Sequence[LeftOut]) -> str:
+    """The page docs/reproduction.md: totals, one table per paper, and what has no row."""
+    share = 100 * sum(row.kind == "input" for row in rows) / len(rows)
     parts = [
         "# Reproduction",
-        "Every recomputable number of the papers, next to what drywarp computes from the same inputs."
-        " Generated by `drywarp reproduce --markdown`; `drywarp reproduce` checks it. A number is reproduced if it"
-        ' agrees within half a unit of its last printed digit, or within 2 % where the paper says "about".'
-        " It is inconsistent in the source if it does not follow from the printed inputs; the note shows the"
-        " arithmetic. [papers.md](papers.md) states which interpretation drywarp follows.",
-        f"{summary(totals)}.",
+        "The papers' numbers, next to what drywarp computes from the same inputs. Generated by"
+        " `drywarp reproduce --markdown`; `drywarp reproduce` checks it.",
+        f"**{headline(rows)}**",
+        f"Only these say something about a model. {share:.0f} % of the rows are of kind `input`: they show that we read"
+        " the papers' tables correctly and convert units as they do, no more.",
+        _markdown_table(
+            ["kind", "meaning", *WORDS.values()],
+            [[f"`{kind}`", KIND_WORDS[kind], *numbers] for kind, *numbers in _totals(rows)],
+        ),
+        "A number is reproduced if it agrees within half a unit of its last printed digit; exactly if it is printed"
+        ' with one digit; within 2 % where the paper says "about". Where the tolerance is another, the note says why.'
+        " A number in parentheses is not printed: it is what the paper's equation gives. `inconsistent in the source`:"
+        " the paper's own printed numbers contradict it, and the note shows the arithmetic. `differs`: we obtain"
+        " another number and cannot prove the paper wrong; the note says what we believe the reason is."
+        " [papers.md](papers.md) states which interpretation drywarp follows.",
     ]
     for paper in dict.fromkeys(row.paper for row in rows):
-        own = [row for row in rows if row.paper == paper]
-        parts.append(f"## {paper}")
-        table = ["| place | quantity | published | computed | status | note |", "|---|---|---|---|---|---|"]
-        for row in own:
-            numbers = f"{_number(row.published)} | {_number(row.computed)}"
-            place, quantity, note = (_markdown(text) for text in (row.place, row.quantity, row.note))
-            table.append(f"| {place} | {quantity} | {numbers} | {WORDS[row.status]} | {note} |")
-        parts.append("\n".join(table))
+        own = [
+            [row.place, row.quantity, _published(row), _number(row.computed), row.kind, WORDS[row.status], row.note]
+            for row in rows
+            if row.paper == paper
+        ]
+        columns = ["place", "quantity", "published", "computed", "kind", "status", "note"]
+        parts += [f"## {paper}", _markdown_table(columns, own)]
+    parts += ["## Left out", "Printed numbers without a row, and why."]
+    parts.append(_markdown_table(["paper", "numbers", "why"], [[each.paper, each.what, each.why] for each in without]))
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    table = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    return "\n".join([*table, *(f"| {' | '.join(map(_markdown, line))} |" for line in lines)])
+
+
+def _published(row: Row) -> str:
+    return f"({_number(row.published)})" if row.kind == "derived" else _number(row.published)
 
 
 def _number(value: float) -> str:

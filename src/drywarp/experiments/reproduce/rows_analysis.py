@@ -11,25 +11,28 @@ from ...models.inputs import inputs_of
 from ...models.mwp_cwp import cwp_of, mwp_of, symbols_of
 from ...models.prior_on_mix import mix_cycles
 from ...models.roofline import ipc_roof
-from ...models.transit import wpc_transit
 from ...models.volkov import latency_bound
 from .row import (
     Cost,
     Instruction,
+    LeftOut,
     Row,
     chain,
     costs_of,
+    derived,
+    differs,
     example,
     inconsistent,
     instruction_mix,
     issue_limit_of,
     kernel,
+    of_kind,
     row,
     simulated_cycles,
     steady_ipc,
 )
 
-# The analysis paper's §4.3: Table 6 from Table 5, the ratios of λ in the text, and Theorem 1 on the example.
+# The analysis paper's §4.3: Table 6 from Table 5, and the ratios of λ in the text.
 #
 # Throughput = N · |ω| · 4 / λ_RAM · f, with N compute units, |ω| threads per warp, four bytes each. The paper prints
 # neither N nor f; the GPU files give them with their sources. Kepler and Tonga are compared at the vendor's clock,
@@ -40,6 +43,11 @@ VENDOR_GHZ = {"kepler": 0.928, "tonga": 0.970}
 """Clocks of the GeForce GTX 650 Ti and the Radeon R9 380 (TechPowerUp)."""
 THREAD_BYTES = 4
 
+LEFT_OUT = (
+    LeftOut(PAPER, "Table 5: λ and Λ", "measured; they are the inputs of the other rows"),
+    LeftOut(PAPER, "§4.2: Kepler's IPC of 4.3", "measured"),
+)
+
 
 def throughput_gbs(units: float, warp_size: float, lambda_ram: float, clock_ghz: float) -> float:
     """§4.3: N · |ω| · 4 / λ_RAM · f."""
@@ -47,8 +55,8 @@ def throughput_gbs(units: float, warp_size: float, lambda_ram: float, clock_ghz:
 
 
 def gpu_rows() -> list[Row]:
-    """Table 6, ratios, Theorem 1."""
-    return [*_table_6(), *_ratios(), *_theorem_1()]
+    """Table 6 and the ratios."""
+    return of_kind("input", [*_table_6(), *_ratios()])
 
 
 def _throughput(name: str) -> float:
@@ -73,20 +81,20 @@ def _table_6() -> list[Row]:
         found.append(row(PAPER, place, f"efficiency of {title}, %", percent, 100 * gbs / _bandwidth(name)))
     kepler, turing, tonga = _throughput("kepler"), _throughput("turing"), _throughput("tonga")
     found += [
-        inconsistent(PAPER, place, "memory throughput of Kepler, GB/s", "70.5", kepler,
-                     f"4 SMs · 32 · 4 / 7.5 · 0.928 GHz (GTX 650 Ti) = {kepler:.1f}; no clock is printed, 1.033 GHz"
-                     " would give 70.5"),
-        inconsistent(PAPER, "Table 6", "efficiency of Kepler, %", "81.5",
-                     100 * load_gpu("papers/analysis-kepler").parameter("memory_reached_gbs") / _bandwidth("kepler"),
-                     "70.5 / 86.4 = 81.6 %"),
+        differs(PAPER, place, "memory throughput of Kepler, GB/s", "70.5", kepler,
+                f"4 SMs · 32 · 4 / 7.5 · 0.928 GHz (the vendor's clock of the GTX 650 Ti) = {kepler:.1f}; the paper"
+                " prints neither clock nor SMs, and we believe that its card ran at 1.033 GHz, which gives 70.5"),
+        differs(PAPER, "Table 6", "efficiency of Kepler, %", "81.5",
+                100 * load_gpu("papers/analysis-kepler").parameter("memory_reached_gbs") / _bandwidth("kepler"),
+                "cut off, not rounded: 70.5 / 86.4 = 81.597 %"),
         inconsistent(PAPER, place, "memory throughput of Turing, GB/s", "288", turing,
                      f"36 SMs · 32 · 4 / 18 · 1.41 GHz = {turing:.0f}, which is printed as the bandwidth; 288 is not"
                      " the 80.5 % of 361 (79.8 %), nor is 361 the bandwidth of an RTX 2070 (448)"),
-        inconsistent(PAPER, place, "efficiency of Turing, %", "80.5", 100 * turing / _bandwidth("turing"),
-                     f"{turing:.1f} / 448 = 80.6 %; the printed 288 / 361 = 79.8 %"),
-        inconsistent(PAPER, place, "memory throughput of Tonga, GB/s", "172", tonga,
-                     f"28 units · 64 · 4 / 42 · 0.97 GHz (R9 380) = {tonga:.1f}; no clock is printed, 1.008 GHz would"
-                     " give 172"),
+        differs(PAPER, place, "efficiency of Turing, %", "80.5", 100 * turing / _bandwidth("turing"),
+                f"cut off, not rounded: {turing:.2f} / 448 = 80.57 %; the printed 288 / 361 would be 79.8 %"),
+        differs(PAPER, place, "memory throughput of Tonga, GB/s", "172", tonga,
+                f"28 units · 64 · 4 / 42 · 0.97 GHz (the vendor's clock of the R9 380) = {tonga:.1f}; the paper prints"
+                " neither clock nor units, and we believe that its card ran at 1.008 GHz, which gives 172"),
     ]  # fmt: skip
     return found
 
@@ -104,26 +112,11 @@ def _ratios() -> list[Row]:
     return found
 
 
-def _theorem_1() -> list[Row]:
-    """Eqs. 13 and 14 on the example: Transit's crossing is ω / (Λ_mem α_mem + Λ_comp α_comp), below the roof."""
-    inputs = inputs_of(example())
-    comp, mem = inputs.computation, inputs.memory
-    found = []
-    for warps in (1, 5):
-        crossing = wpc_transit(warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency))
-        volkov = warps / (mem.latency * mem.count + comp.latency * comp.count)
-        found.append(
-            row(PAPER, "§2.2.1, Theorem 1", f"WPC of Transit on the example, {warps} warps: Eq. 14", f"{volkov:.6f}",
-                crossing, note="Volkov's model without ILP, Λ_app = 28")
-        )  # fmt: skip
-    return found
-
-
 # The analysis paper's §4.2: the Instruction Mix kernel on one subsystem, on two, and under an issue limit.
 #
 # Eqs. 43 to 45 give the throughput of β instructions of type 1 for each of type 2 (Fig. 12: λ_1 = 1, λ_2 = 4, IL = 1).
-# Eqs. 44 and 45 are printed with 1/λ_2 where Fig. 12, which rises with β, needs β/λ_2: they only hold for β = 1. A
-# published number here is the full value of the printed equation, with a tolerance of a thousandth. The simulation runs
+# Eqs. 44 and 45 are printed with 1/λ_2 where Fig. 12, which rises with β, needs β/λ_2: they only hold for β = 1. They
+# are printed as formulas, so their rows are of kind `derived`; the tolerance is a thousandth. The simulation runs
 # 48 warps in steady state. Under an issue limit it reaches the bound of Eq. 45 for β ≥ λ_2/λ_1; below that, round robin
 # sometimes leaves the second pipeline idle (β = 1: 0.231, β = 2: 0.444), so for β = 1 the bound itself, the roofline,
 # is compared.
@@ -176,7 +169,7 @@ def mix_rows() -> list[Row]:
         inconsistent(PAPER, "§4.2, Eq. 44", "IPC on two subsystems, β = 4", f"{ipc_printed(first, second)}",
                      simulated_mix(two, 4),
                      "printed min(1/λ1, 1/λ2) = min(1, 1/4) = 0.25 for every β; Fig. 12 and the simulation have"
-                     " min(1/λ1, β/λ2) = min(1, 4/4) = 1")
+                     " min(1/λ1, β/λ2) = min(1, 4/4) = 1", kind="derived")
     )  # fmt: skip
     bound = get_model("roofline").predict(instruction_mix(two, FIRST, SECOND, 1, TURNS, 1.0), [WARPS]).curve[0]
     found.append(
@@ -187,7 +180,7 @@ def mix_rows() -> list[Row]:
         inconsistent(PAPER, "§4.2, Eq. 45", "IPC under an issue limit of 1, β = 4",
                      f"{ipc_printed(first, second, issue_term(4, 1))}", simulated_mix(two, 4, 1.0),
                      "printed min(1/λ1, 1/λ2, β/(β+1) IL) = min(1, 1/4, 4/5) = 0.25; with β/λ2 it is"
-                     " min(1, 4/4, 4/5) = 0.8, which the simulation gives")
+                     " min(1, 4/4, 4/5) = 0.8, which the simulation gives", kind="derived")
     )  # fmt: skip
     found += [
         _equation("§4.2, Eq. 45", f"its issue term β/(β+1) · IL, IL = 1, β = {beta}", issue_term(beta, 1),
@@ -211,26 +204,20 @@ def _single() -> list[Row]:
         short, long = (chain(costs, "mul_f32", length, limit) for length in (64, 128))
         return steady_ipc(short, long, 64, WARPS)
 
-    return [
+    lanes = "λ of 128 CUDA cores that issue 4 instructions a cycle (Pascal)"
+    return of_kind("input", [
         row(PAPER, "§4.2", "largest IPC to expect of Kepler", "4", peak("kepler")),
-        row(
-            PAPER, "§4.2", "λ of 128 CUDA cores that issue 4 instructions a cycle (Pascal)", "0.25", 1 / peak("pascal")
-        ),
-        _equation("§4.3", "IPC of mul.f32 measured on Maxwell (8/3)", 8 / 3, peak("maxwell")),
-        inconsistent(
-            PAPER,
-            "Table 4",
-            "λ_ALU of the Quadro K620 (Maxwell)",
-            "0.25",
-            1 / peak("maxwell"),
-            "Table 5 and §4.3 give 0.375 for mul.f32, an IPC of 8/3; 0.25 is what its 128 lanes would give",
-        ),
-    ]
+        row(PAPER, "§4.2", lanes, "0.25", 1 / peak("pascal")),
+        row(PAPER, "§4.3", "IPC of mul.f32 measured on Maxwell", f"{8 / 3:.3f}", peak("maxwell"),
+            note="printed as 8/3"),
+        inconsistent(PAPER, "Table 4", "λ_ALU of the Quadro K620 (Maxwell)", "0.25", 1 / peak("maxwell"),
+                     "Table 5 and §4.3 give 0.375 for mul.f32, an IPC of 8/3; 0.25 is what its 128 lanes would give"),
+    ])  # fmt: skip
 
 
 def _equation(place: str, quantity: str, published: float, computed: float) -> Row:
-    """A row whose published number is the value of a printed equation or fraction, to a thousandth."""
-    return row(PAPER, place, quantity, f"{published:.3f}", computed)
+    """A row whose expected number is the value of a printed equation, to a thousandth."""
+    return derived(PAPER, place, quantity, published, computed, tolerance=1e-3)
 
 
 PAIRS = {1: (8, 6), 2: (11, 3), 3: (3, 11)}
@@ -253,10 +240,10 @@ def _example() -> list[Row]:
     above = [w.occupancy_warps for w, v in zip(wfg, volkov, strict=True) if w.warps_per_cycle > v.warps_per_cycle]
     ipc_comp, bandwidth = 1 / s.lambda_comp, 1 / s.lambda_mem
     return [
-        row(PAPER, "§2, Table 2", "IPC_comp of the example", "1", ipc_comp),
-        row(PAPER, "§2, Table 2", "BW of the example", "0.5", bandwidth),
-        row(PAPER, "§2, Table 2", "compute intensity CI of the example", "2", inputs.intensity),
-        row(PAPER, "§2.1", "ridge point λ_mem/λ_comp of the example", "2", s.lambda_mem / s.lambda_comp),
+        row(PAPER, "§2, Table 2", "IPC_comp of the example", "1", ipc_comp, kind="input"),
+        row(PAPER, "§2, Table 2", "BW of the example", "0.5", bandwidth, kind="input"),
+        row(PAPER, "§2, Table 2", "compute intensity CI of the example", "2", inputs.intensity, kind="input"),
+        row(PAPER, "§2.1", "ridge point λ_mem/λ_comp of the example", "2", s.lambda_mem / s.lambda_comp, kind="input"),
         row(PAPER, "§2.1, Eq. 1", "IPC_roof of the example", "1", ipc_roof(ipc_comp, bandwidth, s.ci)),
         row(PAPER, "§2.1", "WPC_roof of the example (1/4)", "0.25", roofline),
         row(PAPER, "§2.2", "Λ_app of the example", "25", latency_bound(work)),

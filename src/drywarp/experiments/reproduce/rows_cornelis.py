@@ -3,13 +3,13 @@
 Most of the paper's figures are measured run times in plots. These can be recomputed: its Eq. 1, the law of one
 pipeline, with the λ and Λ of Table II in both of its cases, compared with the simulation; the sum under Fig. 1; λ from
 the processing elements of Table I (§III.B: λ = 1 is 32 instructions per cycle and compute unit). Eq. 1 and the sum are
-published as formulas: their value is used here as the published number.
+printed as formulas, never evaluated: their rows are of kind `derived`.
 """
 
 from __future__ import annotations
 
 from ...hardware import load_gpu
-from .row import Instruction, Row, chain, costs_of, kernel, row, simulated_cycles
+from .row import Instruction, LeftOut, Row, chain, costs_of, derived, kernel, row, simulated_cycles
 
 PAPER = "Cornelis"
 GPUS = {"Fermi": "papers/cornelis-fermi", "Pascal": "papers/cornelis-pascal"}
@@ -17,6 +17,11 @@ BENCHMARKS = {"fadd": "alu", "cos": "sfu", "loop": "alu", "memory": "mem"}
 LENGTH = 32
 ELEMENTS = {"Fermi": 448, "Pascal": 1280}
 """# compute elements, Table I."""
+
+LEFT_OUT = (
+    LeftOut(PAPER, "Table II: average errors and standard deviations", "the measured run times are only plotted"),
+    LeftOut(PAPER, "Table II: λ and Λ but λ of fadd", "measured; they are the inputs of the other rows"),
+)
 
 
 def pipeline_cycles(warps: int, length: int, lambda_: float, latency: float) -> float:
@@ -43,7 +48,8 @@ def _table_1() -> list[Row]:
         gpu = load_gpu(GPUS[name])
         lanes = ELEMENTS[name] / gpu.parameter("sm_count")
         lambda_ = gpu.parameter("warp_size") / lanes
-        found.append(row(PAPER, "Table II, from Table I", f"λ of fadd, {name}", printed, lambda_))
+        quantity = f"λ of fadd, {name}"
+        found.append(row(PAPER, "Table II, from Table I", quantity, printed, lambda_, kind="input"))
     return found
 
 
@@ -58,7 +64,7 @@ def _equation_1() -> list[Row]:
                 expected = pipeline_cycles(warps, LENGTH, cost.lambda_, cost.latency)
                 cycles = simulated_cycles(chain(costs, benchmark, LENGTH), warps)
                 quantity = f"cycles of {warps} warps of {LENGTH} dependent {benchmark}, {name} ({case})"
-                found.append(row(PAPER, "§III.A, Eq. 1, Table II", quantity, f"{expected:.2f}", cycles))
+                found.append(derived(PAPER, "§III.A, Eq. 1, Table II", quantity, expected, cycles))
     return found
 
 
@@ -78,7 +84,7 @@ def _fig_1() -> list[Row]:
         expected = fig_1_cycles(costs["fadd"].latency, (memory.lambda_, memory.latency), costs["fmadd"].latency)
         cycles = simulated_cycles(kernel(costs, line, memory=("memory",)), 1)
         found.append(
-            row(PAPER, "Fig. 1", f"least cycles of one warp of Y = a X + Y, {name}", f"{expected:.2f}", cycles,
-                note="with Λ of fadd for the index, which the paper does not list")
+            derived(PAPER, "Fig. 1", f"least cycles of one warp of Y = a X + Y, {name}", expected, cycles,
+                    note="with Λ of fadd for the index, which the paper does not list")
         )  # fmt: skip
     return found

@@ -9,10 +9,18 @@ from __future__ import annotations
 from ...hardware import load_gpu
 from ...models import mwp_cwp_2009 as hk
 from ...models.mwp_cwp import is_coalesced, transactions_before_1_3
-from .row import Row, inconsistent, row
+from .row import Kind, LeftOut, Row, differs, inconsistent, of_kind, row
 
 PAPER = "Hong and Kim"
 GIGA = 1e9
+
+LEFT_OUT = (
+    LeftOut(PAPER, "Tables 4 and 6: instructions of the micro-benchmarks, fitted latencies", "measured inputs"),
+    LeftOut(PAPER, "Table 5: Mat. (tiled), larger case", "its arithmetic intensity is not printed"),
+    LeftOut(PAPER, "§5: errors of 5.4 % and 13.3 %", "the measured times are only plotted"),
+    LeftOut(PAPER, "Table 7: measured M_Factor", "measured, without inputs"),
+    LeftOut(PAPER, "Figures 21 to 23: all points but those in the text", "only plotted"),
+)
 
 LOOP_BODY = (
     *("ld.global.f32", "st.shared.f32", "ld.global.f32", "st.shared.f32", "bar.sync", "ld.shared.f32"),
@@ -25,6 +33,9 @@ TRIPS = 3
 
 TILE_START = 33
 """The a of line 13 in Figure 12, not a multiple of 16: "a and b are more likely not a multiple of 32"."""
+
+GTX280_OPERATIONS = 3
+"""Per core and cycle, as its vendor counts: a multiply-add, and a multiplication beside it."""
 
 ARITHMETIC_INTENSITY = (
     ("Sepia", 71, 6, "11.8"),
@@ -48,8 +59,8 @@ def _inputs() -> list[Row]:
     def count(name: str) -> int:
         return TRIPS * sum(opcode.startswith(name) for opcode in LOOP_BODY)
 
-    def table(quantity: str, published: str, computed: float, note: str = "") -> Row:
-        return row(PAPER, "Table 2", quantity, published, computed, note=note)
+    def table(quantity: str, published: str, computed: float, note: str = "", kind: Kind = "model") -> Row:
+        return row(PAPER, "Table 2", quantity, published, computed, note=note, kind=kind)
 
     memory, synch = count("ld.global"), count("bar.sync")
     p = _parameters("mwp-cwp-example")
@@ -57,14 +68,15 @@ def _inputs() -> list[Row]:
     coalesced = TRIPS * 2 if is_coalesced(warp, 4) else 0
     return [
         table(
-            "#Comp_insts", "27", TRIPS * len(LOOP_BODY) - memory, "Figure 13: all of the loop but ld.global, 3 times"
+            *("#Comp_insts", "27", TRIPS * len(LOOP_BODY) - memory),
+            *("Figure 13: all of the loop but ld.global, 3 times", "input"),
         ),
         table("#Uncoal_Mem_insts", "6", memory - coalesced, "Algorithm 1 on a + wM·ty + tx with a = 33"),
         table("#Coal_Mem_insts", "0", coalesced, "Algorithm 1 on a + wM·ty + tx with a = 33"),
-        table("#Synch_insts", "6", synch),
+        table("#Synch_insts", "6", synch, kind="input"),
         table("#Coal_per_mw", "1", transactions_before_1_3(range(32), 4)),
         table("#Uncoal_per_mw", "32", transactions_before_1_3(warp, 4)),
-        table("Load_bytes_per_warp (bytes)", "128", 4 * p("warp_size")),
+        table("Load_bytes_per_warp (bytes)", "128", 4 * p("warp_size"), kind="input"),
         table("#Active_warps_per_SM", "20", hk.active_warps_per_sm(128, p("warp_size"), 5)),
     ]
 
@@ -113,9 +125,9 @@ def _table_2() -> list[Row]:
         table("CWP_full", "34.18", cwp_full),
         table("CWP", "20", cwp),
         table("#Rep", "1", rep),
-        inconsistent(
+        differs(
             *(PAPER, "Table 2", "Exec_cycles_app", "38450", app(2.28)),
-            note="4380 · 20/2.28 + 132/6 · (2.28 − 1) = 38421.1 + 28.2 = 38449.2;"
+            note="rounding to four digits: 4380 · 20/2.28 + 132/6 · (2.28 − 1) = 38421.1 + 28.2 = 38449.2;"
             f" with the unrounded MWP 730/320 it is {app(mwp):.1f}",
         ),
         table("Synch_cost (cycles)", "12288", synch(2.28), f"with the printed MWP; {synch(mwp):.0f} unrounded"),
@@ -171,7 +183,7 @@ def _cases() -> list[Row]:
 def _repetition() -> list[Row]:
     return [
         row(PAPER, "§3.4.1", "#Rep of 40 blocks, 4 SMs, 2 blocks per SM", "5", hk.rep(40, 2, 4)),
-        row(PAPER, "§2.3", "Issue_cycles: 32 threads on 8 functional units", "4", hk.issue_cycles(32, 8)),
+        row(PAPER, "§2.3", "Issue_cycles: 32 threads on 8 functional units", "4", hk.issue_cycles(32, 8), kind="input"),
     ]
 
 
@@ -189,7 +201,11 @@ def _table_3() -> list[Row]:
         computed = 2 * lanes * p("sm_count") * p("clock_mhz") / 1000
         quantity = f"{title}: processor cores"
         found.append(row(PAPER, "Table 3", quantity, cores, lanes * p("sm_count"), note="32 / Issue_cycles of each SM"))
-        if gpu == "gtx280":  # three operations a cycle: the paper does not say which
+        if gpu == "gtx280":
+            computed *= GTX280_OPERATIONS / 2
+            note = "240 · 1.3 GHz · 3 (a multiply-add and a multiplication) = 936; 933 needs 1.296 GHz, the clock of"
+            note += " Volkov's Table 2.7, which Table 3 rounds"
+            found.append(differs(PAPER, "Table 3", f"{title}: peak Gflop/s", peak, computed, note))
             continue
         quantity, arithmetic = f"{title}: peak Gflop/s", f"{cores} · {p('clock_mhz') / 1000:g} GHz · 2 = {computed:.1f}"
         if gpu == "fx5600":
@@ -197,26 +213,26 @@ def _table_3() -> list[Row]:
             found.append(inconsistent(PAPER, "Table 3", quantity, peak, computed, note))
         else:
             found.append(row(PAPER, "Table 3", quantity, peak, computed, note=arithmetic))
-    return found
+    return of_kind("input", found)
 
 
 def _table_5() -> list[Row]:
     place = "Table 5"
-    return [
-        *(
-            row(PAPER, place, f"{name}: arithmetic intensity", published, hk.arithmetic_intensity(comp, mem))
-            for name, comp, mem, published in ARITHMETIC_INTENSITY
-        ),
-        inconsistent(
-            *(PAPER, place, "Blackscholes: arithmetic intensity", "19", hk.arithmetic_intensity(137, 7)),
-            note="137 / 7 = 19.57, which rounds to 20",
-        ),
-    ]
+    found = [
+        row(PAPER, place, f"{name}: arithmetic intensity", published, hk.arithmetic_intensity(comp, mem),
+            rounded=len(published) == 1, note="printed to the unit" if len(published) == 1 else "")
+        for name, comp, mem, published in ARITHMETIC_INTENSITY
+    ]  # fmt: skip
+    cut = differs(
+        *(PAPER, place, "Blackscholes: arithmetic intensity", "19", hk.arithmetic_intensity(137, 7)),
+        note="cut off, not rounded: 137 / 7 = 19.57",
+    )
+    return of_kind("input", [*found, cut])
 
 
 def _table_7() -> list[Row]:
     return [
-        row(PAPER, "Table 7", f"{name}: M_Factor by the manual", published, hk.m_factor(8, ops))
+        row(PAPER, "Table 7", f"{name}: M_Factor by the manual", published, hk.m_factor(8, ops), kind="input")
         for name, ops, published in THROUGHPUT
     ]
 
@@ -231,7 +247,8 @@ def _insights() -> list[Row]:
     gtx280 = _peak("gtx280")
     return [
         row(PAPER, "§5.3, Figure 22", "MWP_peak_BW of Constant+Optimized SVM", "12", optimized),
-        row(PAPER, "§5.3, Figure 23", "MWP_without_BW of Naive SVM", "2", naive),
+        row(PAPER, "§5.3, Figure 23", "MWP_without_BW of Naive SVM", "2", naive, rounded=True,
+            note="730 / 320, read off the figure in whole warps"),
         inconsistent(
             *(PAPER, "§5.3", "MWP_peak_BW of Constant+Optimized SVM, second mention", "40", optimized),
             note='"MWP_peak_BW, which is 40" contradicts "12 (MWP_peak_BW)" two sentences before;'
@@ -242,7 +259,7 @@ def _insights() -> list[Row]:
             note="Tables 1, 3 and 6: MWP_peak_BW = 141.7 GB/s / (1.3 GHz · 128 B / 450 · 30) = 12.77,"
             " MWP_without_BW = 450/4 = 112.5",
         ),
-    ]
+    ]  # fmt: skip
 
 
 def _peak(gpu: str) -> float:

@@ -13,16 +13,25 @@ from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import CostedWorkload, Repeat
 from . import volkov_kernels as kernels
-from .row import Row, row
+from .row import LeftOut, Row, of_kind, row
 from .volkov_kernels import GENERATIONS, PAPER, WARP, Line, volkov_gpu
 
 NAMES = {"g80": "G80", "gt200": "GT200", "fermi": "Fermi", "kepler": "Kepler", "maxwell": "Maxwell"}
+
+LEFT_OUT = (
+    LeftOut(PAPER, "§4.4: a factor of 1.24 per year", "a fit to products' data that the thesis does not print"),
+    LeftOut(
+        PAPER,
+        "Figures 4.1 to 4.13: measured points",
+        "only plotted; `drywarp cusp` has the models' side of 4.5 to 4.10",
+    ),
+)
 
 
 def rows() -> list[Row]:
     """All rows of chapter 4."""
     return [
-        *_table_4_1(), *_table_4_2(), *_latencies_hidden(), *_cusp(), *_concurrent_instructions(),
+        *_table_4_1(), *_table_4_2(), *_latencies_hidden(), *_dynamics(), *_cusp(), *_concurrent_instructions(),
         *_cuda_guide(), *_balanced_design(),
     ]  # fmt: skip
 
@@ -45,11 +54,11 @@ def _table_4_1() -> list[Row]:
             row(PAPER, "Table 4.1", f"{name}: mem_thru (IPC/SM)", memory, reached, note="from Table 6.4's GB/s"),
             row(PAPER, "Table 4.1", f"{name}: alu_thru (IPC/SM)", arithmetic, cores, note="CUDA cores, single issue"),
         ]
-    return found
+    return of_kind("input", found)
 
 
 def _table_4_2() -> list[Row]:
-    """The numbers of each solution, derived from `volkov`'s predictions of the α-mix."""
+    """The numbers of each solution, from `volkov`'s predictions of the α-mix, which return its inputs unchanged."""
     found = []
     for generation, mem_lat, alu_lat, mem_thru, last, plus in zip(
         GENERATIONS,
@@ -72,7 +81,7 @@ def _table_4_2() -> list[Row]:
             row(PAPER, place, f"{name}: memory bound", mem_thru, _memory_throughput(gpu, 1)),
             row(PAPER, place, limit, last, _memory_throughput(gpu, high) * (high + plus)),
         ]
-    return found
+    return of_kind("input", found)
 
 
 def _memory_throughput(gpu: Gpu, alpha: int) -> float:
@@ -91,9 +100,30 @@ def _latencies_hidden() -> list[Row]:
     return [
         row(PAPER, "§4.3", "Maxwell: warps that hide arithmetic latency", "24", mix.warps_for_arithmetic),
         row(PAPER, "§4.3", "Maxwell: warps that hide memory latency", "30", mix.needed_occupancy(0)),
-        row(PAPER, "§4.3", "Maxwell: stride-2 throughput (IPC/SM)", "0.041", mix.mem_thru / 2),
-        row(PAPER, "§4.3", "Maxwell: unstructured throughput (IPC/SM)", "0.0029", 1 / random.lambda_),
+        row(PAPER, "§4.3", "Maxwell: stride-2 throughput (IPC/SM)", "0.041", mix.mem_thru / 2, kind="input"),
+        row(PAPER, "§4.3", "Maxwell: unstructured throughput (IPC/SM)", "0.0029", 1 / random.lambda_, kind="input"),
     ]
+
+
+def _dynamics() -> list[Row]:
+    """§4.3's table: warps for 90 % of the memory peak (Table 6.4) over warps for the arithmetic peak (Table 6.3)."""
+    place = "§4.3"
+    found = [
+        row(PAPER, place, f"{NAMES[generation]}: warps for memory over warps for adds", published, memory / adds,
+            rounded=len(published) == 1, note=f"{memory:g} / {adds:g} of Tables 6.4 and 6.3")
+        for generation, published, memory, adds in zip(
+            GENERATIONS, ("4", "2.7", "2.3", "1.6", "1.7"), (20, 16, 21, 14, 10), (5, 6, 9, 9, 6), strict=True
+        )
+    ]  # fmt: skip
+    g80 = mix_of(volkov_gpu("g80"))
+    found.append(
+        row(PAPER, place, "G80: the same with multiply-adds", "3.3", 20 / concurrency(24, g80.alu_thru),
+            note="with the 24 cycles that §7.2 quotes for them")
+    )  # fmt: skip
+    for quantity, published, per_scheduler in (("90", "40", 10), ("95", "46", 11.5)):
+        warps = per_scheduler * volkov_gpu("maxwell").parameter("warp_schedulers")
+        found.append(row(PAPER, place, f"Maxwell: warps for {quantity} % of the memory peak", published, warps))
+    return of_kind("input", found)
 
 
 def _cusp() -> list[Row]:
@@ -168,7 +198,7 @@ def _cuda_guide() -> list[Row]:
         mix = mix_of(volkov_gpu(generation))
         time, name = 1 / mix.alu_thru, NAMES[generation]
         found += [
-            row(PAPER, "Table 4.3", f"{name}: instruction time (CPI)", cpi, time),
+            row(PAPER, "Table 4.3", f"{name}: instruction time (CPI)", cpi, time, kind="input"),
             row(PAPER, "Table 4.3", f"{name}: warps needed at α = {alpha}", estimate,
                 cuda_guide.warps_needed(mix.mem_lat, time, alpha)),
         ]  # fmt: skip
@@ -188,6 +218,6 @@ def _balanced_design() -> list[Row]:
     device = issue * p("sm_count")
     gbs = memory_gbs(issue, p("clock_mhz") / 1000, p("sm_count"), p("transaction_bytes"))
     return [
-        row(PAPER, "§4.13", "peak issue throughput of GPUMech's GPU (IPC per device)", "16", device),
-        row(PAPER, "§4.13", "memory throughput of loads at that rate (GB/s)", "2048", gbs),
+        row(PAPER, "§4.13", "peak issue throughput of GPUMech's GPU (IPC per device)", "16", device, kind="input"),
+        row(PAPER, "§4.13", "memory throughput of loads at that rate (GB/s)", "2048", gbs, kind="input"),
     ]

@@ -16,7 +16,7 @@ from .theme import THEMES, Bar
 if TYPE_CHECKING:
     from .bar_charts import bars, overlap, stalls, utilization
     from .canvas import Drawing
-    from .execution_profile import abstract_profile, lines, profile
+    from .execution_profile import abstract_profile, lines, papers_figure, profile
     from .occupancy_curve import models, occupancy
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
@@ -42,6 +42,7 @@ _HOMES = {
     "utilization": "bar_charts", "overlap": "bar_charts", "profile": "execution_profile", "bars": "bar_charts",
     "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
     "abstract_profile": "execution_profile",
+    "papers_figure": "execution_profile",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -111,6 +112,7 @@ __all__ = [
     "models",
     "occupancy",
     "overlap",
+    "papers_figure",
     "predicted_over_measured",
     "profile",
     "roofline",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,34 @@ def lines(
         gridded(axes)
         figure.legend(loc="outside lower center", ncols=columns(width, 2), handlelength=2.6, columnspacing=1.4)
     return figure
+
+
+class Curves(Protocol):
+    """Lines with the titles of their axes, as `drywarp.experiments.reproduce.figures.PaperFigure` is."""
+
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def x(self) -> str: ...  # noqa: D102
+    @property
+    def y(self) -> str: ...  # noqa: D102
+    @property
+    def lines(self) -> Mapping[str, tuple[Sequence[float], Sequence[float | None]]]: ...  # noqa: D102
+    @property
+    def logarithmic(self) -> bool: ...  # noqa: D102
+
+
+def papers_figure(curves: Curves, *, theme: str = "light", width: float = COLUMN_IN) -> Drawing:
+    """The models' curves of a paper's figure; the last, which is bounded, sets the scale."""
+    drawn = lines(
+        curves.lines, x=curves.x, y=curves.y, title=curves.title, logarithmic=curves.logarithmic,
+        theme=theme, width=width,
+    )  # fmt: skip
+    # The others may leave the frame.
+    values = [[value for value in ys if value is not None] for _, ys in curves.lines.values()]
+    top = 1.08 * min(max(map(max, values)), 3 * max(values[-1]))
+    drawn.axes[0].set_ylim(-top if min(map(min, values)) < 0 else 0, top)
+    return drawn
 
 
 # Issue and completion of individual instructions in lanes, as in Figs. 8 and 9 of the analysis paper.

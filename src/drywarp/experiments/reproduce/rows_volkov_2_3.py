@@ -1,19 +1,127 @@
-"""Volkov's thesis, chapter 3: Little's law, the worksheet, the listings, the vector addition."""
+"""Volkov's thesis: SIMT execution and occupancies of chapter 2; Little's law, the worksheet, the listings and the
+vector addition of chapter 3."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...models import volkov as sheet
 from ...models.needed_occupancy import concurrency, instruction_throughput, throughput, warps_for_concurrency
 from ...models.throughput import demand
 from ...models.volkov import latency_bound, wpc_volkov
 from . import volkov_kernels as kernels
-from .row import Row, inconsistent, row
+from .row import LeftOut, Row, differs, inconsistent, of_kind, row
 from .volkov_kernels import PAPER, WARP, WARP_BYTES, Line, volkov_gpu
+
+LEFT_OUT = (
+    LeftOut(PAPER, "Tables 2.1, 2.5 to 2.8, 3.2", "data of GPUs and of a kernel: inputs of the other rows"),
+    LeftOut(
+        PAPER,
+        "Figures 3.6 to 3.11: measured points",
+        "only plotted; the model's curve of Figure 3.6 is §3.8's two bounds",
+    ),
+    LeftOut(PAPER, "§3.7: block launch latencies of 150 to 300 cycles", "measured inputs"),
+)
 
 
 def rows() -> list[Row]:
-    """All rows of chapter 3."""
-    return [*_littles_law(), *_worksheet(), *_worksheet_issue(), *_listings(), *_vector_add(), *_back_of_the_envelope()]
+    """All rows of chapters 2 and 3."""
+    return [
+        *_simt(),
+        *_occupancies(),
+        *_littles_law(),
+        *_worksheet(),
+        *_worksheet_issue(),
+        *_listings(),
+        *_vector_add(),
+        *_back_of_the_envelope(),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A line of Table 2.2: where SSY or the branch leads, and whether it ends a path (suffix .S)."""
+
+    text: str
+    target: int = -1
+    sync: bool = False
+
+
+SIMT_CODE = (
+    *(Step("SSY ENDIF", 8), Step("@!P0 BRA ELSE", 5)),
+    *(Step("IADD R1"), Step("IADD R2"), Step("IADD.S R3", sync=True)),
+    *(Step("IMUL R4"), Step("IMUL R5"), Step("IMUL.S R6", sync=True)),
+    Step("ENDIF"),
+)
+"""Table 2.2, right."""
+
+
+def simt_trace(code: Sequence[Step], predicate: int, lanes: int = 4) -> list[tuple[int, int]]:
+    """The warp's steps in execution order and their active masks, by the divergence stack of §2.4.
+
+    `predicate` is P0 as a mask with thread 0 as the leftmost bit; threads without it branch, and go first.
+    """
+    at, mask = 0, (1 << lanes) - 1
+    stack: list[tuple[int, int]] = []
+    trace = []
+    while at < len(code):
+        step = code[at]
+        trace.append((at, mask))
+        if step.sync:
+            at, mask = stack.pop()
+        elif step.text.startswith("SSY"):
+            stack.append((step.target, mask))
+            at += 1
+        elif step.target >= 0:
+            branch, stay = mask & ~predicate, mask & predicate
+            if branch and stay:
+                stack.append((at + 1, stay))
+            at, mask = (step.target, branch) if branch else (at + 1, mask)
+        else:
+            at += 1
+    return trace
+
+
+def _simt() -> list[Row]:
+    """Tables 2.3 and 2.4: the warp's order and masks, of threads that diverge and of threads that do not."""
+    found, replayed = [], "§2.4's divergence stack, replayed: the emulator runs later machine code"
+    for place, predicate, orders, masks in (
+        ("Table 2.3", 0b0110, "015672348", "1111 1111 0110 0110 0110 1001 1001 1001 1111"),
+        ("Table 2.4", 0b1111, "01234---5", "1111 1111 1111 1111 1111 - - - 1111"),
+    ):
+        executed = {at: (order, mask) for order, (at, mask) in enumerate(simt_trace(SIMT_CODE, predicate))}
+        for at, (order, mask) in enumerate(zip(orders, masks.split(), strict=True)):
+            if order == "-":
+                continue
+            computed, lanes = executed[at]
+            text = SIMT_CODE[at].text
+            found.append(row(PAPER, place, f"order of {text} in the warp", order, computed, note=replayed))
+            found.append(
+                row(PAPER, place, f"active mask of {text}", str(int(mask, 2)), lanes, tolerance=0.0,
+                    note=f"{mask} as a binary number, exact; {replayed}")
+            )  # fmt: skip
+    return of_kind("input", found)
+
+
+def _occupancies() -> list[Row]:
+    """Table 2.9 and the text above it: shares of the most warps of an SM."""
+    found = []
+    for share, cells in (
+        (1, ("24", "32", "48", "64", "64")),
+        (0.5, ("12", "16", "24", "32", "32")),
+        (0.25, ("6", "8", "12", "16", "16")),
+        (0.125, ("3", "4", "6", "8", "8")),
+    ):
+        for name, printed in zip(kernels.GENERATIONS, cells, strict=True):
+            most = volkov_gpu(name).parameter("max_warps_per_sm")
+            quantity = f"{name}: {100 * share:g} % occupancy (warps per SM)"
+            found.append(row(PAPER, "Table 2.9", quantity, printed, share * most))
+    for name, printed in (("maxwell", "4"), ("g80", "6")):
+        p = volkov_gpu(name).parameter
+        warps = 0.25 * p("max_warps_per_sm") / p("warp_schedulers")
+        found.append(row(PAPER, "§2.11", f"{name}: 25 % occupancy (warps per scheduler)", printed, warps))
+    return of_kind("input", found)
 
 
 def _littles_law() -> list[Row]:
@@ -31,12 +139,13 @@ def _littles_law() -> list[Row]:
     return [
         row(PAPER, "§3.1, Figure 3.1", "mean concurrency of 10 items of mean latency 2 in 10 cycles", "2",
             concurrency(2, 10 / 10)),
-        row(PAPER, "Table 3.1", "peak throughput, arithmetic (IPC)", "4", peak_ipc, note="128 CUDA cores / 32"),
+        row(PAPER, "Table 3.1", "peak throughput, arithmetic (IPC)", "4", peak_ipc, note="128 CUDA cores / 32",
+            kind="input"),
         row(PAPER, "Table 3.1", "needed concurrency, arithmetic", "24", concurrency(add_lat, peak_ipc)),
-        row(PAPER, "Table 3.1", "peak throughput, memory (IPC)", "0.081", reached, note="from 211 GB/s"),
+        row(PAPER, "Table 3.1", "peak throughput, memory (IPC)", "0.081", reached, note="from 211 GB/s", kind="input"),
         row(PAPER, "Table 3.1", "needed concurrency, memory", "30", needed),
         row(PAPER, place, "throughput of 3 adds at a time (IPC)", "0.5", throughput(3, add_lat), note="printed as 1/2"),
-        row(PAPER, place, "pin bandwidth (IPC per SM)", "0.086", pins),
+        row(PAPER, place, "pin bandwidth (IPC per SM)", "0.086", pins, kind="input"),
         inconsistent(PAPER, place, "memory instructions needed for pin bandwidth", "33", concurrency(load_lat, pins),
             note=f"368 · {pins:.5f} = {concurrency(load_lat, pins):.1f}; 31.6 with the printed 0.086"),
         row(PAPER, "§3.3", "warps with 2 memory instructions each at a time", "15",
@@ -62,16 +171,18 @@ def _worksheet() -> list[Row]:
     bounds = {**busy, "mem": total}
     rounded = "with the worksheet's own 12.3"
     return [
-        row(PAPER, "Table 3.3", "memory system (B/cycle)", "10.4", per_cycle, note="from 211 GB/s"),
-        row(PAPER, place, "CPI, CUDA core instructions", "0.25", alone["add"]["alu"] / 100),
+        row(PAPER, "Table 3.3", "memory system (B/cycle)", "10.4", per_cycle, note="from 211 GB/s", kind="input"),
+        row(PAPER, place, "CPI, CUDA core instructions", "0.25", alone["add"]["alu"] / 100, kind="input"),
         row(PAPER, place, "cycles, CUDA cores", "25", busy["alu"]),
-        row(PAPER, place, "CPI, SFU instructions", "1", alone["sfu"]["sfu"] / 5),
+        row(PAPER, place, "CPI, SFU instructions", "1", alone["sfu"]["sfu"] / 5, kind="input"),
         row(PAPER, place, "cycles, SFU units", "5", busy["sfu"]),
         row(PAPER, place, "cycles, shared memory, no conflicts", "10", alone["smem"]["smem"]),
         row(PAPER, place, "cycles, shared memory, 2-way conflicts", "20", alone["smem2"]["smem"]),
         row(PAPER, place, "cycles, shared memory banks", "30", busy["smem"]),
-        row(PAPER, place, "CPI, fully coalesced access", "12.3", coalesced),
-        row(PAPER, place, "CPI, stride-2 access", "24.6", sheet.transfer_cycles(2 * WARP_BYTES, table_3_3)),
+        row(PAPER, place, "CPI, fully coalesced access", "12.3", coalesced, kind="input"),
+        row(
+            PAPER, place, "CPI, stride-2 access", "24.6", sheet.transfer_cycles(2 * WARP_BYTES, table_3_3), kind="input"
+        ),
         row(PAPER, place, "cycles, fully coalesced access", "61.5", sheet.cycles_total([(printed, 5)]), note=rounded),
         row(PAPER, place, "cycles, stride-2 access", "123.0", sheet.cycles_total([(2 * printed, 5)]), note=rounded),
         row(PAPER, place, "cycles, memory system (the tightest bound)", "184.5", max(bounds.values()), note=rounded),
@@ -120,17 +231,22 @@ def _barrier() -> list[Row]:
     """Listing 3.3, in which the load takes 512 cycles, not the 513 of Table 6.2."""
     place = "Listing 3.3"
     measured, printed = (kernels.issue_cycles(kernels.barrier_listing(load)) for load in (None, 512))
-    implied = "with the 512 cycles of its load that the listing implies"
+    late = "one cycle late, as is the FADD: Table 6.2's load takes 513 cycles; with the listing's own 512 it is {:g}"
     return [
         row(PAPER, place, "issue cycle of LD, branch not taken", "28", measured[0][1]),
         inconsistent(
             *(PAPER, place, "issue cycle of FADD, after the load", "540", measured[0][2]),
             note="28 + 513 = 541: Table 6.2 gives Λ 513, the listing implies 512",
         ),
-        row(PAPER, place, "issue cycle of the barrier, longer warp", "546", printed[0][3], note=implied),
         row(PAPER, place, "issue cycle of the barrier, branch taken", "32", measured[1][1]),
-        row(PAPER, place, "issue cycle after the barrier, longer warp", "580", printed[0][4], note=implied),
-        row(PAPER, place, "issue cycle after the barrier, other warp", "580", printed[1][2], note=implied),
+        *(
+            differs(PAPER, place, f"issue cycle {quantity}", published, computed, late.format(alike))
+            for quantity, published, computed, alike in (
+                ("of the barrier, longer warp", "546", measured[0][3], printed[0][3]),
+                ("after the barrier, longer warp", "580", measured[0][4], printed[0][4]),
+                ("after the barrier, other warp", "580", measured[1][2], printed[1][2]),
+            )
+        ),
     ]
 
 
@@ -155,15 +271,15 @@ def _vector_add() -> list[Row]:
         row(PAPER, place, "cycles per warp and scheduler, CUDA cores", "7",
             sheet.issue_events(arithmetic, dual_issues=kernels.VECTOR_ADD_ARITHMETIC_PAIRS),
             note="one for each issue of one or two of the 9 CUDA core instructions"),
-        row(PAPER, place, "memory system (B per cycle and SM)", "17.1", per_cycle),
+        row(PAPER, place, "memory system (B per cycle and SM)", "17.1", per_cycle, kind="input"),
         row(PAPER, place, "throughput bound (warps per cycle and SM)", "0.0445", roof,
             note=f"17.1 / 384; without rounding 17.1 it is {unrounded:.4f}"),
         row(PAPER, place, "memory throughput per warp of occupancy (GB/s)", "6.35",
             wpc_volkov(1, latency, unrounded) * to_gbs),
         row(PAPER, place, "memory throughput bound (GB/s)", "154", wpc_volkov(64, latency, roof) * to_gbs),
         row(PAPER, "§3.9", "instruction throughput at 156 GB/s (IPC per SM)", "0.54",
-            best * kernels.VECTOR_ADD_INSTRUCTIONS),
-        row(PAPER, "§3.9", "peak arithmetic throughput (IPC per SM)", "6", p("simd_width") / WARP),
+            best * kernels.VECTOR_ADD_INSTRUCTIONS, kind="input"),
+        row(PAPER, "§3.9", "peak arithmetic throughput (IPC per SM)", "6", p("simd_width") / WARP, kind="input"),
     ]  # fmt: skip
 
 
@@ -181,4 +297,4 @@ def _back_of_the_envelope() -> list[Row]:
             row(PAPER, place, f"data of the permutation, diverging over coalesced, {quantity}", all_data,
                 (2 * WARP_BYTES + diverging) / base),
         ]  # fmt: skip
-    return found
+    return of_kind("input", found)
