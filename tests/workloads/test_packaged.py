@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drywarp.errors import InputFileError, UsageError
@@ -13,7 +14,8 @@ from drywarp.models import get_model
 from drywarp.models.inputs import ModelInputs, inputs_of
 from drywarp.models.pipeline import Pipeline
 from drywarp.models.throughput import demand
-from drywarp.pipeline import POLICIES
+from drywarp.pipeline import POLICIES, share_of
+from drywarp.pipeline.simulate import run_share
 from drywarp.workload.abstract import (
     load_workload,
     most_warps,
@@ -22,6 +24,7 @@ from drywarp.workload.abstract import (
     settings_of,
     workload_names,
 )
+from drywarp.workload.cost import TICKS_PER_CYCLE
 
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
@@ -75,6 +78,29 @@ def test_no_packaged_workload_exceeds_its_roof(name: str, gpu: str) -> None:
         roof = demand(work).warps_per_cycle
         assert all(point.warps_per_cycle <= roof * (1 + 1e-9) for point in prediction.curve)
         assert all(0 <= busy <= 1 for busy in prediction.utilization.values())
+
+
+@pytest.mark.parametrize(
+    ("policy", "cycles", "idle"),
+    [
+        ("loose_round_robin", 68, 0),
+        ("greedy_then_round_robin", 68, 0),
+        ("greedy_then_oldest", 62, 8),
+        ("oldest_first", 59, 6),
+        ("greedy_then_youngest", 62, 8),
+    ],
+)
+def test_ten_warps_of_the_example_leave_no_idle_periods(policy: str, cycles: int, idle: int) -> None:
+    """Analysis Fig. 9's caption: "no idle periods except for the pipeline fill and drain", which tells the policy."""
+    work = load_workload("papers/example", load_gpu("papers/example"), occupancy=10, policy=policy)
+    result = run_share(work, share_of(work, 10), profile=True)
+    assert result.profile is not None
+    accesses = [n for n, its in enumerate(work.paths[0].nodes) if work.subsystems[its.subsystem].name == "mem"]
+    issue = result.profile.column("issue")[np.isin(result.profile.column("node"), accesses)] / TICKS_PER_CYCLE
+    assert (result.cycles, (np.diff(issue) - 2).sum()) == (cycles, idle)
+    assert POLICIES.keys() == {"loose_round_robin", "greedy_then_round_robin", "greedy_then_oldest", "oldest_first",
+                               "greedy_then_youngest"}  # fmt: skip
+    assert load_gpu("papers/example").scheduler.policy == "loose_round_robin"
 
 
 def test_volkovs_vector_addition() -> None:
