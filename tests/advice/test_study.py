@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,9 +20,12 @@ from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
 from drywarp.analysis.result.finding import Advice, WhatIfAnswer
 from drywarp.cli.main import run
+from drywarp.models.base import NotApplicable
 from drywarp.models.gpuperf import benefits_of
+from drywarp.models.gpuperf_terms import Benefits
 from drywarp.report import terminal
 from drywarp.report.text import json_text
+from drywarp.workload.cost import CostedWorkload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = Path(terminal.__file__).parent / "schema" / "analyze.schema.json"
@@ -104,11 +108,19 @@ def test_the_chart_is_that_of_the_model() -> None:
     assert chart.t_overlap <= min(chart.t_comp, chart.t_mem) * (1 + 1e-9)
 
 
-def test_the_chart_says_why_it_does_not_apply() -> None:
+def test_the_chart_says_why_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     source = "__global__ void f() { __syncthreads(); }"
-    chart = benefit_chart(prepare_kernel(source, grid=108, block=128))
-    assert "no memory instructions" in chart.not_applicable
-    assert chart.to_dict() == {"not_applicable": chart.not_applicable}
+    ready = prepare_kernel(source, grid=108, block=128)
+    chart = benefit_chart(ready)
+    assert chart.t_mem == chart.t_mem_min == chart.b_memlp == 0  # without memory instructions
+    assert chart.t_exec == chart.t_comp > 0
+
+    def refuse(_: CostedWorkload) -> Benefits:
+        raise NotApplicable("no memory instruction has a latency")
+
+    monkeypatch.setattr(sys.modules[benefit_chart.__module__], "benefits_of", refuse)
+    chart = benefit_chart(ready)
+    assert chart.to_dict() == {"not_applicable": "no memory instruction has a latency"}
 
 
 @pytest.mark.exhaustive

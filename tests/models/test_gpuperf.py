@@ -11,12 +11,14 @@ from hong_kim_kernels import fma_loads
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.hardware import load_gpu
 from drywarp.models import gpuperf
 from drywarp.models import gpuperf_terms as eq
 from drywarp.models import gpuperf_terms as gain
 from drywarp.models.base import NotApplicable
 from drywarp.models.gpuperf import Kernel
 from drywarp.models.inputs import inputs_of
+from drywarp.workload.abstract import load_workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 from pipeline_cases import random_workload
@@ -157,6 +159,30 @@ def test_random_workloads_take_no_negative_time(seed: int) -> None:
     assert answer.curve[0].cycles_per_run >= 0
 
 
-def test_a_kernel_without_memory_is_not_for_it() -> None:
-    with pytest.raises(NotApplicable, match="no memory instructions"):
-        gpuperf.GpuPerf().predict(workload(chain(5, 240, 960)), [1])
+@given(st.integers(1, 40), st.integers(1, 48), st.integers(240, 2400))
+def test_without_memory_the_time_is_that_of_the_computations(length: int, warps: int, more: int) -> None:
+    work = workload(chain(length, 240, 240 + more))
+    k = gpuperf.kernel_of(inputs_of(work))
+    costs = gpuperf.costs_of(k, warps)
+    assert (costs.t_mem, costs.t_overlap, costs.o_sync) == (0, 0, 0)
+    assert costs.t_exec == costs.t_comp
+    answer = gpuperf.GpuPerf().predict(work, [warps])
+    assert answer.curve[0].cycles_per_run == pytest.approx(length * max(1 + more / 240, warps))
+    assert gpuperf.benefits_of(work).b_memlp == 0
+
+
+def test_the_paper_s_micro_benchmarks_without_memory() -> None:
+    """Figs. 6 to 8 on the C2050: ITILP saturates at 18, and one SFU instruction to eight others is hidden."""
+    gpu = load_gpu("papers/c2050")
+    for ilp, enough in ((1, 18), (2, 9), (3, 6)):
+        k = gpuperf.kernel_of(inputs_of(load_workload("papers/itilp", gpu, {"ilp": ilp})))
+        rate = [warps / gpuperf.costs_of(k, warps).t_exec for warps in range(1, 49)]
+        gained = [gpuperf.costs_of(k, warps) for warps in (enough - 1, enough)]
+        assert rate[enough - 2] < rate[enough - 1] == pytest.approx(rate[-1])
+        assert [costs.w_parallel > costs.w_parallel_at_max * (1 + 1e-9) for costs in gained] == [True, False]
+    serial = [
+        gpuperf.costs_of(gpuperf.kernel_of(inputs_of(load_workload("papers/sfu-mix", gpu, {"sfu": sfu}))), 48).w_serial
+        for sfu in (0, 1, 2, 4, 8)
+    ]
+    assert serial[:2] == [0, 0]
+    assert 0 < serial[2] < serial[3] < serial[4]

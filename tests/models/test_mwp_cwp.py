@@ -95,10 +95,15 @@ def test_no_negative_times_and_no_corrected_run_above_the_roof(seed: int) -> Non
             assert all(point.warps_per_cycle <= roof * (1 + 1e-9) for point in answer.curve)
 
 
-def test_a_kernel_without_memory_is_not_for_them() -> None:
+@given(st.integers(1, 40), st.integers(1, 48))
+def test_without_memory_the_time_is_that_of_the_computations(length: int, warps: int) -> None:
+    """α_comp · λ_comp · ω; with the latency of computations no less than Λ_app."""
+    work = workload(chain(length, 240, 960))
     for model in MODELS:
-        with pytest.raises(NotApplicable, match="no memory instructions"):
-            model().predict(workload(chain(5, 240, 960)), [1])
+        corrected = model is mwp_cwp_corrected.MwpCwpCorrected
+        point = model().predict(work, [warps]).curve[0]
+        assert point.cycles_per_run == pytest.approx(length * (max(4, warps) if corrected else warps))
+        assert point.bound == ("latency" if corrected and warps <= 4 else "comp")
 
 
 def test_table_2_from_the_kernel() -> None:

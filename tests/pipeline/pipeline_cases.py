@@ -55,6 +55,23 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     )
 
 
+def queueing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
+    """A random workload in which transactions also visit subsystems that instructions issue to, some their own."""
+    r = random.Random(seed)
+    work = random_workload(r.randrange(10**9), in_order)
+    unlimited = [n for n, subsystem in enumerate(work.subsystems) if subsystem.upstream and not subsystem.outstanding]
+
+    def visiting(node: CostedNode) -> CostedNode:
+        if node.barrier or not unlimited or r.random() < 0.3:
+            return node
+        visit = Level(r.choice(unlimited), r.randint(0, 5), r.randint(0, 4), r.random() < 0.8)
+        made = replace(node, levels=tuple(r.sample((*node.levels, visit), len(node.levels) + 1)))
+        return replace(made, lambda_ticks=0) if made.queued else made
+
+    paths = tuple(replace(path, nodes=tuple(visiting(node) for node in path.nodes)) for path in work.paths)
+    return replace(work, paths=paths)
+
+
 def lasting_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     """A random workload whose loops and blocks go on for long enough to become steady."""
     r = random.Random(seed)

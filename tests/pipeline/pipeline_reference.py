@@ -199,7 +199,9 @@ class Reference:
         node, partition = warp.node(position), warp.slot % self.w.partitions
         if tick < self.valve.get(partition, 0):
             return False
-        return self._takes(self.resource(node.subsystem, partition), tick)
+        resource = self.resource(node.subsystem, partition)
+        # One that queues for its own subsystem does so as a visit, and issues whatever that is doing.
+        return node.queued or (tick >= self.level_free.get(resource, 0) and self._takes(resource, tick))
 
     def _takes(self, resource: tuple[int, int], tick: int) -> bool:
         if resource in self.resource_last and tick < sum(self.resource_last[resource]):
@@ -253,7 +255,7 @@ class Reference:
         start = tick
         for level in node.levels:
             resource = self.resource(level.subsystem, partition)
-            begins = max(start, self.level_free.get(resource, 0))
+            begins = max(start, self.level_free.get(resource, 0), sum(self.resource_last.get(resource, (0, 0))))
             self.level_free[resource] = begins + (level.tail_ticks if tail else level.lambda_ticks)
             start = begins if level.queues else start
         completion = start + node.latency_ticks
@@ -264,8 +266,9 @@ class Reference:
         warp.last = position
         warp.next += 1
         resource = self.resource(node.subsystem, partition)
-        self.holders.setdefault(resource, []).append(completion)
-        self.resource_last[resource] = (tick, node.lambda_ticks)
+        if not node.queued:
+            self.holders.setdefault(resource, []).append(completion)
+            self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)
         self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks
         if self.w.subsystems[node.subsystem].scope != "partition":

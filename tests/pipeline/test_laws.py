@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pipeline_cases import random_workload
-from pipeline_kernels import COMP, chain, instruction_mix, node, workload
+from pipeline_cases import lasting_workload, queueing_workload, random_workload
+from pipeline_kernels import COMP, MEM, chain, instruction_mix, node, workload
 from pipeline_kernels import example as paper_example
 from tests.effort import examples
 
 from drywarp.errors import UsageError
+from drywarp.models.pipeline import utilization
+from drywarp.models.throughput import Demand, demand, share_cycles
 from drywarp.models.volkov import latency_bound
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of
+from drywarp.pipeline.extrapolate import instructions
 from drywarp.pipeline.simulate import run_share
-from drywarp.workload.cost import TICKS_PER_CYCLE, BlockType, CostedPath, CostedWorkload, Level, Repeat, Subsystem
+from drywarp.pipeline.state import Steady
+from drywarp.workload.cost import (
+    TICKS_PER_CYCLE,
+    BlockType,
+    CostedNode,
+    CostedPath,
+    CostedWorkload,
+    Level,
+    Repeat,
+    Subsystem,
+)
 
 MANY = settings(max_examples=examples(1500, 4), deadline=None)
 
@@ -95,6 +109,60 @@ def test_no_run_beats_its_bounds(seed: int, in_order: bool) -> None:
         assert result.total_ticks >= (count - 1) * work.issue_ticks
     alone = latency_bound(replace(work if in_order else without_throughput(work), launch_ticks=0)) * 240
     assert result.warp_ends[: work.warps_per_block].max() >= alone - 1e-6
+
+
+@MANY
+@given(st.integers(0, 10**9), st.booleans(), st.sampled_from([random_workload, lasting_workload, queueing_workload]))
+def test_no_simulation_exceeds_its_roof(
+    seed: int, in_order: bool, generate: Callable[[int, bool], CostedWorkload]
+) -> None:
+    """Each subsystem's Σλ fits into the time, but for the λ of what ran last: its Λ may be shorter than that."""
+    work = generate(seed, in_order)
+    share = share_of(work, work.blocks_per_sm)
+    if instructions(work, share.blocks) > 20_000:
+        return
+    result = run_share(work, share, stalls=False, steady=Steady(least_gain=1, long_loop=3))
+    assert all(0 <= busy <= 1 for busy in utilization(work, result).values())
+    # The mean block of the roof is that of the blocks which this SM gets only if they are all of one type.
+    # And a visit without `queues` is served at once, however much is before it.
+    work = replace(work, block_types=work.block_types[:1], paths=tuple(_queueing(path) for path in work.paths))
+    result = run_share(work, share, stalls=False)
+    needs = demand(replace(work, subsystems=tuple(replace(s, outstanding=0) for s in work.subsystems)))
+    longest = max((visit for path in work.paths for its in path.nodes for visit in _lambdas(its)), default=0)
+    last = max(longest, work.issue_ticks) / TICKS_PER_CYCLE
+    assert max(share_cycles(work, _fastest(needs), share).values(), default=0.0) <= result.cycles + last + 1e-9
+
+
+def _queueing(path: CostedPath) -> CostedPath:
+    nodes = (replace(n, levels=tuple(replace(level, queues=True) for level in n.levels)) for n in path.nodes)
+    return replace(path, nodes=tuple(nodes))
+
+
+def _lambdas(its: CostedNode) -> list[int]:
+    return [its.lambda_ticks, *(level.lambda_ticks for level in its.levels)]
+
+
+def _fastest(needs: Demand) -> Demand:
+    """The demand with each subsystem's λ of the tail, where that is shorter: a block of the tail may have that."""
+    return replace(needs, tail={name: min(cost, needs.tail[name]) for name, cost in needs.cycles.items()})
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("in_order", [True, False])
+def test_queued_instructions_queue(in_order: bool, policy: str) -> None:
+    """They issue at once, and their subsystem takes one after the other: 64 warps of one access each, λ 500."""
+    access = replace(node(MEM, 0, 100, (), 0), levels=(Level(MEM, 500 * 240, 500 * 240),))
+    after = node(COMP, 1, 4, (0,), 1)
+    work = replace(workload(CostedPath((access, after), (0, 1), 2), policy=policy), in_order=in_order)
+    result = run(work, 64, profile=True)
+    assert result.profile is not None
+    table = result.profile.table
+    assert (table[table[:, 2] == 0][:, 4] == 0).all()
+    assert result.cycles == 63 * 500 + 100 + 4
+    assert result.busy_ticks[MEM] == (63 * 500 + 104) * 240  # the last one's λ is not over
+    # One that issues to the same subsystem waits for the queue to drain.
+    plain = replace(work, paths=(CostedPath((access, replace(after, subsystem=MEM, waits=())), (0, 1), 2),))
+    assert run(plain, 1).cycles == 504
 
 
 @settings(max_examples=examples(300, 4), deadline=None)
@@ -217,6 +285,9 @@ def test_contradictions_are_refused() -> None:
         run(replace(work, policy="best"), 1)
     with pytest.raises(UsageError, match="slot"):
         run(replace(work, paths=(replace(work.paths[0], slots=0),)), 1)
+    self_visit = replace(work.paths[0].nodes[0], levels=(Level(COMP, 240, 240),))
+    with pytest.raises(UsageError, match="expected no λ of its own"):
+        run(replace(work, paths=(replace(work.paths[0], nodes=(self_visit,)),)), 1)
     with pytest.raises(UsageError, match="shorten the loops"):
         run(replace(work, paths=(chain(10_000_000, 1, 1),), in_order=False), 1)
 

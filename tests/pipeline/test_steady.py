@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipeline_cases import lasting_workload, meeting_workload
+from pipeline_cases import lasting_workload, meeting_workload, queueing_workload
 from pipeline_kernels import COMP, chain, node, workload
 
 from drywarp.errors import UsageError
@@ -45,6 +45,17 @@ def compare(work: CostedWorkload, share: Share, seed: int, stalls: bool) -> Simu
         assert np.array_equal(ours.warp_ticks, theirs.warp_ticks), f"seed {seed}: trace"
         assert (ours.busiest_ticks, ours.peak, ours.decimated) == (theirs.busiest_ticks, theirs.peak, theirs.decimated)
     return steady
+
+
+@pytest.mark.parametrize("chunk", first(range(3), 1))
+def test_jumps_change_no_queue(chunk: int) -> None:
+    jumped = 0
+    for seed in range(chunk * 200, chunk * 200 + 200):
+        work = replace(queueing_workload(seed), blocks=60)
+        share = share_of(work, work.blocks_per_sm)
+        if instructions(work, share.blocks) < 10_000:
+            jumped += compare(work, share, seed, stalls=False).jumped > 0
+    assert jumped > 20
 
 
 @pytest.mark.parametrize("chunk", first(range(14)))

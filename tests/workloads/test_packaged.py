@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import load_gpu
 from drywarp.models import get_model
 from drywarp.models.inputs import ModelInputs, inputs_of
-from drywarp.workload.abstract import load_workload, occupancy_matters, read_workload, workload_names
+from drywarp.models.pipeline import Pipeline
+from drywarp.models.throughput import demand
+from drywarp.pipeline import POLICIES, share_of
+from drywarp.pipeline.simulate import run_share
+from drywarp.workload.abstract import (
+    load_workload,
+    most_warps,
+    occupancy_matters,
+    read_workload,
+    settings_of,
+    workload_names,
+)
+from drywarp.workload.cost import TICKS_PER_CYCLE
 
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
@@ -44,6 +59,48 @@ def test_the_example_takes_25_cycles() -> None:
     assert (given.computation.count, given.memory.count, given.intensity) == (4, 2, 2)
     assert (given.computation.lambda_, given.computation.latency) == (1, 4)
     assert (given.memory.lambda_, given.memory.latency, given.latency_app) == (2, 6, 25)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+@pytest.mark.parametrize("gpu", ["", "a100", "papers/volkov-kepler"])
+def test_no_packaged_workload_exceeds_its_roof(name: str, gpu: str) -> None:
+    file = read_workload(f"papers/{name}")
+    machine = load_gpu(gpu or file.kernel.gpu or "a100")
+    try:
+        most = most_warps(file, machine, settings_of(file, {}))[1]
+        work = load_workload(file.name, machine, {}, runs=1 if file.kernel.launch.blocks else 3)
+    except (UsageError, InputFileError):
+        pytest.skip(f"{machine.name} cannot run it")
+    each = work.warps_per_block
+    occupancies = sorted({each, each * max(1, most // each // 4), each * (most // each)})
+    for policy in POLICIES:
+        prediction = Pipeline(brief=True).predict(replace(work, policy=policy), occupancies)
+        roof = demand(work).warps_per_cycle
+        assert all(point.warps_per_cycle <= roof * (1 + 1e-9) for point in prediction.curve)
+        assert all(0 <= busy <= 1 for busy in prediction.utilization.values())
+
+
+@pytest.mark.parametrize(
+    ("policy", "cycles", "idle"),
+    [
+        ("loose_round_robin", 68, 0),
+        ("greedy_then_round_robin", 68, 0),
+        ("greedy_then_oldest", 62, 8),
+        ("oldest_first", 59, 6),
+        ("greedy_then_youngest", 62, 8),
+    ],
+)
+def test_ten_warps_of_the_example_leave_no_idle_periods(policy: str, cycles: int, idle: int) -> None:
+    """Analysis Fig. 9's caption: "no idle periods except for the pipeline fill and drain", which tells the policy."""
+    work = load_workload("papers/example", load_gpu("papers/example"), occupancy=10, policy=policy)
+    result = run_share(work, share_of(work, 10), profile=True)
+    assert result.profile is not None
+    accesses = [n for n, its in enumerate(work.paths[0].nodes) if work.subsystems[its.subsystem].name == "mem"]
+    issue = result.profile.column("issue")[np.isin(result.profile.column("node"), accesses)] / TICKS_PER_CYCLE
+    assert (result.cycles, (np.diff(issue) - 2).sum()) == (cycles, idle)
+    assert POLICIES.keys() == {"loose_round_robin", "greedy_then_round_robin", "greedy_then_oldest", "oldest_first",
+                               "greedy_then_youngest"}  # fmt: skip
+    assert load_gpu("papers/example").scheduler.policy == "loose_round_robin"
 
 
 def test_volkovs_vector_addition() -> None:

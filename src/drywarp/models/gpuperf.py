@@ -15,6 +15,8 @@ from the workload and the GPU:
 - size_of_data: the kernel's transfers with DRAM in warp accesses, or, if they are not known, all its accesses: then
   T_mem_min is too high and B_memlp too low.
 
+Without memory instructions, T_mem is 0 and MWP undefined: T_exec = T_comp (Figs. 6 to 8 of the paper are such kernels).
+
 Assumed: SFU instructions hide behind the others up to the ratio of the units; computation and memory
 overlap between warps but for one (ζ). Left out: what one warp's own instructions overlap beyond ILP and
 MLP, latencies under load.
@@ -91,11 +93,9 @@ class Kernel:
 
 
 def kernel_of(inputs: ModelInputs) -> Kernel:
-    """Table 2's inputs. Raises `NotApplicable` if no memory instruction has anything to wait for."""
+    """Table 2's inputs. Raises `NotApplicable` if there are memory instructions, but none has anything to wait for."""
     mem, comp, sfu = inputs.memory, inputs.computation, inputs.sfu
-    if not mem.count:
-        raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
-    if not (inputs.amat > 0 and inputs.dram_latency > 0):
+    if mem.count and not (inputs.amat > 0 and inputs.dram_latency > 0):
         raise NotApplicable("no memory instruction has a latency, so MWP is undefined")
     given, issue = inputs.parameters, issue_cycles_of(inputs)
     others = comp.count - sfu.count
@@ -140,7 +140,8 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
     itilp = eq.itilp(k.ilp, n, k.itilp_max)
     comp_cycles = eq.comp_cycles(k.insts, k.avg_inst_lat, itilp) if itilp else 0.0
     cwp = eq.cwp(eq.cwp_full(eq.mem_cycles(k.mem_insts, k.amat, k.mlp), comp_cycles), n)
-    mwp = eq.mwp(k.avg_dram_lat, k.delta, k.mwp_peak_bw, n)
+    # Nothing limits the warps that wait for memory where none does.
+    mwp = eq.mwp(k.avg_dram_lat, k.delta, k.mwp_peak_bw, n) if k.mem_insts else n
     itmlp = eq.itmlp(k.mlp, eq.mwp_cp(cwp, mwp), k.mwp_peak_bw)
     parallel = eq.w_parallel(k.insts, warps, 1, k.avg_inst_lat, itilp) if itilp else 0.0
     at_max = eq.w_parallel(k.insts, warps, 1, k.avg_inst_lat, k.itilp_max) if k.itilp_max else 0.0
@@ -149,7 +150,7 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
     sfu = eq.o_sfu(k.sfu_insts, warps, 1, k.warp_over_sfu, 1, visible)
     bank = k.bank_cycles * warps
     t_comp = parallel + eq.w_serial(sync, sfu, 0.0, bank)
-    t_mem = eq.t_mem(k.mem_insts, warps, 1, itmlp, k.amat)
+    t_mem = eq.t_mem(k.mem_insts, warps, 1, itmlp, k.amat) if k.mem_insts else 0.0
     overlap = eq.t_overlap(t_comp, eq.f_overlap(n, cwp, mwp), t_mem)
     return Costs(
         itilp=itilp,
@@ -179,7 +180,7 @@ def benefits_of(workload: CostedWorkload) -> Benefits:
     known = inputs.data_bytes is not None
     data = (inputs.data_bytes or 0.0) / size / inputs.active_sms if known else k.mem_insts * warps
     t_fp = gain.t_fp(k.fp_insts, warps, 1, k.fp_lat, costs.itilp) if costs.itilp else 0.0
-    t_mem_min = gain.t_mem_min(data, k.avg_dram_lat, k.mwp_peak_bw)
+    t_mem_min = gain.t_mem_min(data, k.avg_dram_lat, k.mwp_peak_bw) if k.mem_insts else 0.0
     b_itilp, b_serial = gain.b_itilp(costs.w_parallel, costs.w_parallel_at_max), gain.b_serial(costs.w_serial)
     return Benefits(
         b_itilp=b_itilp,

@@ -10,6 +10,8 @@ is P = α_mem compute periods of CI computations each, ending in a memory reques
     CWP < min(ω, MWP):   CPR = α_comp · λ_comp · ω + Λ_mem                    (compute-bound)
     ω ≤ min(MWP, CWP):   CPR = Λ*_app + CI · λ_comp · (ω − 1)                 (occupancy-bound)
 
+Without memory instructions MWP and CWP are undefined, and Eq. 27 is left: CPR = α_comp · λ_comp · ω.
+
 Units: cycles of one SM per run of ω warps. Where MWP equals CWP and both are below ω, which the
 conditions leave open, the memory-bound case holds (Hong and Kim, Eq. 23). Assumed: one computing and one
 memory subsystem, equal compute periods, memory instructions do not count as computation (Hong and
@@ -26,9 +28,11 @@ from itertools import pairwise
 from math import ceil, inf
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
-from .base import NotApplicable, Prediction, register
+from .base import Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import ModelInputs, inputs_of, roof_side
+
+NO_MEMORY = "no memory instructions: MWP and CWP are undefined, and the time is that of the computations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class Symbols:
 
     @property
     def ci(self) -> float:
-        """CI = α_comp / α_mem, which is also Q."""
-        return self.alpha_comp / self.alpha_mem
+        """CI = α_comp / α_mem, which is also Q; infinite without memory instructions."""
+        return self.alpha_comp / self.alpha_mem if self.alpha_mem else inf
 
 
 def mwp_of(latency_mem: float, lambda_mem: float) -> float:
@@ -85,6 +89,8 @@ def cpr_occupancy_bound(s: Symbols, warps: float, latency_app: float | None = No
 
 def cpr_of(s: Symbols, warps: float) -> Run:
     """The run of ω warps by the case that it falls into."""
+    if not s.alpha_mem:
+        return Run(cpr_compute_bound(s, warps), "computation")
     mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
     if warps <= min(mwp, cwp):
         return Run(cpr_occupancy_bound(s, warps), "latency")
@@ -94,9 +100,7 @@ def cpr_of(s: Symbols, warps: float) -> Run:
 
 
 def symbols_of(inputs: ModelInputs) -> Symbols:
-    """α, λ and Λ of a workload. Raises `NotApplicable` where it has no memory instructions."""
-    if not inputs.memory.count:
-        raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
+    """α, λ and Λ of a workload."""
     comp, mem = inputs.computation, inputs.memory
     return Symbols(comp.count, mem.count, comp.lambda_, mem.lambda_, mem.latency)
 
@@ -111,8 +115,10 @@ class MwpCwp:
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         s = symbols_of(inputs_of(workload))
-        mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
-        notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
+        notes = (NO_MEMORY,)
+        if s.alpha_mem:
+            mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
+            notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
         return predict_runs(self.name, workload, occupancies, lambda warps: cpr_of(s, warps), notes)
 
 
@@ -173,18 +179,17 @@ def _step(indices: Sequence[int]) -> float:
 # Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §5.1:
 # Λ_app of Eq. 2 takes the place of Λ*_app in Eq. 28, and, since it is then less clear which ω is
 # occupancy-bound, CPR is the largest of the three cases (Eqs. 26, 27, 28). Units: cycles of one SM per
-# run of ω warps. The paper has two subsystems; where a kernel uses more, and for the issue limit, CPR is
+# run of ω warps. Without memory instructions the last term of Eq. 28, a period that ends in a memory request, is left
+# out, and Eq. 26 is 0. The paper has two subsystems; where a kernel uses more, and for the issue limit, CPR is
 # also no less than ω / WPC_roof (Eq. 1), which two subsystems never reach. Left out: barriers beyond
 # what they add to Λ_app; that memory requests wait for each other between runs.
 
 
 def cpr_corrected(s: Symbols, warps: float, latency_app: float) -> Run:
     """The largest of the three cases, the occupancy-bound one with Λ_app (§5.1)."""
-    cases = {
-        "latency": cpr_occupancy_bound(s, warps, latency_app),
-        "memory": cpr_memory_bound(s, warps),
-        "computation": cpr_compute_bound(s, warps),
-    }
+    cases = {"latency": latency_app, "computation": cpr_compute_bound(s, warps)}
+    if s.alpha_mem:
+        cases |= {"latency": cpr_occupancy_bound(s, warps, latency_app), "memory": cpr_memory_bound(s, warps)}
     bound = max(cases, key=lambda name: cases[name])
     return Run(cases[bound], bound)
 

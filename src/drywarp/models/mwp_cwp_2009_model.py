@@ -9,6 +9,7 @@ The equations are in `mwp_cwp_2009`. Their inputs, from the workload and the GPU
 - MWP_peak_BW follows Eqs. 6 and 7 on a GPU that gives those delays, which has no caches; else it is
   Mem_L / λ_mem (analysis Eq. 15), with λ_mem of the slowest level of memory.
 - #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are under way together, one is dependent.
+- Without memory instructions MWP and CWP are undefined, and Eq. 24 is left with Mem_L 0: Comp_cycles · N.
 - Divergent paths: the instructions of a warp are those of all its paths, one after the other (§6.3).
 
 Units: cycles of one SM per run of ω warps, with #Rep 1.
@@ -26,6 +27,7 @@ from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs
 from .inputs import ModelInputs, inputs_of, kind_of
 from .inputs_parts import scoped, weighed
+from .mwp_cwp import NO_MEMORY
 from .throughput import path_weights
 
 
@@ -76,13 +78,15 @@ def accesses_of(workload: CostedWorkload, inputs: ModelInputs) -> tuple[Access, 
 
 
 def terms_of(workload: CostedWorkload, inputs: ModelInputs) -> Terms:
-    """Everything independent of N. Raises `NotApplicable` if no memory instruction has anything to wait for."""
-    if not inputs.memory.count:
-        raise NotApplicable("there are no memory instructions, so MWP and CWP are undefined")
+    """Everything independent of N.
+
+    Raises `NotApplicable` if there are memory instructions, but none has anything to wait for.
+    """
+    some = inputs.memory.count > 0
     uncoal, coal = accesses_of(workload, inputs)
-    weight = hk.weight_uncoal(uncoal.insts, coal.insts)
+    weight = hk.weight_uncoal(uncoal.insts, coal.insts) if some else 0.0
     latency = hk.mem_l(uncoal.mem_l, coal.mem_l, weight)
-    if latency <= 0:
+    if some and latency <= 0:
         raise NotApplicable("no memory instruction has a latency, so MWP is undefined")
     delay = hk.mem_l(uncoal.departure_delay, coal.departure_delay, weight)
     issue, comp = issue_cycles_of(inputs), inputs.computation
@@ -112,6 +116,8 @@ def _peak_bw(inputs: ModelInputs, mem_l: float) -> float:
 
 def run_of_warps(t: Terms, n: int) -> Run:
     """The run of N warps: Eqs. 5, 9, 22 to 24, 26 to 30."""
+    if not t.mem_insts:
+        return Run(hk.exec_cycles_compute(0.0, t.comp_cycles, n), "computation")
     mwp = hk.mwp(t.without_bw, t.peak_bw, hk.n_pw(n, t.mem_insts, t.ind_mem_req))
     cwp = hk.cwp(hk.cwp_full(t.mem_cycles, t.comp_cycles), n)
     cycles = hk.exec_cycles_app(
@@ -139,5 +145,7 @@ class MwpCwp2009:
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
         t = terms_of(workload, inputs_of(workload))
-        notes = (f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}",)
+        notes = (
+            (f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}",) if t.mem_insts else (NO_MEMORY,)
+        )
         return predict_runs(self.name, workload, occupancies, lambda warps: run_of_warps(t, warps), notes)

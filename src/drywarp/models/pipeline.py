@@ -34,9 +34,9 @@ SATURATED = 0.8
 def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str, float]:
     """The fraction of the simulated time that each subsystem is busy."""
     total = max(1, result.total_ticks)
-    busy = {s.name: min(1.0, ticks / total) for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
+    busy = {s.name: ticks / total for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
     if workload.issue_ticks:
-        busy[ISSUE] = min(1.0, result.issue_busy_ticks / total)
+        busy[ISSUE] = result.issue_busy_ticks / total
     return busy
 
 

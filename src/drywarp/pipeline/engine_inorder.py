@@ -194,7 +194,8 @@ class Runner:
         """Record the progress of the run."""
         state = self.state
         issued = int(state.clock[ISSUED])
-        state.marks.append(Mark(issued + state.jumped, int(state.clock[NOW]), state.busy.copy(), state.stalls.copy()))
+        now = int(state.clock[NOW])
+        state.marks.append(Mark(issued + state.jumped, now, state.busy_until(now), state.stalls.copy()))
         state.clock[LIMIT] = min(self.limit, issued + self.mark)
 
     def _noticed(self, level: int) -> None:

@@ -112,14 +112,18 @@ def _go_on(
     active = _active(run, begin.tick, end.tick)
     warp_ticks = run.warp_ticks + more(active)
     rate = ahead / span
-    busy = zip(run.busy_ticks, per_instance(workload, end.busy - begin.busy), strict=True)
+    # A transaction may reach a further level some time after a mark: what is counted between them may exceed their
+    # distance, but nothing is busy for longer than that.
+    most = end.tick - begin.tick
+    busy = zip(run.busy_ticks, per_instance(workload, np.minimum(end.busy - begin.busy, most)), strict=True)
+    issuing = min(span * workload.issue_ticks / workload.partitions, most)
     return replace(
         run,
         total_ticks=run.total_ticks + more(end.tick - begin.tick),
         issued=total,
         blocks=blocks,
         busy_ticks=tuple(done + further * rate for done, further in busy),
-        issue_busy_ticks=run.issue_busy_ticks * (total / run.issued),
+        issue_busy_ticks=run.issue_busy_ticks + issuing * rate,
         warp_ticks=warp_ticks,
         stall_ticks=apportion(run.stall_ticks + (end.stalls - begin.stalls) * rate, warp_ticks),
         extrapolated=True,
@@ -144,14 +148,20 @@ def along_the_line(few: SimulationResult, more: SimulationResult, total: int, bl
         return second + ((second - first) * ahead + span // 2) // span
 
     warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
+    longer = more.total_ticks - few.total_ticks
+
+    def busy_line(first: float, second: float) -> float:
+        """No subsystem is busy for longer than the time that the further instructions take."""
+        return line(second - min(second - first, longer), second)
+
     stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
     return replace(
         more,
         total_ticks=whole_line(few.total_ticks, more.total_ticks),
         issued=total,
         blocks=blocks,
-        busy_ticks=tuple(line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
-        issue_busy_ticks=line(few.issue_busy_ticks, more.issue_busy_ticks),
+        busy_ticks=tuple(busy_line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
+        issue_busy_ticks=busy_line(few.issue_busy_ticks, more.issue_busy_ticks),
         warp_ticks=warp_ticks,
         stall_ticks=apportion(stalls, warp_ticks),
         extrapolated=True,

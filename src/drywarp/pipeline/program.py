@@ -25,7 +25,13 @@ _Nest = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Tables:
-    """The flat form of a workload; a subsystem's resources are ``index · partitions + partition``."""
+    """The flat form of a workload; a subsystem's resources are ``index · partitions + partition``.
+
+    Instructions that queue for their subsystem issue to one more index, after those of all subsystems.
+    """
+
+    resources: int
+    """Indices: the subsystems, and the one more if some instruction needs it."""
 
     nodes: Ticks
     waits: Ticks
@@ -71,7 +77,7 @@ def flatten(workload: CostedWorkload, long_loop: int = 8) -> Tables:
         known = by_slots.setdefault(path.slots, {})
         for node in path.nodes:
             if id(node) not in known:
-                _check(node, path, len(workload.subsystems))
+                _check(node, path, workload)
                 known[id(node)] = len(rows)
                 rows.append(_row(node, workload, waits, levels))
         places.add(path.program, len(which))
@@ -83,6 +89,7 @@ def flatten(workload: CostedWorkload, long_loop: int = 8) -> Tables:
         raise UsageError(f"every block type needs one path for each of its {workload.warps_per_block} warps")
     depth = max(map(len, places.nests), default=0)
     return Tables(
+        resources=len(workload.subsystems) + any(node.queued for path in workload.paths for node in path.nodes),
         nodes=_table(rows, NODE_COLUMNS)[np.array(which, dtype=np.int64)],
         waits=np.array(waits, dtype=np.int64),
         levels=_table(levels, LEVEL_COLUMNS),
@@ -117,8 +124,8 @@ def _table(rows: list[list[int]], columns: int) -> Ticks:
     return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
 
 
-def _check(node: CostedNode, path: CostedPath, subsystems: int) -> None:
-    waits, most = node.waits, path.slots
+def _check(node: CostedNode, path: CostedPath, workload: CostedWorkload) -> None:
+    waits, most, subsystems = node.waits, path.slots, len(workload.subsystems)
     outside = node.sets >= most or node.sets_read >= most or node.after >= most
     if outside or (waits and (max(waits) >= most or min(waits) < 0)):
         raise UsageError(f"instruction {node.instruction}: a dependence slot outside 0..{most - 1}")
@@ -126,6 +133,11 @@ def _check(node: CostedNode, path: CostedPath, subsystems: int) -> None:
         raise UsageError(f"instruction {node.instruction}: a subsystem outside 0..{subsystems - 1}")
     if (node.barrier or node.sync & SYNC_AWAITS) and (node.levels or node.async_result):
         raise UsageError(f"instruction {node.instruction}: a barrier cannot visit a memory level or be asynchronous")
+    if node.queued and (node.lambda_ticks or workload.subsystems[node.subsystem].outstanding):
+        raise UsageError(
+            f"instruction {node.instruction}: expected no λ of its own and no limit of outstanding instructions at the"
+            " subsystem that it queues for"
+        )
 
 
 def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: list[list[int]]) -> list[int]:
@@ -135,8 +147,10 @@ def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: l
         inside = int(workload.subsystems[level.subsystem].scope == "partition")
         where = level.subsystem * workload.partitions
         levels.append([where, level.lambda_ticks, level.tail_ticks, inside, int(level.queues)])
+    # One that queues issues whatever its subsystem is doing: to a resource of its own that is always free.
+    at = len(workload.subsystems) if node.queued else node.subsystem
     return [
-        node.subsystem * workload.partitions,
+        at * workload.partitions,
         node.lambda_ticks,
         node.latency_ticks,
         node.stall_ticks,

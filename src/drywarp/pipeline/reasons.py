@@ -23,8 +23,9 @@ instruction a warp is ``selected`` for a cycle too, is at the ``barrier`` if tha
 If a warp may issue out of program order, N is the instruction that issued next: none of that time is charged to the
 others that were waiting.
 
-A subsystem to which instructions issue and which is also a further level of some transaction counts as occupied by the
-instructions only.
+A subsystem to which instructions issue and which is also a further level of some transaction counts as busy from the
+instruction's wait on until it is free, though it may have been idle in between. An instruction that queues for its own
+subsystem never waits for it: its consumers wait for its result.
 """
 
 from __future__ import annotations

@@ -110,9 +110,10 @@ class Mark:
 class SimulationResult:
     """One SM's run of its share of the grid.
 
-    `busy_ticks` holds, for each subsystem, the sum of λ over what was issued there, per instance (for a subsystem in
-    each partition, the mean over them); `issue_busy_ticks` is the same for the valve. `extrapolated` says that only a
-    part was simulated; even so, all counts are those of the whole share.
+    `busy_ticks` holds, for each subsystem, how long it was busy until the end, per instance (for a subsystem in each
+    partition, the mean over them): the sum of λ over what was issued there, without what remains when the last warp
+    ends; `issue_busy_ticks` is the same for the valve. `extrapolated` says that only a part was simulated; even so, all
+    counts are those of the whole share.
 
     `warp_ticks` is the time of all warps together, each from launch to end: the active warps summed over the time.
     `stall_ticks` divides it (`reasons.py`): a row per node, in the order of `nodes` (path, node within the path), a

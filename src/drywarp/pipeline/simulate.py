@@ -149,8 +149,8 @@ def try_share(
         total_ticks=last,
         issued=issued,
         blocks=share.blocks,
-        busy_ticks=per_instance(workload, state.busy),
-        issue_busy_ticks=issued * workload.issue_ticks / workload.partitions,
+        busy_ticks=per_instance(workload, state.busy_until(last)),
+        issue_busy_ticks=(issued * workload.issue_ticks - state.valves_after(last)) / workload.partitions,
         warp_ticks=warp_ticks,
         stall_ticks=state.stalls,
         nodes=tables.paths_nodes,
@@ -189,7 +189,7 @@ def _run(engine: InOrder | Dataflow, state: State) -> None:
 
 def per_instance(workload: CostedWorkload, busy: Ticks) -> tuple[float, ...]:
     """Busy ticks of each subsystem from those of all its instances (see `SimulationResult.busy_ticks`)."""
-    rows = busy.reshape(len(workload.subsystems), workload.partitions)
+    rows = busy.reshape(-1, workload.partitions)[: len(workload.subsystems)]
     return tuple(
         float(row.mean()) if subsystem.scope == "partition" else float(row.sum())
         for row, subsystem in zip(rows, workload.subsystems, strict=True)

@@ -100,6 +100,7 @@ class State:
     rank: Ticks
     at_rank: Ticks
     cycle: int
+    issue_ticks: int
     warp_ends: Ticks
     blocks: Ticks
     stalls: Ticks
@@ -125,8 +126,9 @@ class State:
         steady: Steady | None,
     ) -> State:
         """The state before the first tick; `rows` is the number of issues to record."""
-        resources = len(workload.subsystems) * workload.partitions
+        resources = tables.resources * workload.partitions
         limits = [s.outstanding for s in workload.subsystems for _ in range(workload.partitions)]
+        limits += [0] * (resources - len(limits))
         resident = min(share.resident, share.blocks)
         warps = resident * workload.warps_per_block
         if warps > (1 << PRIORITY_BITS):
@@ -157,6 +159,7 @@ class State:
             rank=np.zeros((workload.partitions, -(-warps // workload.partitions)), dtype=np.int64),
             at_rank=np.zeros(warps, dtype=np.int64),
             cycle=cycle,
+            issue_ticks=workload.issue_ticks,
             warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
             blocks=np.zeros((noted, BLOCK_COLUMNS), dtype=np.int64),
             stalls=np.zeros((len(tables.nodes) if stalls else 0, len(REASONS)), dtype=np.int64),
@@ -166,6 +169,16 @@ class State:
             watch=watch,
             seen=np.zeros((watch_levels, HASHES, 2), dtype=np.int64),
         )
+
+    def busy_until(self, tick: int) -> Ticks:
+        """Ticks before `tick` in which each resource was busy, if nothing was sent to it later: not what it still has
+        to do then."""
+        until: Ticks = self.busy - np.maximum(0, self.free - tick)
+        return until
+
+    def valves_after(self, tick: int) -> int:
+        """For how many ticks after `tick` the valves of all partitions together are still shut by their last issue."""
+        return int(np.clip(self.parts[:, VALVE] - tick, 0, self.issue_ticks).sum())
 
     @property
     def words(self) -> int:

@@ -98,6 +98,11 @@ class CostedNode:
     register_ticks: tuple[int, int] = (0, 0)
     stays: bool = True
 
+    @property
+    def queued(self) -> bool:
+        """Whether the subsystem itself is among the `levels`: it issues at once and waits there, not in its warp."""
+        return any(level.subsystem == self.subsystem for level in self.levels)
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
