@@ -148,7 +148,7 @@ def _bandwidth(gpu: str, alpha: int, most: int) -> Callable[[str], PaperFigure]:
 
         curves = {"gpumech, round robin": huang(False), "gpumech, greedy then oldest": huang(True)}
         curves["volkov, pin bandwidth"] = lambda n: mix.adds_per_cycle(n, alpha)
-        return _over_occupancy(name, f"{gpu}, α = {alpha}, bandwidth term", ADDS, most, curves)
+        return _over_occupancy(name, f"{gpu.rpartition('-')[2]}, α = {alpha}, bandwidth", ADDS, most, curves)
 
     return draw
 

@@ -23,7 +23,7 @@ LEFT_OUT = (
     LeftOut(
         PAPER,
         "Figures 4.1 to 4.13: measured points",
-        "only plotted; `drywarp cusp` has the models' side of 4.5 to 4.10",
+        "only plotted",
     ),
 )
 

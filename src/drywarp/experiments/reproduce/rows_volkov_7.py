@@ -17,6 +17,7 @@ LEFT_OUT = (
         "§7.1 to §7.9: errors against experiment (1.7, 1.8, 1.9, 2.0, 7.6, …)",
         "the measured points are only plotted",
     ),
+    LeftOut(PAPER, "Figure 7.4, and the points of Figures 7.1 to 7.14", "measured, and only plotted"),
     LeftOut(PAPER, "§7.4: 8.6 cycles per transaction", "measured, and used by none of its models"),
     LeftOut(PAPER, "§7.6, Eq. 21 with MSHRs", "its Eq. 20 is not printed; the thesis has only its zero case"),
 )
