@@ -128,6 +128,7 @@ def test_one_graph_in_a_table_is_the_program() -> None:
 
 
 def test_what_the_side_not_taken_sets_is_not_awaited() -> None:
-    text = '[[program]]\nbranch = {}\nthen = [{{ id = "t", class = "m" }}]\n[[program]]\nid = "z"\nclass = "c"\nneeds = ["t"]\n'
+    text = '[[program]]\nbranch = {}\nthen = [{{ id = "t", class = "m" }}]\n'
+    text += '[[program]]\nid = "z"\nclass = "c"\nneeds = ["t"]\n'
     assert cycles(made(text.format(0), 1)) == 4
     assert cycles(made(text.format(1), 1)) == 6 + 4
