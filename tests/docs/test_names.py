@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [path for path in markdown_files() if path.name != "CHANGELOG.md"]
 FOLDERS = ("src", "tests", "benchmarks", "docs", "examples", "suite")
 FILES = {path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+FILES |= {path.name for path in ROOT.glob("*.py")}
 ENTRY_POINTS = {"drywarp.rules", "drywarp.formats", "drywarp.gpus"}
 """Groups of entry points, which are no modules."""
 
