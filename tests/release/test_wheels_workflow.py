@@ -75,6 +75,7 @@ def test_a_tag_alone_publishes_after_everything_else(workflow: dict[str, Any]) -
 def test_a_tag_of_another_version_is_refused(workflow: dict[str, Any], tmp_path: Path, tag: str, status: int) -> None:
     (step,) = (step for step in workflow["jobs"]["publish"]["steps"] if "run" in step)
     (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "drywarp-1.2.3-py3-none-any.whl").touch()
+    for processor in ("x86_64", "aarch64"):
+        (tmp_path / "dist" / f"drywarp-1.2.3-py3-none-manylinux_2_28_{processor}.whl").touch()
     done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env={"TAG": tag}, timeout=300)
     assert done.returncode == status
