@@ -1,6 +1,6 @@
 """The emulator runs no host code and touches no file: seen by the interpreter's own audit events, in a process apart.
 
-The first run is the warm-up, in which numba loads its compiled functions from its cache; then a hook notes down
+The first run is the warm-up, in which the core is loaded; then a hook notes down
 every file opened, program started, socket, library loaded, import, and text compiled or executed while another
 kernel is emulated, one that does what a kernel can: prints, asserts, allocates, calls through a table, meets
 barriers and atomics, and reads beyond its buffers.
@@ -43,6 +43,7 @@ __global__ void astray(float* x, int n) { x[n * (1 << 24) + threadIdx.x] = 1; }
 PROGRAM = r"""
 import sys
 import numpy as np
+import numpy.ma  # which NumPy itself imports when it is first needed
 from pathlib import Path
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.execution.emulator import emulate

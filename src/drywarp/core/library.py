@@ -58,6 +58,12 @@ class Function:
         return int(self._call(*(_address(one) if isinstance(one, np.ndarray) else one for one in arguments)))
 
 
+@cache
+def level() -> int:
+    """The level of x86-64 whose instructions the core may use: what the processor has; 1 if DRYWARP_CORE is `baseline`."""
+    return 1 if os.environ.get("DRYWARP_CORE") == "baseline" else Function("level", "")()
+
+
 def record(names: Sequence[str], values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
     """A struct of the core with these fields: integers, and the addresses of arrays, which must outlive it.
 

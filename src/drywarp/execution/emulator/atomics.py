@@ -21,7 +21,7 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
-from .operands import Put, Value, flush_denormals
+from .operands import Put, Value, double_bits, flush_denormals, single_bits
 
 Flat = npt.NDArray[Any]
 Update = Callable[[Flat, Flat, Flat], Flat]
@@ -35,8 +35,15 @@ def _increment(old: Flat, limit: Flat, _: Flat) -> Flat:
     return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
 
 
+def _add(old: Flat, a: Flat, _: Flat) -> Flat:
+    total: Flat = old + a
+    if total.dtype.kind != "f":
+        return total
+    return np.asarray((single_bits if total.itemsize == 4 else double_bits)(total)).view(total.dtype)
+
+
 def _add_flushed(old: Flat, a: Flat, _: Flat) -> Flat:
-    return np.asarray(flush_denormals(flush_denormals(old) + flush_denormals(a)))
+    return np.asarray(flush_denormals(_add(flush_denormals(old), flush_denormals(a), a)))
 
 
 def _arrive(old: Flat, _: Flat, __: Flat) -> Flat:
@@ -48,7 +55,7 @@ def _decrement(old: Flat, limit: Flat, _: Flat) -> Flat:
 
 
 UPDATES: dict[str, Update] = {
-    "ADD": lambda old, a, _: old + a,
+    "ADD": _add,
     "MIN": lambda old, a, _: np.minimum(old, a),
     "MAX": lambda old, a, _: np.maximum(old, a),
     "AND": lambda old, a, _: old & a,

@@ -15,7 +15,7 @@ from .decode import Decoder, Step, opcode
 from .floating import rounding_of
 from .frame import Frame
 from .half import double_to_bf16, half_source
-from .operands import Fetch, Put, Value, flush_denormals
+from .operands import Fetch, Put, Value, double_bits, flush_denormals, single_bits
 from .rounding import narrow, narrow_half
 
 _INTEGERS = {"S8": 8, "U8": 8, "S16": 16, "U16": 16, "S32": 32, "U32": 32, "S64": 64, "U64": 64}
@@ -80,7 +80,7 @@ def put_float(d: Decoder, destination: Operand, kind: str, rounding: str = "RN")
     """Writer of doubles (rounded to odd where inexact) as f16 in a rounding mode, bf16 or f64."""
     if kind == "F64":
         pair = d.put_pair(destination)
-        return lambda f, value: pair(f, np.ascontiguousarray(value, np.float64).view(np.uint64))
+        return lambda f, value: pair(f, double_bits(value))
     put = d.put(destination)
     if kind == "F16":
         return lambda f, value: put(f, narrow_half(value, rounding).view(np.uint16).astype(np.uint32))
@@ -171,7 +171,7 @@ def _round(d: Decoder, i: Instruction) -> Step:
         store = put_float(d, i.operands[0], kind)
         return lambda f: store(f, to_integer(source(f)))
     put = d.put(i.operands[0])
-    return lambda f: put(f, np.asarray(to_integer(source(f)).astype(np.float32)).view(np.uint32))
+    return lambda f: put(f, single_bits(to_integer(source(f)).astype(np.float32)))
 
 
 @opcode("F2F UF2F", _TYPES + " RN RM RP RZ FTZ TRUNC FLOOR CEIL SAT")
@@ -186,7 +186,7 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
 
         def to_single(f: Frame) -> None:
             value = narrow(source(f), rounding)
-            put(f, np.asarray(flush_denormals(value) if flush else value).view(np.uint32))
+            put(f, single_bits(flush_denormals(value) if flush else value))
 
         return to_single
     if to == "TF32":

@@ -11,7 +11,7 @@ from ...kernel.instruction import PT, Instruction, Operand, Predicate
 from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .operands import SIGN, ZERO, Fetch, Value, flush_denormals
+from .operands import SIGN, ZERO, Fetch, Value, double_bits, flush_denormals, single_bits
 from .rounding import ROUNDINGS, narrow, sum_directed, sum_to_float32
 
 _ONE = np.float32(1)
@@ -28,7 +28,7 @@ def _finish(d: Decoder, i: Instruction) -> Callable[[Frame, Value], None]:
     put = d.put(i.operands[0])
     flush, saturate = "FTZ" in i.modifiers, "SAT" in i.modifiers
     if not (flush or saturate):
-        return lambda f, value: put(f, value.view(np.uint32))
+        return lambda f, value: put(f, single_bits(value))
 
     def store(f: Frame, value: Value) -> None:
         if flush:
@@ -36,7 +36,7 @@ def _finish(d: Decoder, i: Instruction) -> Callable[[Frame, Value], None]:
         if saturate:
             # fmax turns NaN into zero, as saturation does.
             value = np.fmin(np.fmax(value, np.float32(0)), _ONE)
-        put(f, np.asarray(value).view(np.uint32))
+        put(f, single_bits(value))
 
     return store
 
@@ -231,12 +231,12 @@ def _special_function(d: Decoder, i: Instruction) -> Step:
 
         def of_upper(f: Frame) -> None:
             x = (raw(f).astype(np.uint64) << np.uint64(32)).view(np.float64)
-            y = np.asarray(upper(-x if negate else x))
-            put(f, (y.view(np.uint64) >> np.uint64(32)).astype(np.uint32))
+            y = double_bits(upper(-x if negate else x))
+            put(f, (y >> np.uint64(32)).astype(np.uint32))
 
         return of_upper
     if name not in _SPECIAL:
         raise UnsupportedInstructionError(f"function {name}")
     # Denormals are zero on input and output; library code scales its arguments to avoid them.
     function, a = _SPECIAL[name], d.f32(i.operands[1], True)
-    return lambda f: put(f, flush_denormals(function(a(f).astype(np.float64)).astype(np.float32)).view(np.uint32))
+    return lambda f: put(f, single_bits(flush_denormals(function(a(f).astype(np.float64)).astype(np.float32))))

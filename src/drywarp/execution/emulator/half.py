@@ -17,7 +17,7 @@ from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .floating import COMPARE_MODIFIERS, FLOAT_COMPARE, choice, compare_step, rounding_of
 from .frame import Frame
-from .operands import ZERO, Fetch, Value, constant
+from .operands import ZERO, Fetch, Value, constant, double_bits, single_bits
 from .rounding import fused_double, round_to_odd, sum_double
 
 _LOW = np.uint32(0xFFFF)
@@ -131,7 +131,7 @@ def _writer(d: Decoder, i: Instruction) -> Callable[[Frame, Value], None]:
         if relu:
             values = np.maximum(values, 0.0)
         if "F32" in names:
-            put(f, np.ascontiguousarray(values[..., 0]).astype(np.float32).view(np.uint32))
+            put(f, single_bits(values[..., 0]))
             return
         shape = np.broadcast_shapes(np.shape(values), (1, 1, 2))
         values = np.broadcast_to(values, shape)
@@ -241,8 +241,8 @@ def _double_add(d: Decoder, i: Instruction) -> Step:
     a, b = d.f64(i.operands[1]), d.f64(i.operands[-1])
     put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
     if rounding == "RN":
-        return lambda f: put(f, np.asarray(a(f) + b(f)).view(np.uint64))
-    return lambda f: put(f, np.asarray(sum_double(a(f), b(f), rounding)).view(np.uint64))
+        return lambda f: put(f, double_bits(a(f) + b(f)))
+    return lambda f: put(f, double_bits(sum_double(a(f), b(f), rounding)))
 
 
 @opcode("DMUL", "RN RM RP RZ")
@@ -250,8 +250,8 @@ def _double_multiply(d: Decoder, i: Instruction) -> Step:
     a, b = d.f64(i.operands[1]), d.f64(i.operands[2])
     put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
     if rounding == "RN":
-        return lambda f: put(f, np.asarray(a(f) * b(f)).view(np.uint64))
-    return lambda f: put(f, _product(a(f), b(f), rounding).view(np.uint64))
+        return lambda f: put(f, double_bits(a(f) * b(f)))
+    return lambda f: put(f, double_bits(_product(a(f), b(f), rounding)))
 
 
 def _product(a: Value, b: Value, rounding: str) -> Value:
@@ -264,7 +264,7 @@ def _product(a: Value, b: Value, rounding: str) -> Value:
 def _double_fused(d: Decoder, i: Instruction) -> Step:
     a, b, c = (d.f64(o) for o in i.operands[1:4])
     put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
-    return lambda f: put(f, np.asarray(fused_double(a(f), b(f), c(f), rounding)).view(np.uint64))
+    return lambda f: put(f, double_bits(fused_double(a(f), b(f), c(f), rounding)))
 
 
 @opcode("DSETP", COMPARE_MODIFIERS + " MIN MAX")

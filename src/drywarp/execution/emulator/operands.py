@@ -24,7 +24,8 @@ Put = Callable[[Frame, Value], None]
 ZERO = np.uint32(0)
 SIGN = np.uint32(0x80000000)
 MAGNITUDE = np.uint32(0x7FFFFFFF)
-_QUIET_NAN = 0x7FFFFFFF
+_QUIET_NAN, _QUIET_LONG_NAN = np.uint32(0x7FFFFFFF), np.uint64(0xFFF8000000000000)
+"""What any operation on floats, or on doubles, makes of NaN (CUDA's own constants, math_constants.h)."""
 
 
 def constant(value: Value) -> Fetch:
@@ -37,7 +38,7 @@ def float_bits(immediate: Immediate) -> int:
     if isinstance(immediate.value, int):
         return immediate.value & 0xFFFFFFFF
     if "NAN" in immediate.text:
-        return _QUIET_NAN | (0x80000000 if immediate.text.startswith("-") else 0)
+        return int(_QUIET_NAN) | (0x80000000 if immediate.text.startswith("-") else 0)
     with np.errstate(all="ignore"):
         return int(np.float32(immediate.value).view(np.uint32))
 
@@ -289,6 +290,18 @@ def join(low: Value, high: Value) -> Value:
     words[..., 0] = low
     words[..., 1] = high
     return words.view(np.uint64)[..., 0]
+
+
+def single_bits(value: Value) -> Value:
+    """The bits of results in single precision; every NaN has the same."""
+    value = np.asarray(value, np.float32)
+    return np.where(np.isnan(value), _QUIET_NAN, value.view(np.uint32))
+
+
+def double_bits(value: Value) -> Value:
+    """The bits of results in double precision; every NaN has the same."""
+    value = np.asarray(value, np.float64)
+    return np.where(np.isnan(value), _QUIET_LONG_NAN, value.view(np.uint64))
 
 
 def flush_denormals(value: Value) -> Value:

@@ -12,7 +12,7 @@ from .decode import Decoder, Step, opcode
 from .floating import rounding_of
 from .frame import Frame
 from .half import half_source
-from .operands import Fetch, Value, flush_denormals
+from .operands import Fetch, Value, flush_denormals, single_bits
 from .rounding import narrow, sum_directed
 
 _PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
@@ -56,7 +56,7 @@ def _packed(d: Decoder, i: Instruction) -> Step:
     def run(f: Frame) -> None:
         values = [result([source[part](f) for source in sources]) for part in range(2)]
         for put, value in zip(puts, values, strict=True):
-            put(f, np.asarray(value).view(np.uint32))
+            put(f, single_bits(value))
 
     return run
 
@@ -76,6 +76,6 @@ def _mixed(d: Decoder, i: Instruction) -> Step:
             first = first * source(f)[..., 0]
         second = _double(addend(f))
         value = sum_directed(first, second, rounding)
-        put(f, np.asarray(flush_denormals(value) if flush else value).view(np.uint32))
+        put(f, single_bits(flush_denormals(value) if flush else value))
 
     return run

@@ -153,9 +153,8 @@ class Recorder:
         addresses = frame.spread(addresses)
         addresses = addresses.view(np.int64) if addresses.dtype.itemsize == 8 else addresses.astype(np.int64)
         self.make_room(0, frame.rows)
-        rows = (frame.warps, np.ascontiguousarray(addresses), frame.words())
-        given = np.array([array.ctypes.data for array in rows], np.int64)
-        note_rows(self._places, given, frame.rows, instruction, space)
+        warps, addresses = np.ascontiguousarray(frame.warps), np.ascontiguousarray(addresses)
+        note_rows(self._places, warps, addresses, frame.words(), frame.rows, instruction, space)
 
     def sync(self, warp: int, instruction: int, kind: int, barrier: int, phase: int) -> list[int]:
         """Record that a warp of the wave signals or awaits a phase in the current step; returns the row."""
@@ -168,9 +167,8 @@ class Recorder:
         self.make_room(0, len(addresses))
         warps = np.full(len(addresses), warp, np.int64)
         words = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)[:, 0]
-        rows = (warps, np.ascontiguousarray(addresses), np.ascontiguousarray(words))
-        given = np.array([array.ctypes.data for array in rows], np.int64)
-        note_rows(self._places, given, len(addresses), instruction, SPACE_GLOBAL)
+        addresses, words = np.ascontiguousarray(addresses), np.ascontiguousarray(words)
+        note_rows(self._places, warps, addresses, words, len(addresses), instruction, SPACE_GLOBAL)
 
     def syncs(self, places: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int64]:
         """All signals and waits in the form of `Profile.syncs`, for the warps in `places` (see `access_log`)."""
@@ -269,5 +267,7 @@ def _grown(log: Log, names: tuple[str, ...], used: int, more: int) -> dict[str, 
 
 def _by_warp(warp: npt.NDArray[np.int32], warps: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The order by warp, stable within a warp, and where each warp's rows begin in it."""
-    bounds = np.zeros(max(warps, int(warp.max()) + 1 if len(warp) else 0) + 1, np.int64)
-    return order_by(warp, bounds), bounds
+    kinds = max(warps, int(warp.max()) + 1 if len(warp) else 0)
+    bounds, order = np.zeros(kinds + 1, np.int64), np.empty(len(warp), np.int64)
+    order_by(np.ascontiguousarray(warp), len(warp), kinds, bounds, np.empty_like(bounds), order)
+    return order, bounds

@@ -305,11 +305,10 @@ class Session:
 
 
 def _compiled(program: Program) -> Any:
-    """The engine of a wave, mostly compiled; imported here because not every run needs it and loading takes time."""
-    from .compiled.engine import CompiledScheduler, prepare
+    """The engine of a wave, mostly in the core; imported here because not every run needs it."""
+    from .compiled.engine import CompiledScheduler
     from .compiled.table import Table
 
-    prepare()
     table = Table(program)
 
     def schedule(machine: Machine, program: Program, recorder: Recorder, budget: Budget) -> CompiledScheduler:

@@ -20,7 +20,7 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
-from .operands import Fetch, Value, join
+from .operands import Fetch, Value, double_bits, join, single_bits
 
 _G = LANE.astype(np.int64) // 4
 _T = LANE.astype(np.int64) % 4
@@ -116,7 +116,7 @@ def _tf32(words: Value) -> Value:
 
 
 def _single_words(values: Value) -> Value:
-    return np.ascontiguousarray(values[..., 0]).astype(np.float32).view(np.uint32)
+    return single_bits(values[..., 0])
 
 
 def _half_words(values: Value) -> Value:
@@ -200,7 +200,7 @@ def _double_multiply(d: Decoder, i: Instruction) -> Step:
         total = left @ right
         for n in range(2):
             result = total[:, _G, 2 * _T + n] + doubles(f, c[2 * n], c[2 * n + 1])
-            words = np.ascontiguousarray(result).view(np.uint32).reshape(f.rows, LANES, 2)
+            words = double_bits(result).view(np.uint32).reshape(f.rows, LANES, 2)
             puts[2 * n](f, words[..., 0])
             puts[2 * n + 1](f, words[..., 1])
 

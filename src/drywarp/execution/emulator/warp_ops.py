@@ -11,7 +11,7 @@ from .bits import LANE, LANES, first_lane, pack
 from .decode import Decoder, Step, opcode
 from .floating import maximum, minimum
 from .frame import Frame
-from .operands import ZERO, Value
+from .operands import ZERO, Value, single_bits
 
 _FIVE = np.uint32(31)
 _LANE = LANE.astype(np.int64)
@@ -153,7 +153,7 @@ def _reduce_floats(d: Decoder, i: Instruction) -> Step:
         result = values[np.arange(f.rows), f.leader()]
         for lane in range(LANES):
             result = np.where(f.lanes()[:, lane], choose(result, values[:, lane], quiet), result)
-        put(f, np.asarray(result, np.float32).view(np.uint32)[:, None])
+        put(f, single_bits(result)[:, None])
 
     return run
 

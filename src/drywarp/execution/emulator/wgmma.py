@@ -27,7 +27,7 @@ from .bits import FULL, LANE, LANES
 from .convert import float8_to_single
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
-from .operands import Fetch, Put, constant, join
+from .operands import Fetch, Put, constant, join, single_bits
 from .tensor_maps import swizzled
 
 Ints = npt.NDArray[np.int64]
@@ -287,7 +287,7 @@ class Accumulator:
         """Words of old accumulators plus products; those of halves have two in the last dimension."""
         old = np.ascontiguousarray(old)
         if self._result == "F32":
-            return (old.view(np.float32) + new).view(np.uint32)
+            return single_bits(old.view(np.float32) + new)
         if self._result == "F16":
             halves = old[..., None].view(np.float16).astype(np.float32)
             return np.ascontiguousarray((halves + new).astype(np.float16)).view(np.uint32)[..., 0]

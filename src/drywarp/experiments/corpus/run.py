@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 from ...errors import UsageError
-from ...execution.emulator.compiled.engine import prepare
 from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu, load_gpu
 from ...support.child import Child
@@ -128,9 +127,6 @@ def run_corpus(
             macros=guessed_macros(module.path, root) if module.path.suffix == ".cu" else {},
         )
 
-    if launches:
-        # Compile the emulator here, once for all workers: a worker that times out would lose its own compilation.
-        prepare()
     started = perf_counter()
     kept = RowsFile.opened(rows_file, machine.file_hash, settings) if rows_file else RowsFile(None)
     found = [kept.rows[module.name] for module in modules if module.name in kept.rows]

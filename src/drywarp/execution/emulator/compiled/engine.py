@@ -1,4 +1,4 @@
-"""Runs a wave with the compiled loop, and handles whatever needs Python."""
+"""Runs a wave with the loop of the core, and handles whatever needs Python."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
+from ....core.library import Function, level
 from ....support.folders import Progress, tell_progress
 from ..finish import MOVED
 from ..frame import Frame
@@ -96,21 +96,16 @@ from .layout import (
     YIELDED,
 )
 from .log import Log
-from .loop import advance
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64
 """Lane steps, blocks and handled instructions between checks of the limits: about a tenth of a second."""
 _SCRATCH_WORDS = 4 * LANES
-
-
-def prepare() -> None:
-    """Compile the loop, or load it from disk if an earlier run stored it, before any clock runs."""
-    advance.compile((types.Array(types.int64, 1, "C"),))
+_advance = Function("advance", "an")
 
 
 class CompiledScheduler(Scheduler):
-    """Runs one wave to its end, mostly in compiled code. The record and the state of the run are the recorder's."""
+    """Runs one wave to its end, mostly in the core. The record and the state of the run are the recorder's."""
 
     def __init__(self, machine: Machine, program: Program, table: Table, recorder: Recorder, budget: Budget) -> None:
         super().__init__(machine, program, recorder, budget)
@@ -145,10 +140,10 @@ class CompiledScheduler(Scheduler):
         before = int(state[WARP_STEPS]), int(state[LANE_STEPS])
         state[LANE_LIMIT] = before[1] + self.budget.lane_steps_left()
         self._pause()
-        places = self._locate()
+        places, processor = self._locate(), level()
         with np.errstate(all="ignore"):
             while True:
-                why = advance(places)
+                why = _advance(places, processor)
                 if why == DONE:
                     break
                 if why == NEEDS_SLOTS:

@@ -92,6 +92,9 @@ ENTER, BODY, NEXT, CHOOSE = range(4)
 ) = range(12)  # fmt: skip
 """Why the loop returned."""
 
+IRREGULAR, SAME, CONSECUTIVE = range(3)
+"""Kinds of patterns: all lanes at one address; consecutive 4-byte words with all 32 lanes active."""
+
 GLOBAL, SHARED, LOCAL, GENERIC = range(4)
 """Memory spaces; the first three are those of a profile."""
 
