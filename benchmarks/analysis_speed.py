@@ -2,7 +2,7 @@
 
     python benchmarks/analysis_speed.py [example.cu …]
 
-"First" runs with empty caches (compiled kernels, headers, compiled simulation loop); "warm" is the
+"First" runs with empty caches (compiled kernels, headers); "warm" is the
 quickest of three runs after it. Each run is a new process; peak memory is the process's own.
 """
 
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"{'example':24} {'first s':>8} {'warm s':>8} {'peak MiB':>9}")
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "DRYWARP_CACHE_DIR": folder, "NUMBA_CACHE_DIR": f"{folder}/numba"}
+            environment = {**os.environ, "DRYWARP_CACHE_DIR": folder}
             first, peak = timed(Path(name), environment)
             warm = min((timed(Path(name), environment) for _ in range(3)), key=lambda run: run[0])
             print(f"{Path(name).name:24} {first:8.2f} {warm[0]:8.2f} {max(peak, warm[1]):9.0f}")

@@ -141,7 +141,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         for label in ("cold (compiles)", "warm cache"):
             code = COLD.format(folder=str(Path(__file__).parent))
-            environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "DRYWARP_CACHE_DIR": cache}
+            environment = {**os.environ, "DRYWARP_CACHE_DIR": cache}
             out = subprocess.run(
                 [sys.executable, "-c", code],
                 env=environment,

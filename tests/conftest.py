@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from drywarp.support.folders import cache_folder
-
 from .effort import VARIABLE, exhaustive
 
 # However slow the machine is, a law holds.
@@ -48,8 +46,7 @@ FIRST = (
     "test_dask.py", "test_measure.py", "test_site.py", "test_notebooks.py", "test_suite.py", "test_analysis.py",
     "test_long_loops.py", "test_cache_processes.py", "test_kept_answers.py", "test_study.py", "test_trace.py",
 )  # fmt: skip
-"""Files that are started first: two make the compiled loops, of the emulator and of the simulation, while the next ones
-need none; then what takes long, so that parallel workers end together."""
+"""Files that are started first because they take long, so that parallel workers end together."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -79,11 +76,8 @@ def no_nvcc() -> Iterator[None]:
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of this test's own: nothing kept in it but the compiled loops of all tests."""
+    """A cache folder of this test's own, with nothing in it."""
     folder = tmp_path / "own-cache"
     folder.mkdir()
-    loops = cache_folder() / "loops"
-    loops.mkdir(parents=True, exist_ok=True)
-    (folder / "loops").symlink_to(loops)
     monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
     return folder

@@ -17,7 +17,6 @@ import pytest
 from drywarp.cli.progress import SILENT_S, Phases, clock_text, rated, resumable, stages
 from drywarp.errors import InterruptedRunError
 from drywarp.support.folders import Progress, tell_progress
-from drywarp.support.stored_code import LONGEST, cached
 
 from .command import SAXPY
 
@@ -95,20 +94,6 @@ def test_without_a_terminal_a_long_run_prints_a_line_a_phase(clock: Clock) -> No
     assert lines == ["emulating a sample of blocks, 0:08, at most 0:08 left", "simulating, 0:03"]
 
 
-def test_compiling_the_inner_loops_is_a_phase_and_does_not_count_as_the_stage(clock: Clock) -> None:
-    lines: list[str] = []
-    phases = Phases(lines.append, lines=False)
-    phases.stage("emulating a sample of blocks")
-    phases.hear(Progress(0, 1, phase="compiling loops", seconds=25))
-    phases.look()
-    assert lines[-1] == "emulating a sample of blocks"  # loading what an earlier run compiled takes no second
-    after(clock, 12, phases)
-    assert lines[-1] == "compiling loops, 0:12 of about 0:25"
-    phases.hear(Progress(1, 1, phase="compiling loops"))
-    after(clock, 2, phases)
-    assert lines[-1] == "emulating a sample of blocks, 0:02"
-
-
 def test_one_of_several_has_the_time_left_of_all(clock: Clock) -> None:
     lines: list[str] = []
     phases = Phases(lines.append, lines=True)
@@ -135,23 +120,6 @@ def test_only_this_process_listens(capsys: pytest.CaptureFixture[str], monkeypat
         tell_progress(Progress(3, 3))
     assert heard == [Progress(2, 3)]
     assert capsys.readouterr().err == ""
-
-
-def test_functions_say_that_they_are_compiled(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[Progress] = []
-    monkeypatch.setattr(Phases, "hear", lambda self, told: heard.append(told))
-    (own_cache / "loops").unlink()
-
-    def advance(number: int) -> int:
-        return number + 1
-
-    with stages():
-        assert cached("errors.py")(advance)(2) == 3
-        (begins, ends), what = heard, f"inner loops, once per installation ({LONGEST['advance'][0]})"
-        assert begins.done < begins.of
-        assert begins.phase.endswith(what)
-        assert begins.seconds == LONGEST["advance"][1]
-        assert ends.done == ends.of
 
 
 def test_rows_are_told_of_long_runs_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

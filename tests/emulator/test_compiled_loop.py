@@ -1,15 +1,17 @@
-"""The compiled loop does what the handlers in NumPy do, bit by bit: every listed instruction on the same registers.
+"""The core does what the handlers in NumPy do, bit by bit, with the code for each level of processors.
 
-Neither changes a register or a predicate that the instruction is not known to write.
+Every listed instruction runs on the same registers; none changes a register or a predicate that the instruction is not known to write.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from drywarp.core.library import MODE_VARIABLE, level
 from drywarp.execution.emulator import Limits, session
 from drywarp.execution.emulator.machine import Machine
 from drywarp.execution.emulator.session import Session
@@ -28,6 +30,8 @@ SPECIAL = np.array(
     " 3c003c00 7c00fc00 00010001 1f 20 5 3ff00000 7ff00000 40080000 00000200".split()
 )
 SPECIAL_WORDS = np.array([int(word, 16) for word in SPECIAL], np.uint32)
+MODES = ("", "baseline") if level() > 1 else ("",)
+"""What else this processor can run: the code for its own level, and that for any."""
 ELSEWHERE = {"texture", "constant_load", "bulk_copy", "wgmma", "mbarrier"}
 BANK = np.random.default_rng(5).integers(0, 256, 4096).astype(np.uint8).tobytes()
 
@@ -67,11 +71,12 @@ class Filled(Machine):
         return {(kind, int(n)) for kind, rows in parts.items() for n in np.flatnonzero(rows.any(axis=1))}
 
 
-def _after(text: str, compiled: bool) -> Filled:
-    """The machine of two warps after one instruction."""
+def _after(text: str, mode: str) -> Filled:
+    """The machine of two warps after one instruction, in a mode of the core."""
+    os.environ[MODE_VARIABLE] = mode
     code = parse_listing(listing(text, ".L_x_0:", "EXIT", "EXIT"))["k"].instructions
     kernel = Kernel("k", "k", "sm_80", code, (), 0x160, Resources(64, 4096), constant_banks={0: BANK})
-    Session(kernel, Launch((1, 1, 1), (64, 1, 1), ()), Limits(), compiled).run([0])
+    Session(kernel, Launch((1, 1, 1), (64, 1, 1), ()), Limits()).run([0])
     return Filled.made.pop()
 
 
@@ -89,13 +94,16 @@ COMPUTING = {opcode: texts for opcode, texts in RUN.items() if any(map(_computes
 
 
 @pytest.mark.parametrize("opcode", COMPUTING)
-def test_both_give_the_same_bits(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_give_the_same_bits(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "Machine", Filled)
+    monkeypatch.setenv(MODE_VARIABLE, "")
     for text in COMPUTING[opcode]:
         if not _computes(text):
             continue
         for guard in ("", "@!P2 "):
-            mine, numpys = _after(guard + text, True), _after(guard + text, False)
-            for part in ("words", "flags", "guarded"):
-                np.testing.assert_array_equal(getattr(mine, part), getattr(numpys, part), err_msg=guard + text)
-            assert mine.changed() <= written(_parsed(text)), guard + text
+            numpys = _after(guard + text, "reference")
+            for mode in MODES:
+                mine = _after(guard + text, mode)
+                for part in ("words", "flags", "guarded"):
+                    np.testing.assert_array_equal(getattr(mine, part), getattr(numpys, part), err_msg=guard + text)
+                assert mine.changed() <= written(_parsed(text)), guard + text

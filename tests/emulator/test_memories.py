@@ -208,6 +208,21 @@ extern "C" __global__ void k(const int* idx, int* o, double* d) {
     np.testing.assert_array_equal(e.buffer("d"), np.arange(96) + (idx % 10) * 0.25)
 
 
+def test_local_array_indexed_by_lane(arch):
+    """A warp whose lanes access consecutive words of their own arrays, as no two lanes share one."""
+    source = """
+extern "C" __global__ void k(const int* by, int* o) {
+  int t = threadIdx.x;
+  int a[64];
+  for (int j = 0; j < 64; ++j) a[j] = 1000 * t + j;
+  a[(t & 31) + by[0]] += 7;
+  o[t] = a[(t & 31) + by[0]] + a[(t & 31) + by[1]];
+}"""
+    e = run(source, 1, 64, np.array([0, 5], np.int32), np.zeros(64, np.int32), arch=arch)
+    t = np.arange(64)
+    np.testing.assert_array_equal(e.buffer("o"), 2000 * t + 2 * (t & 31) + 5 + 7)
+
+
 def test_bytes_and_shorts(arch):
     source = """
 extern "C" __global__ void k(const signed char* a, const unsigned short* b, short* o, unsigned char* p,

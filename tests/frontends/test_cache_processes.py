@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from drywarp.support.folders import cache_folder
-from drywarp.support.stored_code import FOLDER as LOOPS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "half2.cu"
 COMMAND = [sys.executable, "-m", "drywarp", "analyze", str(EXAMPLE), "--json"]
@@ -43,19 +41,13 @@ def answer(process: subprocess.Popen[str]) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, object]:
-    """What a process says that is alone; leaves the loops compiled."""
+    """What a process says that is alone."""
     return answer(start(cache_folder()))
-
-
-def cold(folder: Path) -> Path:
-    """A cache that holds nothing but compiled loops, which take longest and have tests of their own."""
-    shutil.copytree(cache_folder() / LOOPS, folder / LOOPS)
-    return folder
 
 
 def test_processes_share_a_cold_cache_and_agree(tmp_path: Path, expected: dict[str, object]) -> None:
     # The example includes a header, so that all of them also unpack the compiler's headers.
-    folder = cold(tmp_path / "cache")
+    folder = tmp_path / "cache"
     processes = [start(folder) for _ in range(2)]
     assert [answer(process) for process in processes] == [expected] * 2
     assert answer(start(folder)) == expected
@@ -63,7 +55,7 @@ def test_processes_share_a_cold_cache_and_agree(tmp_path: Path, expected: dict[s
 
 def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path, expected: dict[str, object]) -> None:
     """Killed when all is written and not yet in its place: the headers, a compiled kernel, an emulation."""
-    folder = cold(tmp_path / "cache")
+    folder = tmp_path / "cache"
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLED)
     path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH")]))

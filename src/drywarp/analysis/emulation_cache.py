@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from .._version import __version__
+from ..core.library import mode
 from ..errors import EmulationLimitError
 from ..execution.emulator.sampling import Limits
 from ..frontends import cache as disk
@@ -27,7 +28,6 @@ from ..memory.behaviour import MemoryBehaviour
 from ..memory.followed import Look
 from ..memory.table import MemoryGeometry
 from ..support.folders import sources_digest
-from ..support.stored_code import machine
 from .request import Options
 from .without_data import Followed, static_answer
 
@@ -243,10 +243,9 @@ class Kept:
 def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
     """The cache entry of a launch's emulation; `asked` is what else it depends on, as plain values."""
     arrays = [buffer.array for buffer in _buffers(launch) if buffer.array is not None]
-    where = machine()
-    if where is None or sum(array.nbytes for array in arrays) > LARGEST_INPUT:
+    if sum(array.nbytes for array in arrays) > LARGEST_INPUT:
         return Kept("", kernel, launch)
-    digest = hashlib.sha256(f"{__version__} {np.__version__} {where} {sources_digest()}".encode())
+    digest = hashlib.sha256(f"{__version__} {np.__version__} {mode()} {sources_digest()}".encode())
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True  # no memo: equal objects are written alike, whether identical or not

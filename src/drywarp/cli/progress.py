@@ -16,7 +16,7 @@ from time import monotonic
 from types import FrameType
 
 from ..errors import InterruptedRunError
-from ..support.folders import Progress, cache_folder, listening
+from ..support.folders import Progress, listening
 
 SILENT_S, LEAST_S = 10.0, 1.0
 """A command without a terminal says nothing for so long, and nothing of phases that are shorter than the second."""
@@ -24,7 +24,6 @@ _TICK_S = 0.5
 _SECONDS_BETWEEN_LINES = 5.0
 _COUNTED = re.compile(r"(?:^|\s)(\d+) of (\d+): ")
 """A stage that says which of several it belongs to, as in: configuration 3 of 12: simulating."""
-_FIRST_RUN = "compiling drywarp's inner loops, once per installation: about 40 s before the first row"
 
 Tell = Callable[[str, int, int], None]
 """Reports a finished item, the number done and the total."""
@@ -48,8 +47,6 @@ class _Phase:
     def left(self, spent: float) -> str:
         if self.done is None:
             return ""
-        if self.done.seconds:
-            return f" of about {clock_text(self.done.seconds)}"
         if not self.done.done:
             return ""
         left = spent * (self.done.of - self.done.done) / self.done.done
@@ -60,8 +57,7 @@ class _Phase:
 class Phases:
     """The phases of a command. `show` displays a line; `lines`: only phases that last, a line each.
 
-    A stage may tell which of several it belongs to (`_COUNTED`); together these are one phase. What code below tells of
-    a phase of its own is shown instead of the stage.
+    A stage may tell which of several it belongs to (`_COUNTED`); together these are one phase.
     """
 
     show: Callable[[str], None]
@@ -70,7 +66,6 @@ class Phases:
     finished: int = 0
     _stage: _Phase | None = None
     _series: _Phase | None = None
-    _inner: _Phase | None = None
     _shown: str = ""
     _lock: RLock = field(default_factory=RLock)
 
@@ -78,7 +73,7 @@ class Phases:
         """The next stage begins."""
         with self._lock:
             self.finished += self._stage is not None
-            self._stage, self._inner = _Phase(name, monotonic()), None
+            self._stage = _Phase(name, monotonic())
             found = _COUNTED.search(name)
             if found is None:
                 self._series = None
@@ -90,27 +85,18 @@ class Phases:
             self.look()
 
     def hear(self, told: Progress) -> None:
-        """Take note of progress within the stage, or in a phase of its own."""
+        """Take note of progress within the stage."""
         with self._lock:
-            if not told.phase:
-                if self._stage is not None and self._stage.name.rpartition(": ")[2].startswith(told.stage):
-                    self._stage.done = told
-            elif told.done < told.of:
-                self._inner = _Phase(told.phase, monotonic(), told)
-            elif self._inner is not None:
-                if self._stage is not None:  # the stage's own clock stood still meanwhile
-                    self._stage.began += monotonic() - self._inner.began
-                self._inner = None
+            if self._stage is not None and self._stage.name.rpartition(": ")[2].startswith(told.stage):
+                self._stage.done = told
 
     def look(self) -> None:
         """Show what is running now."""
         with self._lock:
             now, phase = monotonic(), self._stage
-            if self._inner is not None and now - self._inner.began >= LEAST_S:
-                phase = self._inner
             if phase is None:
                 return
-            whole = self._series if phase is self._stage else None
+            whole = self._series
             text = phase.text(now)
             if whole is not None and now - whole.began >= LEAST_S and whole.done is not None and whole.done.done:
                 text = f"{phase.name}, {clock_text(now - whole.began)}{whole.left(now - whole.began)}"
@@ -189,14 +175,8 @@ def counter(silent_s: float = 0.0) -> Iterator[Tell]:
 
         yield tell
         return
-    with _shown(_starting()) as (show, _):
+    with _shown("starting") as (show, _):
         yield lambda what, done, of: show(f"[{done}/{of}] {what}")
-
-
-def _starting() -> str:
-    """What is done before the first row: on the first run, compile the inner loops."""
-    compiled = any((cache_folder() / "loops").glob("*.o"))
-    return "starting" if compiled else _FIRST_RUN
 
 
 @contextmanager
@@ -230,7 +210,7 @@ def rated(silent_s: float = 0.0) -> Iterator[Tell]:
     fields = (TextColumn("{task.fields[pace]}"), TextColumn("{task.fields[what]}"))
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), *fields)
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, pace="", what=_starting(), start=True)
+        task = bar.add_task("", total=None, pace="", what="starting", start=True)
 
         def update(what: str, done: int, of: int) -> None:
             rate, left = pace(done, of)

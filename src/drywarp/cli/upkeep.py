@@ -45,7 +45,6 @@ def checkup() -> tuple[Part, ...]:
         _platform(),
         *_toolchain(),
         _clang(),
-        _package("numba", "compiles the simulation's inner loop", needed=True),
         _cache(),
         _assembler(),
         _package("triton", "compiles Triton kernels", extra="triton"),

@@ -1,1 +1,1 @@
-"""What runs in C: the inner loops of the simulation and of the memory phase, and how they are built and called."""
+"""What runs in C: the inner loops of emulation, memory phase and simulation; how they are built and called."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ToolError
+from ..errors import ToolError, UsageError
 from .build import LIBRARY, build, digest, sources
 
+MODE_VARIABLE = "DRYWARP_CORE"
 _CODES = {"a": ctypes.c_void_p, "n": ctypes.c_int64}
 
 
@@ -58,10 +59,20 @@ class Function:
         return int(self._call(*(_address(one) if isinstance(one, np.ndarray) else one for one in arguments)))
 
 
-@cache
+def mode() -> str:
+    """$DRYWARP_CORE: `reference` (opcodes in NumPy), `baseline` (code for any x86-64) or nothing. Raises UsageError."""
+    asked = os.environ.get(MODE_VARIABLE, "")
+    if asked not in ("", "baseline", "reference"):
+        raise UsageError(f"{MODE_VARIABLE} is {asked!r}: expected baseline, reference or nothing")
+    return asked
+
+
 def level() -> int:
-    """The level of x86-64 whose instructions the core may use: what the processor has; 1 if DRYWARP_CORE is `baseline`."""
-    return 1 if os.environ.get("DRYWARP_CORE") == "baseline" else Function("level", "")()
+    """The level of x86-64 that the core uses: the highest that the processor has and there is code for, or 1."""
+    return 1 if mode() == "baseline" else _level()
+
+
+_level = Function("level", "")
 
 
 def record(names: Sequence[str], values: Mapping[str, Any]) -> npt.NDArray[np.int64]:

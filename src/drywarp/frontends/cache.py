@@ -266,4 +266,4 @@ def clear() -> Usage:
 
 
 _PARTS = ("kernels", "drywarp-headers", "loops", "emulations", "answers")
-"""The folders that drywarp owns; anything else beside them is left alone."""
+"""The folders that drywarp owns (`loops`: earlier versions did); anything else beside them is left alone."""

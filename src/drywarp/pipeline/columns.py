@@ -1,7 +1,4 @@
-"""Columns of the integer tables that the loops read and change, and the constants they share.
-
-Separate from the loops so that this module can be imported without Numba.
-"""
+"""Columns of the integer tables that the core's loops read and change, and the constants they share."""
 
 from __future__ import annotations
 
@@ -10,9 +7,6 @@ NEVER = 1 << 50
 
 PRIORITY_BITS = 12
 """Bits for the priority of a warp among the concurrent ones, of which there are at most 4096."""
-
-NO_SIGN = (1 << 62) - 1
-"""An index masked with `& NO_SIGN` is known to be non-negative, which avoids the check for negative indices."""
 
 # A node's costs. RESOURCE is that of partition 0; the others follow if PER_PARTITION is set.
 RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)

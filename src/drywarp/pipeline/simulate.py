@@ -1,8 +1,4 @@
-"""One SM's share, simulated: prepares the tables, runs the compiled loops.
-
-The loops, and Numba with them, are imported when the first simulation runs: importing drywarp
-stays quick.
-"""
+"""One SM's share, simulated: prepares the tables, runs the core's loops."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def own_gpu_folder() -> Path:
 
 
 @cache
-def sources_digest(*parts: str, suffixes: tuple[str, ...] = (".py",)) -> str:
+def sources_digest(*parts: str, suffixes: tuple[str, ...] = (".py", ".c", ".h")) -> str:
     """SHA-256 over names and contents of the sources below `parts` (files or folders; default: the whole package).
 
     It is part of every cache key, so that edited sources never use results of older ones.
@@ -129,16 +129,13 @@ def time_box(seconds: float) -> Iterator[None]:
 class Progress(NamedTuple):
     """How much of a phase is done; `at_most`: it may end earlier.
 
-    `stage` is how the name of the stage that it belongs to begins; or `phase` names a phase of its own, and `seconds`
-    is its usual duration, if known.
+    `stage` is how the name of the stage that it belongs to begins.
     """
 
     done: float
     of: float
     at_most: bool = False
     stage: str = ""
-    phase: str = ""
-    seconds: float = 0.0
 
 
 class _Listener:

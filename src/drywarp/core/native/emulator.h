@@ -6,8 +6,15 @@
 #ifndef DRYWARP_EMULATOR_H
 #define DRYWARP_EMULATOR_H
 
+#include <stddef.h>
+
 #include "core.h"
 #include "layout.h"
+
+// The tables that Python makes have as many columns as it says.
+_Static_assert(sizeof(Instruction) == 8 * COLUMNS && offsetof(Instruction, a) == 8 * A, "layout.h");
+_Static_assert(sizeof(State) == 8 * STATE_COLUMNS && sizeof(Run) == 8 * PLACES, "layout.h");
+_Static_assert(sizeof(Entry) == 8 * BLOCK_COLUMNS && sizeof(Region) == 8 * REGION_COLUMNS, "layout.h");
 
 #ifndef VARIANT
 #define VARIANT v1

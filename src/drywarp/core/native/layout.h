@@ -7,6 +7,7 @@
 enum { LANES = 32 };
 #define FULL INT64_C(4294967295)
 #define FAR INT64_C(1099511627776)
+enum { A = 16, B = 24, C = 32, D = 40 };
 enum { COLUMNS = 48 };
 enum { CONSTANT = 0, REGISTER = 1, UNIFORM = 2, SPECIAL = 3 };
 enum { MODIFIED = 1, FLUSHED = 2 };
@@ -41,7 +42,7 @@ enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
 enum { PLACES = 42 };
 
-typedef struct {  // 8 fields
+typedef struct {
   int64_t kind;
   int64_t index;
   int64_t value;
@@ -52,7 +53,7 @@ typedef struct {  // 8 fields
   int64_t changed;
 } Source;
 
-typedef struct {  // 40 fields
+typedef struct {
   int64_t mode;
   int64_t pc;
   int64_t at;
@@ -95,21 +96,21 @@ typedef struct {  // 40 fields
   int64_t turned;
 } State;
 
-typedef struct {  // 4 fields
+typedef struct {
   int64_t block_number;
   int64_t block_end;
   int64_t block_spins;
   int64_t block_accesses;
 } Entry;
 
-typedef struct {  // 4 fields
+typedef struct {
   int64_t region_start;
   int64_t region_size;
   int64_t region_chunk;
   int64_t region_pending;
 } Region;
 
-typedef struct {  // 17 fields
+typedef struct {
   int64_t op;
   int64_t sub;
   int64_t guard;
@@ -129,7 +130,7 @@ typedef struct {  // 17 fields
   Source a, b, c, d;
 } Instruction;
 
-typedef struct {  // 42 fields
+typedef struct {
   State *state;
   Instruction *code;
   Entry *entries;

@@ -19,7 +19,7 @@ __all__ = ["Emulation", "Limits", "buffer_content", "emulate", "sample_blocks"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: loading Numba takes longer than answering from the cache.
+    # Loaded on first use: loading the engine takes longer than answering from the cache.
     if name in _HOMES:
         from importlib import import_module
 

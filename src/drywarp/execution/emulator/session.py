@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.library import mode
 from ...errors import EmulationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
@@ -88,7 +89,7 @@ class Session:
         self._recorder = Recorder()
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._program = Program(Decoder(kernel, self.banks, self.memory, self._recorder), self.cfg)
-        self._schedule = _compiled(self._program) if compiled else Scheduler
+        self._schedule = _compiled(self._program) if compiled and mode() != "reference" else Scheduler
         self._registers = register_counts(kernel.instructions)
         self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
         self._position: dict[int, int] = {}

@@ -287,7 +287,7 @@ class Accumulator:
         """Words of old accumulators plus products; those of halves have two in the last dimension."""
         old = np.ascontiguousarray(old)
         if self._result == "F32":
-            return single_bits(old.view(np.float32) + new)
+            return np.asarray(single_bits(old.view(np.float32) + new))
         if self._result == "F16":
             halves = old[..., None].view(np.float16).astype(np.float32)
             return np.ascontiguousarray((halves + new).astype(np.float16)).view(np.uint32)[..., 0]

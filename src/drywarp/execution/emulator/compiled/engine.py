@@ -151,7 +151,7 @@ class CompiledScheduler(Scheduler):
                     places = self._locate()
                 elif why == NEEDS_CONTENT:
                     self._fill()
-                elif why == PAUSED or why == OVER_LIMIT:
+                elif why in (PAUSED, OVER_LIMIT):
                     self._check(over=why == OVER_LIMIT)
                     self._pause()
                 else:

@@ -47,11 +47,13 @@ def header() -> str:
             instruction = _struct("Instruction", [*map(_field, fields), f"Source {', '.join(_SOURCES).lower()}"])
         elif names[0] in _STRUCTS:
             name = _STRUCTS[names[0]]
-            fields = [f"{_TYPES.get(n.lower(), 'int64_t')} *{n.lower()}" for n in names] if name == "Run" else [
-                *map(_field, names)
-            ]
+            fields = (
+                [f"{_TYPES.get(n.lower(), 'int64_t')} *{n.lower()}" for n in names]
+                if name == "Run"
+                else [*map(_field, names)]
+            )
             structs[name] = _struct(name, fields)
-        elif names[0] not in (*_BEFORE_SOURCES, *_SOURCES):
+        elif names[0] not in _BEFORE_SOURCES:
             numbers += _numbers(names)
     run = structs.pop("Run")
     return "\n".join([_FIRST, *numbers, "", *structs.values(), instruction, run, "#endif", ""])
@@ -71,7 +73,7 @@ def _field(name: str) -> str:
 
 
 def _struct(name: str, fields: list[str]) -> str:
-    return "\n".join([f"typedef struct {{  // {len(fields)} fields", *(f"  {field};" for field in fields), f"}} {name};", ""])
+    return "\n".join(["typedef struct {", *(f"  {field};" for field in fields), f"}} {name};", ""])
 
 
 def _numbers(names: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""The tables that the compiled emulator reads: their columns, and the numeric codes of their entries.
+"""The tables that the core's emulator reads: their columns, and the numeric codes of their entries.
 
-Separate from the loops so that encoding an instruction does not need Numba.
+`header` makes the C header of it.
 """
 
 from __future__ import annotations
