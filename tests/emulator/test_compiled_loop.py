@@ -1,6 +1,7 @@
 """The core does what the handlers in NumPy do, bit by bit, with the code for each level of processors.
 
-Every listed instruction runs on the same registers; none changes a register or a predicate that the instruction is not known to write.
+Every listed instruction runs on the same registers; none changes a register or a predicate that it is not known to
+write.
 """
 
 from __future__ import annotations
