@@ -19,14 +19,30 @@ static bool is_pattern(const Run *run, int64_t pattern, const uint64_t *offsets,
   return differs == 0;
 }
 
-static int8_t kind_of(const uint64_t *offsets, Lanes lanes) {
+static uint8_t kind_of(const uint64_t *offsets, int count) {
   uint64_t any = 0, other = 0;
-  for (int l = 0; l < LANES; ++l) {
-    any |= offsets[l];
-    other |= offsets[l] ^ 4 * (uint64_t)l;
+  for (int l = 0; l < count; ++l) {
+    any |= offsets[l] - offsets[0];
+    other |= (offsets[l] - offsets[0]) ^ 4 * (uint64_t)l;
   }
-  if (any == 0) return SAME;
-  return other == 0 && lanes == ~0u ? CONSECUTIVE : IRREGULAR;
+  return any == 0 ? SAME : other == 0 ? CONSECUTIVE : IRREGULAR;
+}
+
+static void prepare(Shape *shape, const uint64_t *offsets) {
+  int64_t low = 0, high = 0;
+  uint64_t bits = 0;
+  for (int l = 0; l < LANES; ++l) {
+    low = least(low, (int64_t)offsets[l]);
+    high = most(high, (int64_t)offsets[l]);
+    bits |= offsets[l];
+    shape->offsets[l] = (int32_t)offsets[l];
+  }
+  shape->narrow = low >= INT32_MIN && high <= INT32_MAX;
+  shape->low = (int32_t)low;
+  shape->high = (int32_t)high;
+  shape->bits = (uint32_t)bits;
+  shape->kind = kind_of(offsets, LANES);
+  for (int g = 0; g < GROUPS; ++g) shape->groups[g] = kind_of(offsets + g * GROUP, GROUP);
 }
 
 // The number of a pattern; a new one is stored.
@@ -41,7 +57,7 @@ static int64_t pattern_of(Run *run, const uint64_t *offsets, Lanes lanes) {
   run->log_table[place] = (int32_t)(pattern + 1);
   memcpy(run->log_offsets + pattern * LANES, offsets, sizeof(uint64_t) * LANES);
   run->log_masks[pattern] = lanes;
-  run->log_kinds[pattern] = kind_of(offsets, lanes);
+  prepare(run->log_shapes + pattern, offsets);
   return pattern;
 }
 
@@ -51,12 +67,7 @@ int64_t note(Run *run, int64_t k, int64_t w, const uint64_t *addresses, Lanes la
   EACH_LANE offsets.at[l] = addresses[l] - base;
   int64_t pattern = latest;
   if (latest < 0 || !is_pattern(run, latest, offsets.at, lanes)) pattern = pattern_of(run, offsets.at, lanes);
-  const int64_t row = run->state->accesses++;
-  run->log_instruction[row] = (int32_t)k;
-  run->log_warp[row] = (int32_t)(run->state->first_warp + w);
-  run->log_base[row] = (int64_t)base;
-  run->log_pattern[row] = (int32_t)pattern;
-  run->log_space[row] = (int8_t)space;
+  note_row(run, k, w, base, pattern, space);
   return pattern;
 }
 
@@ -96,6 +107,33 @@ EXPORT int64_t drywarp_order_by(const int32_t *keys, int64_t count, int64_t kind
   memcpy(next, bounds, sizeof(int64_t) * (size_t)(kinds + 1));
   for (int64_t i = 0; i < count; ++i) order[next[keys[i]]++] = i;
   return 0;
+}
+
+// All accesses, by warp and in each warp as recorded: their columns, and how many of the warp came before. `places` has the
+// new number of each warp, or -1 if its rows are dropped; or it is NULL. `bounds` has kinds + 1 zeros for `kinds` warps, and
+// gets where the rows of each begin; `next` has room for as many. Returns the number of rows.
+EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, int64_t kinds, int64_t *bounds, int64_t *next,
+                                     int32_t *instruction, int32_t *warp, int64_t *order, int64_t *base,
+                                     int32_t *pattern, int8_t *space) {
+  const int64_t rows = run->state->accesses;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
+    if (number >= 0) ++bounds[number + 1];
+  }
+  for (int64_t number = 0; number < kinds; ++number) bounds[number + 1] += bounds[number];
+  memcpy(next, bounds, sizeof(int64_t) * (size_t)(kinds + 1));
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
+    if (number < 0) continue;
+    const int64_t to = next[number]++;
+    instruction[to] = run->log_instruction[i];
+    warp[to] = number;
+    order[to] = to - bounds[number];
+    base[to] = run->log_base[i];
+    pattern[to] = run->log_pattern[i];
+    space[to] = run->log_space[i];
+  }
+  return bounds[kinds];
 }
 
 #endif

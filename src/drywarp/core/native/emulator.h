@@ -9,6 +9,19 @@
 #include <stddef.h>
 
 #include "core.h"
+
+// A pattern of addresses whose offsets fit into 32 bits, prepared for those that access it again. Eight lanes are a group.
+enum { GROUP = 8, GROUPS = 32 / GROUP };
+typedef struct {
+  int32_t offsets[32];  // From the lowest lane that takes part; the others have 0.
+  int32_t low, high;       // The extremes of them.
+  uint32_t bits;           // The bits that any of them has.
+  uint8_t groups[GROUPS];  // How the lanes of a group lie: IRREGULAR, SAME, CONSECUTIVE.
+  uint8_t kind;            // How all of them lie.
+  bool narrow;             // Whether they fit.
+  uint8_t rest[14];
+} Shape;
+
 #include "layout.h"
 
 // The tables that Python makes have as many columns as it says.
@@ -51,6 +64,7 @@ _Static_assert(sizeof(Entry) == 8 * BLOCK_COLUMNS && sizeof(Region) == 8 * REGIO
 #define EACH_LANE INDEPENDENT for (int l = 0; l < LANES; ++l)
 
 typedef uint32_t Lanes;  // A mask.
+_Static_assert(sizeof(Shape) == SHAPE_BYTES, "layout.h");
 typedef struct {
   _Alignas(64) uint32_t at[LANES];
 } Words;
@@ -235,6 +249,11 @@ static inline const uint32_t *words_for(Operand *operand, int64_t w) {
   return words;
 }
 
+// The word of all lanes of a source that is the same for them: a constant or a uniform register.
+static inline uint32_t word_for(Operand *operand, int64_t w) {
+  return operand->after ? words_for(operand, w)[0] : operand->words[w * operand->step];
+}
+
 // Destinations.
 
 // Where to write the register `further` after an instruction's destination for all lanes: the register itself if all
@@ -268,6 +287,15 @@ bool run_access(Run *run, Instruction *row);
 // Record an access of warp `w`; returns the number of its pattern, which is probably `latest`. `lanes` are not empty, and
 // the others have the address of the lowest.
 int64_t note(Run *run, int64_t k, int64_t w, const uint64_t *addresses, Lanes lanes, int space, int64_t latest);
+// The same for a pattern that is known.
+static inline void note_row(Run *run, int64_t k, int64_t w, uint64_t base, int64_t pattern, int space) {
+  const int64_t row = run->state->accesses++;
+  run->log_instruction[row] = (int32_t)k;
+  run->log_warp[row] = (int32_t)(run->state->first_warp + w);
+  run->log_base[row] = (int64_t)base;
+  run->log_pattern[row] = (int32_t)pattern;
+  run->log_space[row] = (int8_t)space;
+}
 
 // Instead of a PC: groups were placed; too few slots; the NumPy handler must execute it; or finish it.
 enum { MOVED = -1, LACKS_ROOM = -2, UNUSUAL = -3, MUST_RELEASE = -4 };

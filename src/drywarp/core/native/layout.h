@@ -37,6 +37,7 @@ enum { STATE_COLUMNS = 40 };
 enum { ENTER = 0, BODY = 1, NEXT = 2, CHOOSE = 3 };
 enum { DONE = 0, NEEDS_STEP = 1, NEEDS_END = 2, NEEDS_DECODING = 3, STUCK = 4, OVER_LIMIT = 5, PAUSED = 6, NEEDS_ROOM = 7, NEEDS_SLOTS = 8, NEEDS_RELEASE = 9, NEEDS_LOOK = 10, NEEDS_CONTENT = 11 };
 enum { IRREGULAR = 0, SAME = 1, CONSECUTIVE = 2 };
+enum { SHAPE_BYTES = 160 };
 enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
 enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
@@ -170,7 +171,7 @@ typedef struct {
   uint8_t *log_step_lanes;
   int64_t *log_offsets;
   uint32_t *log_masks;
-  int8_t *log_kinds;
+  Shape *log_shapes;
   int32_t *log_table;
   int64_t *log_weights;
 } Run;

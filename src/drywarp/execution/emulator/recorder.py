@@ -21,13 +21,14 @@ from .compiled.layout import (
     PATTERN_ROOM,
     PATTERNS,
     PLACES,
+    SHAPE_BYTES,
     STATE,
     STATE_COLUMNS,
     STEP_ROOM,
     STEPS,
     TABLE_SIZE,
 )
-from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by
+from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
 from .operands import Value
 from .sampling import Limits, Reached
@@ -37,6 +38,8 @@ _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 RECORD_OPTION = "--recorded-accesses"
 Mark = tuple[int, int, int]
 """Numbers of steps, accesses and synchronisations."""
+_EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
+"""Elements per row, where they are several."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
 
@@ -61,7 +64,7 @@ class Recorder:
             step_lanes=np.empty(_FIRST_ROWS, np.uint8),
             offsets=np.empty(_FIRST_PATTERNS * LANES, np.int64),
             masks=np.empty(_FIRST_PATTERNS, np.uint32),
-            kinds=np.empty(_FIRST_PATTERNS, np.int8),
+            shapes=np.empty(_FIRST_PATTERNS * SHAPE_BYTES, np.uint8),
             table=np.zeros(_FIRST_PATTERNS * _TABLE_FACTOR, np.int32),
             weights=WEIGHTS,
         )
@@ -120,13 +123,9 @@ class Recorder:
             **_grown(log, ("step_block", "step_warp", "step_lanes"), int(state[STEPS]), steps),
             **_grown(log, ("instruction", "warp", "base", "pattern", "space"), int(state[ACCESSES]), accesses),
         }
-        used = int(state[PATTERNS])
-        patterns = _grown(log, ("masks", "kinds"), used, accesses)
+        patterns = _grown(log, ("masks", "offsets", "shapes"), int(state[PATTERNS]), accesses)
         if patterns:
-            room = len(patterns["masks"])
-            offsets = np.empty(room * LANES, np.int64)
-            offsets[: used * LANES] = log.offsets[: used * LANES]
-            changed |= {**patterns, "offsets": offsets, "table": np.zeros(room * _TABLE_FACTOR, np.int32)}
+            changed |= {**patterns, "table": np.zeros(len(patterns["masks"]) * _TABLE_FACTOR, np.int32)}
         if changed:
             self.log = log._replace(**changed)
             self.locate(self._places)
@@ -192,20 +191,16 @@ class Recorder:
         `places` gives each warp its new number, or -1 if it is dropped.
         """
         log, count, patterns = self.log, int(self.state[ACCESSES]), int(self.state[PATTERNS])
-        warps, kept = _renumbered(log.warp[:count], places)
-        order, bounds = _by_warp(warps)
-        warp = warps[order]
-        rows = order if kept is None else kept[order]
-        return AccessLog(
-            instruction=log.instruction[rows],
-            warp=warp,
-            order=np.arange(len(rows), dtype=np.int64) - bounds[warp],
-            base=log.base[rows],
-            pattern=log.pattern[rows],
-            space=log.space[rows],
-            offsets=log.offsets[: patterns * LANES].reshape(-1, LANES).copy(),
-            masks=log.masks[:patterns].copy(),
-        )
+        kinds = 1 + int((log.warp[:count] if places is None else places).max(initial=-1))
+        bounds, following = np.zeros(kinds + 1, np.int64), np.empty(kinds + 1, np.int64)
+        types = (np.int32, np.int32, np.int64, np.int64, np.int32, np.int8)  # as `AccessLog` has them
+        columns: list[Any] = [np.empty(count, kind) for kind in types]
+        kept = sort_accesses(self._places, places, kinds, bounds, following, *columns)
+        if kept < count:
+            columns = [column[:kept].copy() for column in columns]
+        offsets = log.offsets[: patterns * LANES].reshape(-1, LANES).copy()
+        instruction, warp, order, base, pattern, space = columns
+        return AccessLog(instruction, warp, order, base, pattern, space, offsets, log.masks[:patterns].copy())
 
     def paths(self, warps: int, places: npt.NDArray[np.int32] | None = None) -> tuple[tuple[WarpPath, ...], list[int]]:
         """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
@@ -259,9 +254,9 @@ def _grown(log: Log, names: tuple[str, ...], used: int, more: int) -> dict[str, 
         size *= 2
     grown = {}
     for name in names:
-        old = getattr(log, name)
-        grown[name] = np.empty(size, old.dtype)
-        grown[name][:used] = old[:used]
+        old, each = getattr(log, name), _EACH.get(name, 1)
+        grown[name] = np.empty(size * each, old.dtype)
+        grown[name][: used * each] = old[: used * each]
     return grown
 
 

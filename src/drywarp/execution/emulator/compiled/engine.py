@@ -126,9 +126,9 @@ class CompiledScheduler(Scheduler):
         self._batch = np.zeros(machine.warps, np.int64)
         self._slots = np.zeros(machine.warps, np.int64)
         self._scratch = np.zeros(_SCRATCH_WORDS, np.uint32)
-        # A copy has two addresses, and finding the chunks of an access needs one more row.
-        self._addresses = np.zeros((2 * machine.warps + 1) * LANES, np.int64)
-        self._lane_sets = np.zeros(machine.warps, np.int64)
+        # A copy has two addresses.
+        self._addresses = np.zeros(2 * machine.warps * LANES, np.int64)
+        self._lane_sets = np.zeros(2 * machine.warps, np.int64)
         self._origin = np.array([ARENA_START], np.int64)
         self._places = np.zeros(PLACES, np.int64)
         self._handled = 0

@@ -22,8 +22,9 @@ _POINTERS = {
     "Instruction": "code",
     "Entry": "entries",
     "Region": "region_table",
+    "Shape": "log_shapes",
     "uint8_t": "flags arena pending shared_memory log_step_lanes",
-    "int8_t": "group_state log_space log_kinds",
+    "int8_t": "group_state log_space",
     "uint32_t": "register_words active scratch local_memory group_mask live barriers yielded arrived votes log_masks",
     "int32_t": "log_instruction log_warp log_pattern log_step_block log_step_warp log_table",
 }

@@ -93,7 +93,9 @@ ENTER, BODY, NEXT, CHOOSE = range(4)
 """Why the loop returned."""
 
 IRREGULAR, SAME, CONSECUTIVE = range(3)
-"""Kinds of patterns: all lanes at one address; consecutive 4-byte words with all 32 lanes active."""
+"""Kinds of patterns: all lanes at one address; consecutive 4-byte words."""
+SHAPE_BYTES = 160
+"""What the core keeps of a pattern."""
 
 GLOBAL, SHARED, LOCAL, GENERIC = range(4)
 """Memory spaces; the first three are those of a profile."""
@@ -114,6 +116,6 @@ REGION_COLUMNS = 4
     GROUP_PC, GROUP_MASK, GROUP_STATE, GROUP_ARGUMENT, GROUP_STAMP, LIVE, BARRIERS, YIELDED, ARRIVED, VOTES,
     GROUP_SLOTS,
     LOG_INSTRUCTION, LOG_WARP, LOG_BASE, LOG_PATTERN, LOG_SPACE, LOG_STEP_BLOCK, LOG_STEP_WARP, LOG_STEP_LANES,
-    LOG_OFFSETS, LOG_MASKS, LOG_KINDS, LOG_TABLE, LOG_WEIGHTS,
+    LOG_OFFSETS, LOG_MASKS, LOG_SHAPES, LOG_TABLE, LOG_WEIGHTS,
 ) = range(42)  # fmt: skip
 PLACES = 42

@@ -17,6 +17,7 @@ WEIGHTS = np.random.Generator(np.random.Philox(0x5EED)).integers(0, 1 << 62, LAN
 """Factors of the lanes in a pattern's hash."""
 note_rows = Function("note_rows", "aaaannn")
 fill_table = Function("fill_table", "a")
+sort_accesses = Function("sort_accesses", "aanaaaaaaaa")
 order_by = Function("order_by", "annaaa")
 
 
@@ -25,7 +26,7 @@ class Log(NamedTuple):
 
     A row per access: `instruction`, `warp`, `base` (address of the first lane), `pattern`, `space`. A row
     per step of a warp: `step_block`, `step_warp`, `step_lanes`. A row per pattern: `offsets` (flat, 32 of
-    each), `masks`, `kinds`; `table` finds a pattern by its hash.
+    each), `masks`, and `shapes`, the core's own; `table` finds a pattern by its hash.
     """
 
     instruction: Any
@@ -38,6 +39,6 @@ class Log(NamedTuple):
     step_lanes: Any
     offsets: Any
     masks: Any
-    kinds: Any
+    shapes: Any
     table: Any
     weights: Any
