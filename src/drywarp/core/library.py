@@ -14,16 +14,18 @@ import numpy.typing as npt
 from ..errors import ToolError, UsageError
 from .build import LIBRARY, build, digest, sources
 
-MODE_VARIABLE = "DRYWARP_CORE"
+MODE_VARIABLE, LIBRARY_VARIABLE = "DRYWARP_CORE", "DRYWARP_CORE_LIBRARY"
 _CODES = {"a": ctypes.c_void_p, "n": ctypes.c_int64}
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled core. In a checkout whose C sources have changed since, it is built again.
+    """The compiled core, or $DRYWARP_CORE_LIBRARY. In a checkout whose sources have changed since, it is built again.
 
     Raises ToolError if it is missing and cannot be built.
     """
+    if other := os.environ.get(LIBRARY_VARIABLE):
+        return ctypes.CDLL(other)
     if sources() and (not LIBRARY.exists() or _digest_of(ctypes.CDLL(str(LIBRARY))) != digest()):
         try:
             build(LIBRARY)

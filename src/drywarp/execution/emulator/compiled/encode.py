@@ -116,14 +116,14 @@ class Row:
 
     def put(self, operand: Operand) -> None:
         """The register that the instruction writes, the first of several."""
-        if not isinstance(operand, Register):
+        if not isinstance(operand, Register) or not 0 <= operand.index <= RZ:
             refuse()
         self.cells[DST] = NOWHERE if operand.index == RZ else operand.index
         self.cells[DST_UNIFORM] = int(operand.uniform)
 
     def put_predicate(self, operand: Operand, which: int = 0) -> None:
         """The predicate that the instruction writes; `which` 1 is the second one."""
-        if not isinstance(operand, Predicate) or operand.index < 0:
+        if not isinstance(operand, Predicate) or not 0 <= operand.index <= PT:
             refuse()
         number = operand.index + UNIFORM_PREDICATE * operand.uniform
         self.cells[OUT0 + which] = NOWHERE if operand.index == PT else number
@@ -132,7 +132,7 @@ class Row:
 
     def predicate(self, operand: Operand) -> int:
         """A predicate source."""
-        if not isinstance(operand, Predicate) or operand.index < 0:
+        if not isinstance(operand, Predicate) or not 0 <= operand.index <= PT:
             refuse()
         if operand.index == PT:
             return NEVER if operand.negate else ALWAYS
@@ -170,7 +170,7 @@ class Row:
                 high = self.banks.word(operand.bank, operand.offset + 4)
             self.constant(column, low, high)
             return
-        if not isinstance(operand, Register):
+        if not isinstance(operand, Register) or operand.index < 0:
             refuse()
         self.cells[column + KIND] = UNIFORM if operand.uniform else REGISTER
         self.cells[column + INDEX] = operand.index

@@ -1,0 +1,93 @@
+"""The core gives the same bits whatever compiler made it, and stays within its arrays.
+
+Each build runs the tests that compare the core with NumPy, bit by bit, and with the plain simulator, tick for tick; the
+one with sanitizers all tests of emulator and simulation, and kernels with random damage.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from drywarp.core import build
+from drywarp.core.library import LIBRARY_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+COMPARED = ("tests/emulator/test_compiled_loop.py", "tests/pipeline/test_against_reference.py", "tests/memory")
+ZIG = [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=undefined"]
+SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+
+
+def built(folder: Path, command: list[str], *flags: str) -> dict[str, str]:
+    """The environment in which drywarp uses the core that a compiler makes with further flags."""
+    library = folder / "core.so"
+    units = [str(path) for path in build.sources() if path.suffix == ".c"]
+    words = [*command, *build.FLAGS, *flags, '-DDRYWARP_DIGEST="test"', *units, "-lm", "-o", str(library)]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return {**os.environ, LIBRARY_VARIABLE: str(library)}
+
+
+def passes(environment: dict[str, str], *what: str) -> None:
+    words = [sys.executable, "-m", *what]
+    done = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("optimised", ["-O0", "-O2"])
+def test_gcc_gives_the_same_bits(optimised: str, tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc")
+    passes(built(tmp_path, ["gcc"], optimised), "pytest", "-q", *COMPARED)
+
+
+@pytest.mark.exhaustive
+def test_zig_gives_the_same_bits(tmp_path: Path) -> None:
+    if not importlib.util.find_spec("ziglang"):
+        pytest.skip("ziglang is not installed")
+    passes(built(tmp_path, ZIG), "pytest", "-q", *COMPARED)
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc")
+    names = ("libasan.so", "libubsan.so")
+    found = [subprocess.check_output(["gcc", f"-print-file-name={name}"], text=True).strip() for name in names]
+    if not all(map(os.path.isabs, found)):
+        pytest.skip("gcc has no sanitizers")
+    environment = built(tmp_path_factory.mktemp("core"), ["gcc"], *SANITIZERS)
+    # Python itself is not built with them, and its own allocator would hide where an array ends.
+    return {
+        **environment,
+        "LD_PRELOAD": ":".join(found),
+        "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+@pytest.mark.exhaustive
+def test_sanitizers_find_nothing(sanitized: dict[str, str]) -> None:
+    # A process under an audit hook would see the sanitizers' own files.
+    passes(
+        sanitized,
+        "pytest",
+        "-q",
+        "tests/emulator",
+        "tests/memory",
+        "tests/pipeline",
+        "--deselect=tests/emulator/test_isolation.py",
+    )
+
+
+@pytest.mark.exhaustive
+def test_no_damage_makes_the_core_stray(sanitized: dict[str, str]) -> None:
+    passes(sanitized, "tests.emulator.damaged", "0", "1500")
