@@ -11,6 +11,8 @@ import io
 import os
 import re
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -20,55 +22,101 @@ from .._version import __version__
 from ..errors import CompileError, DrywarpError, InterruptedRunError
 from ..support.folders import OutOfTimeError, stop
 from ..support.text import in_other_words
-from . import analyze, calibrate, compare, corpus, counts, lists, measure, papers, serve, sweep, upkeep, validate
 from .groups import spread
 from .options import Shown, Verbose, with_verbose
 
 INTERRUPTED = InterruptedRunError.exit_status
 
-app = typer.Typer(
-    name="drywarp",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
-)
-
-DOES_NOT_COMPILE = {
-    upkeep.doctor_command,
-    upkeep.cache_command,
-    lists.gpus_command,
-    lists.workloads_command,
-    lists.explain_command,
-    papers.reproduce_command,
-    papers.profile_command,
-    counts.import_ncu_command,
+VERBS = {
+    "analyze": ("analyze", "Predict a kernel's time, occupancy and limiter, and what would make it faster."),
+    "list": (
+        "lists",
+        "List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each.",
+    ),
+    "gpus": (
+        "lists",
+        "List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own.",
+    ),
+    "doctor": ("upkeep", "Check the installation; exit status 1 if a needed part is missing."),
+    "cache": ("upkeep", "Show or clear the cache: compiled kernels, emulations, results of rows, headers."),
+    "models": ("papers", "Compare all models' occupancy curves for one workload, in one table and one chart."),
+    "profile": (
+        "papers",
+        "The execution profile of an abstract kernel: when each instruction of each warp issues on one SM.",
+    ),
+    "counts": ("counts", "Compute Nsight Compute's metrics for the whole grid by emulation."),
+    "import-ncu": ("counts", "Read a profiler's export: launches, times and metrics in base units."),
+    "workloads": ("lists", "List the packaged abstract kernels with their settings, or describe one."),
+    "cusp": (
+        "papers",
+        "Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp).",
+    ),
+    "reproduce": ("papers", "Recompute the numbers published in the papers; exit status 1 if one fails."),
+    "explain": (
+        "lists",
+        "Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them.",
+    ),
+    "corpus": ("corpus", "Analyse every module in a folder, each in its own process."),
+    "validate": ("validate", "Predict every row of a table of measurements, and report the prediction errors."),
+    "measure": (
+        "measure",
+        "Measure a suite of kernels on a GPU, as a table for `drywarp validate`. No GPU setting is changed.",
+    ),
+    "compare": (
+        "compare",
+        "Compare an old and a new kernel: time, limiter, occupancy, counts and source lines on each GPU.",
+    ),
+    "rank": (
+        "compare",
+        "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
+    ),
+    "serve": (
+        "serve",
+        "Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile.",
+    ),
+    "calibrate": (
+        "calibrate",
+        "Measure a GPU's λ, Λ, bandwidths and latencies with micro-benchmarks, and write them to a GPU file.",
+    ),
+    "sweep": (
+        "sweep",
+        "Predict every configuration in a space of macros, block sizes, register limits, arguments and GPUs.",
+    ),
 }
+"""The module of each verb, imported when it is called, and the first sentences of its help, which need no import."""
+DOES_NOT_COMPILE = frozenset({"doctor", "cache", "gpus", "workloads", "explain", "reproduce", "profile", "import-ncu"})
 
-for verb in (
-    analyze.analyze_command,
-    lists.list_command,
-    lists.gpus_command,
-    upkeep.doctor_command,
-    upkeep.cache_command,
-    papers.models_command,
-    papers.profile_command,
-    counts.counts_command,
-    counts.import_ncu_command,
-    lists.workloads_command,
-    papers.cusp_command,
-    papers.reproduce_command,
-    lists.explain_command,
-    corpus.corpus_command,
-    validate.validate_command,
-    measure.measure_command,
-    compare.compare_command,
-    compare.rank_command,
-    serve.serve_command,
-    calibrate.calibrate_command,
-    sweep.sweep_command,
-):
-    command = spread(verb) if verb in DOES_NOT_COMPILE else with_verbose(spread(verb))
-    app.command(name=verb.__name__.removesuffix("_command").replace("_", "-"))(command)
+
+def command_of(verb: str) -> Callable[..., object]:
+    """The function that runs a verb, with all its options as parameters."""
+    module = import_module(f".{VERBS[verb][0]}", __package__)
+    command = spread(getattr(module, f"{verb.replace('-', '_')}_command"))
+    return command if verb in DOES_NOT_COMPILE else with_verbose(command)
+
+
+def app_for(arguments: list[str]) -> typer.Typer:
+    """The application with the verb that a command line names; of the others only what their list shows."""
+    named = next((argument for argument in arguments if not argument.startswith("-")), "")
+    app = typer.Typer(
+        name="drywarp",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        # Plain text for the list of verbs: loading what draws panels takes longer than all else.
+        rich_markup_mode="rich" if named in VERBS else None,
+        help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
+    )
+    app.callback()(_options)
+    completes = any(variable.endswith("_DRYWARP_COMPLETE") for variable in os.environ)
+    for verb, (_, summary) in VERBS.items():
+        if verb == named or completes:
+            app.command(name=verb)(command_of(verb))
+        elif named not in VERBS:
+            app.command(name=verb, short_help=summary)(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    """In the place of a verb that is listed, not run."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,7 +125,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
@@ -91,7 +138,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     Shown.whole_logs = False
     try:
-        status = app(arguments, standalone_mode=False, prog_name="drywarp")
+        status = app_for(arguments)(arguments, standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
         return _refused(error)
     except DrywarpError as error:

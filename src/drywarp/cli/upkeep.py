@@ -188,7 +188,7 @@ def cache_command(
     action: Annotated[Action, typer.Argument(help="show its location and contents, or clear it.")] = Action.show,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """Show or clear the cache: compiled kernels and loops, emulations, results of rows, headers."""
+    """Show or clear the cache: compiled kernels, emulations, results of rows, headers."""
     from .._version import __version__
     from ..analysis.result import SCHEMA_VERSION
     from ..frontends import cache
