@@ -88,7 +88,7 @@ def analyze(
 def answer_request(request: LaunchRequest, options: Options) -> Analysis:
     """Run all stages in order; then again for each GPU to compare with."""
     others = chosen_gpus(options.compare_to) if options.compare_to else []
-    if request.machine in others:
+    if others and request.machine in others:
         raise UsageError(f"GPU {request.machine.name} cannot be compared with itself (expected another GPU)")
     loaded = load(request, options)
     executed = execute(loaded, options)

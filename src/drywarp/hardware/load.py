@@ -108,7 +108,7 @@ def _parents(file: TomlFile) -> list[str]:
 def _merge(resolved: Resolved, file: TomlFile) -> None:
     _merge_header(resolved, file)
     for key, value, entry in leaves(file, {k: v for k, v in file.content.items() if k not in HEADER}, ""):
-        for stale in [k for k in resolved.owners if f"{k}.".startswith(f"{key}.") or key.startswith(f"{k}.")]:
+        for stale in _overridden(resolved, key):
             del resolved.owners[stale]
             resolved.facts.pop(stale, None)
         _place(resolved.values, key.split("."), value)
@@ -117,6 +117,17 @@ def _merge(resolved: Resolved, file: TomlFile) -> None:
             shown = tuple(value) if isinstance(value, list) else value
             resolved.facts[key] = Fact(shown, unit_of(key), entry.source, entry.kind, entry.note, file.name)
             _check_source(resolved, file, key, entry)
+
+
+def _overridden(resolved: Resolved, key: str) -> list[str]:
+    """The keys so far that a value at `key` replaces: its own, what it lies in, and the values of a table there."""
+    names = key.split(".")
+    tree: Any = resolved.values
+    for name in names:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    within = [k for k in resolved.owners if k.startswith(f"{key}.")] if isinstance(tree, dict) else []
+    around = [".".join(names[:count]) for count in range(1, len(names) + 1)]
+    return within + [k for k in around if k in resolved.owners]
 
 
 def _merge_header(resolved: Resolved, file: TomlFile) -> None:
