@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pipeline_cases import meeting_workload, queueing_workload, random_workload
 from pipeline_classify import classify
@@ -51,6 +53,17 @@ def test_in_order_equals_the_reference(chunk: int) -> None:
     for seed in range(chunk * 200, chunk * 200 + 200):
         workload = random_workload(seed)
         check(workload, share_of(workload, workload.blocks_per_sm), seed)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_many_warps_equal_the_reference(seed: int) -> None:
+    """63 to 66 warps in a partition: the core has a bit for each of 64, and another search for more."""
+    workload = random_workload(seed)
+    count = (21, 22, 32, 33)[seed % 4]
+    kinds = tuple(replace(kind, paths=(kind.paths * count)[:count]) for kind in workload.block_types)
+    many = replace(workload, partitions=1, warps_per_block=count, block_types=kinds)
+    resident = 3 if count < 30 else 2
+    check(many, Share(resident, resident + 1, resident), seed)
 
 
 @pytest.mark.parametrize("in_order", [True, False])

@@ -25,6 +25,9 @@ MISSING, COMPLETE_AT = range(2)
 EVENT, AT_PHASE = range(2)
 MEETING_COLUMNS = 2
 
+# The warps of a partition that wait to issue: the core's own.
+WAITING_COLUMNS = 3
+
 # A loop end: the place at which the next iteration begins, the trip count, nesting, the loop end to check after the
 # last iteration, and the level at which its iterations are watched for a steady state (0: none).
 LOOP_START, LOOP_COUNT, LOOP_DEPTH, LOOP_OUTER, LOOP_LEVEL = range(5)
@@ -59,9 +62,10 @@ DATAFLOW_COLUMNS = 17
 
 # A partition: its next issue (a lower bound where STALE is set) and the warp that makes it, when the valve opens, the
 # warp slot that issued last, the warp that a greedy policy favours, in dataflow the node that issues next, when a
-# subsystem shared by all partitions last served it, and until when the register file's banks are busy.
-NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED, EVEN_FREE, ODD_FREE = range(10)
-PARTITION_COLUMNS = 10
+# subsystem shared by all partitions last served it, until when the register file's banks are
+# busy, and the subsystem to which that warp issues.
+NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED, EVEN_FREE, ODD_FREE, NEEDS = range(11)
+PARTITION_COLUMNS = 11
 
 # A busy period of a subsystem: when it began, and the subsystem's total busy time before it.
 SPELL_START, SPELL_BEFORE = range(2)

@@ -35,6 +35,7 @@ from .columns import (
     SKIPPED,
     STOPPED,
     TOTAL,
+    WAITING_COLUMNS,
     WORDS,
 )
 from .program import Tables
@@ -47,14 +48,14 @@ ANY = 1 << 62
 _OF_TABLES = ("depth", "waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed")
 _OF_WARPS = (
     *("age", "todo", "warps", "ready", "resource", "counters", "slot_ready", "slot_reason"),
-    *("meetings", "phases", "words"),
+    *("meetings", "phases", "words", "waiting", "users"),
 )
 IN_ORDER = (
     *MACHINE,
     *("warp_count", "operand_count", "depth", "phase_count", "watch_levels", "hash_count"),
     *("waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed"),
     *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "meetings", "phases"),
-    *("watch", "seen", "words"),
+    *("watch", "seen", "words", "waiting", "users"),
 )
 """The fields of `InOrder` in core/native/inorder.c."""
 
@@ -79,6 +80,9 @@ class InOrder:
         self.phases = np.zeros((len(state.slots), tables.needed.shape[1], 2), dtype=np.int64)
         described = warps * (6 + tables.slots + tables.depth) + state.words if len(state.watch) else 0
         self.words = np.zeros(described, dtype=np.int64)
+        partitions = len(state.rank)
+        self.waiting = np.zeros((partitions, WAITING_COLUMNS), dtype=np.int64)
+        self.users = np.zeros((partitions, len(state.free)), dtype=np.uint64)
 
     def run(self) -> int:
         """Resume; returns why the loop stopped."""

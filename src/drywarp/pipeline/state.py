@@ -48,14 +48,40 @@ from .reasons import REASONS
 from .result import PROFILE_COLUMNS, Mark, Policy, Recurrence, Ticks
 
 _OWN = (
-    *("per_block", "cycle", "rank", "at_rank", "slots", "parts", "free", "busy", "changed", "pending", "pending_from"),
+    *(
+        "per_block",
+        "cycle",
+        "homes",
+        "rank",
+        "at_rank",
+        "slots",
+        "parts",
+        "free",
+        "busy",
+        "changed",
+        "pending",
+        "pending_from",
+    ),
     *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 MACHINE = (
     *("partitions", "issue_ticks", "launch_ticks", "per_block", "greedy", "order", "cycle"),
     *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
     *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types"),
-    *("rank", "at_rank", "age", "todo", "slots", "parts", "free", "busy", "changed", "pending", "pending_from"),
+    *(
+        "homes",
+        "rank",
+        "at_rank",
+        "age",
+        "todo",
+        "slots",
+        "parts",
+        "free",
+        "busy",
+        "changed",
+        "pending",
+        "pending_from",
+    ),
     *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 """The fields of `Machine` in core/native/pipeline.h."""
@@ -97,6 +123,7 @@ class State:
     pending_from: Ticks
     slots: Ticks
     parts: Ticks
+    homes: Ticks
     rank: Ticks
     at_rank: Ticks
     cycle: int
@@ -141,6 +168,8 @@ class State:
         parts = np.zeros((workload.partitions, PARTITION_COLUMNS), dtype=np.int64)
         parts[:, NEXT] = NEVER
         parts[:, [CANDIDATE, LAST, GREEDY, SERVED]] = -1
+        row, part = np.divmod(np.arange(warps, dtype=np.int64), workload.partitions)
+        slot_of, width = np.arange(warps) // workload.warps_per_block, -(-warps // workload.partitions)
         noted = min(share.blocks, max(FIRST_ROWS, resident))
         watch_levels = tables.loop_levels + 1 if steady else 0
         watch = np.zeros((watch_levels, WATCH_COLUMNS), dtype=np.int64)
@@ -156,7 +185,8 @@ class State:
             pending_from=np.cumsum([0, *limits], dtype=np.int64),
             slots=slots,
             parts=parts,
-            rank=np.zeros((workload.partitions, -(-warps // workload.partitions)), dtype=np.int64),
+            homes=np.stack([part, row, part * width + row, slot_of], axis=1),
+            rank=np.zeros((workload.partitions, width), dtype=np.int64),
             at_rank=np.zeros(warps, dtype=np.int64),
             cycle=cycle,
             issue_ticks=workload.issue_ticks,

@@ -21,7 +21,7 @@ static void rank_by_launch(Machine *m, bool youngest) {
     for (int64_t i = 0; i < m->per_block; ++i) {
       int64_t w = b * m->per_block + i, number = older * m->per_block + i;
       if (youngest) number = warps - 1 - number;
-      m->rank[part_of(m, w) * m->width + row_of(m, w)] = number;
+      m->rank[m->homes[w].at] = number;
       m->at_rank[number] = w;
     }
   }

@@ -275,7 +275,7 @@ static int64_t issue(Dataflow *s, int64_t q, int64_t tick, int64_t issued) {
   warp->met[RESULT] = completion;
   warp->why = node->dependent_reason;
   if (node->barrier) {
-    Slot *slot = &m->slots[w / m->per_block];
+    Slot *slot = &m->slots[m->homes[w].slot];
     slot->arrived += 1;
     slot->last_arrival = tick;
     warp->base.done = most(warp->base.done, tick);
@@ -308,7 +308,7 @@ EXPORT int64_t drywarp_run_dataflow(Dataflow *s) {
       int64_t q = choose(s, tick);
       if (q < 0) continue;
       int64_t w = issue(s, q, tick, issued++);
-      b = w / m->per_block;
+      b = m->homes[w].slot;
       m->todo[0] = w;
       left = 1;
     }

@@ -13,6 +13,14 @@ typedef struct {
   int64_t place, end, node, reason, position, after, written;
 } InOrderWarp;
 
+// The warps of a partition that wait to issue, a bit each by their rows: those known to be ready when the valve opens, and the
+// others, none of which is ready before `soonest`. Subsystems have bits for their `users`.
+enum { MOST_BITS = 64 };
+typedef struct {
+  uint64_t ready, unready;
+  int64_t soonest;
+} Waiting;
+
 // Names and order are those of `pipeline.engine_inorder.IN_ORDER`.
 typedef struct {
   Machine m;
@@ -27,7 +35,40 @@ typedef struct {
   Phase *phases;
   Watch *watch;
   int64_t *seen, *words;
+  Waiting *waiting;
+  uint64_t *users;
 } InOrder;
+
+// Note that a warp waits to issue, by its row in its partition.
+static void wait_to_issue(InOrder *s, int64_t q, int64_t row, int64_t tick, int64_t own) {
+  if (s->m.width > MOST_BITS) return;
+  const uint64_t bit = (uint64_t)1 << row;
+  Waiting *waiting = &s->waiting[q];
+  waiting->unready |= bit;
+  waiting->soonest = least(waiting->soonest, tick);
+  s->users[q * s->m.resource_count + own] |= bit;
+}
+
+static void wait_no_more(InOrder *s, int64_t q, int64_t row, int64_t own) {
+  if (s->m.width > MOST_BITS) return;
+  const uint64_t bit = (uint64_t)1 << row;
+  s->waiting[q].unready &= ~bit;
+  s->waiting[q].ready &= ~bit;
+  s->users[q * s->m.resource_count + own] &= ~bit;
+}
+
+// Note all warps that wait, for a run that begins or goes on.
+static void note_waiting(InOrder *s) {
+  const Machine *m = &s->m;
+  memset(s->users, 0, (size_t)(m->partitions * m->resource_count) * sizeof(uint64_t));
+  for (int64_t q = 0; q < m->partitions; ++q) {
+    s->waiting[q] = (Waiting){.soonest = NEVER};
+    for (int64_t j = 0; j < m->width; ++j) {
+      const int64_t tick = s->ready[q * m->width + j];
+      if (tick < NEVER) wait_to_issue(s, q, j, tick, s->resource[q * m->width + j]);
+    }
+  }
+}
 
 // Make the warp's next instruction a candidate: not before `after`, nor before its operands are ready.
 static void arm(InOrder *s, int64_t w) {
@@ -50,33 +91,72 @@ static void arm(InOrder *s, int64_t w) {
     stall(m, number, reason, most(0, tick - counted));
     warp->base.counted = most(counted, tick);
   }
-  const int64_t q = part_of(m, w), at = q * m->width + row_of(m, w);
+  const int64_t q = part_of(m, w), at = m->homes[w].at;
   warp->node = number;
   warp->reason = reason;
   s->ready[at] = tick;
   s->resource[at] = node->resource + (node->per_partition ? q : 0);
+  wait_to_issue(s, q, row_of(m, w), tick, s->resource[at]);
   may_issue(&m->parts[q], most(tick, m->parts[q].valve));
 }
 
-// Find the partition's next issue: the earliest tick, and among the warps ready then, the policy's choice.
-//
-// Tick and priority form one number, so that the search is a minimum without branches.
-static void look(InOrder *s, int64_t q) {
-  Machine *m = &s->m;
-  Partition *part = &m->parts[q];
-  const int64_t floor = part->valve, last = part->last, width = m->width, favourite = part->greedy;
-  const int64_t *ready = s->ready + q * width, *resource = s->resource + q * width, *free = m->free;
-  part->stale = 0;
-  int64_t favoured = NEVER;
-  if (favourite >= 0) {
-    int64_t j = row_of(m, favourite);
-    favoured = most(most(ready[j], free[resource[j]]), floor);
-    if (favoured == floor) {  // no issue before the valve opens: nothing is earlier
-      part->next = floor;
-      part->candidate = favourite;
-      return;
-    }
+// The warp of partition `q` that the policy prefers among those whose bits are set.
+static int64_t preferred(const InOrder *s, int64_t q, uint64_t rows) {
+  const Machine *m = &s->m;
+  if (m->order == 0) {
+    const int64_t start = m->parts[q].last >= 0 ? row_of(m, m->parts[q].last) + 1 : 0;
+    const uint64_t after = start < MOST_BITS ? rows >> start << start : 0;
+    return __builtin_ctzll(after ? after : rows) * m->partitions + q;
   }
+  const int64_t *rank = m->rank + q * m->width;
+  int64_t best = INT64_MAX;
+  for (; rows; rows &= rows - 1) best = least(best, rank[__builtin_ctzll(rows)]);
+  return m->at_rank[best];
+}
+
+// The partition's earliest tick, and the warp that issues then: those that are ready before the valve opens are known as
+// such, by subsystem, so that most others are never looked at.
+static int64_t look_at_bits(InOrder *s, int64_t q, int64_t *warp) {
+  const Machine *m = &s->m;
+  Waiting *waiting = &s->waiting[q];
+  const int64_t floor = m->parts[q].valve, *ready = s->ready + q * m->width, *resource = s->resource + q * m->width;
+  if (waiting->soonest <= floor) {
+    int64_t soonest = NEVER;
+    for (uint64_t rows = waiting->unready; rows; rows &= rows - 1) {
+      const int j = __builtin_ctzll(rows);
+      if (ready[j] <= floor)
+        waiting->ready |= rows & -rows;
+      else
+        soonest = least(soonest, ready[j]);
+    }
+    waiting->unready &= ~waiting->ready;
+    waiting->soonest = soonest;
+  }
+  int64_t tick = NEVER;
+  uint64_t chosen = 0;
+  for (uint64_t rows = waiting->ready; rows;) {
+    const int64_t own = resource[__builtin_ctzll(rows)], at = most(m->free[own], floor);
+    const uint64_t its = rows & s->users[q * m->resource_count + own];
+    rows &= ~its;
+    chosen = at < tick ? its : at == tick ? chosen | its : chosen;
+    tick = least(tick, at);
+  }
+  if (waiting->soonest <= tick)
+    for (uint64_t rows = waiting->unready; rows; rows &= rows - 1) {
+      const int j = __builtin_ctzll(rows);
+      const int64_t at = most(ready[j], m->free[resource[j]]);
+      chosen = at < tick ? rows & -rows : at == tick ? chosen | (rows & -rows) : chosen;
+      tick = least(tick, at);
+    }
+  *warp = tick < NEVER ? preferred(s, q, chosen) : -1;
+  return tick;
+}
+
+// The same for more warps than bits. Tick and priority form one number, so that the search is a minimum without branches.
+static int64_t look_at_all(const InOrder *s, int64_t q, int64_t *warp) {
+  const Machine *m = &s->m;
+  const int64_t floor = m->parts[q].valve, last = m->parts[q].last, width = m->width;
+  const int64_t *ready = s->ready + q * width, *resource = s->resource + q * width, *free = m->free;
   int64_t best = NEVER << PRIORITY_BITS, w;
   if (m->order == 0) {
     const int64_t start = last >= 0 ? row_of(m, last) + 1 : 0;
@@ -96,16 +176,37 @@ static void look(InOrder *s, int64_t q) {
     w = m->at_rank[best & ((1 << PRIORITY_BITS) - 1)];
   }
   const int64_t tick = best >> PRIORITY_BITS;
-  if (favoured == tick) w = favourite;
-  part->next = tick;
-  part->candidate = tick < NEVER ? w : -1;
+  *warp = tick < NEVER ? w : -1;
+  return tick;
+}
+
+// Find the partition's next issue: the earliest tick, and among the warps ready then, the policy's choice.
+static void look(InOrder *s, int64_t q) {
+  Machine *m = &s->m;
+  Partition *part = &m->parts[q];
+  part->stale = 0;
+  int64_t favoured = NEVER;
+  if (part->greedy >= 0) {
+    const int64_t at = m->homes[part->greedy].at;
+    favoured = most(most(s->ready[at], m->free[s->resource[at]]), part->valve);
+    if (favoured == part->valve) {  // no issue before the valve opens: nothing is earlier
+      part->next = favoured;
+      part->candidate = part->greedy;
+      part->needs = s->resource[at];
+      return;
+    }
+  }
+  int64_t w;
+  part->next = m->width <= MOST_BITS ? look_at_bits(s, q, &w) : look_at_all(s, q, &w);
+  part->candidate = favoured == part->next && favoured < NEVER ? part->greedy : w;
+  if (part->candidate >= 0) part->needs = s->resource[m->homes[part->candidate].at];
 }
 
 // Before the notes on a subsystem are reset: save what its waiting instructions need of them.
 static void write_down(InOrder *s, int64_t own, int64_t tick) {
   const Machine *m = &s->m;
   for (int64_t w = 0; w < s->warp_count; ++w) {
-    int64_t at = part_of(m, w) * m->width + row_of(m, w), counted = s->warps[w].base.counted;
+    int64_t at = m->homes[w].at, counted = s->warps[w].base.counted;
     if (s->ready[at] < NEVER && s->resource[at] == own && m->spells[own * m->spell_room].start <= counted &&
         counted < tick)
       s->warps[w].written = busy_before(m, own, counted);
@@ -188,9 +289,9 @@ static void settle(InOrder *s) {
   Machine *m = &s->m;
   const int64_t now = m->clock->now;
   for (int64_t w = 0; w < s->warp_count; ++w) {
-    if (m->slots[w / m->per_block].sequence < 0) continue;
+    if (m->slots[m->homes[w].slot].sequence < 0) continue;
     InOrderWarp *warp = &s->warps[w];
-    int64_t counted = warp->base.counted, at = part_of(m, w) * m->width + row_of(m, w);
+    int64_t counted = warp->base.counted, at = m->homes[w].at;
     if (s->ready[at] < NEVER) {
       int64_t own = s->resource[at], until = most(now, m->free[own]), node = warp->node;
       if (counted >= until) continue;
@@ -221,9 +322,9 @@ static int64_t describe_warps(const InOrder *s) {
   const int64_t now = m->clock->now;
   int64_t *words = s->words, n = 0;
   for (int64_t w = 0; w < s->warp_count; ++w) {
-    if (m->slots[w / m->per_block].sequence < 0) continue;
+    if (m->slots[m->homes[w].slot].sequence < 0) continue;
     const InOrderWarp *warp = &s->warps[w];
-    const int64_t q = part_of(m, w), at = q * m->width + row_of(m, w);
+    const int64_t q = part_of(m, w), at = m->homes[w].at;
     const bool armed = s->ready[at] < NEVER;
     if (!armed && warp->base.waiting < 0) {  // it has ended
       words[n++] = -1;
@@ -343,7 +444,7 @@ static int64_t observe(InOrder *s, int64_t level) {
   m->clock->words = n;
   for (int64_t w = 0; w < s->warp_count; ++w) {
     const InOrderWarp *warp = &s->warps[w];
-    if (m->slots[w / m->per_block].sequence < 0 || warp->place == warp->end) continue;
+    if (m->slots[m->homes[w].slot].sequence < 0 || warp->place == warp->end) continue;
     for (int64_t depth = 0; depth < s->depth; ++depth) {
       int64_t own = s->nest[warp->place * s->depth + depth];
       if (own == 0 || own > level) s->words[n++] = s->counters[w * s->depth + depth];
@@ -457,7 +558,7 @@ static int64_t choose(InOrder *s, int64_t tick) {
 // Issue the next instruction of partition `q`; returns the warp. `completion` becomes when it completes.
 static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_t *completion) {
   Machine *m = &s->m;
-  const int64_t w = m->parts[q].candidate, at = q * m->width + row_of(m, w), own = s->resource[at];
+  const int64_t w = m->parts[q].candidate, at = m->homes[w].at, own = s->resource[at];
   InOrderWarp *warp = &s->warps[w];
   const Node *node = &m->nodes[warp->node];
   int64_t reason = warp->reason, bound = s->ready[at];
@@ -476,13 +577,12 @@ static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_
   *completion = occupy(m, node, own, q, tick);
   // Other partitions look again if their next issue needs a resource that was taken.
   if (!node->per_partition || node->level_from != node->level_to)
-    for (int64_t other = 0; other < m->partitions; ++other) {
-      int64_t v = m->parts[other].candidate;
-      if (v >= 0 && m->changed[s->resource[other * m->width + row_of(m, v)]]) m->parts[other].stale = 1;
-    }
+    for (int64_t other = 0; other < m->partitions; ++other)
+      m->parts[other].stale |= m->parts[other].candidate >= 0 && m->changed[m->parts[other].needs];
   forget_changes(m, node, own, q);
   issued_in(m, &m->parts[q], node, w, tick, read_registers(&m->parts[q], node, tick));
   s->ready[at] = NEVER;
+  wait_no_more(s, q, row_of(m, w), own);
   if (m->issue_room)
     m->table[issued] = (Issue){w, warp->base.block, warp->node, warp->position, tick, *completion, reason};
   warp->base.record = issued;
@@ -524,6 +624,7 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
   Machine *m = &s->m;
   Clock *clock = m->clock;
   const bool watching = s->watch_levels > 0;
+  note_waiting(s);
   int64_t issued = clock->issued;
   // The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
   int64_t leader = clock->leader, turns = 0, leading = clock->leading, launches = 0, look_at = -1;
@@ -550,7 +651,7 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
       if (q < 0) continue;  // the bounds were too low: look again
       int64_t w = issue(s, q, tick, issued++, &completion);
       InOrderWarp *warp = &s->warps[w];
-      b = (uint32_t)w / (uint32_t)m->per_block;
+      b = m->homes[w].slot;
       int64_t level = advance(s, w);
       if (watching && level > 0) {
         ++turns;

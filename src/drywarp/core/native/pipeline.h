@@ -52,7 +52,7 @@ typedef struct {
 } Slot;
 
 typedef struct {
-  int64_t next, candidate, stale, valve, last, greedy, picked, served, even_free, odd_free;
+  int64_t next, candidate, stale, valve, last, greedy, picked, served, even_free, odd_free, needs;
 } Partition;
 
 typedef struct {
@@ -83,6 +83,12 @@ typedef struct {
   int64_t done, block, waiting, record, before, counted;
 } Warp;
 
+// Where a warp slot lies: its partition, its row there, its place in arrays by partition and row, and its block slot. They
+// are looked up, since divisions would take longer than all else.
+typedef struct {
+  int64_t part, row, at, slot;
+} Home;
+
 // One SM, apart from its warps. Names and order are those of `pipeline.state.MACHINE`.
 typedef struct {
   int64_t partitions, issue_ticks, launch_ticks, per_block, greedy, order, cycle;
@@ -90,6 +96,7 @@ typedef struct {
   const Node *nodes;
   const Level *levels;
   const int64_t *block_paths, *block_types;
+  const Home *homes;
   int64_t *rank, *at_rank, *age, *todo;
   Slot *slots;
   Partition *parts;
@@ -104,8 +111,8 @@ typedef struct {
 } Machine;
 
 // Partition of a warp slot, and the warp's place within it.
-static inline int64_t part_of(const Machine *m, int64_t w) { return (uint32_t)w % (uint32_t)m->partitions; }
-static inline int64_t row_of(const Machine *m, int64_t w) { return (uint32_t)w / (uint32_t)m->partitions; }
+static inline int64_t part_of(const Machine *m, int64_t w) { return m->homes[w].part; }
+static inline int64_t row_of(const Machine *m, int64_t w) { return m->homes[w].row; }
 
 static inline void stall(const Machine *m, int64_t node, int64_t reason, int64_t ticks) {
   m->stalls[node * m->reason_count + reason] += ticks;
