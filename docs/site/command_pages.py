@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from drywarp.cli.main import app
+from drywarp.cli.main import whole_app
 
 from .escape import cell, inline, table
 from .page import Page
@@ -15,7 +15,7 @@ from .page import Page
 
 def command_pages() -> Iterator[Page]:
     """The list first, then each verb with its arguments and options under the headings of `--help`."""
-    verbs: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    verbs: dict[str, Any] = get_command(whole_app()).commands  # type: ignore[attr-defined]
     rows = [
         [f'<a href="{cell(name)}.html"><code>{cell(name)}</code></a>', cell(verb.help)] for name, verb in verbs.items()
     ]

@@ -19,7 +19,7 @@ import pytest
 import typer
 
 from drywarp.analysis.result import SCHEMA_VERSION
-from drywarp.cli.main import app, run
+from drywarp.cli.main import VERBS, command_of, run, whole_app
 from drywarp.errors import ToolError
 from drywarp.experiments.corpus.result import CorpusReport
 from drywarp.experiments.corpus.result import Row as CorpusRow
@@ -135,10 +135,16 @@ def spoken(folder: Path) -> dict[tuple[str, str], Said]:
 
 
 def test_no_verb_is_forgotten() -> None:
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(whole_app())
     verbs = set(command.commands)  # type: ignore[attr-defined]
+    assert verbs == set(VERBS)
     assert {name.split()[0] for name in WORKING} | ELSEWHERE == verbs
     assert set(REFUSED) == verbs
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_shows_what_their_help_begins_with(verb: str) -> None:
+    assert VERBS[verb][1] == (command_of(verb).__doc__ or "").split("\n")[0]
 
 
 @pytest.mark.parametrize("name", WORKING)

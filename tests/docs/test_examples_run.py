@@ -11,7 +11,7 @@ import pytest
 from docs.site.commands import Block, Command, all_commands, blocks, commands, documents, python_blocks
 from typer.main import get_command
 
-from drywarp.cli.main import app, run
+from drywarp.cli.main import run, whole_app
 from drywarp.errors import ToolError
 from tests.effort import first
 
@@ -52,7 +52,7 @@ def test_a_command_on_files_of_the_repository_runs(
 def test_every_option_exists(command: Command) -> None:
     """The verb and its options, with values of the right type; nothing is run."""
     name, *words = command.arguments
-    verbs = get_command(app).commands  # type: ignore[attr-defined]
+    verbs = get_command(whole_app()).commands  # type: ignore[attr-defined]
     assert name in verbs
     # An ellipsis stands for more arguments, or for the value of an option.
     given = [word for before, word in zip(["", *words], words, strict=False) if word != "…" or before.startswith("-")]

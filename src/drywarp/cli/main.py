@@ -95,23 +95,33 @@ def command_of(verb: str) -> Callable[..., object]:
 
 
 def app_for(arguments: list[str]) -> typer.Typer:
-    """The application with the verb that a command line names; of the others only what their list shows."""
+    """The application with the verb that a command line names, or all if the shell completes one; else their list."""
     named = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if any(variable.endswith("_DRYWARP_COMPLETE") for variable in os.environ):
+        return whole_app()
+    return _app([named]) if named in VERBS else _app([])
+
+
+def whole_app() -> typer.Typer:
+    """The application with all verbs and their options."""
+    return _app(list(VERBS))
+
+
+def _app(verbs: list[str]) -> typer.Typer:
+    """The application with some verbs; without any, with what the list of them shows."""
     app = typer.Typer(
         name="drywarp",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         # Plain text for the list of verbs: loading what draws panels takes longer than all else.
-        rich_markup_mode="rich" if named in VERBS else None,
+        rich_markup_mode="rich" if verbs else None,
         help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
     )
     app.callback()(_options)
-    completes = any(variable.endswith("_DRYWARP_COMPLETE") for variable in os.environ)
-    for verb, (_, summary) in VERBS.items():
-        if verb == named or completes:
-            app.command(name=verb)(command_of(verb))
-        elif named not in VERBS:
-            app.command(name=verb, short_help=summary)(_nothing)
+    for verb in verbs:
+        app.command(name=verb)(command_of(verb))
+    for verb, (_, summary) in VERBS.items() if not verbs else ():
+        app.command(name=verb, short_help=summary)(_nothing)
     return app
 
 
@@ -138,7 +148,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     Shown.whole_logs = False
     try:
-        status = app_for(arguments)(arguments, standalone_mode=False, prog_name="drywarp")
+        status = app_for(arguments)(arguments or ["--help"], standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
         return _refused(error)
     except DrywarpError as error:
