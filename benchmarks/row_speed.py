@@ -90,7 +90,7 @@ class Clock:
 
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
-    from drywarp.cli.main import app
+    from drywarp.cli.main import whole_app
     from drywarp.experiments.validate import run
 
     found: list[tuple[int, Any, Any]] = []
@@ -102,7 +102,7 @@ def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
 
     run.run_rows = instead  # type: ignore[assignment]
     try:
-        app(["validate", *arguments], standalone_mode=False)
+        whole_app()(["validate", *arguments], standalone_mode=False)
     except BaseException as error:
         if not found:
             raise SystemExit(f"drywarp validate {' '.join(arguments)}: {error}") from None

@@ -192,7 +192,8 @@ class Stage(NamedTuple):
         """Which log rows fall into it, counted separately for each warp."""
         log = profile.accesses
         total = np.zeros(int(log.warp.max(initial=-1)) + 1, np.int64)
-        np.maximum.at(total, log.warp, log.order + 1)
+        lasts = np.flatnonzero(np.append(log.warp[1:] != log.warp[:-1], len(log) > 0))
+        total[log.warp[lasts]] = log.order[lasts] + 1
         part: npt.NDArray[np.bool_] = log.order[rows] * self.of // total[log.warp[rows]] == self.number
         return part
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.library import Function
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, AccessLog, Profile
 from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
 
@@ -40,6 +41,7 @@ class MemoryGeometry:
 
 
 _CHUNK = 1 << 16
+_number_distinct = Function("number_distinct", "ananaa")
 
 
 @dataclass(frozen=True)
@@ -64,25 +66,30 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     """Cost every logged request; equal patterns at equal alignment are costed once."""
     log = profile.accesses
     widths = np.array([i.memory.width if i.memory else 4 for i in profile.kernel.instructions], np.int64)
-    width = widths[log.instruction] if len(log) else np.zeros(0, np.int64)
     # 128-byte alignment decides lines and sectors of global memory, and banks of shared memory.
     align = log.base % (geometry.banks * geometry.bank_bytes)
-    key = np.stack([log.pattern.astype(np.int64), align, width, log.space.astype(np.int64)], axis=1)
-    unique, inverse = _unique_rows(key)
+    # A request's pattern, alignment, width and space in one word.
+    packed = log.pattern.astype(np.int64)
+    for factor, column in ((1024, align), (64, widths[log.instruction] if len(log) else align), (4, log.space)):
+        packed *= factor
+        packed += column
+    first, number = _distinct(packed)
+    unique = np.stack([log.pattern[first], align[first], widths[log.instruction[first]], log.space[first]], axis=1)
     units, ideal, lines, passes = (np.zeros(len(unique), np.int64) for _ in range(4))
     for start in range(0, len(unique), _CHUNK):
         part = slice(start, start + _CHUNK)
         units[part], ideal[part], lines[part], passes[part] = _cost(unique[part], log, geometry)
     sample = (log.warp // profile.launch.warps_per_block).astype(np.int32)
-    columns = (column[inverse] for column in (units, ideal, lines, passes))
+    columns = (column[number] for column in (units, ideal, lines, passes))
     return RequestTable(log.instruction, sample, log.space, *columns)
 
 
-def _unique_rows(key: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
-    """Unique rows of small non-negative integers, by packing each row into one word."""
-    packed = ((key[:, 0] * 1024 + key[:, 1]) * 64 + key[:, 2]) * 4 + key[:, 3]
-    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
-    return key[first], inverse
+def _distinct(words: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct word appears first, and for each word the number of its."""
+    count = len(words)
+    table = np.zeros(1 << (2 * count).bit_length(), np.int64)
+    first, number = np.empty(count, np.int64), np.empty(count, np.int64)
+    return first[: _number_distinct(words, count, table, len(table), first, number)], number
 
 
 def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints]:

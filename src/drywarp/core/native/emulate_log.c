@@ -109,19 +109,24 @@ EXPORT int64_t drywarp_order_by(const int32_t *keys, int64_t count, int64_t kind
   return 0;
 }
 
-// All accesses, by warp and in each warp as recorded: their columns, and how many of the warp came before. `places` has the
-// new number of each warp, or -1 if its rows are dropped; or it is NULL. `bounds` has kinds + 1 zeros for `kinds` warps, and
-// gets where the rows of each begin; `next` has room for as many. Returns the number of rows.
-EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, int64_t kinds, int64_t *bounds, int64_t *next,
-                                     int32_t *instruction, int32_t *warp, int64_t *order, int64_t *base,
-                                     int32_t *pattern, int8_t *space) {
+// How many accesses each of `kinds` warps has: `bounds` has kinds + 1 zeros, and gets where the rows of each begin. `places`
+// has the new number of each warp, or -1 if its rows are dropped; or it is NULL. Returns the number of rows.
+EXPORT int64_t drywarp_count_accesses(const Run *run, const int32_t *places, int64_t kinds, int64_t *bounds) {
   const int64_t rows = run->state->accesses;
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
     if (number >= 0) ++bounds[number + 1];
   }
   for (int64_t number = 0; number < kinds; ++number) bounds[number + 1] += bounds[number];
-  memcpy(next, bounds, sizeof(int64_t) * (size_t)(kinds + 1));
+  return bounds[kinds];
+}
+
+// All accesses, by warp and in each warp as recorded: their columns, and how many of the warp came before. `next` is a copy of
+// the `bounds` that were counted.
+EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, const int64_t *bounds, int64_t *next,
+                                     int32_t *instruction, int32_t *warp, int64_t *order, int64_t *base,
+                                     int32_t *pattern, int8_t *space) {
+  const int64_t rows = run->state->accesses;
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
     if (number < 0) continue;
@@ -133,7 +138,7 @@ EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, int6
     pattern[to] = run->log_pattern[i];
     space[to] = run->log_space[i];
   }
-  return bounds[kinds];
+  return 0;
 }
 
 #endif

@@ -28,7 +28,7 @@ from .compiled.layout import (
     STEPS,
     TABLE_SIZE,
 )
-from .compiled.log import WEIGHTS, Log, fill_table, note_rows, order_by, sort_accesses
+from .compiled.log import WEIGHTS, Log, count_accesses, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
 from .operands import Value
 from .sampling import Limits, Reached
@@ -192,12 +192,11 @@ class Recorder:
         """
         log, count, patterns = self.log, int(self.state[ACCESSES]), int(self.state[PATTERNS])
         kinds = 1 + int((log.warp[:count] if places is None else places).max(initial=-1))
-        bounds, following = np.zeros(kinds + 1, np.int64), np.empty(kinds + 1, np.int64)
+        bounds = np.zeros(kinds + 1, np.int64)
+        kept = count_accesses(self._places, places, kinds, bounds)
         types = (np.int32, np.int32, np.int64, np.int64, np.int32, np.int8)  # as `AccessLog` has them
-        columns: list[Any] = [np.empty(count, kind) for kind in types]
-        kept = sort_accesses(self._places, places, kinds, bounds, following, *columns)
-        if kept < count:
-            columns = [column[:kept].copy() for column in columns]
+        columns: list[Any] = [np.empty(kept, kind) for kind in types]
+        sort_accesses(self._places, places, bounds, bounds.copy(), *columns)
         offsets = log.offsets[: patterns * LANES].reshape(-1, LANES).copy()
         instruction, warp, order, base, pattern, space = columns
         return AccessLog(instruction, warp, order, base, pattern, space, offsets, log.masks[:patterns].copy())

@@ -17,7 +17,8 @@ WEIGHTS = np.random.Generator(np.random.Philox(0x5EED)).integers(0, 1 << 62, LAN
 """Factors of the lanes in a pattern's hash."""
 note_rows = Function("note_rows", "aaaannn")
 fill_table = Function("fill_table", "a")
-sort_accesses = Function("sort_accesses", "aanaaaaaaaa")
+count_accesses = Function("count_accesses", "aana")
+sort_accesses = Function("sort_accesses", "aaaaaaaaaa")
 order_by = Function("order_by", "annaaa")
 
 
