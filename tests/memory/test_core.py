@@ -54,6 +54,7 @@ def test_new_members_of_sets_in_turn(sets: list[tuple[list[int], int]], known: l
 def test_a_library_of_other_sources_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(build.FOLDER / "native", tmp_path / "native")
     stale = tmp_path / "_core.so"
+    monkeypatch.delenv(library.LIBRARY_VARIABLE, raising=False)
     monkeypatch.setattr(build, "FOLDER", tmp_path)
     for module in (build, library):
         monkeypatch.setattr(module, "LIBRARY", stale)
