@@ -11,6 +11,7 @@ import msgspec
 from ...analysis.emulation_cache import Kept
 from ...frontends import cache as disk
 from ...hardware import Gpu
+from ...models.gpuperf_terms import CHARTED
 from ...support.folders import sources_digest
 
 
@@ -31,6 +32,8 @@ CLOCK_LOW, CLOCK_HIGH = "band_at_clock_low_s", "band_at_clock_high_s"
 BAND = (BAND_LEVEL, BAND_LOW, BAND_HIGH, CLOCK_LOW, CLOCK_HIGH)
 """The band of the primary model's time: its probability, and its ends in seconds over all clocks and at the assumed
 clock; empty without a band. Files of earlier versions lack these columns."""
+BENEFITS = (*(f"{name}_cycles" for name in CHARTED), "benefits_not_applicable")
+"""GPUPerf's benefit chart in cycles of an SM, and why it is missing; empty unless requested."""
 SPENT = ("compile_s", "emulate_s", "memory_s", "models_s")
 """Wall time of a row by step; only compilation if its answer was cached."""
 FACTS = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from ...analysis.advice.findings import benefit_chart
 from ...analysis.every_model import with_producers
 from ...analysis.prepare import cost, execute, load, serve_memory
 from ...analysis.prepared import Prepared
@@ -20,7 +21,7 @@ from ...hardware import Gpu, TooManyRegisters
 from ...models import get_model
 from ...models.base import Model, NotApplicable, Prediction, model_names
 from . import kept_answers
-from .kept_answers import BAND, NOT_APPLICABLE, SPENT, Answer
+from .kept_answers import BAND, BENEFITS, NOT_APPLICABLE, SPENT, Answer
 from .recipe import CLOCK, MOST_REGISTERS
 
 
@@ -28,8 +29,9 @@ from .recipe import CLOCK, MOST_REGISTERS
 class Settings:
     """How rows are predicted: fields of `drywarp.Options`.
 
-    `band` requests the confidence band too. With `cap`, a kernel whose threads need more registers than its block can
-    have is recompiled with a cap that lets it run; otherwise the row fails, as its launch would.
+    `band` requests the confidence band too, `benefits` GPUPerf's benefit chart. With `cap`, a kernel whose threads need
+    more registers than its block can have is recompiled with a cap that lets it run; otherwise the row fails, as its
+    launch would.
     """
 
     models: tuple[str, ...] = DEFAULT_MODELS
@@ -40,6 +42,7 @@ class Settings:
     full_simulation: bool = False
     band: bool = True
     cap: bool = True
+    benefits: bool = False
 
     def options(self) -> Options:
         """The settings as options of an analysis."""
@@ -103,6 +106,8 @@ def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: in
         predictions[first], bounds = bounded(prepared, primary, models[first])
         if settings.band and (band := band_of(prepared, options, predictions[first], bounds)):
             facts |= _ends(band)
+    if settings.benefits:
+        facts |= _benefits(prepared)
     spent = (prepared.compile_s, prepared.emulate_s, prepared.memory_s, perf_counter() - started)
     return Answer(
         facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},
@@ -124,6 +129,11 @@ def _ask(prepared: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Pre
         except NotApplicable as reason:
             refused[name] = str(reason)
     return predictions, refused
+
+
+def _benefits(prepared: Prepared) -> dict[str, float | str]:
+    chart = benefit_chart(prepared)
+    return {**chart.cycles()} if not chart.not_applicable else {BENEFITS[-1]: chart.not_applicable}
 
 
 def _ends(band: Band) -> dict[str, float | str]:
