@@ -12,7 +12,7 @@ from ..errors import UsageError
 from . import options as take
 from .groups import LaunchOptions, RunOptions
 from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
-from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .output_files import FigureTheme, Plot, check_plot, check_theme, write_plot
 from .progress import stages
 
 
@@ -175,12 +175,21 @@ def benefits_command(
     scheduler: take.Scheduler = None,
     warm_l2: take.WarmL2 = False,
     plot: Plot = None,
+    bars: Annotated[
+        str | None,
+        typer.Option(help="Draw speed-ups and benefits over the first kernel as bars.", metavar="FILE.svg|FILE.png"),
+    ] = None,
     figure_theme: FigureTheme = None,
     json: take.Json = False,
 ) -> None:
     """Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before."""
-    check_plot(plot, figure_theme)
+    check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
+    check_plot(plot, None)
     check_positive(clock, "--clock")
+    from ..report.figures import check_place, write
+
+    if bars is not None:
+        check_place(Path(bars), "--bars")
     given = [_with_launch(text) for text in kernels]
     from ..experiments.benefits import benefits
 
@@ -195,6 +204,8 @@ def benefits_command(
             **launch.stated,
         )
     write_plot(found, plot, figure_theme)
+    if bars is not None:
+        write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
     if json:
         from ..report.text import json_text
 

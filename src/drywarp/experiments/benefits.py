@@ -229,9 +229,15 @@ class Benefits:
         pairs = zip(self.kernels, self.kernels[1:], strict=False)
         return tuple(Step(after.name, before, after) for before, after in pairs)
 
-    def figure(self, **settings: Any) -> Any:
-        """All kernels in GPUPerf's chart as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""
-        return figures().benefits_of_kernels(self, **settings)
+    def figure(self, name: str = "chart", **settings: Any) -> Any:
+        """A Matplotlib figure (docs/benefits.md): `theme`, and `width` in inches.
+
+        `name` is ``chart``, all kernels in GPUPerf's chart, or ``bars``, speed-ups and benefits over the first kernel.
+        """
+        if name not in ("chart", "bars"):
+            raise UsageError(f"figure {name!r}: expected chart or bars")
+        drawn = figures().benefits_of_kernels if name == "chart" else figures().bars_of_kernels
+        return drawn(self, **settings)
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from ...errors import UsageError
 from ...experiments.benefits import Benefits, Step, Variant
 from ...experiments.sweep.study import Study
 from ...models.gpuperf_terms import BENEFITS
-from .canvas import COLUMN_IN, LETTER_IN, SMALL_PT, Drawing, columns, drawing, gridded, label
+from .bar_charts import LOG_FROM
+from .canvas import COLUMN_IN, LETTER_IN, SMALL_PT, Drawing, columns, drawing, gridded, label, ticks
 from .scatter_charts import unit_of
 from .theme import Theme
 
@@ -30,6 +31,7 @@ def benefits_of_kernels(found: Benefits, *, theme: str = "light", width: float =
     """All kernels in one chart: memory cycles on x, computation cycles on y, each with its way to the ideal.
 
     A filled point is a kernel's cost (T'_mem, T_comp), from which a line leads down to T_fp and then left to T_mem_min.
+    Where T_comp spans a factor of thirty, the axes are linear up to its smallest value and logarithmic from there.
     Raises UsageError if no kernel has a chart.
     """
     charted = [kernel for kernel in found.kernels if kernel.cycles]
@@ -39,6 +41,11 @@ def benefits_of_kernels(found: Benefits, *, theme: str = "light", width: float =
     most = 1.08 * max(1.0, *(value for way in places for place in way for value in place))
     with drawing(theme, width, 0.95 * width) as figure:
         axes = figure.add_subplot()
+        least = min(kernel.cycles["t_comp"] for kernel in charted)
+        bent = least > 0 and most >= LOG_FROM * least
+        if bent:
+            axes.set_xscale("symlog", linthresh=least)
+            axes.set_yscale("symlog", linthresh=least)
         axes.set(xlim=(0, most), ylim=(0, most))
         axes.plot([0, most], [0, most], color=figure.theme.soft, linewidth=0.7, linestyle=(0, (2, 2)), gid="balance")
         for number, (kernel, way) in enumerate(zip(charted, places, strict=True)):
@@ -51,8 +58,9 @@ def benefits_of_kernels(found: Benefits, *, theme: str = "light", width: float =
             axes.plot(*way[-1], mark, color=colour, markersize=5, markerfacecolor="none", clip_on=False)
         unit, words = unit_of(most)
         for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(FixedLocator([0.0, *ticks(least, most)]) if bent else MaxNLocator(5))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
-            axis.set_major_locator(MaxNLocator(5))
+            axis.set_minor_locator(NullLocator())
         axes.set_xlabel(f"memory, not overlapped: {words}SM cycles")
         axes.set_ylabel(f"computation: {words}SM cycles")
         axes.set_title(label(found.gpu_title, int((width - 0.5) / LETTER_IN)))
@@ -76,12 +84,16 @@ def study(found: Study, name: str, *, theme: str = "light", width: float | None 
     Raises UsageError for another name, or if there is nothing to draw.
     """
     if name == "steps" and found.steps:
-        return _steps(found, theme, width or COLUMN_IN)
+        names = [found.baseline.name, *(f"+ {step.optimisation}" for step in found.steps)]
+        title = f"one optimisation upon the other, {found.gpu}"
+        return _steps(title, names, [found.baseline, *(step.after for step in found.steps)], theme, width or COLUMN_IN)
     if name == "variants":
         order = sorted(found.variants, key=lambda variant: -variant.time_s)
-        return _speedups(found, order, theme, width or _wide(len(order)))
+        title = f"{len(order)} variants, {found.gpu}"
+        return _speedups(title, found.baseline, order, theme, width or _wide(len(order)))
     if name == "alone" and found.alone:
-        return _speedups(found, [step.after for step in found.alone], theme, width or COLUMN_IN)
+        title, order = f"each optimisation alone, {found.gpu}", [step.after for step in found.alone]
+        return _speedups(title, found.baseline, order, theme, width or _wide(len(order)))
     if found.applied.get(name):
         return _one(found, name, found.applied[name], theme, width or _wide(len(found.applied[name])))
     known = [*(["steps"] if found.steps else []), "variants", *(["alone"] if found.alone else []), *found.applied]
@@ -92,14 +104,18 @@ def _wide(bars: int) -> float:
     return COLUMN_IN if bars <= 10 else 2 * COLUMN_IN
 
 
-def _steps(found: Study, theme: str, width: float) -> Drawing:
-    shown = [found.baseline, *(step.after for step in found.steps)]
-    names = [found.baseline.name, *(f"+ {step.optimisation}" for step in found.steps)]
-    whole = found.baseline.cycles.get("t_exec", 0.0)
+def bars_of_kernels(found: Benefits, *, theme: str = "light", width: float = COLUMN_IN) -> Drawing:
+    """The kernels as bars: their speed-up over the first by model, and their benefits over the first one's T_exec."""
+    return _steps(found.gpu_title, [kernel.name for kernel in found.kernels], found.kernels, theme, width)
+
+
+def _steps(title: str, names: Sequence[str], shown: Sequence[Variant], theme: str, width: float) -> Drawing:
+    """Speed-ups over the first of the variants, and below their benefits over its T_exec."""
+    whole = shown[0].cycles.get("t_exec", 0.0)
     with drawing(theme, width, 1.25 * width) as figure:
         above, below = figure.subplots(2, 1, sharex=True)
-        _bars_by_model(above, found.baseline, shown, figure.theme)
-        above.set_title(label(f"one optimisation upon the other, {found.gpu}", int((width - 0.5) / LETTER_IN)))
+        _bars_by_model(above, shown[0], shown, figure.theme)
+        above.set_title(label(title, int((width - 0.5) / LETTER_IN)))
         for at, kernel in enumerate(shown):
             bottom = 0.0
             for benefit in BENEFITS:
@@ -109,7 +125,7 @@ def _steps(found: Study, theme: str, width: float) -> Drawing:
                     label=words_of(benefit) if at == 0 else None,
                 )  # fmt: skip
                 bottom += height
-        below.set_ylabel("benefits over the\nbaseline's T_exec")
+        below.set_ylabel(f"benefits over T_exec\nof {label(shown[0].name, 20)}")
         below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         _named(below, names)
         gridded(below)
@@ -117,23 +133,23 @@ def _steps(found: Study, theme: str, width: float) -> Drawing:
     return figure
 
 
-def _speedups(found: Study, shown: Sequence[Variant], theme: str, width: float) -> Drawing:
+def _speedups(title: str, base: Variant, shown: Sequence[Variant], theme: str, width: float) -> Drawing:
     with drawing(theme, width, 0.75 * COLUMN_IN + (0.8 if len(shown) > 10 else 0.3)) as figure:
         axes = figure.add_subplot()
         if len(shown) > 10:
-            for number, model in enumerate(_models(found.baseline)):
-                values = [_gain(found.baseline, kernel, model) for kernel in shown]
+            for number, model in enumerate(_models(base)):
+                values = [_gain(base, kernel, model) for kernel in shown]
                 axes.plot(
                     range(len(shown)), values, _MARKS[number], color=figure.theme.data[number], markersize=3.5,
                     gid=f"model-{model}", label=model,
                 )  # fmt: skip
             axes.set_ylim(bottom=0)
-            axes.set_ylabel("speed-up over the baseline")
+            axes.set_ylabel(f"speed-up over {label(base.name, 20)}")
             gridded(axes)
         else:
-            _bars_by_model(axes, found.baseline, shown, figure.theme)
+            _bars_by_model(axes, base, shown, figure.theme)
         _named(axes, [kernel.name for kernel in shown])
-        axes.set_title(label(f"{len(shown)} variants, {found.gpu}", int((width - 0.5) / LETTER_IN)))
+        axes.set_title(label(title, int((width - 0.5) / LETTER_IN)))
         figure.legend(loc="outside lower center", ncols=columns(width), handlelength=1.0, columnspacing=1.0)
     return figure
 
@@ -159,7 +175,7 @@ def _bars_by_model(axes: Axes, base: Variant, shown: Sequence[Variant], theme: T
                 label=model if at == 0 else None,
             )  # fmt: skip
     axes.axhline(1, color=theme.soft, linewidth=0.7)
-    axes.set_ylabel("speed-up over the baseline")
+    axes.set_ylabel(f"speed-up over {label(base.name, 20)}")
     gridded(axes)
 
 
