@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION
 from ..errors import DrywarpError, UsageError
 from ..frontends.cache import tool_versions
 from ..hardware import Gpu, load_gpu
@@ -24,7 +25,6 @@ from .rows.predict import Settings, predict_row
 from .rows.recipe import CLOCK
 from .validate.statistics import spearman
 
-SCHEMA_VERSION = 1
 ALL_FOUR = "all_four"
 """The sum of the four benefits."""
 MODELS = ("pipeline", "gpuperf")

@@ -47,6 +47,8 @@ def render_sweep(found: SweepResult, best: int = 10, prune: float | None = None)
             )
     for study in found.studies if found.benefits else ():
         text.append(render_study(study))
+    for where, why in found.not_compared.items() if found.benefits else ():
+        text.append(f"\nno comparison on {plain(where)}: {plain(why, 300)}", "yellow")
     for reason, count in list(found.failed.items())[:_REASONS]:
         text.append(f"\nfailed: {count} × {plain(reason, 300)}", "yellow")
     if len(found.failed) > _REASONS:

@@ -17,7 +17,7 @@ from ..rows.row_file import RowFile, check_suffix
 from .prune import Kept, Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell, Optimisation
-from .study import Study, studies
+from .study import Study, studies, without_baseline
 
 if TYPE_CHECKING:
     import pandas
@@ -81,13 +81,18 @@ class SweepResult:
 
     @cached_property
     def studies(self) -> tuple[Study, ...]:
-        """GPUPerf's benefits of the variants, one study for each GPU and problem.
+        """GPUPerf's benefits of the variants, one study for each GPU and problem whose baseline has a time.
 
-        Raises UsageError if the sweep did not ask for them, or if a baseline has no time.
+        Raises UsageError if the sweep did not ask for them.
         """
         if not self.benefits:
             raise UsageError("the sweep has no potential benefits (expected --benefits)")
         return studies(self.rows, self.problem, self.optimisations, self.steps)
+
+    @cached_property
+    def not_compared(self) -> dict[str, str]:
+        """Why there is no study, by GPU and problem."""
+        return without_baseline(self.rows, self.problem)
 
     def figure(self, name: str, **settings: Any) -> Any:
         """A chart of the potential benefits as a Matplotlib figure (docs/benefits.md): `theme`, and `width` in inches.
@@ -95,8 +100,10 @@ class SweepResult:
         `name` is ``steps``, ``variants``, ``alone``, or an optimisation. Raises UsageError for several GPUs or
         problems.
         """
-        if len(self.studies) > 1:
+        if len(self.studies) + len(self.not_compared) > 1:
             raise UsageError(f"figure {name}: expected a sweep of one GPU and one problem")
+        if not self.studies:
+            raise UsageError(f"figure {name}: {next(iter(self.not_compared.values()))}")
         return figures().study(self.studies[0], name, **settings)
 
     def prune(self, share: float) -> Pruned:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...errors import InputFileError, UsageError
+from ...errors import InputFileError
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
 from .prune import competing
 from .row import SweepRow
@@ -21,7 +21,7 @@ class Study:
     """The variants of one GPU and problem, by GPUPerf's benefits.
 
     The baseline has the first value of every parameter. `steps` lead from it along the space's `steps`, one upon the
-    other; `applied` holds each optimisation wherever it changes one variant into another.
+    other, as far as these have a time; `applied` holds each optimisation wherever it changes one variant into another.
     """
 
     gpu: str
@@ -80,13 +80,27 @@ def optimisations_of(
 def studies(
     rows: Sequence[SweepRow], problem: Sequence[str], given: Mapping[str, Optimisation], steps: Sequence[str]
 ) -> tuple[Study, ...]:
-    """One study for each GPU and problem. Raises UsageError if a baseline, or a variant of the steps, has no time."""
+    """One study for each GPU and problem whose baseline has a time."""
     names = list(rows[0].parameters)
     values = {
         name: list({text_of(row.parameters[name]): row.parameters[name] for row in rows}.values()) for name in names
     }
     changes = optimisations_of(values, given, problem)
-    return tuple(_study(group, problem, values, changes, steps) for group in competing(rows, problem))
+    made = (_study(group, problem, values, changes, steps) for group in competing(rows, problem))
+    return tuple(study for study in made if study is not None)
+
+
+def without_baseline(rows: Sequence[SweepRow], problem: Sequence[str]) -> dict[str, str]:
+    """Why there is no study, by GPU and problem."""
+    found = {}
+    for group in competing(rows, problem):
+        first = {name: rows[0].parameters[name] for name in rows[0].parameters if name not in problem}
+        own = [row for row in group if all(text_of(row.parameters[name]) == text_of(first[name]) for name in first)]
+        if not own or own[0].time_s is None:
+            where = " ".join([group[0].gpu, *(f"{name}={text_of(group[0].parameters[name])}" for name in problem)])
+            said = " ".join(f"{name}={text_of(value)}" for name, value in first.items())
+            found[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
+    return found
 
 
 def check_steps(
@@ -108,7 +122,7 @@ def _study(
     values: Mapping[str, Sequence[Cell]],
     changes: Mapping[str, Optimisation],
     steps: Sequence[str],
-) -> Study:
+) -> Study | None:
     base = {name: text_of(listed[0]) for name, listed in values.items() if name not in problem}
 
     def chosen(row: SweepRow) -> tuple[str, ...]:
@@ -121,8 +135,7 @@ def _study(
             found[chosen(row)] = variant_of(name, row.time_s, row.times, row.limiter, row.facts)
     where = {name: rows[0].parameters[name] for name in problem}
     if tuple(base.values()) not in found:
-        said = " ".join(f"{name}={value}" for name, value in base.items())
-        raise UsageError(f"{rows[0].gpu}: the baseline, {said}, has no time, so that nothing can be compared with it")
+        return None
 
     def path() -> Iterator[Step]:
         now = dict(base)
@@ -130,7 +143,7 @@ def _study(
             before = tuple(now.values())
             now |= {parameter: text_of(value) for parameter, value in changes[name].set.items()}
             if tuple(now.values()) not in found:
-                raise UsageError(f"{rows[0].gpu}: steps: the variant after {name} has no time")
+                return
             yield Step(name, found[before], found[tuple(now.values())], tuple(changes[name].benefits))
 
     return Study(
