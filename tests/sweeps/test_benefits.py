@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,6 +14,7 @@ import jsonschema
 import pytest
 
 import drywarp
+from drywarp.cli.main import run
 from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.experiments.benefits import Agreement, Benefits, Choice, Step, Variant
 from drywarp.experiments.sweep import SweepResult, figure_names, sweep
@@ -274,3 +276,42 @@ def test_an_error_names_the_kernel(tmp_path: Path) -> None:
         drywarp.benefits([])
     with pytest.raises(UsageError, match="expected chart or bars"):
         reductions().figure("pie")
+
+
+# ---- The command line
+
+
+def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(shlex.split(line)) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return str(err)
+
+
+def test_figures_of_a_sweep_are_checked_before_anything_is_predicted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "work.cu").write_text(SOURCE)
+    (tmp_path / "space.toml").write_text(
+        'kernel = "work.cu"\ngrid = 432\nblock = 128\nmodels = ["roofline", "gpuperf"]\nsteps = ["shared"]\n'
+        'args = { x = "f32[55296]:random", y = "f32[55296]" }\nparameters = { TURNS = [8], SHARED = [0, 1] }\n'
+        "[optimisations]\nshared = { set = { SHARED = 1 } }\n"
+    )
+    line = f"sweep {tmp_path}/space.toml --jobs 1 --figure"
+    assert "--figure requires --benefits" in refused(f"{line} steps={tmp_path}/a.svg", capsys)
+    expected = "expected NAME=FILE with one of steps, variants, alone, shared"
+    assert expected in refused(f"{line} pie={tmp_path}/a.svg --benefits", capsys)
+    assert "ends in .svg or .png" in refused(f"{line} steps={tmp_path}/a.txt --benefits", capsys)
+    assert "--figure-theme requires" in refused(f"sweep {tmp_path}/space.toml --figure-theme dark", capsys)
+    assert run(shlex.split(f"{line} steps={tmp_path}/a.svg --figure shared={tmp_path}/b.svg --benefits --json")) == 0
+    assert [one["gpu"] for one in json.loads(capsys.readouterr().out)["benefits"]] == ["a100"]
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("a.svg", "b.svg"))
+
+
+def test_the_figures_of_several_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"benefits {SAXPY} '{SAXPY} --block 128' --grid 200 --gpu h100"
+    assert "--figure-theme requires --plot FILE or --bars FILE" in refused(f"{line} --figure-theme dark", capsys)
+    assert "--bars" in refused(f"{line} --bars {tmp_path}/none/a.svg", capsys)
+    assert run(shlex.split(f"{line} --plot {tmp_path}/a.svg --bars {tmp_path}/b.svg --figure-theme dark")) == 0
+    assert "saxpy (2)" in capsys.readouterr().out
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("a.svg", "b.svg"))
