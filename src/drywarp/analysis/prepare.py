@@ -34,9 +34,8 @@ from .best_config import best, config_number, most_configs
 from .emulation_cache import Kept, WholeBlocks, followed_instead, kept, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
-from .prepared import Prepared
+from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
 from .request import LaunchRequest, Options
-from .residency import check_clock, check_memory, geometry_of, occupancy_of
 from .settle import from_host_code, grid_extents, settle, stated_launch, with_extents
 from .without_data import arch_of, static_answer, static_launch
 

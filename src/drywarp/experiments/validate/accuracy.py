@@ -16,7 +16,7 @@ from ...analysis.result import SCHEMA_VERSION
 from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
 from ...support.by_name import figures
-from ..rows.kept_answers import NOT_APPLICABLE
+from ..rows.predict import NOT_APPLICABLE
 from . import statistics
 from .groups import Coverage, Group, KernelAccuracy, coverage_of, groups_of, kernels_of, labels_of
 from .row import RowResult

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.kept_answers import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
+from ..rows.predict import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
 from ..rows.recipe import as_value
 from . import statistics
-from .described import KERNEL_NAME, VARIANT
+from .read_csv import KERNEL_NAME, VARIANT
 from .row import RowResult
 
 FEWEST_FOR_SHAPE = 3

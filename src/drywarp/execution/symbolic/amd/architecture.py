@@ -1,28 +1,29 @@
-"""A kernel of AMD machine code, prepared for a walk."""
+"""A kernel of AMD machine code, prepared for a walk: its words, its branches and ends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ....kernel.cfg import ControlFlowGraph, ends_block
+from ....kernel.cfg import ControlFlowGraph, ends_block, jump_target
 from ....kernel.instruction import Immediate, Instruction, RegisterRange
+from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.opcodes import adds_address, is_jump, works_on_long
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ....kernel.kernel import Kernel
-from ..flow import Flow
+from ..flow import EXIT_BLOCK, Flow
 from ..parameters import INTEGER, POINTER, SLOT_BYTES, StaticLaunch
 from ..report import Record
-from ..state import FileShape, State
-from ..words import Code, Step, safely
-from .control import AmdWords, Finishes
-from .iterations import Loops, with_turns
+from ..state import Batch, FileShape, Flags, Lanes, State
+from ..words import Branch, Call, Code, Finish, Goto, Step, safely
+from .iterations import Loops, bent_flags, with_turns
 from .memory import MemorySteps
-from .operands import SCALARS, Operands
+from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
 from .start import Handed, start
-from .values import Values
+from .values import Values, settled_exec
 
 # Which AMD instructions must be evaluated to know where every warp goes and what it accesses.
 
@@ -121,6 +122,91 @@ def _is_pair(sources: Sequence[object], positions: Sequence[int]) -> bool:
 
 _VARIABLE_BYTES = SLOT_BYTES >> 16
 """Address space for one variable of the module."""
+
+
+# Branches and ends of AMD machine code. Whole warps branch; lanes diverge through the exec mask only.
+
+
+class AmdWords:
+    """Which instructions call and exit; code of the HSA runtime never returns from a kernel."""
+
+    def is_call(self, instruction: Instruction) -> bool:
+        """Whether it calls; the compiler inlines every function that it can."""
+        return opcodes.is_call(instruction.opcode)
+
+    def is_return(self, instruction: Instruction) -> bool:
+        """Whether it jumps to an address in registers."""
+        return opcodes.is_return(instruction.opcode)
+
+    def is_exit(self, instruction: Instruction) -> bool:
+        """Whether the warp ends."""
+        return opcodes.is_exit(instruction.opcode)
+
+    def callee(self, instruction: Instruction) -> int | None:
+        """The code of called functions is not followed."""
+        return None
+
+    def is_slow(self, instruction: Instruction) -> bool:
+        """There are no slow paths behind calls."""
+        return False
+
+
+Test = Callable[[Batch], tuple[Lanes, Flags]]
+
+
+class Finishes:
+    """Builds the ends of blocks of one kernel."""
+
+    def __init__(self, operands: Operands, instructions: Sequence[Instruction], cfg: ControlFlowGraph) -> None:
+        self.o, self.instructions, self.cfg = operands, instructions, cfg
+
+    def finish(self, block: int) -> Finish:
+        """How a block ends."""
+        i = self.instructions[self.cfg.blocks[block].end - 1]
+        fall = block + 1 if block + 1 < len(self.cfg.blocks) else EXIT_BLOCK
+        if opcodes.is_exit(i.opcode):
+            return Goto(EXIT_BLOCK)
+        if opcodes.is_call(i.opcode):
+            return Call(None, fall)
+        if not opcodes.is_jump(i.opcode):
+            return Goto(EXIT_BLOCK if opcodes.is_return(i.opcode) else fall)
+        target = jump_target(i)
+        to = EXIT_BLOCK if target is None else self.cfg.block_of[target // 16]
+        return Goto(to) if i.opcode == "s_branch" else self._branch(i, to, fall)
+
+    def _branch(self, i: Instruction, to: int, fall: int) -> Finish:
+        what = i.opcode.removeprefix("s_cbranch_")
+        if what in ("scc0", "scc1"):
+            wanted = what == "scc1"
+
+            def by_code(b: Batch) -> tuple[Lanes, Flags]:
+                file: Any = b.s
+                return b.spread((file[SCC] != 0) == wanted), b.spread(bent_flags(b.flags["s"][SCC]))
+
+            return Branch(by_code, to, fall)
+        if what in ("vccz", "vccnz"):
+            return Branch(self._mask_test(VCC, what == "vccnz"), to, fall)
+        if what in ("execz", "execnz"):
+            goes_on = what == "execnz"
+
+            def settle(b: Batch, taken: Lanes) -> None:
+                settled_exec(b, taken, goes_on)
+
+            return Branch(self._mask_test(EXEC, goes_on), to, fall, settle)
+        return Goto(fall)
+
+    def _mask_test(self, register: int, nonzero: bool) -> Test:
+        def test(b: Batch) -> tuple[Lanes, Flags]:
+            file: Any = b.s
+            if register == EXEC:
+                any_lane = active(b).any(axis=1, keepdims=True)
+            else:
+                word = file[register].astype(np.uint64) | file[register + 1].astype(np.uint64) << np.uint64(32)
+                any_lane = (lanes_of(word, b) & b.there).any(axis=1, keepdims=True)
+            flags = b.flags["s"][register] | b.flags["s"][register + 1]
+            return b.spread(any_lane == nonzero), b.spread(bent_flags(flags))
+
+        return test
 
 
 class Amd(AmdWords):
