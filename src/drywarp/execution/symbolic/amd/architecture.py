@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ....kernel.cfg import ControlFlowGraph, ends_block, jump_target
+from ....kernel.cfg import ControlFlowGraph, jump_target
 from ....kernel.instruction import Immediate, Instruction, RegisterRange
 from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.opcodes import adds_address, is_jump, works_on_long
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
-from ....kernel.kernel import Kernel
 from ..flow import EXIT_BLOCK, Flow
-from ..parameters import INTEGER, POINTER, SLOT_BYTES, StaticLaunch
-from ..report import Record
+from ..parameters import INTEGER, POINTER, SLOT_BYTES
 from ..state import Batch, FileShape, Flags, Lanes, State
-from ..words import Branch, Call, Code, Finish, Goto, Step, safely
+from ..words import Architecture, Branch, Call, Finish, Goto, Step, Walked, safely
 from .iterations import Loops, bent_flags, with_turns
 from .memory import MemorySteps
 from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
@@ -209,24 +207,15 @@ class Finishes:
         return test
 
 
-class Amd(AmdWords):
-    """The code of one kernel under one launch, decoded block by block as the walk reaches it; see `nvidia.Nvidia`."""
+class Amd(AmdWords, Architecture):
+    """The code of one kernel under one launch."""
 
     convergence_barriers = 0
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> None:
-        self.kernel, self.instructions, self.cfg = kernel, kernel.instructions, cfg
+    def __init__(self, walked: Walked) -> None:
+        super().__init__(walked)
         highest = {"v": 2, "a": 0}
-        for i in kernel.instructions:
+        for i in self.instructions:
             for o in i.operands:
                 if isinstance(o, RegisterRange) and o.file in highest:
                     highest[o.file] = max(highest[o.file], o.index + o.count - 1)
@@ -235,26 +224,24 @@ class Amd(AmdWords):
             "a": FileShape(highest["a"] + 1, np.uint32, True),
             "s": FileShape(SCALARS, np.uint32, False),
         }
-        self.counts = np.zeros((len(kernel.instructions), warps), np.int64)
         self._places: dict[str, int] = {}
-        self._image = given.image
+        self._image = walked.given.image
         self._operands = operands = Operands(self._address_of)
-        wide = wide_loads(kernel.instructions)
-        self.memory = MemorySteps(operands, Handed(kernel, given), record, patterns, len(given.places) + 1, wide)
-        self._values = Values(operands, shares)
-        self._finishes = Finishes(operands, kernel.instructions, cfg)
-        self._needed = needed_instructions(kernel.instructions)
-        self._codes: dict[int, Code] = {}
-        self._loops = Loops(kernel.instructions, cfg, Flow(kernel.instructions, cfg, self).loops, self._needed)
+        handed, places, wide = (
+            Handed(self.kernel, walked.given),
+            len(walked.given.places) + 1,
+            wide_loads(self.instructions),
+        )
+        self._memory = MemorySteps(operands, handed, walked.record, walked.patterns, places, wide)
+        self.unsure = self._memory.unsure
+        self._values = Values(operands, walked.shares)
+        self.finish = Finishes(operands, self.instructions, self.cfg).finish
+        self._needed = needed_instructions(self.instructions)
+        self._loops = Loops(self.instructions, self.cfg, Flow(self.instructions, self.cfg, self).loops, self._needed)
 
     def _address_of(self, symbol: str) -> int:
         """The address of a module variable: each has its own slot."""
         return self._image + self._places.setdefault(symbol, len(self._places)) * _VARIABLE_BYTES
-
-    @property
-    def unsure(self) -> Mapping[int, int]:
-        """Flags of addresses that are not fully known, by memory instruction."""
-        return self.memory.unsure
 
     def changed(self, loop: int) -> Sequence[Place]:
         """Relevant registers that a loop changes."""
@@ -268,26 +255,16 @@ class Amd(AmdWords):
         """Set the registers that identify each lane's work-item."""
         start(state, self.kernel)
 
-    def code(self, block: int) -> Code:
-        """A basic block as steps; instructions that affect no address or branch are omitted."""
-        code = self._codes.get(block)
-        if code is None:
-            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
-            if body and ends_block(body[-1]):
-                body = body[:-1]
-            steps = [step for i in body if (step := self._step(i)) is not None]
-            code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
-        return code
-
-    def _step(self, i: Instruction) -> Step | None:
+    def step(self, i: Instruction) -> Step | None:
+        """An instruction as a step; None if it affects no address or branch."""
         needed = i.pc // 16 in self._needed
         if i.memory is not None:
-            return self.memory.step(i, needed)
+            return self._memory.step(i, needed)
         if not needed:
             return None
         unknown = self._values.unknown(i)
         try:
-            step = self.memory.scalar_load(i) or self._values.step(i)
+            step = self._memory.scalar_load(i) or self._values.step(i)
             return with_turns(self._operands, i, safely(step, unknown))
         except LookupError:  # fewer operands than the opcode takes
             return unknown
