@@ -15,6 +15,7 @@ from ...analysis.result import SCHEMA_VERSION
 from ...errors import InputFileError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.growing_file import GrowingFile
+from ...support.text import json_of
 from .files import Settings
 
 # The result of a run over a folder: one row for each module, and totals.
@@ -60,26 +61,17 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """The row of the documented JSON object."""
         return {
-            "file": self.file,
-            "status": self.status,
-            "stage": self.stage,
+            **json_of(self, "file status stage notes"),
             "reason": self.reason or None,
             "compiler": self.compiler or None,
             "kernels": [
-                {
-                    "name": k.name,
-                    "instructions": k.instructions,
-                    "registers": k.registers,
-                    "loops": k.loops,
-                    "static_time_s": k.predicted_s,
-                    "time_s": k.emulated_s,
-                }
+                json_of(k, "name instructions registers loops")
+                | {"static_time_s": k.predicted_s, "time_s": k.emulated_s}
                 for k in self.kernels
             ],
             "unclassified_opcodes": dict(self.unclassified),
             "wall_s": self.seconds,
             "peak_rss_bytes": self.peak_rss_bytes,
-            "notes": list(self.notes),
         }
 
 
@@ -133,14 +125,13 @@ class CorpusReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object."""
-        totals = self.totals
         return {
             "schema_version": SCHEMA_VERSION,
             "versions": {"drywarp": __version__, **tool_versions()},
             "folder": self.folder,
             "gpu": self.gpu,
             "gpu_hash": self.gpu_hash,
-            "totals": {name: getattr(totals, name) for name in Totals.__slots__},
+            "totals": json_of(self.totals),
             "wall_s": self.seconds,
             "rows": [row.to_dict() for row in self.rows],
         }
