@@ -58,7 +58,8 @@ class Finding:
 
     def to_dict(self, source_file: str) -> dict[str, Any]:
         """As in JSON."""
-        return {**json_of(self), "lines": self.lines_of(source_file)}
+        lines = {"lines": self.lines_of(source_file)}
+        return json_of(self, "rule gain") | lines | json_of(self, "places evidence remedy what_if limiter")
 
 
 @dataclass(frozen=True, slots=True)
