@@ -58,8 +58,8 @@ class Finding:
 
     def to_dict(self, source_file: str) -> dict[str, Any]:
         """As in JSON."""
-        lines = {"lines": self.lines_of(source_file)}
-        return json_of(self, "rule gain") | lines | json_of(self, "places evidence remedy what_if limiter")
+        rest = json_of(self, "places evidence remedy what_if limiter")
+        return {**json_of(self, "rule gain"), "lines": self.lines_of(source_file), **rest}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ...analysis.emulation_cache import Kept
+from ...analysis.emulation_cache import CacheEntry
 from ...analysis.every_model import with_producers
 from ...analysis.prepare import cost, execute, load, serve_memory
 from ...analysis.prepared import Prepared, geometry_of
@@ -208,7 +208,7 @@ def values_hash(gpu: Gpu) -> str:
     return hashlib.sha256("\0".join(values).encode()).hexdigest()
 
 
-def key_of(place: Kept, gpu: Gpu, settings: str) -> str:
+def key_of(place: CacheEntry, gpu: Gpu, settings: str) -> str:
     """The name of an answer; empty if the emulation cannot be cached. `settings` is everything else it depends on."""
     if not place.key:
         return ""

@@ -25,7 +25,7 @@ from ..cache import library_folders, tool_versions
 from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
-from .nvcc import compile_otherwise, kept
+from .nvcc import cached_result, compile_otherwise
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
 from .repair import compile_repaired
@@ -265,7 +265,7 @@ def compile_translation(
     origin = translation.origin
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
     key = _key(translation, expressions, flags)
-    if (entry := cache.load(key) or kept(key)) is not None:
+    if (entry := cache.load(key) or cached_result(key)) is not None:
         return entry
     flags += _folders(translation)
     try:
