@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...support.text import json_of
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -56,16 +58,8 @@ class Finding:
 
     def to_dict(self, source_file: str) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "rule": self.rule,
-            "gain": self.gain,
-            "lines": self.lines_of(source_file),
-            "places": [{"file": place.file, "line": place.line} for place in self.places],
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-            "what_if": self.what_if,
-            "limiter": self.limiter,
-        }
+        rest = json_of(self, "places evidence remedy what_if limiter")
+        return {**json_of(self, "rule gain"), "lines": self.lines_of(source_file), **rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +113,8 @@ class BenefitChart:
         """As in JSON, in cycles."""
         if self.not_applicable:
             return {"not_applicable": self.not_applicable}
-        return {
-            "bound": self.bound,
-            "t_exec_cycles": self.t_exec,
-            "t_comp_cycles": self.t_comp,
-            "t_mem_cycles": self.t_mem,
-            "t_overlap_cycles": self.t_overlap,
-            "t_fp_cycles": self.t_fp,
-            "t_mem_min_cycles": self.t_mem_min,
-            "b_itilp_cycles": self.b_itilp,
-            "b_memlp_cycles": self.b_memlp,
-            "b_fp_cycles": self.b_fp,
-            "b_serial_cycles": self.b_serial,
-        }
+        terms = {f"{name}_cycles": value for name, value in json_of(self).items() if name != "not_applicable"}
+        return {"bound": self.bound, "t_exec_cycles": self.t_exec, **terms}
 
 
 @dataclass(frozen=True)
@@ -143,17 +126,4 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "what_ifs": [
-                {
-                    "name": answer.name,
-                    "kind": answer.kind,
-                    "time_s": answer.time_s,
-                    "gain": answer.gain,
-                    "limiter": answer.limiter,
-                    "note": answer.note,
-                }
-                for answer in self.what_ifs
-            ],
-            "benefits": self.chart.to_dict(),
-        }
+        return {"what_ifs": json_of(self.what_ifs), "benefits": self.chart.to_dict()}
