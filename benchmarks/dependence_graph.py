@@ -157,16 +157,28 @@ def graph_of(profile: Profile, sample: int, warp: int, class_of: Callable[[Instr
         return found
 
     program = walk(loops_of(path, cfg))
-    run = [(step, index) for step, block in enumerate(path.blocks.tolist())
-           for index in range(cfg.blocks[block].start, cfg.blocks[block].end)]  # fmt: skip
-    words = _shared_words(profile, sample * profile.launch.warps_per_block + warp, [index for _, index in run])
-    for at, producers in enumerate(_producers(Dataflow(instructions, cfg), run, path.lanes.tolist(), words)):
+    run = executed(path, cfg)
+    for at, producers in enumerate(producers_of(profile, sample, warp)):
         here = place[run[at]]
         for producer in producers:
             there = place[run[producer]]
             (nodes[here].needs if there < here else nodes[here].previous).add(there)
     _reduce(nodes)
     return Graph(nodes, tuple(program))
+
+
+def executed(path: WarpPath, cfg: ControlFlowGraph) -> list[tuple[int, int]]:
+    """What a warp executes, in order: the step of its path, and the instruction."""
+    blocks = [cfg.blocks[block] for block in path.blocks.tolist()]
+    return [(step, index) for step, block in enumerate(blocks) for index in range(block.start, block.end)]
+
+
+def producers_of(profile: Profile, sample: int, warp: int) -> list[set[int]]:
+    """For each instruction that a warp executes, the earlier ones that it waits for, as positions in `executed`."""
+    path = profile.paths[profile.blocks[sample].paths[warp]]
+    run = executed(path, profile.cfg)
+    words = _shared_words(profile, sample * profile.launch.warps_per_block + warp, [index for _, index in run])
+    return _producers(Dataflow(profile.kernel.instructions, profile.cfg), run, path.lanes.tolist(), words)
 
 
 def _shared_words(profile: Profile, warp: int, run: Sequence[int]) -> dict[int, set[int]]:
@@ -190,7 +202,7 @@ def _shared_words(profile: Profile, warp: int, run: Sequence[int]) -> dict[int, 
 def _producers(
     flow: Dataflow, run: Sequence[tuple[int, int]], lanes: Sequence[float], words: dict[int, set[int]]
 ) -> list[set[int]]:
-    """For each executed instruction the earlier ones that it waits for, as positions in the path.
+    """See `producers_of`; `words` are those that each access to shared memory touches.
 
     A write by fewer lanes than an earlier one leaves that visible, as does a guarded one, if it reaches the reader in
     the code. A barrier waits for what the warp wrote to shared memory; everything waits for the last conditional
