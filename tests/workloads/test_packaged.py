@@ -31,6 +31,7 @@ EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
 }
+RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/workloads/test_rodinia.py
 
 
 def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
@@ -39,10 +40,10 @@ def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
 
 
 def test_all_are_there() -> None:
-    assert {name.removeprefix("papers/") for name in workload_names()} == EXPECTED
+    assert {name.removeprefix("papers/") for name in workload_names() if name not in RODINIA} == EXPECTED
 
 
-@pytest.mark.parametrize("name", workload_names())
+@pytest.mark.parametrize("name", [name for name in workload_names() if name not in RODINIA])
 @pytest.mark.parametrize("gpu", ["", "a100", "h100"])
 def test_each_runs_on_its_own_gpu_and_on_products(name: str, gpu: str) -> None:
     machine = load_gpu(gpu or read_workload(name).kernel.gpu or "a100")
