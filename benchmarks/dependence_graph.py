@@ -18,7 +18,7 @@ from drywarp.errors import UsageError
 from drywarp.kernel.cfg import ControlFlowGraph
 from drywarp.kernel.dataflow import Dataflow
 from drywarp.kernel.instruction import Instruction
-from drywarp.kernel.isa.nvidia.classes import is_barrier
+from drywarp.kernel.isa.nvidia.opcodes import is_barrier
 from drywarp.kernel.profile import SPACE_SHARED, Profile, WarpPath
 from drywarp.workload.cost import Item, Repeat
 

@@ -96,7 +96,8 @@ def test_compiler_options_are_those_of_the_commands(folder: Path) -> None:
     assert {"--compiler-option=--fmad=false", "--compiler-option=--use_fast_math", "--max-registers"} <= {*words}
     assert "--compiler-option" not in plain["command"]
     assert run(*words[1:], cwd=folder).returncode == 0
-    assert "unknown (did you mean" in complaint(run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder))
+    misspelt = run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder)
+    assert "unknown (did you mean" in complaint(misspelt)
 
 
 def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> None:
@@ -209,8 +210,9 @@ def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None
     line = complaint(run("analyze", "program.cu", "--entry", "rows", "-D", "X=1", "--arg", "width=8", cwd=folder))
     assert line == (
         "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
-        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 --arg 'a=f32[2048]:random' "
-        "--arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
+        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 "
+        "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or "
+        "--static, which assumes what is missing"
     )
 
 
