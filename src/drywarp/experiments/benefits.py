@@ -20,7 +20,7 @@ from ..frontends.cache import tool_versions
 from ..hardware import Gpu, load_gpu
 from ..models.gpuperf_terms import BENEFITS, CHARTED
 from ..support.by_name import figures
-from .rows.kept_answers import BENEFITS as COLUMNS
+from .rows.predict import BENEFITS as COLUMNS
 from .rows.predict import Settings, predict_row
 from .rows.recipe import CLOCK
 from .validate.statistics import spearman

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.gpuperf_terms import BenefitChart
+from ...support.text import json_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,8 @@ class Finding:
 
     def to_dict(self, source_file: str) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "rule": self.rule,
-            "gain": self.gain,
-            "lines": self.lines_of(source_file),
-            "places": [{"file": place.file, "line": place.line} for place in self.places],
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-            "what_if": self.what_if,
-            "limiter": self.limiter,
-        }
+        rest = json_of(self, "places evidence remedy what_if limiter")
+        return {**json_of(self, "rule gain"), "lines": self.lines_of(source_file), **rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +89,4 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "what_ifs": [
-                {
-                    "name": answer.name,
-                    "kind": answer.kind,
-                    "time_s": answer.time_s,
-                    "gain": answer.gain,
-                    "limiter": answer.limiter,
-                    "note": answer.note,
-                }
-                for answer in self.what_ifs
-            ],
-            "benefits": self.chart.to_dict(),
-        }
+        return {"what_ifs": json_of(self.what_ifs), "benefits": self.chart.to_dict()}

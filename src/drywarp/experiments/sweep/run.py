@@ -16,9 +16,8 @@ from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...pipeline.result import policy_named
 from ..rows.identity import changed, identity
-from ..rows.kept_answers import SPENT, Answer
 from ..rows.pool import TRIES, run_rows
-from ..rows.predict import Settings
+from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import GPU, Task, answer, spread

@@ -17,7 +17,6 @@ A = "f32[n*n]:random"
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +25,7 @@ import msgspec
 
 from ...errors import InputFileError, UsageError
 from ...support.expressions import ExpressionError, names_in
+from ...support.folders import read_toml
 from ..rows.predict import Settings
 from ..rows.recipe import Recipe, named_columns, numbers_of, split
 
@@ -133,15 +133,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 def read_space(path: Path) -> Space:
     """Read a space file. Raises InputFileError with the file, the line or key, and what was expected."""
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected a space file)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path}: not TOML: {error}") from None
+    content = read_toml(path, "a space file")
     space = checked(content, str(path))
     if not isinstance(space.kernel, str):
         raise InputFileError(f"{path}: kernel is {space.kernel!r}, expected the path of a file")
