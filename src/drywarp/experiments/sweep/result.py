@@ -13,11 +13,12 @@ from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.by_name import figures
+from ...support.text import json_of
 from ..rows.row_file import RowFile, check_suffix
-from .prune import Kept, Pruned, prune, ranked
+from .prune import Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell, Optimisation
-from .study import Study, studies, without_baseline
+from .study import Study, studies
 
 if TYPE_CHECKING:
     import pandas
@@ -80,19 +81,20 @@ class SweepResult:
         return ranked([row for row in rows if gpu in (None, row.gpu)])[:k]
 
     @cached_property
-    def studies(self) -> tuple[Study, ...]:
-        """GPUPerf's benefits of the variants, one study for each GPU and problem whose baseline has a time.
-
-        Raises UsageError if the sweep did not ask for them.
-        """
+    def _compared(self) -> tuple[tuple[Study, ...], dict[str, str]]:
         if not self.benefits:
             raise UsageError("the sweep has no potential benefits (expected --benefits)")
         return studies(self.rows, self.problem, self.optimisations, self.steps)
 
-    @cached_property
+    @property
+    def studies(self) -> tuple[Study, ...]:
+        """GPUPerf's benefits by GPU and problem, where the baseline has a time. UsageError if not asked for."""
+        return self._compared[0]
+
+    @property
     def not_compared(self) -> dict[str, str]:
         """Why there is no study, by GPU and problem."""
-        return without_baseline(self.rows, self.problem)
+        return self._compared[1]
 
     def figure(self, name: str, **settings: Any) -> Any:
         """A chart of the potential benefits as a Matplotlib figure (docs/benefits.md): `theme`, and `width` in inches.
@@ -161,20 +163,10 @@ class SweepResult:
             "rows": self.cells(rows if pruned is None else pruned.rows),
             "pruned": None
             if pruned is None
-            else {
-                "share": pruned.share,
-                "sigma": pruned.sigma,
-                "groups": [_kept_dict(kept) for kept in pruned.groups],
+            else json_of(pruned, "share sigma")
+            | {
+                "groups": [
+                    json_of(kept, "gpu problem of regret chance") | {"kept": len(kept.rows)} for kept in pruned.groups
+                ]
             },
         }
-
-
-def _kept_dict(kept: Kept) -> dict[str, Any]:
-    return {
-        "gpu": kept.gpu,
-        "problem": dict(kept.problem),
-        "kept": len(kept.rows),
-        "of": kept.of,
-        "regret": kept.regret,
-        "chance": kept.chance,
-    }

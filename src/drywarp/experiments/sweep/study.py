@@ -79,28 +79,23 @@ def optimisations_of(
 
 def studies(
     rows: Sequence[SweepRow], problem: Sequence[str], given: Mapping[str, Optimisation], steps: Sequence[str]
-) -> tuple[Study, ...]:
-    """One study for each GPU and problem whose baseline has a time."""
-    names = list(rows[0].parameters)
-    values = {
-        name: list({text_of(row.parameters[name]): row.parameters[name] for row in rows}.values()) for name in names
+) -> tuple[tuple[Study, ...], dict[str, str]]:
+    """One study for each GPU and problem, and by GPU and problem the reason why there is none."""
+    values: dict[str, Sequence[Cell]] = {
+        name: list({text_of(row.parameters[name]): row.parameters[name] for row in rows}.values())
+        for name in rows[0].parameters
     }
     changes = optimisations_of(values, given, problem)
-    made = (_study(group, problem, values, changes, steps) for group in competing(rows, problem))
-    return tuple(study for study in made if study is not None)
-
-
-def without_baseline(rows: Sequence[SweepRow], problem: Sequence[str]) -> dict[str, str]:
-    """Why there is no study, by GPU and problem."""
-    found = {}
+    base = {name: text_of(listed[0]) for name, listed in values.items() if name not in problem}
+    made, missing = [], {}
     for group in competing(rows, problem):
-        first = {name: rows[0].parameters[name] for name in rows[0].parameters if name not in problem}
-        own = [row for row in group if all(text_of(row.parameters[name]) == text_of(first[name]) for name in first)]
-        if not own or own[0].time_s is None:
-            where = " ".join([group[0].gpu, *(f"{name}={text_of(group[0].parameters[name])}" for name in problem)])
-            said = " ".join(f"{name}={text_of(value)}" for name, value in first.items())
-            found[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
-    return found
+        if study := _study(group, problem, base, changes, steps):
+            made.append(study)
+            continue
+        where = " ".join([group[0].gpu, *(f"{name}={text_of(group[0].parameters[name])}" for name in problem)])
+        said = " ".join(f"{name}={value}" for name, value in base.items())
+        missing[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
+    return tuple(made), missing
 
 
 def check_steps(
@@ -119,12 +114,10 @@ def check_steps(
 def _study(
     rows: Sequence[SweepRow],
     problem: Sequence[str],
-    values: Mapping[str, Sequence[Cell]],
+    base: Mapping[str, str],
     changes: Mapping[str, Optimisation],
     steps: Sequence[str],
 ) -> Study | None:
-    base = {name: text_of(listed[0]) for name, listed in values.items() if name not in problem}
-
     def chosen(row: SweepRow) -> tuple[str, ...]:
         return tuple(text_of(row.parameters[name]) for name in base)
 
