@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...errors import InputFileError
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
+from ..validate.statistics import spearman
 from .prune import competing
 from .row import SweepRow
 from .space import Cell, Optimisation, text_of
@@ -50,6 +50,17 @@ class Study:
         """Whether the best next optimisation aims at the largest benefit."""
         return Choice.among(self.all_steps)
 
+    @cached_property
+    def models(self) -> dict[str, tuple[float | None, float]]:
+        """By further model: Spearman's ρ of its times with the primary one's, and the regret of its best variant."""
+        found = {}
+        for model in self.baseline.times:
+            held = [one for one in self.variants if one.times.get(model)]
+            own, primary = [one.times[model] for one in held], [one.time_s for one in held]
+            if own != primary and held:
+                found[model] = (spearman(own, primary), primary[own.index(min(own))] / min(primary) - 1)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
         return {
@@ -60,6 +71,7 @@ class Study:
             "optimisations": {name: Agreement(steps).to_dict() for name, steps in self.applied.items()},
             "agreement": Agreement(self.all_steps).to_dict(),
             "choice": self.choice.to_dict(),
+            "models": {name: {"rank_correlation": rho, "regret": lost} for name, (rho, lost) in self.models.items()},
         }
 
 
@@ -96,19 +108,6 @@ def studies(
         said = " ".join(f"{name}={value}" for name, value in base.items())
         missing[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
     return tuple(made), missing
-
-
-def check_steps(
-    configurations: Sequence[Mapping[str, Cell]], given: Mapping[str, Optimisation], steps: Sequence[str], origin: str
-) -> None:
-    """Raise InputFileError, before anything is predicted, if the space lacks a configuration of its steps."""
-    held = [{name: text_of(value) for name, value in one.items()} for one in configurations]
-    now = held[0]
-    for name in steps:
-        now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
-        if now not in held:
-            said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
-            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
 
 
 def _study(
