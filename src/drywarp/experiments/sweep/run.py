@@ -23,7 +23,7 @@ from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import GPU, Task, answer, spread
 from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
-from .space import Space, checked, read_space
+from .space import Cell, Optimisation, Space, checked, read_space, text_of
 from .study import optimisations_of
 
 AnySpace = str | Path | Space | Mapping[str, Any]
