@@ -208,9 +208,8 @@ def listed_kernels(path: Path, text: str) -> tuple[dict[str, dict[str, str] | No
     """The kernels of a file, and why some are left out, as sentences.
 
     For a Triton or Numba function there is a likely value for each parameter that a launch has to state, by what its
-    text does with it, a ``block`` for Numba and a ``config`` for
-    a tuned Triton kernel; None for CUDA C++ in a string. Raises InputFileError if the file is
-    not Python.
+    text does with it, a ``block`` for Numba and a ``config`` for a tuned Triton kernel; None for CUDA C++ in a string.
+    Raises InputFileError if the file is not Python.
     """
     tree = parsed(path, text)
     sources, passed = embedded_sources(tree, text, str(path))
