@@ -246,7 +246,8 @@ def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None
     assert line == (
         "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
         "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 "
-        "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
+        "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or --static, "
+        "which assumes what is missing"
     )
 
 
