@@ -18,6 +18,34 @@ if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
 
 
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
+    ),
+]
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
+    ),
+]
+Benefits = Annotated[
+    bool,
+    typer.Option(
+        "--benefits",
+        help="Also compute GPUPerf's potential benefits of each row, and what each optimisation brings.",
+    ),
+]
+Figures = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --benefits: draw steps, variants, alone, or one optimisation of the space.",
+        metavar="NAME=FILE.svg|FILE.png",
+    ),
+]
+
+
 def sweep_command(
     space: Annotated[
         str, typer.Argument(help="The search space: kernel, parameters, restrictions, launch.", metavar="TOML")
@@ -26,18 +54,8 @@ def sweep_command(
     gpu: Annotated[
         str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
-        ),
-    ] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
-        ),
-    ] = None,
+    out: Out = None,
+    prune: Prune = None,
     kept: Annotated[
         str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
     ] = None,
@@ -56,20 +74,8 @@ def sweep_command(
     band: Annotated[
         bool, typer.Option("--band", help="Also compute the confidence interval of each row; takes longer.")
     ] = False,
-    benefits: Annotated[
-        bool,
-        typer.Option(
-            "--benefits",
-            help="Also compute GPUPerf's potential benefits of each row, and what each optimisation brings.",
-        ),
-    ] = False,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --benefits: draw steps, variants, alone, or one optimisation of the space.",
-            metavar="NAME=FILE.svg|FILE.png",
-        ),
-    ] = None,
+    benefits: Benefits = False,
+    figure: Figures = None,
     figure_theme: FigureTheme = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per configuration, in seconds.", metavar="S")] = 300.0,
     restart: Annotated[bool, typer.Option("--restart", help="Discard existing rows in --out.")] = False,
