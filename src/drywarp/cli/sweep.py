@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
 
 
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
+    ),
+]
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
+    ),
+]
+
+
 @dataclass(frozen=True)
 class BenefitOptions:
     """GPUPerf's potential benefits of the rows, and their figures."""
@@ -74,18 +88,8 @@ def sweep_command(
     gpu: Annotated[
         str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
-        ),
-    ] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
-        ),
-    ] = None,
+    out: Out = None,
+    prune: Prune = None,
     kept: Annotated[
         str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
     ] = None,
