@@ -22,7 +22,6 @@ from .columns import (
     ISSUED,
     LEVEL,
     LIMIT,
-    MEETING_COLUMNS,
     MUTE,
     NEVER,
     NEXT_BLOCK,
@@ -30,6 +29,7 @@ from .columns import (
     NOTICED,
     NOW,
     PATIENCE,
+    PHASE_STATE_COLUMNS,
     PLACE,
     SEQUENCE,
     SKIPPED,
@@ -48,13 +48,13 @@ ANY = 1 << 62
 _OF_TABLES = ("depth", "waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed")
 _OF_WARPS = (
     *("age", "todo", "warps", "ready", "resource", "counters", "slot_ready", "slot_reason"),
-    *("meetings", "phases", "words", "waiting", "users"),
+    *("phase_states", "phases", "words", "waiting", "users"),
 )
 IN_ORDER = (
     *MACHINE,
     *("warp_count", "operand_count", "depth", "phase_count", "watch_levels", "hash_count"),
     *("waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed"),
-    *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "meetings", "phases"),
+    *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "phase_states", "phases"),
     *("watch", "seen", "words", "waiting", "users"),
 )
 """The fields of `InOrder` in core/native/inorder.c."""
@@ -76,7 +76,7 @@ class InOrder:
         self.todo = np.zeros(workload.warps_per_block, dtype=np.int64)
         self.slot_ready = np.zeros((warps, tables.slots), dtype=np.int64)
         self.slot_reason = np.zeros((warps, tables.slots), dtype=np.int64)
-        self.meetings = np.zeros((warps, MEETING_COLUMNS), dtype=np.int64)
+        self.phase_states = np.zeros((warps, PHASE_STATE_COLUMNS), dtype=np.int64)
         self.phases = np.zeros((len(state.slots), tables.needed.shape[1], 2), dtype=np.int64)
         described = warps * (6 + tables.slots + tables.depth) + state.words if len(state.watch) else 0
         self.words = np.zeros(described, dtype=np.int64)
