@@ -148,8 +148,7 @@ def test_textures_take_their_slot_or_their_wavefronts_and_the_latency_of_where_t
     def found(sectors: float, lines: float, l1: float, l2: float) -> AccessBehaviour:
         return AccessBehaviour(100.0, SPACE_GLOBAL, sectors, lines=lines, l1_hit=l1, l2_hit=l2, passes=1.0)
 
-    # Two rows of a 2D fetch, 9 sectors in 6 lines; a gather of four texels, 32 sectors in 8 lines; a row that is
-    # stored.
+    # A 2D fetch of 9 sectors in 6 lines; a gather of 32 sectors in 8 lines; a stored row.
     accesses = {0: found(9, 6, 1, 1), 1: found(32, 8, 0.5, 1), 2: found(4, 1, 0, 1)}
     gpu = with_class(round_gpu(), "texture", lambda_=7.0)
     behaviour = replace(analyse_memory(made, geometry()), accesses=accesses)

@@ -88,6 +88,29 @@ def test_the_commands_run(name: str, folder: Path) -> None:
     assert not found["notes"]
 
 
+def test_compiler_options_are_those_of_the_commands(folder: Path) -> None:
+    """Registers are of the build that the options ask for, and the commands repeat them."""
+    plain = listed("program.cu", folder)["scale"]
+    capped = listed("program.cu", folder, "--use_fast_math", "--compiler-option=--fmad=false", "--max-registers", "16")
+    words = shlex.split(capped["scale"]["command"])
+    assert {"--compiler-option=--fmad=false", "--compiler-option=--use_fast_math", "--max-registers"} <= {*words}
+    assert "--compiler-option" not in plain["command"]
+    assert run(*words[1:], cwd=folder).returncode == 0
+    wrong = run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder)
+    assert "unknown (did you mean" in complaint(wrong)
+
+
+def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> None:
+    """As many threads as the buffers that stand for others have elements, so that no command runs out of bounds."""
+    (tmp_path / "k.cu").write_text(
+        "__global__ void whole(float* a) { a[blockIdx.x * blockDim.x + threadIdx.x] += 1; }\n"
+        "void go(float* a, int blocks) { whole<<<blocks, 1024>>>(a); }\n"
+    )
+    kernel = listed("k.cu", tmp_path)["whole"]
+    assert "--grid 1024 --block 1024 --arg 'a=f32[1048576]:random'" in kernel["command"]
+    assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
+
+
 def test_many_kernels_take_one_short_line_each(tmp_path: Path) -> None:
     source = "template <int N, typename T> __global__ void shift(T* a) { a[threadIdx.x] += N; }\n"
     source += "".join(f"template __global__ void shift<{n}, float>(float*);\n" for n in range(20))
@@ -187,8 +210,9 @@ def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None
     line = complaint(run("analyze", "program.cu", "--entry", "rows", "-D", "X=1", "--arg", "width=8", cwd=folder))
     assert line == (
         "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
-        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 64,64 --block 8 --arg 'a=f32[2048]:random' "
-        "--arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
+        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 "
+        "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or --static, "
+        "which assumes what is missing"
     )
 
 

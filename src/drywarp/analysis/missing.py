@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..frontends.cuda.options import CudaOptions
+from ..frontends.cuda.options import FLAG, CudaOptions
 from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
@@ -112,7 +112,9 @@ def ready_command(
         root = root_of(key, names)
         meant = places.get(root, root) if root not in names else root
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
-    words = [*command, "--grid", said.grid or instead["grid"], "--block", said.block or instead["block"]]
+    block = said.block or instead["block"]
+    grid = said.grid or _same_threads(instead["grid"], instead["block"], block)
+    words = [*command, "--grid", grid, "--block", block]
     shared = said.shared or ("16384" if "shared" in open_ else "0")
     words += ["--shared", shared] if shared != "0" else []
     for name in names:
@@ -121,6 +123,17 @@ def ready_command(
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
+
+
+def _same_threads(grid: str, block: str, known: str) -> str:
+    """A grid with as many threads in each dimension as `grid` has with `block`, for blocks of the `known` extents."""
+    extents = [int(part) for part in block.split(",")]
+    held = [int(part) if part.strip().isdecimal() else 1 for part in known.split(",")]
+    sides = [
+        -(-int(blocks) * (extents[n] if n < len(extents) else 1) // max(held[n] if n < len(held) else 1, 1))
+        for n, blocks in enumerate(grid.split(","))
+    ]
+    return ",".join(map(str, sides))
 
 
 def _text(value: Any) -> str:
@@ -144,7 +157,8 @@ def command_words(source: object, gpu: Gpu, kernel: str, compiler: CudaOptions) 
     for folder in compiler.includes:
         words += ["-I", str(folder)]
     words += ["--std", compiler.std] if compiler.std else []
-    return words + (["--max-registers", str(compiler.max_registers)] if compiler.max_registers else [])
+    words += ["--max-registers", str(compiler.max_registers)] if compiler.max_registers else []
+    return words + [f"{FLAG}={option}" for option in compiler.compiler_options]
 
 
 # Values that stand for what is missing, so that a command runs and shows what to replace.

@@ -36,7 +36,7 @@ from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
 from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
 from .request import LaunchRequest, Options
-from .settle import from_host_code, grid_extents, settle, stated_launch, with_extents
+from .settle import from_host_code, grid_extents, settle, stated_launch, with_counts, with_extents
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -165,9 +165,12 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
     if callable(request.grid):
         raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
     found = from_host_code(loaded, kernel, request.grid, request.block, request.args, request.shared)
-    grid = grid_extents(request.grid, found.comment.grid, {**found.comment.arguments, **(request.args or {})})
-    stated = (grid, request.block, request.args, request.shared, request.constants)
-    launch = static_launch(kernel, found.comment, gpu, *stated)
+    given = {**found.comment.arguments, **(request.args or {})}
+    grid = grid_extents(request.grid, found.comment.grid, given)
+    comment = replace(found.comment, arguments=with_counts(found.comment.arguments, given))
+    args = request.args and with_counts(request.args, given)
+    stated = (grid, request.block, args, request.shared, request.constants)
+    launch = static_launch(kernel, comment, gpu, *stated)
     place = CacheEntry("", kernel, launch.launch)
     seconds = perf_counter() - started
     notes = (*found.notes, *left_at_zero(kernel, launch.launch))
@@ -318,7 +321,7 @@ def cost(served: Served) -> Prepared:
     started = perf_counter()
     executed, loaded = served.executed, served.executed.loaded
     cfg, gpu = executed.profile.cfg, loaded.gpu
-    bound = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
+    costed = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
     return Prepared(
         loaded.kernel,
         executed.launch,
@@ -327,7 +330,7 @@ def cost(served: Served) -> Prepared:
         executed.profile,
         served.workload,
         served.behaviour,
-        bound,
+        costed,
         loaded.source,
         loaded.compile_s,
         executed.seconds,

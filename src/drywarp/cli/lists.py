@@ -146,6 +146,9 @@ def list_command(
     define: take.Defines = None,
     include: take.Includes = None,
     std: take.Std = None,
+    max_registers: take.MaxRegisters = None,
+    compiler_option: take.CompilerOptions = None,
+    use_fast_math: take.FastMath = False,
     json: take.Json = False,
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
@@ -154,7 +157,9 @@ def list_command(
     from ..report.terminal import listing_dict, render_listing
     from ..report.text import json_text
 
-    options = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std)
+    macros = take.pairs(define, "-D", value_needed=False)
+    others = (*(compiler_option or ()), *(["--use_fast_math"] if use_fast_math else []))
+    options = CudaOptions(macros, tuple(include or ()), std, max_registers, others)
     with stages() as on_stage:
         on_stage(f"reading {file}")
         found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)

@@ -214,7 +214,8 @@ class Gpu:
 
     `compute_capability` and `arch` (the compilation target) are empty for a GPU that runs abstract workloads only.
     Such a GPU may lack `device`, `occupancy` and `memory`; accessing them raises `UsageError`. `tensor` is the FMA per
-    cycle of one tensor core by input type. `file_hash` is the SHA-256 of the content, including everything inherited.
+    cycle of one tensor core by input type. `aliases` are further names of the product. `file_hash` is the
+    SHA-256 of the content, including everything inherited.
     """
 
     name: str
@@ -229,6 +230,7 @@ class Gpu:
     file_hash: str
     sections: Mapping[str, Any] = field(repr=False)
     known: Mapping[str, Fact] = field(repr=False)
+    aliases: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.file_hash)
@@ -331,6 +333,7 @@ class Gpu:
         return {
             "name": self.name,
             "title": self.title,
+            "aliases": list(self.aliases),
             "compute_capability": self.compute_capability,
             "arch": self.arch,
             "file_hash": self.file_hash,

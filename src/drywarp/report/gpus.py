@@ -16,11 +16,12 @@ from ..workload.abstract.file import AbstractFile
 
 
 def gpu_list_dict(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> dict[str, Any]:
-    """Name, title, compute capability and file hash of each; `own` are names of the user's own."""
+    """Name, title, aliases, compute capability and file hash of each; `own` are names of the user's own."""
     rows = [
         {
             "name": g.name,
             "title": g.title,
+            "aliases": list(g.aliases),
             "compute_capability": g.compute_capability or None,
             "arch": g.arch or None,
             "file_hash": g.file_hash,
@@ -53,7 +54,12 @@ def render_gpu_list(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> Text:
         clock, bandwidth = f"{device.boost_clock_mhz:g} MHz", f"{dram.peak_gbs:g} GB/s"
         rows.append([gpu.name, gpu.title, gpu.compute_capability or gpu.arch, str(device.sm_count), clock, bandwidth])
     mine = f" Your own: {', '.join(own)}." if own else ""
-    return Text("\n".join([*aligned(rows), "", f"drywarp gpus NAME shows every number with its source.{mine}"]))
+    spelt = "--gpu takes a name, a title or an alias in any spelling: rtx2080ti, 'RTX 2080 Ti', A100-SXM4-80GB."
+    also = [f"  {gpu.name}: {', '.join(gpu.aliases)}" for gpu in gpus if gpu.aliases]
+    known = ["", "Aliases", *also] if also else []
+    return Text(
+        "\n".join([*aligned(rows), *known, "", spelt, f"drywarp gpus NAME shows every number with its source.{mine}"])
+    )
 
 
 def render_gpu(gpu: Gpu) -> Text:
@@ -65,7 +71,8 @@ def render_gpu(gpu: Gpu) -> Text:
         value = ", ".join(map(str, fact.value)) if isinstance(fact.value, tuple) else str(fact.value)
         rows.append([key, f"{value} {fact.unit}".strip(), fact.kind, fact.source])
     lines = aligned(rows)
-    text = Text.assemble((f"{gpu.name}: {gpu.title}{capability}", "bold"), "\n\n", (lines[0], "dim"), "\n")
+    also = f"\nalso known as {', '.join(gpu.aliases)}" if gpu.aliases else ""
+    text = Text.assemble((f"{gpu.name}: {gpu.title}{capability}", "bold"), also, "\n\n", (lines[0], "dim"), "\n")
     for line, (_, fact) in zip(lines[1:], facts, strict=True):
         text.append(line + "\n")
         if fact.note:

@@ -339,8 +339,14 @@ def render_listing(listing: Listing) -> str:
     if count > _MOST_SHOWN:
         lines += ["", f"drywarp list {listing.file} --entry NAME shows the signature and a command of one of them."]
     if any(kernel.placeholders for kernel in listing.kernels):
-        lines += ["", "Placeholders stand for what the file does not state: replace them by values of your own."]
+        lines += ["", _PLACEHOLDERS]
     return "\n".join([*lines, *(f"note: {note}" for note in listing.notes)])
+
+
+_PLACEHOLDERS = (
+    "Placeholders stand for what the file does not state: replace them with your own values, or leave them out and add "
+    "--static, which assumes what is missing."
+)
 
 
 def _launch_text(kernel: ListedKernel) -> str:

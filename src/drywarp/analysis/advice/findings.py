@@ -39,12 +39,12 @@ from .whatif import (
 
 def benefit_chart(prepared: Prepared) -> BenefitChart:
     """The kernel's point in the chart, and the benefits that lead from it to the ideal."""
-    bound = with_producers(prepared)
+    costed = with_producers(prepared)
     try:
-        inputs = inputs_of(bound)
-        gains = benefits_of(bound)
-        blocks = share_of(bound, bound.blocks_per_sm).blocks
-        costs = costs_of(kernel_of(inputs), inputs.warps, blocks * bound.warps_per_block)
+        inputs = inputs_of(costed)
+        gains = benefits_of(costed)
+        blocks = share_of(costed, costed.blocks_per_sm).blocks
+        costs = costs_of(kernel_of(inputs), inputs.warps, blocks * costed.warps_per_block)
     except NotApplicable as reason:
         return BenefitChart(not_applicable=str(reason))
     return BenefitChart(
@@ -107,9 +107,9 @@ def findings(case: Case, full: bool = False) -> list[Finding]:
 
 def ideals(setting: Setting) -> list[WhatIf]:
     """Each used part of the GPU at no cost: every λ, every pipe's Λ, and every memory level."""
-    bound = setting.costed
-    names = [s.name for s in bound.subsystems if used(bound, s.name)]
-    pipes = [s.name for s in bound.subsystems if s.upstream and s.name in names and s.name != "lsu"]
+    costed = setting.costed
+    names = [s.name for s in costed.subsystems if used(costed, s.name)]
+    pipes = [s.name for s in costed.subsystems if s.upstream and s.name in names and s.name != "lsu"]
     return [
         *(ideal_rate(name) for name in dict.fromkeys((*names, ISSUE))),
         no_fixed_latency(),

@@ -118,12 +118,7 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
 
     If a kernel is both declared and defined, the definition counts.
     """
-    meanings: dict[str, list[bool]] = {}
-    for one in (text, *included):
-        for name, meaning in _ANY_VALUE.findall(blank_comments(one)):
-            meanings.setdefault(name, []).append("__global__" in meaning)
-    # A macro that means something else elsewhere (`#ifdef … #define HD __device__`) does not mark kernels.
-    macros = [name for name, marks in meanings.items() if all(marks)]
+    macros = _kernel_macros((text, *included))
     clean = blank_directives(blank_comments(text))
     if macros:  # `#define KERNEL extern "C" __global__ void`
         clean = re.sub(rf"\b(?:{'|'.join(sorted(macros))})\b", "__global__", clean)
@@ -162,6 +157,21 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
     return tuple(found.values())
 
 
+def _kernel_macros(texts: Iterable[str]) -> set[str]:
+    """Macros that expand to `__global__`, also by way of other macros, in whichever order they are defined.
+
+    One that means something else elsewhere (`#ifdef … #define HD __device__`) does not mark kernels.
+    """
+    meanings: dict[str, list[set[str]]] = {}
+    for text in texts:
+        for name, meaning in _ANY_VALUE.findall(blank_comments(text)):
+            meanings.setdefault(name, []).append(set(re.findall(r"\w+", meaning)))
+    marks = {"__global__"}
+    while further := {n for n, said in meanings.items() if n not in marks and all(marks & words for words in said)}:
+        marks |= further
+    return marks - {"__global__"}
+
+
 def _follow_scopes(clean: str, start: int, end: int, scopes: list[str]) -> None:
     """Advance the list of open namespaces and braces from `start` to `end`."""
     for match in _NAMESPACE_OR_BRACE.finditer(clean, start, end):
@@ -193,11 +203,11 @@ def _template_parameter(text: str) -> tuple[str, str]:
 _TYPEDEF = re.compile(r"\btypedef\s+([^;{}()\[\]]+?)([\s*])([A-Za-z_]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([A-Za-z_]\w*)\s*=\s*([^;{}]+);")
 _ANY_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(?:[ \t]+(.*?))?[ \t]*$", re.M)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)[ \t]+([A-Za-z_][\w \t:*]*?)[ \t]*$", re.M)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(?:[ \t]+([A-Za-z_][\w \t:*]*?))?[ \t]*$", re.M)
 
 
 def type_names(texts: Iterable[str], defines: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Type aliases that the texts introduce: typedef, using, and macros that may expand to a type.
+    """Type aliases that the texts introduce: typedef, using, and macros that may expand to a type or to nothing.
 
     `defines` are macros given to the compiler. The last text is the file itself, whose macros its headers see. A name
     with several possible meanings that the visible macros do not resolve is left out.
