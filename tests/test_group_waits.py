@@ -106,7 +106,7 @@ def test_loops_stay_short() -> None:
     assert spread is not None
     assert len(spread.program) < 30
     assert len(list(unfold(spread.program))) == 3_000_004
-    # Sixteen fetches a turn fill a ring of sixteen: nothing has to be written out.
+    # Sixteen fetches an iteration fill a ring of sixteen: nothing has to be written out.
     nodes = [FETCH, some(5, 11)]
     spread = spread_partial_waits(nodes, [Repeat(1000, (*([0] * 16), 1))], SLOTS, {})
     assert spread is not None
@@ -116,8 +116,8 @@ def test_loops_stay_short() -> None:
 
 def test_what_would_be_too_long_is_left() -> None:
     inner: Item = 0
-    for turns in (7, 11, 13, 17):
-        inner = Repeat(turns, (inner, 0, 1))
+    for iterations in (7, 11, 13, 17):
+        inner = Repeat(iterations, (inner, 0, 1))
     nodes = [FETCH, some(5, 60)]
     spread = spread_partial_waits(nodes, [inner], SLOTS, {})
     assert spread is None or len(spread.nodes) <= 20_000

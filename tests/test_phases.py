@@ -29,14 +29,14 @@ def recorded(*rows: Row, order: Sequence[int] = (0, 1, 2, 0, 1, 2, 3)) -> Profil
 
 
 TWO_WARPS: tuple[Row, ...] = (
-    # In the first block warp 0 arrives in either turn, and warp 1 arrives and waits.
+    # In the first block warp 0 arrives in either iteration, and warp 1 arrives and waits.
     (0, 0, ARRIVE, SYNC_SIGNAL, BARRIER, 0),
     (1, 1, SYNC, SYNC_SIGNAL, BARRIER, 0),
     (1, 1, SYNC, SYNC_WAIT, BARRIER, 0),
     (0, 3, ARRIVE, SYNC_SIGNAL, BARRIER, 1),
     (1, 4, SYNC, SYNC_SIGNAL, BARRIER, 1),
     (1, 4, SYNC, SYNC_WAIT, BARRIER, 1),
-    # In the second block warp 0 arrives in the second turn, twice; warp 1 waits for what was over from the start.
+    # In the second block warp 0 arrives in the second iteration, twice; warp 1 waits for what was over from the start.
     (2, 3, ARRIVE, SYNC_SIGNAL, BARRIER, 3),
     (2, 3, ARRIVE, SYNC_SIGNAL, OTHER, 0),
     (3, 1, SYNC, SYNC_WAIT, BARRIER, -1),
@@ -46,7 +46,7 @@ TWO_WARPS: tuple[Row, ...] = (
 def test_events_of_each_warp_turn_by_turn() -> None:
     found = find_barrier_phases(recorded(*TWO_WARPS))
     assert found.sync == {ARRIVE: SYNC_SIGNALS, SYNC: SYNC_SIGNALS + SYNC_AWAITS}
-    # A turn is an arrival (how many phases, which) and a meeting (how many, which, and the phase awaited).
+    # An iteration is an arrival (how many phases, which) and a meeting (how many, which, and the phase awaited).
     assert found.of(0, 0) == ((1, 0, 0, -1, 1, 1, 0, -1), (1, 1))
     assert found.of(0, 1) == ((0, 1, 0, 0, 0, 1, 1, 1), (1, 1))
     # Phases are numbered within a block, by barrier: -2, its phase 3, comes before 4096.

@@ -60,8 +60,10 @@ def executions_by_line(found: StaticProfile, opcode: str) -> dict[int, float]:
     return total
 
 
-def turn_by_turn(kernel: Kernel, launch: Launch | None = None, steering: Steering | None = None) -> StaticProfile:
-    """The static mode without going forward over turns that repeat."""
+def iteration_by_iteration(
+    kernel: Kernel, launch: Launch | None = None, steering: Steering | None = None
+) -> StaticProfile:
+    """The static mode without going forward over iterations that repeat."""
     return static_profile(kernel, launch, steering=steering, effort=Effort(steps=1 << 40, forward=False))
 
 

@@ -90,7 +90,7 @@ def test_a_stated_trip_count_wins_over_a_derived_one() -> None:
     assert sum(executions_by_line(found, "STG").values()) == 7 * 8
 
 
-def test_stated_by_line_means_turns_of_the_source() -> None:
+def test_stated_by_line_means_iterations_of_the_source() -> None:
     source = """__global__ void k(const float* x, float* y, int n) { float s = 0;
 for (int i = 0; i < n; ++i)
   s += x[i * 32];
@@ -262,7 +262,7 @@ __global__ void nest(float* x, int n) {
     assert [item.line for item in loops] == [4, 6, 8]
     found = static_profile(compiled(source), trips={"L1": 10}).report.loops
     assert loop(found, "L1").known == "given"
-    # a counts 0 to 9 and is known although n is not, so that the inner loops' turns are derived.
+    # a counts 0 to 9 and is known although n is not, so that the inner loops' iterations are derived.
     assert loop(found, "L2").known == "derived"
     assert (loop(found, "L2").fewest, loop(found, "L2").most) == (1, 9)
     assert loop(found, "L3").trips == 7

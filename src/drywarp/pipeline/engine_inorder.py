@@ -118,14 +118,14 @@ class InOrder:
         (moved,) = (self.counters != before).any(axis=1).nonzero()
         if len(moved) == 0:
             return ANY
-        turns = self.counters[moved] - before[moved]
-        if (np.count_nonzero(turns, axis=1) != 1).any() or (turns < 0).any():
+        iterations = self.counters[moved] - before[moved]
+        if (np.count_nonzero(iterations, axis=1) != 1).any() or (iterations < 0).any():
             return 0
         if not np.isin(moved // self.workload.warps_per_block, same).all():
             return 0
-        depth = turns.argmax(axis=1)
-        left = self.tables.turns[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
-        return int((left // turns.max(axis=1)).min())
+        depth = iterations.argmax(axis=1)
+        left = self.tables.trips[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
+        return int((left // iterations.max(axis=1)).min())
 
     def advance(self, before: Ticks, times: int, ticks: int) -> None:
         """Advance by this many periods since the counters were `before`, `ticks` later."""

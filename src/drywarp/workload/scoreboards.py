@@ -131,8 +131,8 @@ class _Writer:
         written: list[Item] = []
         for item in program:
             if isinstance(item, Repeat):
-                turns, places = self._loop(item, places)
-                written.extend(turns)
+                iterations, places = self._loop(item, places)
+                written.extend(iterations)
             else:
                 number, places = self._node(item, places)
                 written.append(number)

@@ -158,7 +158,7 @@ MOST = 3
 """Above this many budgets, only one wave is simulated."""
 MOST_NODES = 400
 """No further block type is added once all paths together have this many nodes."""
-FEWEST_TURNS = 3
+FEWEST_ITERATIONS = 3
 """Fewest iterations that a loop keeps."""
 
 
@@ -213,7 +213,7 @@ class Probe:
         share = whole.shortened(_blocks(whole, max(WAVES, BUDGET * whole.blocks // (total * resident))))
         total = instructions(costed, share.blocks)
         if total > BUDGET and not costed.synchronises:  # other warps may need the iterations left out
-            costed = shorten(costed, BUDGET / total, FEWEST_TURNS)
+            costed = shorten(costed, BUDGET / total, FEWEST_ITERATIONS)
             total = instructions(costed, share.blocks)
         return costed, share if total <= MOST * BUDGET else whole.shortened(_blocks(whole, 1))
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .decide import Decider
 from .flow import Flow
 from .report import Access, Item, Record, Repetition, accesses, shifts_between
-from .state import BENT_SHIFT, DATA, TURNS, Batch, Compared, Lanes, State
+from .state import BENT_SHIFT, DATA, ITERATIONS, Batch, Compared, Lanes, State
 from .words import Architecture
 
 PERIODS = (1, 2, 3, 4)
@@ -97,14 +97,14 @@ class Forward:
     def arrive(self, index: int, crowd: Crowd, batch: Batch) -> None:
         """A crowd begins an iteration: record it, and skip ahead as far as the loop is known to repeat."""
         depth = self._depth[index]
-        if depth >= len(TURNS) or len(self.walk.state.local) > _MOST_PLACES:
+        if depth >= len(ITERATIONS) or len(self.walk.state.local) > _MOST_PLACES:
             return
-        bit = np.uint16(TURNS[depth])
+        bit = np.uint16(ITERATIONS[depth])
         walk = self.walk
-        turns = walk.decider.turns(index, crowd.rows)[crowd.there]
+        iterations = walk.decider.iterations(index, crowd.rows)[crowd.there]
         watch = self._watches.get(index)
         same = watch is not None and np.array_equal(watch.rows, crowd.rows) and np.array_equal(watch.there, crowd.there)
-        if watch is None or not same or not turns[0] or (turns != turns[0]).any():
+        if watch is None or not same or not iterations[0] or (iterations != iterations[0]).any():
             self._watches[index] = _Watch(crowd.rows, crowd.there)
             return
         state = walk.state
@@ -114,7 +114,7 @@ class Forward:
         period = PERIODS[watch.period]
         self._mark(watch, index, batch, bit, period)
         if len(watch.visits) > 3 * period:
-            if self._go(watch, index, batch, int(turns[0]), period, int(bit)):
+            if self._go(watch, index, batch, int(iterations[0]), period, int(bit)):
                 watch.visits.clear()
                 watch.visits.append(self._visit(index, batch))
                 state.bent &= ~int(bit)
@@ -133,7 +133,7 @@ class Forward:
         registers = [getattr(batch, file)[n].copy() for file, n in walk.architecture.changed(index)]
         registers += [walk.state.local[key][0][batch.warps] for key in sorted(walk.state.local)]
         guarded = walk.architecture.counts[self._guarded[index]]
-        totals = [(c.turns, c.runs) for c in walk.decider.counts.values()]
+        totals = [(c.iterations, c.runs) for c in walk.decider.counts.values()]
         return _Visit(len(walk.record.items), len(walk.state.compared), registers, guarded, totals, walk.warp_steps)
 
     def _mark(self, watch: _Watch, index: int, batch: Batch, bit: np.uint16, period: int) -> None:
@@ -149,7 +149,7 @@ class Forward:
                 moved = now.registers[number] != before.registers[number]
                 flags[...] = np.where(moved, flags | bit, flags & ~bits)
 
-    def _go(self, watch: _Watch, index: int, batch: Batch, turns: int, period: int, bit: int) -> bool:
+    def _go(self, watch: _Watch, index: int, batch: Batch, iterations: int, period: int, bit: int) -> bool:
         """Skip as many periods as are known to repeat the last one; False if there are none."""
         walk = self.walk
         if walk.state.bent & bit:
@@ -166,7 +166,7 @@ class Forward:
         steps = self._steps(index, batch, watch, (b, c, d), bit)
         if steps is None:
             return False
-        count = min(self._until_flip(b, c, d), self._until_stated(index, turns, period))
+        count = min(self._until_flip(b, c, d), self._until_stated(index, iterations, period))
         if count < 1 or count >= FAR:
             return False
         items.append(Repetition(count, tuple(_shifted(third, list(shifts))), shifts))
@@ -211,7 +211,7 @@ class Forward:
             least = min(least, periods_alike(two, two.gap - one.gap, one.lanes & two.lanes))
         return least
 
-    def _until_stated(self, index: int, turns: int, period: int) -> int:
+    def _until_stated(self, index: int, iterations: int, period: int) -> int:
         """Periods until a stated or assumed trip count ends the loop."""
         decider = self.walk.decider
         limit = decider.limits.get(index)
@@ -220,7 +220,7 @@ class Forward:
         loop = decider.flow.loops[index]
         # The last iteration is walked, because the loop is left there.
         last = loop.at_end or loop.main is None
-        return max(limit - last - turns, 0) // period
+        return max(limit - last - iterations, 0) // period
 
     def _advance(
         self, index: int, batch: Batch, watch: _Watch, c: _Visit, d: _Visit,
@@ -253,7 +253,7 @@ class Forward:
             walk.state.local[key][0][batch.warps] += steps[number] * np.uint32(count & 0xFFFFFFFF)
         walk.decider.skip(index, batch.warps, watch.there, count * period)
         for counts, old, new in zip(walk.decider.counts.values(), c.totals, d.totals, strict=True):
-            counts.turns += count * (new[0] - old[0])
+            counts.iterations += count * (new[0] - old[0])
             counts.runs += count * (new[1] - old[1])
         walk.architecture.counts[self._guarded[index]] += count * (d.guarded - c.guarded)
         walk.warp_steps += count * (d.warp_steps - c.warp_steps)

@@ -47,8 +47,8 @@ def trips_by_loop(steering: Steering, flow: Flow, name: str) -> dict[int, int]:
             raise UsageError(f"trip {key}: {name} has no such loop; it has {_loops_text(flow)}")
         for index in indices:
             loop = flow.loops[index]
-            turns = count if key in by_name(flow) else -(-count // loop.copies)
-            found[index] = max(turns, 1) if loop.at_end else turns
+            iterations = count if key in by_name(flow) else -(-count // loop.copies)
+            found[index] = max(iterations, 1) if loop.at_end else iterations
     return found
 
 

@@ -249,7 +249,7 @@ def _loop_reports(flow: Flow, counts: Mapping[int, LoopCount]) -> tuple[LoopRepo
                 line=loop.source.line if loop.source else 0,
                 last_line=loop.last_line,
                 parent="" if loop.parent is None else flow.loops[loop.parent].name,
-                trips=count.turns / count.runs if count.runs else None,
+                trips=count.iterations / count.runs if count.runs else None,
                 fewest=count.fewest,
                 most=count.most,
                 known=known,

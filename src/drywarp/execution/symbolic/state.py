@@ -29,11 +29,11 @@ ASSUMED: it depends on an argument that was not given. DATA: it depends on memor
 between the lanes of a warp.
 """
 UNSURE = ASSUMED | DATA
-TURNS = (8, 16, 32, 64)
+ITERATIONS = (8, 16, 32, 64)
 """It changes between iterations of the loop that is watched at this depth, outermost first (see `forward`)."""
-ANY_TURN = sum(TURNS)
+ANY_ITERATION = sum(ITERATIONS)
 BENT_SHIFT = 4
-ANY_BENT = ANY_TURN << BENT_SHIFT
+ANY_BENT = ANY_ITERATION << BENT_SHIFT
 """It is computed from such changing numbers but is not affine in them: a bit for each depth."""
 
 Value = Any

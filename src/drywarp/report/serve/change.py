@@ -167,7 +167,7 @@ WAVES = 2
 BUDGET = 40_000
 """Target number of warp instructions of the stand-in at the highest occupancy."""
 
-FEWEST_TURNS = 3
+FEWEST_ITERATIONS = 3
 """Minimum iterations left of a loop."""
 
 
@@ -193,7 +193,7 @@ class StandIn:
         share = whole
         if not self._whole and whole.blocks > WAVES * whole.resident:
             share = whole.shortened(WAVES * whole.resident + whole.blocks % whole.resident)
-        small = shorten(costed, self._scale, FEWEST_TURNS) if self._scale < 1 else costed
+        small = shorten(costed, self._scale, FEWEST_ITERATIONS) if self._scale < 1 else costed
         result = simulate(small, share, stalls=False)
         waves = -(-whole.blocks // whole.resident), -(-share.blocks // share.resident)
         return result.cycles * waves[0] / waves[1], limiter(utilization(small, result))

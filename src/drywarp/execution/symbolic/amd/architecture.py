@@ -17,7 +17,7 @@ from ..flow import EXIT_BLOCK, Flow
 from ..parameters import INTEGER, POINTER, SLOT_BYTES
 from ..state import Batch, FileShape, Flags, Lanes, State
 from ..words import Architecture, Branch, Call, Finish, Goto, Step, Walked, safely
-from .iterations import Loops, bent_flags, with_turns
+from .iterations import Loops, bent_flags, with_iterations
 from .memory import MemorySteps
 from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
 from .start import Handed, start
@@ -265,6 +265,6 @@ class Amd(AmdWords, Architecture):
         unknown = self._values.unknown(i)
         try:
             step = self._memory.scalar_load(i) or self._values.step(i)
-            return with_turns(self._operands, i, safely(step, unknown))
+            return with_iterations(self._operands, i, safely(step, unknown))
         except LookupError:  # fewer operands than the opcode takes
             return unknown
