@@ -51,7 +51,7 @@ class ModelCard:
         macros = dict(run.program.defines)
         length = int(macros.get("LENGTH", 1))
         warps = max(1, run.grid // SMS) * run.block // 32
-        iterations = given.get("turns", 1) * length
+        iterations = given.get("iterations", 1) * length
         if run.program.template == "chase":
             return iterations * (self._walk(given, macros) + cycles_between_loads(self.code(run.program), "LDG"))
         if run.program.template == "shared":
@@ -64,7 +64,7 @@ class ModelCard:
             moved = given["steps"] * run.grid * run.block * 16 * (2 if "COPY" in macros else 1)
             return moved / 500 * MHZ / 1000
         if run.program.template == "reread":
-            return given["turns"] * 32 * 1024 * 16 * run.grid / (1000 if run.grid > 1 else 60)
+            return given["iterations"] * 32 * 1024 * 16 * run.grid / (1000 if run.grid > 1 else 60)
         if run.program.template == "random":
             held = given["words"] * 4 <= L2_END
             # Lanes of a request that meet in a sector are one; so are they of the whole launch where none is held.
@@ -80,7 +80,7 @@ class ModelCard:
         kinds = 3 if "THREE" in macros else 2 if "TWO" in macros else 1
         active = warps / given.get("every", 1)
         own = SLOPE * PARTITIONS * (active if given.get("every", 1) > 1 else -(-warps // PARTITIONS))
-        return given["turns"] * LOOP + kinds * iterations * max(FLAT / int(macros.get("ILP", 1)), own / kinds)
+        return given["iterations"] * LOOP + kinds * iterations * max(FLAT / int(macros.get("ILP", 1)), own / kinds)
 
     def _walk(self, given: dict[str, int], macros: dict[str, str]) -> float:
         if given["footprint"] > self.attributes.l2_bytes:
