@@ -13,7 +13,7 @@ from drywarp.execution.symbolic import Steering, assume_launch, static_profile
 from drywarp.execution.symbolic.forward import FAR, periods_alike
 from drywarp.execution.symbolic.state import Compared
 from drywarp.kernel.launch.arguments import bind_arguments
-from tests.static.kernels import EXAMPLES, assert_same_profile, compiled, example, iteration_by_iteration
+from tests.symbolic.kernels import EXAMPLES, assert_same_profile, compiled, example, iteration_by_iteration
 
 NESTED = """
 __global__ void nested(float* x, int n, int m, int step, int turn) {

@@ -14,7 +14,7 @@ from drywarp.execution.symbolic import Steering, assume_launch, static_profile
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from drywarp.kernel.launch.launch import Launch
 from tests.effort import in_turn, some
-from tests.static.kernels import EXAMPLES, example
+from tests.symbolic.kernels import EXAMPLES, example
 
 DATA_DEPENDENT = {
     "histogram": {"shared": (0.2, 1.0)},

@@ -7,7 +7,7 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.execution.symbolic import Assumption, LoopReport, Steering, assume_launch, list_loops, static_profile
-from tests.static.kernels import compiled, executions_by_line, follow
+from tests.symbolic.kernels import compiled, executions_by_line, follow
 
 WHILE = """
 __global__ void chase(const int* next, int* out) {

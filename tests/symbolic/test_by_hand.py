@@ -20,7 +20,7 @@ from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
 from tests.amd.kernels import kernel_of
 from tests.listing import code
 from tests.memory.profiles import geometry
-from tests.static.kernels import compiled, follow
+from tests.symbolic.kernels import compiled, follow
 
 TRIANGLE = """
 __global__ void sums(const float* x, double* y, int n) {

@@ -31,7 +31,7 @@ EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
 }
-RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/workloads/test_rodinia.py
+RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/abstract/test_rodinia.py
 
 
 def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
