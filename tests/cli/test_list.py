@@ -96,8 +96,21 @@ def test_compiler_options_are_those_of_the_commands(folder: Path) -> None:
     assert {"--compiler-option=--fmad=false", "--compiler-option=--use_fast_math", "--max-registers"} <= {*words}
     assert "--compiler-option" not in plain["command"]
     assert run(*words[1:], cwd=folder).returncode == 0
-    wrong = run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder)
-    assert "unknown (did you mean" in complaint(wrong)
+    assert "unknown (did you mean" in complaint(
+        run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder)
+    )
+
+
+def test_instances_that_a_source_names_itself_have_names_that_entry_takes(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "template <typename T, int N, bool B> __global__ void put(T* p, T x) { p[threadIdx.x] = B ? x : (T)N; }\n"
+        "template __global__ void put<float, 4, true>(float*, float);\n"
+        "template __global__ void put<short, 2, false>(short*, short);\n"
+    )
+    kernels = listed("k.cu", tmp_path)
+    assert {*kernels} == {"put<float, 4, true>", "put<short, 2, false>"}
+    for kernel in kernels.values():
+        assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
 
 
 def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> None:
@@ -142,6 +155,28 @@ def test_python_files_without_running_them(tmp_path: Path) -> None:
     assert arguments["scale"] == ["--block", "256", "--arg", f"a={buffer}", "--arg", "by=1024"]
     assert found["add"]["registers"] is None
     assert found["one"]["registers"] > 4
+
+
+def test_commands_for_tuned_kernels_take_a_configuration_and_turn_conditions_on(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\n"
+        "@triton.autotune([triton.Config({'BLOCK': b}) for b in (64, 128)], key=['n'])\n@triton.jit\n"
+        "def norm(x, n, eps, N: tl.constexpr, HAS_BIAS: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr):\n"
+        "    if HAS_BIAS and not CAUSAL:\n        tl.store(x + tl.arange(0, N), eps)\n"
+    )
+    words = shlex.split(listed("k.py", tmp_path)["norm"]["command"])[5:]
+    values = ("x=f32[1048576]:random", "n=1024", "eps=1e-6", "N=1024", "HAS_BIAS=1", "CAUSAL=1")
+    assert words == ["--grid", "1024", "--config", "0", *(word for one in values for word in ("--arg", one))]
+
+
+def test_commands_size_shared_memory_that_only_the_launch_could(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "__global__ void turn(float* a) {\n  extern __shared__ float held[];\n  int i = threadIdx.x;\n"
+        "  held[i] = a[i];\n  __syncthreads();\n  a[i] = held[blockDim.x - 1 - i];\n}\n"
+    )
+    words = shlex.split(listed("k.cu", tmp_path)["turn"]["command"])
+    assert words[words.index("--shared") + 1] == "16384"
+    assert run(*words[1:], cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ class _File:
 
 
 def _of_module(file: _File, module: Module) -> list[ListedKernel]:
-    names = {} if file.source.text else entry_names(kernel.symbol for kernel in module.kernels)
+    # Instances that a source names explicitly, `template __global__ void k<int>(…);`, have no name but their symbol.
+    nameless = [kernel.symbol for kernel in module.kernels if not file.source.text or kernel.name == kernel.symbol]
+    names = entry_names(nameless)
     # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
     held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
     few = len(held) <= _MOST_LAYOUTS
@@ -130,12 +132,12 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
         if values is None:
             found.append(_compiled(file, name))
             continue
-        takes = [key for key in values if key != "block"]
+        takes = [key for key in values if key not in ("block", "config")]
         kept = comment.grid and comment.entry in (None, name) and {*takes} <= comment.arguments.keys()
         stand_ins = {} if kept else {"grid": "1024", **values}
         words = file.words(name)
         for key, value in stand_ins.items():
-            words += [f"--{key}", value] if key in ("grid", "block") else ["--arg", f"{key}={value}"]
+            words += [f"--{key}", value] if key in ("grid", "block", "config") else ["--arg", f"{key}={value}"]
         where = "comment" if kept else ""
         found.append(ListedKernel(name, ", ".join(takes), None, shlex.join(words), where, tuple(stand_ins), _DEFERRED))
     return found, tuple(passed)

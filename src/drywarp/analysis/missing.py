@@ -14,6 +14,7 @@ from ..frontends.cuda.options import FLAG, CudaOptions
 from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
+from ..kernel.instruction import Instruction
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import fields_text, parameter_name, type_text, unknown_argument
 from ..kernel.launch.launch import Launch, Structure
@@ -115,7 +116,8 @@ def ready_command(
     block = said.block or instead["block"]
     grid = said.grid or _same_threads(instead["grid"], instead["block"], block)
     words = [*command, "--grid", grid, "--block", block]
-    shared = said.shared or ("16384" if "shared" in open_ else "0")
+    unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
+    shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
     words += ["--shared", shared] if shared != "0" else []
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):
@@ -123,6 +125,10 @@ def ready_command(
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
+
+
+def _is_shared(instruction: Instruction) -> bool:
+    return instruction.memory is not None and instruction.memory.space == "shared"
 
 
 def _same_threads(grid: str, block: str, known: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...models.gpuperf_terms import BenefitChart
 from ...support.text import json_of
 
 
@@ -77,44 +78,6 @@ class WhatIfAnswer:
     gain: float | None
     limiter: str | None
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BenefitChart:
-    """GPUPerf's benefit chart (Sim et al. 2012, §3, Fig. 4), in cycles of an SM.
-
-    A is the kernel without overlap: x is T_mem, y is T_comp. A' is the kernel with overlap: x is T_mem − T_overlap, so
-    x + y is T_exec. From A', B_itilp, B_fp and B_serial lead down and B_memlp leads left to the ideal (T_mem_min,
-    T_fp). If the paper's inputs are missing, `not_applicable` is the reason and all numbers are 0.
-    """
-
-    t_comp: float = 0.0
-    t_mem: float = 0.0
-    t_overlap: float = 0.0
-    t_fp: float = 0.0
-    t_mem_min: float = 0.0
-    b_itilp: float = 0.0
-    b_memlp: float = 0.0
-    b_fp: float = 0.0
-    b_serial: float = 0.0
-    not_applicable: str = ""
-
-    @property
-    def t_exec(self) -> float:
-        """T_exec = T_comp + T_mem − T_overlap (Eq. 1)."""
-        return self.t_comp + self.t_mem - self.t_overlap
-
-    @property
-    def bound(self) -> str:
-        """The side of the diagonal that A lies on: ``compute`` or ``memory``."""
-        return "compute" if self.t_comp >= self.t_mem else "memory"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in JSON, in cycles."""
-        if self.not_applicable:
-            return {"not_applicable": self.not_applicable}
-        terms = {f"{name}_cycles": value for name, value in json_of(self).items() if name != "not_applicable"}
-        return {"bound": self.bound, "t_exec_cycles": self.t_exec, **terms}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ...analysis.advice.findings import benefit_chart
 from ...analysis.emulation_cache import CacheEntry
 from ...analysis.every_model import with_producers
 from ...analysis.prepare import cost, execute, load, serve_memory
@@ -23,6 +24,7 @@ from ...frontends import cache
 from ...hardware import Gpu, TooManyRegisters
 from ...models import get_model
 from ...models.base import Model, NotApplicable, Prediction, model_names
+from ...models.gpuperf_terms import CHARTED
 from ...support.folders import sources_digest
 from .recipe import CLOCK, MOST_REGISTERS
 
@@ -42,6 +44,8 @@ CLOCK_LOW, CLOCK_HIGH = "band_at_clock_low_s", "band_at_clock_high_s"
 BAND = (BAND_LEVEL, BAND_LOW, BAND_HIGH, CLOCK_LOW, CLOCK_HIGH)
 """The band of the primary model's time: its probability, and its ends in seconds over all clocks and at the assumed
 clock; empty without a band. Files of earlier versions lack these columns."""
+BENEFITS = (*(f"{name}_cycles" for name in CHARTED), "benefits_not_applicable")
+"""GPUPerf's benefit chart in cycles of an SM, and why it is missing; empty unless requested."""
 SPENT = ("compile_s", "emulate_s", "memory_s", "models_s")
 """Wall time of a row by step; only compilation if its answer was cached."""
 FACTS = (
@@ -60,8 +64,9 @@ NOT_APPLICABLE = "not applicable: "
 class Settings:
     """How rows are predicted: fields of `drywarp.Options`.
 
-    `band` requests the confidence band too. With `cap`, a kernel whose threads need more registers than its block can
-    have is recompiled with a cap that lets it run; otherwise the row fails, as its launch would.
+    `band` requests the confidence band too, `benefits` GPUPerf's benefit chart. With `cap`, a kernel whose threads need
+    more registers than its block can have is recompiled with a cap that lets it run; otherwise the row fails, as its
+    launch would.
     """
 
     models: tuple[str, ...] = DEFAULT_MODELS
@@ -72,6 +77,7 @@ class Settings:
     full_simulation: bool = False
     band: bool = True
     cap: bool = True
+    benefits: bool = False
 
     def options(self) -> Options:
         """The settings as options of an analysis."""
@@ -135,6 +141,8 @@ def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: in
         predictions[first], bounds = bounded(prepared, primary, models[first])
         if settings.band and (band := band_of(prepared, options, predictions[first], bounds)):
             facts |= _ends(band)
+    if settings.benefits:
+        facts |= _benefits(prepared)
     spent = (prepared.compile_s, prepared.emulate_s, prepared.memory_s, perf_counter() - started)
     return Answer(
         facts=facts | {name: round(seconds, 3) for name, seconds in zip(SPENT, spent, strict=True)},
@@ -156,6 +164,11 @@ def _ask(prepared: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Pre
         except NotApplicable as reason:
             refused[name] = str(reason)
     return predictions, refused
+
+
+def _benefits(prepared: Prepared) -> dict[str, float | str]:
+    chart = benefit_chart(prepared)
+    return {**chart.cycles()} if not chart.not_applicable else {BENEFITS[-1]: chart.not_applicable}
 
 
 def _ends(band: Band) -> dict[str, float | str]:

@@ -208,8 +208,8 @@ def listed_kernels(path: Path, text: str) -> tuple[dict[str, dict[str, str] | No
     """The kernels of a file, and why some are left out, as sentences.
 
     For a Triton or Numba function there is a likely value for each parameter that a launch has to state, by what its
-    text does with it, and a ``block`` for Numba; None for CUDA C++ in a string. Raises InputFileError if the file is
-    not Python.
+    text does with it, a ``block`` for Numba and a ``config`` for a tuned Triton kernel; None for CUDA C++ in a string.
+    Raises InputFileError if the file is not Python.
     """
     tree = parsed(path, text)
     sources, passed = embedded_sources(tree, text, str(path))
@@ -239,20 +239,40 @@ def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[st
     }
     needed = node.args.args[: len(node.args.args) - len(node.args.defaults)]
     wanted = {a.arg: "constexpr" in ast.unparse(a.annotation or a) for a in needed if a.arg not in set_by_tuner}
-    blocks = sum(wanted.values())
+    asked = {ast.unparse(test) for one in ast.walk(node) if isinstance(one, ast.If) for test in _operands(one.test)}
+    blocks = sum(constant and name not in asked for name, constant in wanted.items())
     strides = 0
-    values = {}
+    values = {"config": "0"} if kind == "triton" and _is_autotuned(node) else {}
     for name, constant in wanted.items():
         if name in pointers:
             values[name] = _BUFFER
+        elif constant and name in asked:
+            values[name] = "1"
         elif constant:
             values[name] = str(_NUMBER if blocks == 1 else 64)
+        elif name.lower().strip("_").startswith("eps"):
+            values[name] = "1e-6"
         elif "stride" in name:
             values[name] = str(_NUMBER if strides % 2 == 0 else 1)  # a row, then an element
             strides += 1
         else:
             values[name] = str(_NUMBER)
     return values
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """What a condition consists of: the names in `A`, `not A`, `A and B`."""
+    match test:
+        case ast.BoolOp(values=parts):
+            return [one for part in parts for one in _operands(part)]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _operands(operand)
+    return [test]
+
+
+def _is_autotuned(node: ast.FunctionDef) -> bool:
+    calls = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return any(ast.unparse(call).split(".")[-1] == "autotune" for call in calls)
 
 
 def _addressed(node: ast.FunctionDef, kind: str) -> set[str]:

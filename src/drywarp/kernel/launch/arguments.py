@@ -188,6 +188,12 @@ def _argument(parameter: Parameter, value: Any, place: str) -> Argument:
     if buffer is not None:
         # Eight bytes of a type that we do not know may well be an address.
         known = number_code(parameter.type.split("::")[-1]) or VECTOR.match(parameter.type)
+        if not parameter.pointer and not is_number_type(parameter.type) and parameter.size > 8:
+            fill = "" if buffer.fill in ("zeros", "array") else f" filled with {buffer.fill}"
+            raise UsageError(
+                f"{place}: got {buffer.nbytes} bytes{fill}, expected the {parameter.size} bytes of the structure, as "
+                f"u8[{parameter.size}] or a .npy file, or its fields"
+            )
         if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
         _check_elements(parameter, buffer, place)
