@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.execution.symbolic import AccessReport, LoopReport, StaticProfile, Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import AccessReport, Hints, LoopReport, StaticProfile, assume_launch, static_profile
 from drywarp.execution.symbolic.amd.architecture import wide_loads as amd_loads
 from drywarp.execution.symbolic.amd.operands import place_of
 from drywarp.execution.symbolic.nvidia.needed import wide_loads as nvidia_loads
@@ -127,7 +127,7 @@ def test_a_triangle_of_two_loops() -> None:
     assert {loop.known for loop in assumed} == {"assumed"}
     assert assumed[0].trips == 16
     # Stated trips go before what the code says: 4 iterations, whose inner loops take 5 5 4 4.
-    stated = follow(TRIANGLE, n=10, steering=Steering({outer.name: 4}))
+    stated = follow(TRIANGLE, n=10, hints=Hints({outer.name: 4}))
     assert counts(stated, "LDG") == [8 * 18]
     assert [(loop.trips, loop.known) for loop in loops(stated)] == [(4, "given"), (4.5, "derived")]
 

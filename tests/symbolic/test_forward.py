@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drywarp.execution.symbolic import Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import Hints, assume_launch, static_profile
 from drywarp.execution.symbolic.forward import FAR, periods_alike
 from drywarp.execution.symbolic.state import Compared
 from drywarp.kernel.launch.arguments import bind_arguments
@@ -79,7 +79,7 @@ def test_a_million_iterations_take_no_longer_than_a_hundred() -> None:
         "__global__ void sum(float* x, int n) { float s = 0; for (int k = 0; k < n; ++k) s += x[k * 32]; x[0] = s; }"
     )
     kernel = compiled(source)
-    found = static_profile(kernel, steering=Steering({"1": 1_000_000}))
+    found = static_profile(kernel, hints=Hints({"1": 1_000_000}))
     loads = np.array([i.opcode == "LDG" for i in kernel.instructions])
     warps = found.profile.launch.blocks * found.profile.launch.warps_per_block
     assert found.profile.executions()[loads].sum() / warps == pytest.approx(1_000_000, rel=1e-4)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .decide import Decider
 from .flow import Flow
 from .report import Access, Item, Record, Repetition, accesses, shifts_between
-from .state import BENT_SHIFT, DATA, ITERATIONS, Batch, Compared, Lanes, State
+from .state import DATA, ITERATIONS, NON_AFFINE_SHIFT, Batch, Compared, Lanes, State
 from .words import Architecture
 
 PERIODS = (1, 2, 3, 4)
@@ -109,7 +109,7 @@ class Forward:
             return
         state = walk.state
         if not watch.visits:
-            state.bent &= ~int(bit)
+            state.non_affine &= ~int(bit)
         watch.visits.append(self._visit(index, batch))
         period = PERIODS[watch.period]
         self._mark(watch, index, batch, bit, period)
@@ -117,16 +117,16 @@ class Forward:
             if self._go(watch, index, batch, int(iterations[0]), period, int(bit)):
                 watch.visits.clear()
                 watch.visits.append(self._visit(index, batch))
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
             elif watch.period + 1 < len(PERIODS):
                 watch.period += 1
                 watch.visits = watch.visits[-1:]
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
             else:
                 # No repetition seen so far: start looking again from here, now and then.
                 watch.visits = watch.visits[-1:]
                 watch.period = 0
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
 
     def _visit(self, index: int, batch: Batch) -> _Visit:
         walk = self.walk
@@ -139,7 +139,7 @@ class Forward:
     def _mark(self, watch: _Watch, index: int, batch: Batch, bit: np.uint16, period: int) -> None:
         """Flag exactly the registers that differ from those a period ago."""
         now = watch.visits[-1]
-        bits = bit | bit << np.uint16(BENT_SHIFT)
+        bits = bit | bit << np.uint16(NON_AFFINE_SHIFT)
         before = watch.visits[-1 - period] if len(watch.visits) > period else None
         for number, (file, n) in enumerate(self.walk.architecture.changed(index)):
             flags = batch.flags[file][n]
@@ -152,7 +152,7 @@ class Forward:
     def _go(self, watch: _Watch, index: int, batch: Batch, iterations: int, period: int, bit: int) -> bool:
         """Skip as many periods as are known to repeat the last one; False if there are none."""
         walk = self.walk
-        if walk.state.bent & bit:
+        if walk.state.non_affine & bit:
             return False
         visits = watch.visits
         a, b, c, d = (visits[-1 - k * period] for k in (3, 2, 1, 0))
@@ -192,7 +192,7 @@ class Forward:
                 if number >= len(names):
                     return None
                 file, n = names[number]
-                matters = uneven & (batch.flags[file][n] & (DATA | bit << BENT_SHIFT) == 0)
+                matters = uneven & (batch.flags[file][n] & (DATA | bit << NON_AFFINE_SHIFT) == 0)
                 if (matters & (watch.there if matters.shape[1] > 1 else True)).any():
                     return None
             steps.append(step)
@@ -237,7 +237,7 @@ class Forward:
                 continue
             # The values of non-affine numbers are no longer known.
             flags = batch.flags[file][n]
-            flags |= np.where(flags & (bit << BENT_SHIFT), DATA, 0).astype(np.uint16)
+            flags |= np.where(flags & (bit << NON_AFFINE_SHIFT), DATA, 0).astype(np.uint16)
             lanes = watch.there if row.shape[1] > 1 else np.bool_(True)
             high = pairs.get((file, n))
             if high is not None and high in places:

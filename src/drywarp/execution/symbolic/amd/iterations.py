@@ -12,7 +12,18 @@ from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ..flow import StaticLoop
-from ..state import ANY_BENT, ANY_ITERATION, BENT_SHIFT, ITERATIONS, UNSURE, Batch, Compared, Flags, Lanes, Value
+from ..state import (
+    ANY_ITERATION,
+    ANY_NON_AFFINE,
+    ITERATIONS,
+    NON_AFFINE_SHIFT,
+    UNSURE,
+    Batch,
+    Compared,
+    Flags,
+    Lanes,
+    Value,
+)
 from ..words import Step
 from .operands import SCC, Operands, active, place_of, range_places
 
@@ -25,17 +36,17 @@ def with_iterations(o: Operands, i: Instruction, step: Step) -> Step:
     touched = [place_of(*place) for place in sorted(reads_and_writes(i)[1])]
     if opcodes.is_compare(i.opcode):
         return _forgetting(step, touched)
-    bent = _condition(o, i)
-    if bent is None:
+    non_affine = _condition(o, i)
+    if non_affine is None:
         return step
 
     def run(b: Batch) -> None:
-        bends, lanes = bent(b), active(b)
+        non_affine_at, lanes = non_affine(b), active(b)
         step(b)
-        if bends:
+        if non_affine_at:
             for file, index in touched:
                 row = b.flags[file][index]
-                marked = bent_flags(row)
+                marked = non_affine_flags(row)
                 if marked is not row:
                     np.copyto(row, marked, where=lanes if row.shape[1] > 1 else np.bool_(True))
 
@@ -49,7 +60,7 @@ def _forgetting(step: Step, touched: Iterable[Place]) -> Step:
         step(b)
         for file, index in touched:
             row = b.flags[file][index]
-            row &= np.uint16(~(ANY_ITERATION | ANY_BENT) & 0xFFFF)
+            row &= np.uint16(~(ANY_ITERATION | ANY_NON_AFFINE) & 0xFFFF)
 
     return run
 
@@ -80,11 +91,11 @@ def _iterations(flags: Value) -> bool:
     return bool(np.any(np.asarray(flags) & ANY_ITERATION))
 
 
-def bent_flags(flags: Flags) -> Flags:
+def non_affine_flags(flags: Flags) -> Flags:
     """Flags of numbers that are not affine in their sources; the same array if none moves."""
     if not (flags >= ITERATIONS[0]).any():
         return flags
-    return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(BENT_SHIFT)
+    return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
 
 
 def note_compare(
@@ -101,10 +112,10 @@ def note_compare(
     if wide and exact:
         exact = not any(np.any(v >= _FAR) or np.any(v <= -_FAR) for v in (np.asarray(v) for v in values))
     if not exact or relation not in _HOW:
-        b.rely_on(bent_flags(tested))
+        b.rely_on(non_affine_flags(tested))
         return
     b.rely_on(tested)
-    moving = tested & ANY_ITERATION & ~(tested >> np.uint16(BENT_SHIFT)) != 0
+    moving = tested & ANY_ITERATION & ~(tested >> np.uint16(NON_AFFINE_SHIFT)) != 0
     lanes = lanes & b.spread(moving & (tested & UNSURE == 0))
     if lanes.any():
         left, right = (np.asarray(v).astype(np.int64) for v in values)

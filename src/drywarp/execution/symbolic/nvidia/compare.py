@@ -13,7 +13,7 @@ from ...emulator.compare import boolean_op
 from ..state import ASSUMED, DATA, ITERATIONS, UNSURE, VARYING, Batch, Compared, Lanes, Value
 from ..words import Step
 from .decoder import StaticDecoder
-from .needed import bent_flags, even_iterations
+from .needed import even_iterations, non_affine_flags
 
 DEFAULT_SHARE = 0.5
 """Share of threads for which a data-dependent condition is assumed to hold."""
@@ -135,7 +135,7 @@ def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: floa
                     test = np.where(alone, holds ^ (value < 0), test)
                     replaced = replaced | alone
         if order is None and not equality:
-            tested = bent_flags(tested)
+            tested = non_affine_flags(tested)
         batch.rely_on(tested)
         if sides_words and np.ndim(tested) and (tested >= ITERATIONS[0]).any():
             lanes = batch.lanes() & batch.spread(even_iterations(tested) & (tested & UNSURE == 0))
