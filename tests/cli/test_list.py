@@ -120,6 +120,11 @@ def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> N
         "void go(float* a, int blocks) { whole<<<blocks, 1024>>>(a); }\n"
     )
     kernel = listed("k.cu", tmp_path)["whole"]
+    text = (tmp_path / "k.cu").read_text().replace("int blocks) {", "int blocks) { cudaMalloc(&a, 40000);")
+    (tmp_path / "known.cu").write_text(text)
+    known = listed("known.cu", tmp_path)["whole"]["command"]
+    assert "--grid 9 --block 1024 --arg 'a=f32[10000]:random'" in known
+    assert run(*shlex.split(known)[1:], cwd=tmp_path).returncode == 0
     assert "--grid 1024 --block 1024 --arg 'a=f32[1048576]:random'" in kernel["command"]
     assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
 
