@@ -349,8 +349,10 @@ def test_an_import_in_base_units(spoken: dict[tuple[str, str], Said]) -> None:
 
 def test_gpus_and_their_numbers(spoken: dict[tuple[str, str], Said]) -> None:
     text, told = spoken["gpus", ""].out, spoken["gpus", "--json"].json
-    listed = [line.split()[0] for line in text.partition("\n\n")[0].splitlines()[1:]]
-    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == listed
+    listed, _, also = text.partition("\n\nAliases\n")
+    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in listed.splitlines()[1:]]
+    for gpu in told["gpus"]:
+        assert (f"\n  {gpu['name']}: {', '.join(gpu['aliases'])}\n" in f"\n{also}") is bool(gpu["aliases"])
     for gpu in map(load_gpu, gpu_names()):
         if not gpu.abstract_only:
             row = found(rf"^{gpu.name} .*  (\S+) +(\d+) +(\d+) MHz +(\S+) GB/s$", text)
