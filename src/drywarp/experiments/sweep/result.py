@@ -161,12 +161,10 @@ class SweepResult:
             "seconds": self.seconds,
             "benefits": [study.to_dict() for study in self.studies] if self.benefits else None,
             "rows": self.cells(rows if pruned is None else pruned.rows),
-            "pruned": None
-            if pruned is None
-            else json_of(pruned, "share sigma")
-            | {
-                "groups": [
-                    json_of(kept, "gpu problem of regret chance") | {"kept": len(kept.rows)} for kept in pruned.groups
-                ]
-            },
+            "pruned": None if pruned is None else _pruned(pruned),
         }
+
+
+def _pruned(pruned: Pruned) -> dict[str, Any]:
+    groups = [{**json_of(kept, "gpu problem of regret chance"), "kept": len(kept.rows)} for kept in pruned.groups]
+    return {**json_of(pruned, "share sigma"), "groups": groups}

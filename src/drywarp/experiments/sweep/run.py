@@ -19,11 +19,11 @@ from ..rows.identity import changed, identity
 from ..rows.pool import TRIES, run_rows
 from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
-from ..rows.row_file import RowFile, check_suffix
+from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread
 from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
-from .space import Cell, Optimisation, Space, checked, read_space, text_of
+from .space import Cell, Optimisation, Space, checked, read_space
 from .study import optimisations_of
 
 AnySpace = str | Path | Space | Mapping[str, Any]

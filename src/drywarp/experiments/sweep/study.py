@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
+from ..rows.row_file import text_of
 from ..validate.statistics import spearman
 from .prune import competing
 from .row import SweepRow
-from .space import Cell, Optimisation, text_of
+from .space import Cell, Optimisation
 
 BASELINE = "baseline"
 
