@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from drywarp.analysis.prepare import prepare_kernel
-from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.prepared import Prepared, geometry_of, occupancy_of
 from drywarp.analysis.request import Options
-from drywarp.analysis.residency import geometry_of, occupancy_of
 from drywarp.analysis.stages import analyze
 from drywarp.execution import long_loops
 from drywarp.execution.emulator import Limits

@@ -44,7 +44,7 @@ ROOMS = {
         3,
     ),
     "workload": Room(
-        ("workload", "analysis/residency.py"),
+        ("workload", "analysis/prepared.py"),
         (
             *(
                 "tests/test_node_costs.py",

@@ -149,7 +149,7 @@ def test_text_counts_and_models_say_it(tmp_path, capsys: pytest.CaptureFixture[s
     assert text.startswith("Not to be trusted")
     assert text.lower().count("not to be trusted") == 1
     for verb in ("counts", "models", "rank"):
-        assert run([verb, str(file), *launch, "--json"]) == 0
+        assert run([verb, str(file), *launch, "--gpu=a100", "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
         notes = told["gpus"][0]["notes"] if verb == "rank" else told["notes"]
         assert notes[0].startswith("not to be trusted"), verb

@@ -80,6 +80,7 @@ WORKING = {
     "explain": "explain",
     "explain NAME": "explain tail-effect",
     "compare": "compare FOLDER/base.json FOLDER/slower.json",
+    "benefits": f"benefits {SAXPY} '{SAXPY} --block 128 --grid 4000' --gpu h100 --grid 2000",
     "rank": f"rank {SAXPY} --gpu a100,t4 --grid 2000 --price t4=0.3",
 }
 # These start processes, need a card or wait for a browser: what they refuse is here, what they do beside their rooms.
@@ -100,6 +101,7 @@ REFUSED = {
     "explain": ("no-such-rule", "no-such-rule"),
     "compare": ("FOLDER/base.json FOLDER/broken.json", "FOLDER/broken.json"),
     "rank": (f"{SAXPY} --gpu a100 --price a100=cheap", "--price a100=cheap: expected a number"),
+    "benefits": (f"{SAXPY} FOLDER/none.cu --grid 2000", "FOLDER/none.cu: no such file"),
     "reproduce": ("--json --markdown", "--json and --markdown: expected one of them"),
     "corpus": ("FOLDER/none", "FOLDER/none"),
     "validate": ("FOLDER/none.csv --kernel none.cu", "FOLDER/none.csv"),

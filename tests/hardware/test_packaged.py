@@ -15,7 +15,7 @@ from drywarp.hardware.load import ancestry, leaves, resolve
 from drywarp.hardware.schema import HEADER
 from drywarp.hardware.toml_file import DATA, read
 from drywarp.kernel.isa.nvidia import classes as kernel_classes
-from drywarp.kernel.isa.nvidia.classes import MEMORY_CLASSES
+from drywarp.kernel.isa.nvidia.opcodes import MEMORY_CLASSES
 
 MACHINE_GPUS = [name for name in gpu_names() if not name.startswith("papers/")]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from drywarp.kernel.isa.nvidia import opcodes
-from drywarp.kernel.isa.nvidia.classes import CLASSES, UNKNOWN, class_of
-from drywarp.kernel.isa.nvidia.opcodes import OPCODES, having
+from drywarp.kernel.isa.nvidia.opcodes import CLASSES, OPCODES, UNKNOWN, class_of, having
 
 TABLE = Path(opcodes.__file__).with_name("opcodes.txt").read_text()
 ROWS = [line for line in TABLE.splitlines() if not line.startswith("#")]

@@ -117,6 +117,7 @@ def test_benefits() -> None:
     assert found.b_fp == pytest.approx(costs.t_comp - found.t_fp - found.b_itilp)
     assert found.b_serial == 0
     assert found.t_mem_min == pytest.approx(80 * 440 / k.mwp_peak_bw)
+    assert found.t_exec == pytest.approx(costs.t_exec)
     known = gpuperf.benefits_of(replace(fma_loads(8), data_bytes=14 * 128 * 20))
     assert known.t_mem_min == pytest.approx(20 * 440 / k.mwp_peak_bw)
     assert gain.b_memlp(0, known.t_mem_min) == 0
@@ -186,3 +187,13 @@ def test_the_paper_s_micro_benchmarks_without_memory() -> None:
     ]
     assert serial[:2] == [0, 0]
     assert 0 < serial[2] < serial[3] < serial[4]
+
+
+@pytest.mark.parametrize("blocks", [1, 14 * 3, 14 * 8, 14 * 8 * 5, 14 * 8 * 5 + 7])
+def test_the_chart_is_that_of_the_predicted_launch(blocks: int) -> None:
+    """Few blocks, whole waves, and a partial last one: T_exec is the model's time, and Eq. 22 adds up."""
+    work = replace(fma_loads(8, blocks_per_sm=8), blocks=blocks)
+    chart = gpuperf.benefits_of(work)
+    assert chart.t_exec == pytest.approx(gpuperf.GpuPerf().predict(work, ()).cycles)
+    assert chart.t_fp + chart.b_itilp + chart.b_fp + chart.b_serial == pytest.approx(chart.t_comp)
+    assert sum(chart.cycles()[f"{name}_cycles"] for name in eq.BENEFITS) <= chart.t_exec * (1 + 1e-9)

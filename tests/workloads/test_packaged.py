@@ -25,11 +25,13 @@ from drywarp.workload.abstract import (
     workload_names,
 )
 from drywarp.workload.cost import TICKS_PER_CYCLE
+from tests.effort import first
 
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
 }
+RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/workloads/test_rodinia.py
 
 
 def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
@@ -38,10 +40,10 @@ def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
 
 
 def test_all_are_there() -> None:
-    assert {name.removeprefix("papers/") for name in workload_names()} == EXPECTED
+    assert {name.removeprefix("papers/") for name in workload_names() if name not in RODINIA} == EXPECTED
 
 
-@pytest.mark.parametrize("name", workload_names())
+@pytest.mark.parametrize("name", [name for name in workload_names() if name not in RODINIA])
 @pytest.mark.parametrize("gpu", ["", "a100", "h100"])
 def test_each_runs_on_its_own_gpu_and_on_products(name: str, gpu: str) -> None:
     machine = load_gpu(gpu or read_workload(name).kernel.gpu or "a100")
@@ -62,7 +64,7 @@ def test_the_example_takes_25_cycles() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-@pytest.mark.parametrize("gpu", ["", "a100", "papers/volkov-kepler"])
+@pytest.mark.parametrize("gpu", first(["", "a100", "papers/volkov-kepler"]))
 def test_no_packaged_workload_exceeds_its_roof(name: str, gpu: str) -> None:
     file = read_workload(f"papers/{name}")
     machine = load_gpu(gpu or file.kernel.gpu or "a100")

@@ -8,7 +8,7 @@ from pathlib import Path
 from .._version import __version__
 from ..frontends.amd.metadata import amd_tool_versions
 from ..frontends.cache import tool_versions
-from ..kernel.isa.nvidia.classes import is_barrier
+from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
 from ..models.base import Prediction

@@ -70,6 +70,10 @@ VERBS = {
         "compare",
         "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
     ),
+    "benefits": (
+        "compare",
+        "Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before.",
+    ),
     "serve": (
         "serve",
         "Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile.",

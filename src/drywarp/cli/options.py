@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -52,15 +53,9 @@ def argument_file(name: str | None) -> dict[str, Any]:
     """
     if name is None:
         return {}
-    import tomllib
+    from ..support.folders import read_toml
 
-    try:
-        with open(name, "rb") as file:
-            given = tomllib.load(file)
-    except OSError as error:
-        raise InputFileError(f"{name}: cannot be read ({error.strerror}; expected a TOML file of arguments)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{name}: {error} (expected a TOML file of arguments, as in n = 4096)") from None
+    given = read_toml(Path(name), "a TOML file of arguments, as in n = 4096")
     return {argument: _argument_text(value, f"{name}: {argument}") for argument, value in given.items()}
 
 

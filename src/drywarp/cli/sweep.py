@@ -11,10 +11,39 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .options import check_positive
+from .output_files import FigureTheme, check_theme
 from .progress import SILENT_S, rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
+
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
+    ),
+]
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
+    ),
+]
+Benefits = Annotated[
+    bool,
+    typer.Option(
+        "--benefits",
+        help="Also compute GPUPerf's potential benefits of each row, and what each optimisation brings.",
+    ),
+]
+Figures = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --benefits: draw steps, variants, alone, or one optimisation of the space.",
+        metavar="NAME=FILE.svg|FILE.png",
+    ),
+]
 
 
 def sweep_command(
@@ -25,18 +54,8 @@ def sweep_command(
     gpu: Annotated[
         str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
-        ),
-    ] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
-        ),
-    ] = None,
+    out: Out = None,
+    prune: Prune = None,
     kept: Annotated[
         str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
     ] = None,
@@ -55,6 +74,9 @@ def sweep_command(
     band: Annotated[
         bool, typer.Option("--band", help="Also compute the confidence interval of each row; takes longer.")
     ] = False,
+    benefits: Benefits = False,
+    figure: Figures = None,
+    figure_theme: FigureTheme = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per configuration, in seconds.", metavar="S")] = 300.0,
     restart: Annotated[bool, typer.Option("--restart", help="Discard existing rows in --out.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry rows that failed.")] = False,
@@ -70,6 +92,7 @@ def sweep_command(
     if count:
         print(count_of(space, gpu))
         return
+    drawn = _figures(space, figure, figure_theme, benefits)
     if prune is not None and not 0 < prune <= 1:
         raise UsageError(f"--prune {prune:g}: expected a share above 0 and up to 1, such as 0.05")
     if kept is not None:
@@ -84,18 +107,47 @@ def sweep_command(
             jobs=jobs,
             scheduler=scheduler,
             band=band,
+            benefits=benefits,
             time_limit_s=time_limit,
             restart=restart,
             retry_failed=retry_failed,
             on_row=lambda row, done, of: tell(_line(row), done, of),
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
+    _draw(found, drawn, figure_theme)
     _show(found, prune, best, json)
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
     if export is not None:
         found.export(export, format)
         print(f"drywarp: wrote {export}", file=sys.stderr)
+
+
+def _figures(space: str, texts: list[str] | None, theme: str | None, benefits: bool) -> list[tuple[str, Path]]:
+    """The figures by name with their files, all checked before anything is predicted. Raises UsageError."""
+    check_theme(theme, bool(texts), "--figure NAME=FILE")
+    if not texts:
+        return []
+    if not benefits:
+        raise UsageError("--figure requires --benefits")
+    from ..experiments.sweep import figure_names
+    from ..report.figures import check_place
+
+    known, wanted = figure_names(space), []
+    for text in texts:
+        name, equals, file = text.rpartition("=")
+        if not (equals and file and name in known):
+            raise UsageError(f"--figure {text!r}: expected NAME=FILE with one of {', '.join(known)}")
+        check_place(Path(file), "--figure")
+        wanted.append((name, Path(file)))
+    return wanted
+
+
+def _draw(found: SweepResult, wanted: list[tuple[str, Path]], theme: str | None) -> None:
+    from ..report.figures import write
+
+    for name, path in wanted:
+        write(found.figure(name, theme=theme or "light"), path, "--figure")
 
 
 def _line(row: SweepRow) -> str:

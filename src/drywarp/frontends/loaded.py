@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
+from ..support.folders import read_toml
 from ..support.text import kernels_text
 from . import cache
 from .binary.cubin import kernels_of
@@ -192,15 +192,7 @@ def read_launches(path: Path) -> list[LaunchEntry]:
 
 def read_entries(path: Path, form: type[Entry]) -> list[Entry]:
     """Read the launches in a file, each as a `form`. Raises InputFileError naming file, key and what was expected."""
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected a launches file)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path}: not TOML: {error}") from None
+    content = read_toml(path, "a launches file")
     try:
         return msgspec.convert(content, _File[form]).launch  # type: ignore[valid-type]
     except msgspec.ValidationError as error:

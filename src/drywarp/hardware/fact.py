@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ..kernel.isa.nvidia.classes import CLASSES
+from ..kernel.isa.nvidia.opcodes import CLASSES
 
 Policy = Literal[
     "loose_round_robin", "greedy_then_round_robin", "greedy_then_oldest", "greedy_then_youngest", "oldest_first"

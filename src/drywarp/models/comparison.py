@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..pipeline.extrapolate import CURVE_BUDGET, instructions
+from ..support.text import json_of
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction
 from .inputs import ModelInputs
@@ -42,38 +43,22 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), without its header."""
         return {
-            "workload": self.workload,
-            "title": self.title,
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "gpu_hash": self.gpu_hash,
-            "settings": dict(self.settings),
-            "runs": self.runs,
+            **json_of(self, "workload title gpu gpu_title gpu_hash settings runs not_applicable input_sources notes"),
             "assumptions": {"clock_hz": self.inputs.clock_hz, "scheduler": self.scheduler},
             "occupancies_warps": list(self.occupancies),
             "models": {name: [] for name in self.not_applicable}
             | {name: self._curve(prediction) for name, prediction in self.predictions.items()},
-            "not_applicable": dict(self.not_applicable),
             "predictions": {
-                name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter, "notes": list(p.notes)}
-                for name, p in self.predictions.items()
+                name: json_of(prediction, "time_s cycles limiter notes")
+                for name, prediction in self.predictions.items()
             },
             "inputs": inputs_dict(self.inputs),
-            "input_sources": dict(self.input_sources),
-            "notes": list(self.notes),
         }
 
     @staticmethod
     def _curve(prediction: Prediction) -> list[dict[str, Any]]:
-        return [
-            {
-                "occupancy_warps": point.occupancy_warps,
-                "warps_per_cycle": point.warps_per_cycle,
-                "cycles_per_run": point.cycles_per_run,
-                "bound": point.bound,
-            }
-            for point in prediction.curve
-        ]
+        names = "occupancy_warps warps_per_cycle cycles_per_run bound"
+        return [json_of(point, names) for point in prediction.curve]
 
 
 def inputs_dict(inputs: ModelInputs) -> dict[str, Any]:

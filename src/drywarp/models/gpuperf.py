@@ -32,8 +32,8 @@ from ..workload.cost import CostedWorkload
 from . import gpuperf_terms as eq
 from . import gpuperf_terms as gain
 from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions
-from .gpuperf_terms import Benefits
+from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions, running_warps
+from .gpuperf_terms import BenefitChart
 from .inputs import ModelInputs, inputs_of
 
 GAMMA = 64.0
@@ -170,25 +170,29 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
     )
 
 
-def benefits_of(workload: CostedWorkload) -> Benefits:
-    """The potential benefits of the launch at its own occupancy, in cycles of one SM."""
+def benefits_of(workload: CostedWorkload) -> BenefitChart:
+    """Costs and potential benefits of the launch at its own occupancy, in cycles of one SM."""
     inputs = inputs_of(workload)
     k = kernel_of(inputs)
-    warps = inputs.warps * repetitions(workload, workload.blocks_per_sm)
-    costs = costs_of(k, inputs.warps, warps)
+    n = running_warps(workload, workload.blocks_per_sm)
+    warps = n * repetitions(workload, n // workload.warps_per_block)
+    costs = costs_of(k, n, warps)
     size = inputs.parameters.get("transaction_bytes", 128.0)
     known = inputs.data_bytes is not None
     data = (inputs.data_bytes or 0.0) / size / inputs.active_sms if known else k.mem_insts * warps
     t_fp = gain.t_fp(k.fp_insts, warps, 1, k.fp_lat, costs.itilp) if costs.itilp else 0.0
     t_mem_min = gain.t_mem_min(data, k.avg_dram_lat, k.mwp_peak_bw) if k.mem_insts else 0.0
     b_itilp, b_serial = gain.b_itilp(costs.w_parallel, costs.w_parallel_at_max), gain.b_serial(costs.w_serial)
-    return Benefits(
+    return BenefitChart(
+        t_comp=costs.t_comp,
+        t_mem=costs.t_mem,
+        t_overlap=costs.t_overlap,
+        t_fp=t_fp,
+        t_mem_min=t_mem_min,
         b_itilp=b_itilp,
         b_memlp=gain.b_memlp(costs.t_mem - costs.t_overlap, t_mem_min),
         b_fp=gain.b_fp(costs.t_comp, t_fp, b_itilp, b_serial),
         b_serial=b_serial,
-        t_fp=t_fp,
-        t_mem_min=t_mem_min,
     )
 
 

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
-from ..analysis.result.finding import LEAST_GAIN, Advice, BenefitChart, Finding, WhatIfAnswer
+from ..analysis.result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..frontends.profiles.measured_file import Imported
+from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from math import prod
 
 from ..hardware import ClassCost, Gpu, model_parameters
-from ..kernel.instruction import Address, Instruction, Register
+from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
 from ..kernel.isa.amd import is_amd
 from ..kernel.isa.amd.opcodes import matrix_shape
-from ..kernel.isa.nvidia.classes import is_barrier, sleeps_of
+from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.isa.nvidia.registers import register_reads
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Node, Path, Workload
@@ -275,3 +277,31 @@ def class_totals(workload: Workload, executions: list[float]) -> dict[str, float
         if count:
             totals[instruction.class_] = totals.get(instruction.class_, 0.0) + count
     return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+# The duration of `__nanosleep`.
+
+_WORD = 4
+
+
+def sleeps_of(kernel: Kernel, launch: Launch) -> dict[int, float | None]:
+    """Nanoseconds that each `__nanosleep` requests, by instruction; None if neither code nor arguments determine it.
+
+    The hardware may sleep for anything between zero and twice this time (CUDA C++ Programming Guide).
+    """
+    sleeping = {k: i for k, i in enumerate(kernel.instructions) if i.opcode == "NANOSLEEP" and i.operands}
+    return {k: _asked(kernel, launch, i) for k, i in sleeping.items() if "SYNCS" not in i.modifiers}
+
+
+def _asked(kernel: Kernel, launch: Launch, instruction: Instruction) -> float | None:
+    operand = instruction.operands[-1]
+    if isinstance(operand, Immediate):
+        return float(operand.value)
+    if isinstance(operand, Register) and operand.index == RZ:
+        return 0.0
+    if isinstance(operand, Constant) and operand.bank == 0 and operand.register is None:
+        for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
+            there = kernel.parameter_base + parameter.offset == operand.offset
+            if there and isinstance(value, Scalar) and len(value.data) == _WORD:
+                return float(int.from_bytes(value.data, "little"))
+    return None

@@ -14,7 +14,7 @@ from ..hardware import ClassCost, Gpu, MachineCode
 from ..kernel.cfg import ControlFlowGraph
 from ..kernel.dataflow import Dataflow
 from ..kernel.instruction import Instruction
-from ..kernel.isa.nvidia.classes import is_barrier
+from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Path, Workload

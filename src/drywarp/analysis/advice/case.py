@@ -16,8 +16,7 @@ from ...workload.build import Workload
 from ...workload.cost import CostedNode, CostedWorkload
 from ...workload.cost_model import Conditions
 from ..prepare import cost_workload
-from ..prepared import Prepared
-from ..residency import geometry_of
+from ..prepared import Prepared, geometry_of
 from ..result.finding import Place
 
 # All inputs of a prediction in one value; a what-if returns a changed one.

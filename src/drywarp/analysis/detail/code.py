@@ -1,4 +1,4 @@
-"""The parts of a detail: benefits, curves, roofline, overlap, code with costs, source text, and issue events."""
+"""The parts of a detail: curves, roofline, overlap, code with costs, source text, and issue events."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 
 from ...errors import UsageError
 from ...models.base import NotApplicable, Prediction, get_model, model_names
-from ...models.cycles_per_run import repetitions
-from ...models.gpuperf import benefits_of, costs_of, kernel_of
-from ...models.inputs import inputs_of
 from ...models.throughput import ISSUE, demand, share_cycles
 from ...pipeline.blocks import awaited, share_of
 from ...pipeline.extrapolate import instructions
@@ -24,27 +21,6 @@ from ..counters.count import MATRIX, l2_bytes, operations_by_kind
 from ..counters.metrics import is_integer
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
-
-
-def benefits_of_launch(bound: CostedWorkload) -> dict[str, float]:
-    """GPUPerf's benefits (Sim et al. 2012, §3) by symbol. Raises NotApplicable if an input is missing."""
-    inputs = inputs_of(bound)
-    kernel = kernel_of(inputs)
-    costs = costs_of(kernel, inputs.warps, inputs.warps * repetitions(bound, bound.blocks_per_sm))
-    gains = benefits_of(bound)
-    return {
-        "t_exec_cycles": costs.t_exec,
-        "t_comp_cycles": costs.t_comp,
-        "t_mem_cycles": costs.t_mem,
-        "t_overlap_cycles": costs.t_overlap,
-        "t_fp_cycles": gains.t_fp,
-        "t_mem_min_cycles": gains.t_mem_min,
-        "b_itilp_cycles": gains.b_itilp,
-        "b_memlp_cycles": gains.b_memlp,
-        "b_fp_cycles": gains.b_fp,
-        "b_serial_cycles": gains.b_serial,
-    }
-
 
 # Every registered model's curve for one workload.
 

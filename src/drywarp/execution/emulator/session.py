@@ -17,10 +17,17 @@ from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
-from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
+from .constants import (
+    AREA_BYTES,
+    PARAMETERS,
+    WHOLE_GRID_NOTE,
+    ConstantBanks,
+    build_banks,
+    parameter_bytes,
+    uses_grid_barrier,
+)
+from .control import HEAP, HEAP_BYTES, needs_heap
 from .decode import Decoder
-from .externals import HEAP, HEAP_BYTES, needs_heap
-from .grid_barrier import AREA_BYTES, WHOLE_GRID_NOTE, uses_grid_barrier
 from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts

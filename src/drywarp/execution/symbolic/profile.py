@@ -24,6 +24,7 @@ from .parameters import PATTERNS, StaticLaunch, allocations, assume, complete
 from .report import Assumption, LoopReport, Record, StaticReport
 from .state import ASSUMED, DATA, State
 from .walk import Effort, Walk
+from .words import Walked
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
@@ -190,7 +191,7 @@ class _Walker:
         launch = self.given.launch
         warps = len(linear) * launch.warps_per_block
         architecture = self.family.architecture(
-            self.kernel, self.cfg, self.given, record, warps, self.patterns, self.shares
+            Walked(self.kernel, self.cfg, self.given, record, warps, self.patterns, self.shares)
         )
         state = State(launch, linear, architecture.files, architecture.convergence_barriers)
         architecture.start(state)

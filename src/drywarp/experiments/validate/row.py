@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import InputFileError, UsageError
-from ..rows.kept_answers import BAND, FACTS
+from ..rows.predict import BAND, FACTS
 from ..rows.recipe import as_value
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}

@@ -15,6 +15,7 @@ from .theme import THEMES, Bar
 
 if TYPE_CHECKING:
     from .bar_charts import bars, overlap, stalls, utilization
+    from .benefit_charts import bars_of_kernels, benefits_of_kernels, study
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
     from .occupancy_curve import models, occupancy
@@ -43,6 +44,8 @@ _HOMES = {
     "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
     "abstract_profile": "execution_profile",
     "papers_figure": "execution_profile",
+    "benefits_of_kernels": "benefit_charts", "bars_of_kernels": "benefit_charts",
+    "study": "benefit_charts",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -102,7 +105,9 @@ __all__ = [
     "Bar",
     "abstract_profile",
     "bars",
+    "bars_of_kernels",
     "benefits",
+    "benefits_of_kernels",
     "check_installed",
     "check_name",
     "check_place",
@@ -117,6 +122,7 @@ __all__ = [
     "profile",
     "roofline",
     "stalls",
+    "study",
     "utilization",
     "write",
 ]

@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
-from importlib.resources import files
 
 from ...analysis.advice.case import change_nodes
 from ...errors import UsageError
@@ -21,7 +18,7 @@ from ...pipeline.extrapolate import instructions, shorten, simulate
 from ...pipeline.reasons import REASONS, dependent_reason
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
-from ..html.payload import json_for_script
+from ..html.document import asset, document
 
 ISSUE = "issue"
 BARRIER, FIXED = "barrier", "wait"
@@ -127,18 +124,7 @@ def offered_gpus() -> list[tuple[str, str]]:
 
 def page() -> tuple[bytes, str]:
     """The document in UTF-8, and its Content-Security-Policy. Raises UsageError if Jinja2 is not installed."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("drywarp serve needs Jinja2: pip install jinja2") from None
-    ours, theirs = files(__package__), files("drywarp.report.html")
-    style = "".join(
-        folder.joinpath(name).read_text(encoding="utf-8")
-        for folder, name in ((theirs, "report.css"), (ours, "serve.css"))
-    )
-    script = "".join(theirs.joinpath(name).read_text(encoding="utf-8") for name in SHARED)
-    script += ours.joinpath("serve.js").read_text(encoding="utf-8")
+    script = "".join(asset(f"html/{name}") for name in SHARED) + asset("serve/serve.js")
     none = {"type": "u8", "data": ""}
     columns = dict.fromkeys(("step", "duration", "warp", "block", "node", "reason", "awaited"), none)
     start = {
@@ -158,20 +144,16 @@ def page() -> tuple[bytes, str]:
             "lanes": [], "nodes": [], "opcodes": {}, "columns": columns,
         },
     }  # fmt: skip
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(ours.joinpath("page.html").read_text(encoding="utf-8"))
-    html = template.render(
-        style=Markup(style), script=Markup(script), data=Markup(json_for_script(start)), gpus=offered_gpus()
-    )
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    html, policy = document(
+        "serve/page.html",
+        ["html/report.css", "serve/serve.css"],
+        script,
+        what="drywarp serve",
+        data=start,
+        served=True,
+        gpus=offered_gpus(),
     )
     return html.encode("utf-8"), policy
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 # The effect of λ, Λ and occupancy on a launch's time, estimated within milliseconds on a small stand-in.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....kernel.isa.nvidia.classes import is_barrier
+from ....kernel.isa.nvidia.opcodes import is_barrier
 from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
 from ..case import Case, Setting
 from ..whatif import WhatIf

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ....kernel.isa.nvidia.classes import is_barrier
+from ....kernel.isa.nvidia.opcodes import is_barrier
 from ....kernel.profile import SPACE_SHARED, Profile, WarpPath
 from ....memory.behaviour import AccessBehaviour
 from ....workload.build import build_workload

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from drywarp.experiments.rows import kept_answers, predict
-from drywarp.experiments.rows.kept_answers import SPENT, Answer
-from drywarp.experiments.rows.predict import Settings, predict_row
+from drywarp.experiments.rows import predict
+from drywarp.experiments.rows.predict import SPENT, Answer, Settings, predict_row
 from drywarp.frontends import cache as disk
 from drywarp.hardware import load_gpu
 
@@ -88,7 +87,7 @@ def test_another_question_is_asked_anew(
 
 def test_another_version_of_drywarp_asks_anew(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
-    monkeypatch.setattr(kept_answers, "sources_digest", lambda **_: "others")
+    monkeypatch.setattr(predict, "sources_digest", lambda **_: "others")
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
     assert asked == ["pipeline", "pipeline"]
 
