@@ -30,7 +30,7 @@ from drywarp.report.text import json_text
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
 from ..report.test_golden import answer
-from ..sweeps.spaces import FILE
+from ..sweep.spaces import FILE
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "examples" / "saxpy.cu"
