@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -195,10 +196,12 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
     return lambda f: store(f, source(f))
 
 
-@opcode("F2FP", "F16 BF16 F32 PACK_AB RZ RN RELU PACK_B TF32 MERGE_C SATFINITE")
+@opcode("F2FP", "F16 BF16 F32 PACK_AB RZ RN RELU PACK_B TF32 MERGE_C SATFINITE E4M3 E5M2 UNPACK_B")
 def _pack(d: Decoder, i: Instruction) -> Step:
     """Two float32 to halves: the first source goes to the upper half."""
-    for name in ("PACK_B", "TF32", "MERGE_C", "SATFINITE"):
+    if "UNPACK_B" in i.modifiers:
+        return _unpack(d, i)
+    for name in ("PACK_B", "TF32", "MERGE_C", "SATFINITE", "E4M3", "E5M2"):
         if name in i.modifiers:
             raise UnsupportedInstructionError(f"modifier .{name}")
     bf16, toward_zero, relu = "BF16" in i.modifiers, "RZ" in i.modifiers, "RELU" in i.modifiers
@@ -216,6 +219,21 @@ def _pack(d: Decoder, i: Instruction) -> Step:
         put(f, words[0] | words[1] << np.uint32(16))
 
     return pack
+
+
+def _unpack(d: Decoder, i: Instruction) -> Step:
+    """Two 8-bit floats of a register's half to halves: the lower byte goes to the lower one."""
+    source, kind = i.operands[-1], next((n for n in i.modifiers if n in ("E4M3", "E5M2")), "")
+    if i.modifiers[0] != "F16" or not kind or not isinstance(source, Register) or source.select not in ("", "H1"):
+        raise UnsupportedInstructionError(f"operands {i.text}")
+    word, put = d.raw(replace(source, select=""), 0), d.put(i.operands[0])
+    shift = np.uint32(16 if source.select else 0)
+
+    def unpack(f: Frame) -> None:
+        bits = np.ascontiguousarray(np.asarray(word(f)) >> shift)[..., None].view(np.uint8)[..., :2]
+        put(f, np.ascontiguousarray(float8_to_single(bits, kind).astype(np.float16)).view(np.uint32)[..., 0])
+
+    return unpack
 
 
 def _half_nearest(value: Value, bf16: bool) -> Value:
