@@ -223,3 +223,121 @@ def test_sparse_products_of_a_warp_group(name, registers):
         rows, meta, accumulated(c, out), *map(np_scalar, descriptors), arch="sm_90a", dynamic_shared=len(data),
     ).buffer("out")  # fmt: skip
     np.testing.assert_array_equal(got, accumulated(sign * whole @ b.T + c, out))
+
+
+# Conversions and movements of fragments --------------------------------------------------------------
+
+FLOATS = {"E4M3": (4, 3, 448.0), "E5M2": (5, 2, 57344.0)}
+
+
+def nearest_float8(value: float, name: str) -> int:
+    """The bit pattern nearest to a number, by trying all; the even one of two, and the largest for what is larger."""
+    if np.isnan(value):
+        return 0x7F
+    exponent_bits, fraction_bits, most = FLOATS[name]
+    bias, best = 2 ** (exponent_bits - 1) - 1, (np.inf, 0, 0)
+    for bits in range(128):
+        exponent, fraction = bits >> fraction_bits, bits % 2**fraction_bits
+        number = 2.0 ** (max(exponent, 1) - bias) * ((exponent > 0) + fraction / 2**fraction_bits)
+        if number <= most:
+            best = min(best, (abs(min(abs(value), most) - number), bits % 2, bits))
+    return best[2] | 128 * bool(np.signbit(value))
+
+
+@pytest.mark.parametrize("arch", first(["sm_89", "sm_90", "sm_120"]))
+@pytest.mark.parametrize("name", FLOATS)
+def test_conversions_to_8_bit_floats_and_back(arch, name):
+    edges = [
+        0.0,
+        -0.0,
+        0.001,
+        2.0**-9,
+        2.0**-10,
+        3 * 2.0**-10,
+        2.0**-17,
+        448,
+        464,
+        466,
+        -1e6,
+        57344,
+        61440,
+        np.inf,
+        np.nan,
+    ]
+    sizes = np.exp2(RNG.uniform(-18, 17, 113)) * RNG.choice([-1, 1], 113)
+    values = np.concatenate([edges, sizes]).astype(np.float32)
+    halves = np.concatenate([values[:-4].astype(np.float16), np.zeros(4, np.float16)])
+    source = f"""#include <cuda_fp8.h>
+extern "C" __global__ void k(const float* f, const __half2_raw* h, unsigned char* o, unsigned short* p, unsigned* q,
+                             unsigned* back) {{
+  int t = threadIdx.x;
+  o[t] = __nv_cvt_float_to_fp8(f[t], __NV_SATFINITE, __NV_{name});
+  if (t < 64) p[t] = __nv_cvt_halfraw2_to_fp8x2(h[t], __NV_SATFINITE, __NV_{name});
+  if (t < 32) q[t] = __nv_fp8x4_{name.lower()}(((const float4*)f)[t]).__x;
+  __half2_raw w = __nv_cvt_fp8x2_to_halfraw2((unsigned short)(2 * t << 8 | 2 * t + 1), __NV_{name});
+  back[t] = w.x | w.y << 16; }}"""
+    made = [np.zeros(128, np.uint8), np.zeros(64, np.uint16), np.zeros(32, np.uint32), np.zeros(128, np.uint32)]
+    got = run(source, 1, 128, values, halves.view(np.uint32), *made, arch=arch)
+    want = np.array([nearest_float8(float(value), name) for value in values], np.uint8)
+    np.testing.assert_array_equal(got.buffer("o"), want)
+    np.testing.assert_array_equal(got.buffer("q").view(np.uint8), want)
+    of_halves = np.array([nearest_float8(float(value), name) for value in halves], np.uint8)
+    np.testing.assert_array_equal(got.buffer("p").view(np.uint8), of_halves)
+    back = got.buffer("back").view(np.float16).reshape(128, 2).astype(np.float64)
+    for bits in range(256):
+        number = back[bits // 2, 1 - bits % 2]
+        if np.isfinite(number):
+            assert nearest_float8(number, name) == bits
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_matrix_loads_and_stores(count, turned):
+    """ldmatrix and stmatrix of every count, as stored and turned: a lane has two neighbours in a row of each tile."""
+    tiles = np.arange(count * 64, dtype=np.uint16).reshape(count, 8, 8)
+    names, trans = ", ".join(f"%{n}" for n in range(count)), ".trans" if turned else ""
+    loaded = ", ".join(f'"=r"(d[{n}])' for n in range(count))
+    kept = ", ".join(f'"r"(d[{n}])' for n in range(count))
+    source = f"""extern "C" __global__ void k(const unsigned* in, unsigned* held, unsigned* out) {{
+  __shared__ __align__(16) unsigned s[256]; int t = threadIdx.x; unsigned d[{count}];
+  unsigned at = (unsigned)__cvta_generic_to_shared(s) + t % {8 * count} * 16;
+  for (int i = t; i < {32 * count}; i += 32) s[i] = in[i];
+  __syncwarp();
+  asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{names}}}, [%{count}];"
+    : {loaded} : "r"(at) : "memory");
+  for (int i = 0; i < {count}; ++i) held[32 * i + t] = d[i];
+  for (int i = t; i < {32 * count}; i += 32) s[i] = 0;
+  __syncwarp();
+  asm volatile("stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 [%{count}], {{{names}}};"
+    :: {kept}, "r"(at) : "memory");
+  __syncwarp();
+  for (int i = t; i < {32 * count}; i += 32) out[i] = s[i]; }}"""
+    empty = np.zeros(32 * count, np.uint32)
+    got = run(source, 1, 32, tiles.reshape(-1).view(np.uint32), empty, empty, arch="sm_90")
+    seen = tiles.transpose(0, 2, 1) if turned else tiles
+    np.testing.assert_array_equal(got.buffer("held").view(np.uint16), np.ascontiguousarray(seen).reshape(-1))
+    np.testing.assert_array_equal(got.buffer("out").view(np.uint16), tiles.reshape(-1))
+
+
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
+@pytest.mark.parametrize(("form", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
+def test_asynchronous_copies_of_less_than_they_store(arch, form, size):
+    """The rest is zero, from any number of source bytes, none included; a predicate may leave out the whole source."""
+    form = f"cp.async.{form}.shared.global"
+    source = f"""extern "C" __global__ void k(const unsigned char* in, unsigned char* part, unsigned char* whole) {{
+  __shared__ __align__(16) unsigned char s[2 * {32 * size}]; int t = threadIdx.x, bytes = t % {size + 1};
+  for (int i = t; i < 2 * {32 * size}; i += 32) s[i] = 255;
+  __syncwarp();
+  unsigned at = (unsigned)__cvta_generic_to_shared(s) + t * {size};
+  asm volatile("{form} [%0], [%1], {size}, %2;" :: "r"(at), "l"(in + t * {size}), "r"(bytes) : "memory");
+  asm volatile("{{.reg .pred p; setp.gt.s32 p, %2, 2; {form} [%0], [%1], {size}, p;}}"
+    :: "r"(at + {32 * size}), "l"(in + t * {size}), "r"(bytes) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncwarp();
+  for (int i = 0; i < {size}; ++i) {{
+    part[t * {size} + i] = s[t * {size} + i]; whole[t * {size} + i] = s[(32 + t) * {size} + i]; }} }}"""
+    data, empty = RNG.integers(1, 255, (32, size)).astype(np.uint8), np.zeros((32, size), np.uint8)
+    got = run(source, 1, 32, data, empty, empty, arch=arch)
+    count = np.arange(32)[:, None] % (size + 1)
+    np.testing.assert_array_equal(got.buffer("part"), np.where(np.arange(size) < count, data, 0))
+    np.testing.assert_array_equal(got.buffer("whole"), np.where(count > 2, 0, data))
