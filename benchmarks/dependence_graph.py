@@ -145,8 +145,8 @@ def graph_of(profile: Profile, sample: int, warp: int, class_of: Callable[[Instr
         found: list[Item] = []
         for item in items:
             if isinstance(item, Loop):
-                turns, body = sum(item.trips) // len(item.trips), walk(item.body)
-                found += body if turns == 1 else [Repeat(turns, tuple(body))]
+                iterations, body = sum(item.trips) // len(item.trips), walk(item.body)
+                found += body if iterations == 1 else [Repeat(iterations, tuple(body))]
                 continue
             for index in range(cfg.blocks[item.block].start, cfg.blocks[item.block].end):
                 class_ = class_of(instructions[index])

@@ -72,8 +72,8 @@ def test_arithmetic_costs_what_its_class_does() -> None:
 def test_stalls_are_in_slots_of_a_warp_and_a_taken_branch_holds_it() -> None:
     lines = (".L_0:", "FFMA R4, R4, R5, R6", ("@P0 BRA `(.L_0)", control(stall=5)), ("EXIT", control(stall=5)))
     made = hand_made(*lines, warps=1)
-    turns = WarpPath(np.array([0, 0, 0, 1, 2], np.int32), np.full(5, 32, np.float32))
-    looping = replace(made, paths=(turns,))
+    iterations = WarpPath(np.array([0, 0, 0, 1, 2], np.int32), np.full(5, 32, np.float32))
+    looping = replace(made, paths=(iterations,))
     for slot, taken, expected in ((1.0, 13.0, 13), (1.0, 4.0, 5), (4.0, 13.0, 20), (1.0, None, 12)):
         fma, branch, leave, _ = nodes(looping, with_scheduler(round_gpu(), slot_cycles=slot, taken_cycles=taken))
         # 5 slots, or what the scheduler says of a taken branch (Λ of the class where it is silent) if that is more.

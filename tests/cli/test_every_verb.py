@@ -30,7 +30,7 @@ from drywarp.report.text import json_text
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
 from ..report.test_golden import answer
-from ..sweeps.spaces import FILE
+from ..sweep.spaces import FILE
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "examples" / "saxpy.cu"
@@ -349,7 +349,10 @@ def test_an_import_in_base_units(spoken: dict[tuple[str, str], Said]) -> None:
 
 def test_gpus_and_their_numbers(spoken: dict[tuple[str, str], Said]) -> None:
     text, told = spoken["gpus", ""].out, spoken["gpus", "--json"].json
-    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in text.splitlines()[1:-2]]
+    listed, _, also = text.partition("\n\nAliases\n")
+    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in listed.splitlines()[1:]]
+    for gpu in told["gpus"]:
+        assert (f"\n  {gpu['name']}: {', '.join(gpu['aliases'])}\n" in f"\n{also}") is bool(gpu["aliases"])
     for gpu in map(load_gpu, gpu_names()):
         if not gpu.abstract_only:
             row = found(rf"^{gpu.name} .*  (\S+) +(\d+) +(\d+) MHz +(\S+) GB/s$", text)

@@ -120,6 +120,11 @@ def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> N
         "void go(float* a, int blocks) { whole<<<blocks, 1024>>>(a); }\n"
     )
     kernel = listed("k.cu", tmp_path)["whole"]
+    text = (tmp_path / "k.cu").read_text().replace("int blocks) {", "int blocks) { cudaMalloc(&a, 40000);")
+    (tmp_path / "known.cu").write_text(text)
+    known = listed("known.cu", tmp_path)["whole"]["command"]
+    assert "--grid 9 --block 1024 --arg 'a=f32[10000]:random'" in known
+    assert run(*shlex.split(known)[1:], cwd=tmp_path).returncode == 0
     assert "--grid 1024 --block 1024 --arg 'a=f32[1048576]:random'" in kernel["command"]
     assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
 
@@ -167,6 +172,29 @@ def test_commands_for_tuned_kernels_take_a_configuration_and_turn_conditions_on(
     words = shlex.split(listed("k.py", tmp_path)["norm"]["command"])[5:]
     values = ("x=f32[1048576]:random", "n=1024", "eps=1e-6", "N=1024", "HAS_BIAS=1", "CAUSAL=1")
     assert words == ["--grid", "1024", "--config", "0", *(word for one in values for word in ("--arg", one))]
+
+
+def test_commands_for_triton_kernels_give_whole_numbers_for_what_addresses_are_made_of(tmp_path: Path) -> None:
+    """And what a heuristic reads of its own name has to be given."""
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\n"
+        "@triton.heuristics({'BACK': lambda a: bool(a['BACK']), 'AUTO': lambda a: True})\n@triton.jit\n"
+        "def gather(x, rows, o, BACK: tl.constexpr, AUTO: tl.constexpr, BLOCK: tl.constexpr):\n"
+        "    at = tl.arange(0, BLOCK)\n    row = tl.load(rows + at)\n"
+        "    value = tl.load(x + row * 16 + at)\n    tl.store(o + at, value)\n"
+    )
+    words = shlex.split(listed("k.py", tmp_path)["gather"]["command"])[7:]
+    buffer = "f32[1048576]:random"
+    values = (f"x={buffer}", "rows=i64[1048576]:random(0,64)", f"o={buffer}", "BACK=64", "BLOCK=64")
+    assert words == [word for one in values for word in ("--arg", one)]
+
+
+def test_instances_in_macros_of_several_lines(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "template <class T, int N> __global__ void put(T* a) { a[threadIdx.x] = N; }\n"
+        "#define GO(a) put<int, \\\n    4> \\\n  <<<1, 32>>>(a)\nvoid go(int* a) { GO(a); }\n"
+    )
+    assert {name.replace(" ", "") for name in listed("k.cu", tmp_path)} == {"put<int,4>"}
 
 
 def test_commands_size_shared_memory_that_only_the_launch_could(tmp_path: Path) -> None:

@@ -49,11 +49,22 @@ def test_a_kernel_in_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_settings_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    short = answer(capsys, "models", "papers/alpha-mix", "--set", "alpha=2", "--set", "turns=4", "--occupancy", "2")
-    assert short["settings"] == {"alpha": 2, "turns": 4}
+    short = answer(
+        capsys, "models", "papers/alpha-mix", "--set", "alpha=2", "--set", "iterations=4", "--occupancy", "2"
+    )
+    assert short["settings"] == {"alpha": 2, "iterations": 4}
     assert short["inputs"]["computation"]["count"] == 8
     again = answer(
-        capsys, "models", "papers/alpha-mix", "--set", "alpha=2", "--set=turns=4", "--occupancy", "2", "--runs", "3"
+        capsys,
+        "models",
+        "papers/alpha-mix",
+        "--set",
+        "alpha=2",
+        "--set=iterations=4",
+        "--occupancy",
+        "2",
+        "--runs",
+        "3",
     )
     assert again["runs"] == 3
     assert again["inputs"]["total_warps"] == 3 * short["inputs"]["total_warps"]

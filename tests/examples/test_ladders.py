@@ -61,8 +61,8 @@ def reduction(name: str, rung: Rung, arch: str) -> None:
     padded = np.zeros(3 * 51 * 512, np.int32)
     padded[:n] = data
     share = 256 if blocks == 51 else 512
-    turns = -(-n // (share * blocks))
-    expected = padded[: turns * blocks * share].reshape(turns, blocks, share).sum(axis=(0, 2), dtype=np.int32)
+    iterations = -(-n // (share * blocks))
+    expected = padded[: iterations * blocks * share].reshape(iterations, blocks, share).sum(axis=(0, 2), dtype=np.int32)
     np.testing.assert_array_equal(run(name, rung, arch, (blocks, 1, 1), args, "out"), expected)
 
 

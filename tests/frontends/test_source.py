@@ -136,6 +136,16 @@ def test_templates_and_their_arguments() -> None:
     ]
 
 
+def test_launch_bounds_that_call_functions_between_a_template_and_its_kernel() -> None:
+    """As in ggml: what stands in parentheses may hold more of them."""
+    kernel = only(
+        "template <typename T, int N>\n__launch_bounds__(warps(N, size())*lanes(), 1)\n"
+        "static __global__ void k(T* x) {}"
+    )
+    assert kernel.template_parameters == (("T", ""), ("N", ""))
+    assert [p.name for p in kernel.parameters] == ["x"]
+
+
 def test_other_names_of_types() -> None:
     text = """
 typedef float real;

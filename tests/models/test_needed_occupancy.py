@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drywarp.models.needed_occupancy import Mix, instruction_throughput, memory_gbs
 from drywarp.models.prior_on_mix import baghsorkhi_warp_latency, sim_time, zhang_owens_throughput
-from drywarp.models.volkov_contention import G80_REFINED, Contention, Term, memory_throughput, needed_occupancy, solve
+from drywarp.models.volkov_contention import Contention, Term, memory_throughput, needed_occupancy, solve
 
 alphas = st.floats(0.01, 1000)
 warps = st.integers(1, 64)
@@ -94,6 +94,10 @@ def test_contention_never_needs_fewer_warps_than_its_unloaded_latency(
 ) -> None:
     unloaded = Mix(load.a, mix.mem_thru, mix.alu_lat, mix.alu_thru, mix.issue_thru)
     assert needed_occupancy(mix, load, alpha, share) >= unloaded.needed_occupancy(alpha, share) * (1 - 1e-9)
+
+
+G80_REFINED = Contention(441, (Term(4, 71), Term(156, 121)))
+"""§6.4: the refined fit for the G80."""
 
 
 def test_latency_grows_without_limit_and_is_never_negative() -> None:

@@ -24,7 +24,8 @@ from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.models.gpuperf_terms import BenefitChart
 from drywarp.report.html import html_page
-from drywarp.report.html.payload import json_for_script, packed
+from drywarp.report.html.document import json_for_script
+from drywarp.report.html.payload import packed
 from drywarp.support.text import time_text
 
 from .html_answers import NASTY, ROOT, answer, large, nasty

@@ -120,9 +120,9 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
         " code was followed without data, as with --static"
     )
     if endless:
-        turns = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
+        trips = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
         doubt += (
-            f"; loops that depend on data run as many iterations as were emulated by then ({turns}), so the kernel"
+            f"; loops that depend on data run as many iterations as were emulated by then ({trips}), so the kernel"
             " probably takes longer, and never ends if the data never end such a loop"
         )
     short = tuple(note for note in profile.notes if "counts" in note)

@@ -23,7 +23,7 @@ from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
 from ..kernel.launch.tensor_maps import MAP_TYPES
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
-from ..kernel.launch.values import element_type, number_code
+from ..kernel.launch.values import as_buffer, element_type, number_code
 from ..support.text import some_text
 
 _BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
@@ -114,7 +114,7 @@ def ready_command(
         meant = places.get(root, root) if root not in names else root
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
     block = said.block or instead["block"]
-    grid = said.grid or _same_threads(instead["grid"], instead["block"], block)
+    grid = said.grid or _fitting(_same_threads(instead["grid"], instead["block"], block), block, given)
     words = [*command, "--grid", grid, "--block", block]
     unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
     shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
@@ -125,6 +125,16 @@ def ready_command(
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
+
+
+def _fitting(grid: str, block: str, given: Mapping[str, Any]) -> str:
+    """The grid, with no more threads than the largest buffer that is stated has elements; if it has one dimension."""
+    buffers = (as_buffer(value, name) for name, value in given.items() if isinstance(value, str))
+    most = max((buffer.count for buffer in buffers if buffer is not None), default=0)
+    threads = math.prod(int(part) if part.strip().isdecimal() else 1 for part in block.split(","))
+    if "," in grid or not most:
+        return grid
+    return str(max(1, min(int(grid), most // max(threads, 1))))
 
 
 def _is_shared(instruction: Instruction) -> bool:

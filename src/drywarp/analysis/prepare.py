@@ -321,7 +321,7 @@ def cost(served: Served) -> Prepared:
     started = perf_counter()
     executed, loaded = served.executed, served.executed.loaded
     cfg, gpu = executed.profile.cfg, loaded.gpu
-    bound = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
+    costed = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
     return Prepared(
         loaded.kernel,
         executed.launch,
@@ -330,7 +330,7 @@ def cost(served: Served) -> Prepared:
         executed.profile,
         served.workload,
         served.behaviour,
-        bound,
+        costed,
         loaded.source,
         loaded.compile_s,
         executed.seconds,

@@ -95,7 +95,7 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
 
 def workloads_command(
     name: Annotated[str | None, typer.Argument(help="A workload's name, or an abstract kernel file (.toml).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
     from ..report.gpus import render_workload, render_workloads, workloads_dict
@@ -120,7 +120,7 @@ def explain_command(
         str | None,
         typer.Argument(help="A rule, a stall reason or a limiter named by `drywarp analyze`, or how it begins."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
     """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
     from ..analysis.advice.rules import explained, meanings, rule_texts

@@ -180,7 +180,7 @@ def cusp_command(
         ),
     ] = None,
     share: Annotated[float, typer.Option(help="Fraction of the peak to attain (the thesis plots 0.9).")] = 1.0,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
     """Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp)."""
     from ..models.cusp import cusp
@@ -217,7 +217,7 @@ def parse_alphas(text: str) -> list[float]:
 
 
 def reproduce_command(
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reproduction.md.")] = False,
     figure: Annotated[
         list[str] | None,

@@ -30,7 +30,7 @@ from .volkov import latency_bound
 # not ready; the last stall lasts until all results are ready. Loops are not unrolled: once an iteration begins in the
 # same state as the previous one, the rest are only counted.
 
-MOST_TURNS = 1000
+MOST_ITERATIONS = 1000
 """Iterations of a loop after which the rest are assumed to equal the last one, even if they still differ."""
 
 
@@ -84,14 +84,14 @@ class _Walk:
                 self._issue(item)
 
     def _loop(self, loop: Repeat) -> None:
-        for turn in range(loop.count):
+        for iteration in range(loop.count):
             before, open_, now, count = self._state(), self.open, self.now, len(self.closed)
             outer, outer_memory, self.last = self.last, self.last_memory, 0
             self._items(loop.body)
             inner, inner_memory = self.last, self.last_memory
             self._end(outer, outer_memory, inner, inner_memory)
-            rest = loop.count - turn - 1
-            if rest <= 0 or (self._state() != before and turn < MOST_TURNS):
+            rest = loop.count - iteration - 1
+            if rest <= 0 or (self._state() != before and iteration < MOST_ITERATIONS):
                 continue
             if len(self.closed) == count:
                 # No stall: the open interval grows by the same amount in each iteration.

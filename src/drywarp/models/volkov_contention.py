@@ -72,10 +72,6 @@ class Contention:
         return Contention(self.a, tuple(Term(term.b, term.c * factor) for term in self.terms))
 
 
-G80_REFINED = Contention(441, (Term(4, 71), Term(156, 121)))
-"""§6.4: the refined fit for the G80, whose own data Table 6.5's single term fits less tightly."""
-
-
 def solve(occupancy: float, latency: Callable[[float], float], bound: float) -> float:
     """The x with x = min(n / Latency (x), bound), by bisection: the lower end of the last interval."""
     if bound * latency(bound) <= occupancy:

@@ -23,7 +23,7 @@ MISSING, COMPLETE_AT = range(2)
 
 # For each warp: its next event, and the phase that it awaits (-1: none).
 EVENT, AT_PHASE = range(2)
-MEETING_COLUMNS = 2
+PHASE_STATE_COLUMNS = 2
 
 # The warps of a partition that wait to issue: the core's own.
 WAITING_COLUMNS = 3

@@ -195,7 +195,7 @@ FEWEST_WAVES = 4
 MOST_KINDS = 8
 """Most types of blocks that are tried if each SM has a single block."""
 
-FEWEST_TURNS = 16
+FEWEST_ITERATIONS = 16
 """Fewest iterations that a shortened loop keeps: its first ones fill the pipelines."""
 
 LEAST_SPAN = 0.3
@@ -263,7 +263,7 @@ def extrapolate(workload: CostedWorkload, share: Share, budget: int, stalls: boo
     if workload.synchronises:  # another warp would wait for the iterations left out of this warp's loop
         return _fewer_blocks(workload, share, budget, stalls)
     scale = budget / 3 / total
-    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
+    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_ITERATIONS)
     first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
     if second < total and second - first >= LEAST_SPAN * second:
         few, more = (
@@ -302,7 +302,7 @@ def instructions(workload: CostedWorkload, blocks: int) -> int:
     return int(np.bincount(type_order(weights, blocks, each), minlength=len(each)) @ np.array(each, dtype=np.int64))
 
 
-def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_TURNS) -> CostedWorkload:
+def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_ITERATIONS) -> CostedWorkload:
     """The workload with its loops' trip counts scaled down, outer loops first, to at least `fewest`."""
     paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
     return replace(workload, paths=paths)

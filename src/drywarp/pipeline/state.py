@@ -47,42 +47,14 @@ from .program import Tables
 from .reasons import REASONS
 from .result import PROFILE_COLUMNS, Mark, Policy, Recurrence, Ticks
 
-_OWN = (
-    *(
-        "per_block",
-        "cycle",
-        "homes",
-        "rank",
-        "at_rank",
-        "slots",
-        "parts",
-        "free",
-        "busy",
-        "changed",
-        "pending",
-        "pending_from",
-    ),
-    *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
+_SHARED = (
+    *("homes", "rank", "at_rank", "age", "todo", "slots", "parts", "free", "busy", "changed", "pending"),
+    *("pending_from", "warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 MACHINE = (
     *("partitions", "issue_ticks", "launch_ticks", "per_block", "greedy", "order", "cycle"),
     *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
-    *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types"),
-    *(
-        "homes",
-        "rank",
-        "at_rank",
-        "age",
-        "todo",
-        "slots",
-        "parts",
-        "free",
-        "busy",
-        "changed",
-        "pending",
-        "pending_from",
-    ),
-    *("warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
+    *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types", *_SHARED),
 )
 """The fields of `Machine` in core/native/pipeline.h."""
 
@@ -236,7 +208,9 @@ class State:
             "levels": tables.levels,
             "block_paths": tables.block_paths,
             "block_types": kinds,
-            **{name: getattr(self, name) for name in _OWN},
+            "per_block": self.per_block,
+            "cycle": self.cycle,
+            **{name: getattr(self, name) for name in _SHARED if name not in ("age", "todo")},
         }
 
     def make_rows(self) -> None:

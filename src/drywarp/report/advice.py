@@ -217,9 +217,9 @@ def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
         )
         row = [loop.name, loop.parent, escape(place if loop.line else "?"), str(loop.copies) if loop.copies > 1 else ""]
         if counted:
-            turns = "" if loop.trips is None else f"{loop.trips:.4g}"
+            iterations = "" if loop.trips is None else f"{loop.trips:.4g}"
             spread = f" ({loop.fewest} to {loop.most})" if loop.fewest != loop.most else ""
-            row += [turns, f"{loop.known}{spread}"]
+            row += [iterations, f"{loop.known}{spread}"]
         table.add_row(*row, style="yellow" if counted and loop.known == "assumed" else None)
     return table
 

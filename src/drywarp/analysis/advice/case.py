@@ -53,10 +53,10 @@ class Setting:
     @cached_property
     def costed(self) -> CostedWorkload:
         """The workload with the GPU's costs and all changes applied."""
-        bound = cost_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.conditions)
+        costed = cost_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.conditions)
         for change in self.changes:
-            bound = change(bound)
-        return bound
+            costed = change(costed)
+        return costed
 
     @property
     def instructions(self) -> Sequence[Instruction]:
@@ -90,10 +90,10 @@ class Setting:
         return tuple(found)[:limit]
 
 
-def change_nodes(bound: CostedWorkload, change: Callable[[CostedNode], CostedNode]) -> CostedWorkload:
+def change_nodes(costed: CostedWorkload, change: Callable[[CostedNode], CostedNode]) -> CostedWorkload:
     """The workload with every node changed."""
-    paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in bound.paths)
-    return replace(bound, paths=paths)
+    paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in costed.paths)
+    return replace(costed, paths=paths)
 
 
 @dataclass(frozen=True)

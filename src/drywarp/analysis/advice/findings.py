@@ -91,9 +91,9 @@ def findings(case: Case, full: bool = False) -> list[Finding]:
 
 def ideals(setting: Setting) -> list[WhatIf]:
     """Each used part of the GPU at no cost: every λ, every pipe's Λ, and every memory level."""
-    bound = setting.costed
-    names = [s.name for s in bound.subsystems if used(bound, s.name)]
-    pipes = [s.name for s in bound.subsystems if s.upstream and s.name in names and s.name != "lsu"]
+    costed = setting.costed
+    names = [s.name for s in costed.subsystems if used(costed, s.name)]
+    pipes = [s.name for s in costed.subsystems if s.upstream and s.name in names and s.name != "lsu"]
     return [
         *(ideal_rate(name) for name in dict.fromkeys((*names, ISSUE))),
         no_fixed_latency(),

@@ -32,12 +32,12 @@ def in_detail(
 ) -> Detail:
     """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
     options.on_stage("running every model")
-    bound = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
+    costed = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
     primary = predictions[options.models[0]]
-    curves, refused = all_curves(bound, occupancies, predictions, options.full_simulation)
+    curves, refused = all_curves(costed, occupancies, predictions, options.full_simulation)
     missing: dict[str, str] = {}
     try:
-        benefits = benefits_of(bound).cycles()
+        benefits = benefits_of(costed).cycles()
     except DrywarpError as reason:
         benefits, missing["benefits"] = {}, str(reason)
     code, cut = code_lines(prepared, primary.node_stalls)

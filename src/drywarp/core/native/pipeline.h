@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
   int64_t event, at_phase;
-} Meeting;
+} PhaseState;
 
 typedef struct {
   int64_t alive, arrived, last_arrival, ends, room, sequence;

@@ -125,7 +125,7 @@ REPEATS = 15
 """Launches of each configuration."""
 SHORT, LONG = 32, 256
 """Instructions per iteration of the loop in the two programs, whose difference excludes all other costs."""
-TURNS = 4
+ITERATIONS = 4
 
 
 @dataclass
@@ -173,7 +173,7 @@ class Session:
         block: int,
         arguments: Mapping[str, Value],
         shared: int = 0,
-        turns: int = TURNS,
+        iterations: int = ITERATIONS,
         *,
         others: int = 0,
     ) -> Estimate:
@@ -187,8 +187,8 @@ class Session:
             program = Program(template, (*defines.items(), ("LENGTH", str(length))))
             spare = SPARE + others * length
             self.check(program, {name: count * length for name, count in opcodes.items()}, spare)
-            found.append(self.cycles(Run(program, grid, block, {"turns": turns, **arguments}, shared)))
-        return (found[1] - found[0]) / (turns * (LONG - SHORT))
+            found.append(self.cycles(Run(program, grid, block, {"iterations": iterations, **arguments}, shared)))
+        return (found[1] - found[0]) / (iterations * (LONG - SHORT))
 
     def occupancy(self, warps: int) -> tuple[int, int]:
         """Blocks and threads of a grid that puts this many warps on every SM at once."""

@@ -86,6 +86,30 @@ class Form(Generic[Found]):
     exact: tuple[str, ...] = ()
 
 
+def text_of(value: bool | int | float | str) -> str:
+    """A value as text for a compiler, an expression or a table."""
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+
+
+class Cells:
+    """The cells of one row of a file, possibly as text; errors name the `place`."""
+
+    def __init__(self, cells: Mapping[str, Any], place: str) -> None:
+        self._cells, self._place = cells, place
+
+    def text(self, name: str) -> str:
+        """A cell as text; empty if missing."""
+        value = self._cells.get(name)
+        return "" if value is None else text_of(value)
+
+    def number(self, name: str) -> float:
+        """A cell as a number. Raises InputFileError."""
+        try:
+            return float(self.text(name))
+        except ValueError:
+            raise InputFileError(f"{self._place}: {name} is {self.text(name)!r}, expected a number") from None
+
+
 class RowFile(Generic[Found]):
     """The rows of one file, as a context manager that locks it and, for Parquet, writes it at the end.
 

@@ -13,8 +13,9 @@ from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.by_name import figures
+from ...support.text import json_of
 from ..rows.row_file import RowFile, check_suffix
-from .prune import Kept, Pruned, prune, ranked
+from .prune import Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell, Optimisation
 from .study import Study, studies, without_baseline
@@ -159,22 +160,10 @@ class SweepResult:
             "seconds": self.seconds,
             "benefits": [study.to_dict() for study in self.studies] if self.benefits else None,
             "rows": self.cells(rows if pruned is None else pruned.rows),
-            "pruned": None
-            if pruned is None
-            else {
-                "share": pruned.share,
-                "sigma": pruned.sigma,
-                "groups": [_kept_dict(kept) for kept in pruned.groups],
-            },
+            "pruned": None if pruned is None else _pruned(pruned),
         }
 
 
-def _kept_dict(kept: Kept) -> dict[str, Any]:
-    return {
-        "gpu": kept.gpu,
-        "problem": dict(kept.problem),
-        "kept": len(kept.rows),
-        "of": kept.of,
-        "regret": kept.regret,
-        "chance": kept.chance,
-    }
+def _pruned(pruned: Pruned) -> dict[str, Any]:
+    groups = [{**json_of(kept, "gpu problem of regret chance"), "kept": len(kept.rows)} for kept in pruned.groups]
+    return {**json_of(pruned, "share sigma"), "groups": groups}

@@ -13,8 +13,8 @@ from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
 from ..rows.predict import BAND, BENEFITS, FACTS, SPENT
 from ..rows.recipe import Row, as_value
-from ..rows.row_file import Form
-from .space import GPU, Cell, Space, text_of
+from ..rows.row_file import Cells, Form, text_of
+from .space import GPU, Cell, Space
 
 MOST_ROWS = 1_000_000
 """Most configurations of one sweep."""
@@ -154,16 +154,7 @@ def form_of(parameters: Sequence[str], models: Sequence[str], band: bool, benefi
         if missing := [name for name in columns if name not in there]:
             raise InputFileError(f"{place}: no column {missing[0]!r} (expected rows of this space)")
 
-        def text(name: str) -> str:
-            value = found.get(name)
-            return "" if value is None else text_of(value)
-
-        def number(name: str) -> float:
-            try:
-                return float(text(name))
-            except ValueError:
-                raise InputFileError(f"{place}: {name} is {text(name)!r}, expected a number") from None
-
+        text, number = Cells(found, place).text, Cells(found, place).number
         times = {model: number(f"{model}_s") for model in models[1:] if text(f"{model}_s")}
         limiters = {model: text(f"{model}_limiter") for model in models[1:] if text(f"{model}_limiter")}
         if text("time_s"):

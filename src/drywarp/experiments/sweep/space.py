@@ -28,6 +28,7 @@ from ...support.expressions import ExpressionError, names_in
 from ...support.folders import read_toml
 from ..rows.predict import Settings
 from ..rows.recipe import Recipe, named_columns, numbers_of, split
+from ..rows.row_file import text_of
 
 Cell = bool | int | float | str
 Extents = int | str | list[int | str]
@@ -157,11 +158,6 @@ def checked(given: Space | Mapping[str, Any], origin: str) -> Space:
     except (UsageError, ExpressionError) as error:
         raise InputFileError(f"{origin}: {error}") from None
     return space
-
-
-def text_of(value: Cell) -> str:
-    """A value as text for a compiler, an expression or a table."""
-    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
 
 
 def _check(space: Space) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...errors import InputFileError
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
+from ..rows.row_file import text_of
 from .prune import competing
 from .row import SweepRow
-from .space import Cell, Optimisation, text_of
+from .space import Cell, Optimisation
 
 BASELINE = "baseline"
 

@@ -65,7 +65,8 @@ class _Function:
 
 def instances(translation: Translation) -> tuple[Instance, ...]:
     """The template instances that the source, or a file that it includes, launches, in source order."""
-    texts = [blank_comments(text) for text in (translation.text, *translation.bodies)]
+    # A launch within a macro may go over several lines.
+    texts = [re.sub(r"\\(?=\r?\n)", " ", blank_comments(text)) for text in (translation.text, *translation.bodies)]
     templates = {d.name: d for text in texts for d in find_kernels(text, texts) if d.template}
     if not templates:
         return ()

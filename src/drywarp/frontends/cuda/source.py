@@ -100,7 +100,9 @@ def blank_directives(clean: str) -> str:
 _ATTRIBUTE = re.compile(
     r"[\s\w]*?\b(?:__launch_bounds__|__cluster_dims__|__block_size__|__maxnreg__|__attribute__|alignas)\s*\("
 )
-_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>(?:\s++|[A-Za-z_]\w*+(?:\s*+\([^()]*+\))?+)*+$")
+_CALL = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+"""What stands in parentheses, with up to two more pairs inside: `(warps(TYPE, size()) * 32, 1)`."""
+_TEMPLATE = re.compile(rf"\btemplate\s*<([^;{{}}]*)>(?:\s++|[A-Za-z_]\w*+(?:\s*+{_CALL})?+)*+$")
 
 
 _HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,7 @@ def _defined(
 
 # What a Python file holds, for a list of its kernels: nothing is run or compiled.
 
-_BUFFER, _NUMBER = f"f32[{1 << 20}]:random", 1024
+_BUFFER, _INDICES, _NUMBER = f"f32[{1 << 20}]:random", f"i64[{1 << 20}]:random(0,64)", 1024
 
 
 def listed_kernels(path: Path, text: str) -> tuple[dict[str, dict[str, str] | None], list[str]]:
@@ -228,14 +228,15 @@ def listed_kernels(path: Path, text: str) -> tuple[dict[str, dict[str, str] | No
 def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[str, str]:
     """A buffer for what the function addresses memory by, and numbers for the rest; without what a tuner decides."""
     pointers = _addressed(node, kind)
+    indices = _loaded_into_addresses(node, pointers) if kind == "triton" else set()
     set_by_tuner = {
         key.value
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("Config", "heuristics"))
         for one in call.args[:1]
         if isinstance(one, ast.Dict)
-        for key in one.keys
-        if isinstance(key, ast.Constant)
+        for key, given in zip(one.keys, one.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value not in _constants(given)  # a heuristic of what is given itself
     }
     needed = node.args.args[: len(node.args.args) - len(node.args.defaults)]
     wanted = {a.arg: "constexpr" in ast.unparse(a.annotation or a) for a in needed if a.arg not in set_by_tuner}
@@ -245,7 +246,7 @@ def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[st
     values = {"config": "0"} if kind == "triton" and _is_autotuned(node) else {}
     for name, constant in wanted.items():
         if name in pointers:
-            values[name] = _BUFFER
+            values[name] = _INDICES if name in indices else _BUFFER
         elif constant and name in asked:
             values[name] = "1"
         elif constant:
@@ -258,6 +259,31 @@ def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[st
         else:
             values[name] = str(_NUMBER)
     return values
+
+
+def _constants(node: ast.expr) -> set[object]:
+    return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+
+
+def _loaded_into_addresses(node: ast.FunctionDef, pointers: Collection[str]) -> set[str]:
+    """The pointers of a Triton function to what it adds to pointers: indices, offsets, labels."""
+    assigned = [n for n in ast.walk(node) if isinstance(n, ast.Assign | ast.AugAssign)]
+    origin: dict[str, str] = {}
+    for one in assigned:
+        target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+        loads = [n for n in ast.walk(one.value) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith("load")]
+        bases = [_names(load.args[0]) & {*pointers} for load in loads if load.args]
+        if bases and bases[0]:
+            origin[ast.unparse(target)] = min(bases[0])
+    sums = [_names(n) for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub)]
+    sums += [_names(one) for one in assigned if isinstance(one, ast.AugAssign)]
+    return {origin[name] for one in sums if one & {*pointers} for name in one if name in origin} - {
+        name for name in pointers if name in origin
+    }
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _operands(test: ast.expr) -> list[ast.expr]:

@@ -17,7 +17,7 @@ from ..flow import EXIT_BLOCK, Flow
 from ..parameters import INTEGER, POINTER, SLOT_BYTES
 from ..state import Batch, FileShape, Flags, Lanes, State
 from ..words import Architecture, Branch, Call, Finish, Goto, Step, Walked, safely
-from .iterations import Loops, bent_flags, with_turns
+from .iterations import Loops, non_affine_flags, with_iterations
 from .memory import MemorySteps
 from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
 from .start import Handed, start
@@ -179,18 +179,18 @@ class Finishes:
 
             def by_code(b: Batch) -> tuple[Lanes, Flags]:
                 file: Any = b.s
-                return b.spread((file[SCC] != 0) == wanted), b.spread(bent_flags(b.flags["s"][SCC]))
+                return b.spread((file[SCC] != 0) == wanted), b.spread(non_affine_flags(b.flags["s"][SCC]))
 
             return Branch(by_code, to, fall)
         if what in ("vccz", "vccnz"):
             return Branch(self._mask_test(VCC, what == "vccnz"), to, fall)
         if what in ("execz", "execnz"):
-            goes_on = what == "execnz"
+            while_nonzero = what == "execnz"
 
             def settle(b: Batch, taken: Lanes) -> None:
-                settled_exec(b, taken, goes_on)
+                settled_exec(b, taken, while_nonzero)
 
-            return Branch(self._mask_test(EXEC, goes_on), to, fall, settle)
+            return Branch(self._mask_test(EXEC, while_nonzero), to, fall, settle)
         return Goto(fall)
 
     def _mask_test(self, register: int, nonzero: bool) -> Test:
@@ -202,7 +202,7 @@ class Finishes:
                 word = file[register].astype(np.uint64) | file[register + 1].astype(np.uint64) << np.uint64(32)
                 any_lane = (lanes_of(word, b) & b.there).any(axis=1, keepdims=True)
             flags = b.flags["s"][register] | b.flags["s"][register + 1]
-            return b.spread(any_lane == nonzero), b.spread(bent_flags(flags))
+            return b.spread(any_lane == nonzero), b.spread(non_affine_flags(flags))
 
         return test
 
@@ -265,6 +265,6 @@ class Amd(AmdWords, Architecture):
         unknown = self._values.unknown(i)
         try:
             step = self._memory.scalar_load(i) or self._values.step(i)
-            return with_turns(self._operands, i, safely(step, unknown))
+            return with_iterations(self._operands, i, safely(step, unknown))
         except LookupError:  # fewer operands than the opcode takes
             return unknown

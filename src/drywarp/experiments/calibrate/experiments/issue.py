@@ -81,11 +81,13 @@ def _taken_branch(session: Session, findings: Findings) -> None:
     program = Program("chain", (("OP_FFMA", ""), ("LENGTH", "1")))
     session.check(program, {"FFMA": 1})
     loop = loop_of(session.device.code(program))
-    sms, turns = session.device.attributes.sm_count, (64, 576)
-    times = [session.cycles(Run(program, sms, 32, {"turns": t, **ARGUMENTS})) for t in turns]
-    turn = (times[1] - times[0]) / (turns[1] - turns[0])
+    sms, iterations = session.device.attributes.sm_count, (64, 576)
+    times = [session.cycles(Run(program, sms, 32, {"iterations": t, **ARGUMENTS})) for t in iterations]
+    iteration = (times[1] - times[0]) / (iterations[1] - iterations[0])
     stated = sum(max(i.control.stall, 1) for i in loop if i.opcode != "BRA")
-    findings.add("scheduler.taken_cycles", turn - stated, "cycles", "a short loop, minus the distances in its code")
+    findings.add(
+        "scheduler.taken_cycles", iteration - stated, "cycles", "a short loop, minus the distances in its code"
+    )
 
 
 # The iterative barrier (§6.2): consecutive barriers for different block sizes.
@@ -119,7 +121,7 @@ def measure_barrier(session: Session, findings: Findings) -> None:
 # Λ_launch: from the end of a thread block to the start of its successor.
 
 WAVES = (1, 2, 4, 8, 16, 32)
-LENGTH, TURNS = 32, 2
+LENGTH, ITERATIONS = 32, 2
 
 
 def measure_block_launch(session: Session, findings: Findings) -> None:
@@ -130,7 +132,7 @@ def measure_block_launch(session: Session, findings: Findings) -> None:
     attributes = session.device.attributes
     program = Program("chain", (("OP_FFMA", ""), ("LENGTH", str(LENGTH))))
     session.check(program, {"FFMA": LENGTH})
-    arguments = {"turns": TURNS, "every": 1, "a": 3, "b": 5, "out": None}
+    arguments = {"iterations": ITERATIONS, "every": 1, "a": 3, "b": 5, "out": None}
     shared = attributes.shared_bytes_per_block_optin
     points = [session.cycles(Run(program, waves * attributes.sm_count, 32, arguments, shared)) for waves in WAVES]
     line = fit_line([w - 1 for w in WAVES], points)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drywarp.execution.symbolic import StaticProfile, Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import Hints, StaticProfile, assume_launch, static_profile
 from drywarp.execution.symbolic.walk import Effort
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
@@ -39,7 +39,7 @@ def follow(
     grid: Dim3 | None = (4, 1, 1),
     block: Dim3 | None = (64, 1, 1),
     arch: str = "sm_80",
-    steering: Steering | None = None,
+    hints: Hints | None = None,
     **scalars: int,
 ) -> StaticProfile:
     """The static mode on source text; scalar arguments by name, all else assumed."""
@@ -47,7 +47,7 @@ def follow(
 
     kernel = compiled(source, arch)
     launch = assume_launch(kernel, grid=grid, block=block, arguments=bind_arguments(kernel, scalars))
-    return static_profile(kernel, launch, steering=steering)
+    return static_profile(kernel, launch, hints=hints)
 
 
 def executions_by_line(found: StaticProfile, opcode: str) -> dict[int, float]:
@@ -60,9 +60,9 @@ def executions_by_line(found: StaticProfile, opcode: str) -> dict[int, float]:
     return total
 
 
-def turn_by_turn(kernel: Kernel, launch: Launch | None = None, steering: Steering | None = None) -> StaticProfile:
-    """The static mode without going forward over turns that repeat."""
-    return static_profile(kernel, launch, steering=steering, effort=Effort(steps=1 << 40, forward=False))
+def iteration_by_iteration(kernel: Kernel, launch: Launch | None = None, hints: Hints | None = None) -> StaticProfile:
+    """The static mode without going forward over iterations that repeat."""
+    return static_profile(kernel, launch, hints=hints, effort=Effort(steps=1 << 40, forward=False))
 
 
 def assert_same_profile(one: Profile, other: Profile) -> None:

@@ -1,4 +1,4 @@
-"""Going forward over turns that repeat changes nothing but the time that it takes."""
+"""Going forward over iterations that repeat changes nothing but the time that it takes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drywarp.execution.symbolic import Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import Hints, assume_launch, static_profile
 from drywarp.execution.symbolic.forward import FAR, periods_alike
 from drywarp.execution.symbolic.state import Compared
 from drywarp.kernel.launch.arguments import bind_arguments
-from tests.static.kernels import EXAMPLES, assert_same_profile, compiled, example, turn_by_turn
+from tests.symbolic.kernels import EXAMPLES, assert_same_profile, compiled, example, iteration_by_iteration
 
 NESTED = """
 __global__ void nested(float* x, int n, int m, int step, int turn) {
@@ -46,9 +46,9 @@ __global__ void minimum(float* x, int n, int tile) {
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_examples_turn_by_turn(path: Path) -> None:
+def test_examples_iteration_by_iteration(path: Path) -> None:
     kernel, _ = example(path)
-    assert_same_profile(static_profile(kernel).profile, turn_by_turn(kernel).profile)
+    assert_same_profile(static_profile(kernel).profile, iteration_by_iteration(kernel).profile)
 
 
 @pytest.mark.exhaustive
@@ -57,29 +57,29 @@ def test_examples_turn_by_turn(path: Path) -> None:
     n=st.integers(0, 24), m=st.integers(1, 40), step=st.integers(1, 5), turn=st.sampled_from([1, 2, 16]),
     arch=st.sampled_from(["sm_80", "sm_100"]),
 )  # fmt: skip
-def test_nested_loops_turn_by_turn(n: int, m: int, step: int, turn: int, arch: str) -> None:
+def test_nested_loops_iteration_by_iteration(n: int, m: int, step: int, turn: int, arch: str) -> None:
     kernel = compiled(NESTED, arch)
     arguments = bind_arguments(kernel, {"n": n, "m": m, "step": step, "turn": turn})
     launch = assume_launch(kernel, grid=(3, 1, 1), block=(64, 1, 1), arguments=arguments)
-    assert_same_profile(static_profile(kernel, launch).profile, turn_by_turn(kernel, launch).profile)
+    assert_same_profile(static_profile(kernel, launch).profile, iteration_by_iteration(kernel, launch).profile)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(n=st.integers(1, 900), tile=st.integers(16, 200))
-def test_minima_and_long_counters_turn_by_turn(n: int, tile: int) -> None:
+def test_minima_and_long_counters_iteration_by_iteration(n: int, tile: int) -> None:
     kernel = compiled(MINIMUM)
     launch = assume_launch(
         kernel, grid=(2, 1, 1), block=(64, 1, 1), arguments=bind_arguments(kernel, {"n": n, "tile": tile})
     )
-    assert_same_profile(static_profile(kernel, launch).profile, turn_by_turn(kernel, launch).profile)
+    assert_same_profile(static_profile(kernel, launch).profile, iteration_by_iteration(kernel, launch).profile)
 
 
-def test_a_million_turns_take_no_longer_than_a_hundred() -> None:
+def test_a_million_iterations_take_no_longer_than_a_hundred() -> None:
     source = (
         "__global__ void sum(float* x, int n) { float s = 0; for (int k = 0; k < n; ++k) s += x[k * 32]; x[0] = s; }"
     )
     kernel = compiled(source)
-    found = static_profile(kernel, steering=Steering({"1": 1_000_000}))
+    found = static_profile(kernel, hints=Hints({"1": 1_000_000}))
     loads = np.array([i.opcode == "LDG" for i in kernel.instructions])
     warps = found.profile.launch.blocks * found.profile.launch.warps_per_block
     assert found.profile.executions()[loads].sum() / warps == pytest.approx(1_000_000, rel=1e-4)

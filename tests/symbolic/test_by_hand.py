@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drywarp.execution.symbolic import AccessReport, LoopReport, StaticProfile, Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import AccessReport, Hints, LoopReport, StaticProfile, assume_launch, static_profile
 from drywarp.execution.symbolic.amd.architecture import wide_loads as amd_loads
 from drywarp.execution.symbolic.amd.operands import place_of
 from drywarp.execution.symbolic.nvidia.needed import wide_loads as nvidia_loads
@@ -20,7 +20,7 @@ from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
 from tests.amd.kernels import kernel_of
 from tests.listing import code
 from tests.memory.profiles import geometry
-from tests.static.kernels import compiled, follow
+from tests.symbolic.kernels import compiled, follow
 
 TRIANGLE = """
 __global__ void sums(const float* x, double* y, int n) {
@@ -36,7 +36,7 @@ __global__ void sums(const float* x, double* y, int n) {
   y[i] = s;
 }
 """
-STRIDED_TURNS = """
+STRIDED = """
 __global__ void turns(const float* x, float* y, int n) {
   float s = 0;
 #pragma unroll 1
@@ -105,7 +105,7 @@ def loops(found: StaticProfile) -> list[LoopReport]:
 def test_a_triangle_of_two_loops() -> None:
     found = follow(TRIANGLE, n=10)
     outer, inner = loops(found)
-    # The inner loop takes ⌈(10 - a) / 2⌉ turns: 5 5 4 4 3 3 2 2 1 1, 30 in all, 3 in the mean.
+    # The inner loop takes ⌈(10 - a) / 2⌉ iterations: 5 5 4 4 3 3 2 2 1 1, 30 in all, 3 in the mean.
     assert (outer.trips, outer.fewest, outer.most, outer.known) == (10, 10, 10, "derived")
     assert (inner.trips, inner.fewest, inner.most, inner.known) == (3, 1, 5, "derived")
     assert (inner.parent, outer.parent) == (outer.name, "")
@@ -122,17 +122,17 @@ def test_a_triangle_of_two_loops() -> None:
     # 4 sectors a load, 8 a store of 8 bytes a lane; 10 rows of 256 floats are read, and 256 doubles written.
     assert (seen.global_load_sectors, seen.global_store_sectors) == (8 * 30 * 4, 8 * 8)
     assert (seen.dram_read_bytes, seen.dram_write_bytes) == (10 * 256 * 4, 256 * 8)
-    # A bound that nobody gave: 16 turns, a bound of 16 for the inner loop too or as many turns of it.
+    # A bound that nobody gave: 16 iterations, a bound of 16 for the inner loop too or as many iterations of it.
     assumed = loops(follow(TRIANGLE))
     assert {loop.known for loop in assumed} == {"assumed"}
     assert assumed[0].trips == 16
-    # Stated trips go before what the code says: 4 turns, whose inner loops take 5 5 4 4.
-    stated = follow(TRIANGLE, n=10, steering=Steering({outer.name: 4}))
+    # Stated trips go before what the code says: 4 iterations, whose inner loops take 5 5 4 4.
+    stated = follow(TRIANGLE, n=10, hints=Hints({outer.name: 4}))
     assert counts(stated, "LDG") == [8 * 18]
     assert [(loop.trips, loop.known) for loop in loops(stated)] == [(4, "given"), (4.5, "derived")]
 
 
-def test_addresses_by_thread_block_and_turn() -> None:
+def test_addresses_by_thread_block_and_iteration() -> None:
     found = follow(TRIANGLE.replace("b = a;", "b = 0;").replace("b * 1024", "b * 1024 + a * 7"), n=10)
     outer, inner = loops(found)
     # 4 bytes a thread, 64 threads a block; a turn of the inner loop goes on by 2 rows of 1024, one of the outer by 7.
@@ -144,20 +144,20 @@ def test_addresses_by_thread_block_and_turn() -> None:
 
 
 def test_lanes_that_leave_a_loop_one_after_the_other() -> None:
-    found = follow(STRIDED_TURNS, grid=(6, 1, 1), block=(32, 1, 1), n=40)
+    found = follow(STRIDED, grid=(6, 1, 1), block=(32, 1, 1), n=40)
     (loop,) = found.report.loops
-    # ⌈(40 - t) / 16⌉ turns: 3 for 8 lanes, 2 for 16, 1 for 8; 64 of 32 lanes in 3 turns of the warp.
+    # ⌈(40 - t) / 16⌉ iterations: 3 for 8 lanes, 2 for 16, 1 for 8; 64 of 32 lanes in 3 iterations of the warp.
     assert (loop.trips, loop.fewest, loop.most, loop.known) == (2, 1, 3, "derived")
     assert counts(found, "LDG") == [6 * 3]
     assert lanes(found, "LDG") == [6 * 64]
     assert lanes(found, "STG") == [6 * 32]
-    # The turns read 32, 24 and 8 floats from 0, 16 and 32 on: 128, 96 and 32 B; 40 floats in all.
+    # The iterations read 32, 24 and 8 floats from 0, 16 and 32 on: 128, 96 and 32 B; 40 floats in all.
     seen = memory(found)
     assert seen.global_load_sectors == 6 * (4 + 3 + 1)
     assert seen.dram_read_bytes == 160
     assert access(found, "LDG").coefficients == {"tid.x": 4, loop.name: 64}
     # 32 threads, none of which has anything to do.
-    none = follow(STRIDED_TURNS, grid=(6, 1, 1), block=(32, 1, 1), n=0)
+    none = follow(STRIDED, grid=(6, 1, 1), block=(32, 1, 1), n=0)
     assert counts(none, "LDG") == [0]
     assert lanes(none, "STG") == [6 * 32]
 
@@ -253,7 +253,7 @@ def test_loops_that_count_down_multiply_divide_and_run_at_least_once() -> None:
     assert [loop.trips for loop in (down, times, negative, halves)] == [3, 3, 7, 3]
     assert {loop.known for loop in found.report.loops} == {"derived"}
     assert counts(found, "STG") == [3, 3, 7, 3]
-    # Just at the edges: 27 is reached by 27 and more; -5 > -6 holds once; 2 / 2 = 1 ends after one turn.
+    # Just at the edges: 27 is reached by 27 and more; -5 > -6 holds once; 2 / 2 = 1 ends after one iteration.
     for n, step, trips in (
         (27, 9, [3, 4, 22, 4]),
         (26, 13, [2, 3, 21, 4]),

@@ -418,10 +418,10 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_turns_are_left_out_unless_warps_wait_for_each_other_in_them(
+def test_iterations_are_left_out_unless_warps_wait_for_each_other_in_them(
     together: bool, ready: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """64 turns of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out."""
+    """64 iterations of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out."""
     if together:
         loop = LOOP.replace("v = v * v + 1.5f;", '{ v = v * v + 1.5f; asm volatile("bar.sync 1, 64;"); }')
         half = loop.replace("#pragma", "  if (threadIdx.x < 64)\n#pragma")

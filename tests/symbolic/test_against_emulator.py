@@ -10,11 +10,11 @@ import pytest
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.execution.emulator import emulate
-from drywarp.execution.symbolic import Steering, assume_launch, static_profile
+from drywarp.execution.symbolic import Hints, assume_launch, static_profile
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from drywarp.kernel.launch.launch import Launch
 from tests.effort import in_turn, some
-from tests.static.kernels import EXAMPLES, example
+from tests.symbolic.kernels import EXAMPLES, example
 
 DATA_DEPENDENT = {
     "histogram": {"shared": (0.2, 1.0)},
@@ -84,5 +84,5 @@ def test_counts_with_stated_trips_and_no_arguments(name: str, trips: dict[str, i
     kernel, _ = example(path)
     whole = launch_of(path)
     launch = assume_launch(kernel, grid=whole.grid, block=whole.block)
-    stated = static_profile(kernel, launch, steering=Steering(trips)).profile.executions()
+    stated = static_profile(kernel, launch, hints=Hints(trips)).profile.executions()
     assert stated.sum() == pytest.approx(emulate(kernel, whole).profile.executions().sum(), rel=2e-3)

@@ -49,7 +49,7 @@ def cycles(work: CostedWorkload) -> float:
 
 
 BRANCH = """[[program]]
-loop = {turns}
+loop = {iterations}
 body = [
     {{ branch = {share}, both = {both}, then = [{{ id = "t", class = "c" }}], else = [{{ id = "e", class = "m" }}] }},
 ]
@@ -58,17 +58,17 @@ body = [
 
 @settings(max_examples=60)
 @given(st.integers(1, 64), st.integers(1, 12), st.integers(0, 20), st.integers(0, 20))
-def test_branches_are_taken_as_often_as_stated(warps: int, turns: int, share: int, more: int) -> None:
+def test_branches_are_taken_as_often_as_stated(warps: int, iterations: int, share: int, more: int) -> None:
     """Of all executions, the share that takes each side is off by less than one; each runs one side, or both."""
     p, both = share / 20, more / 20 * (1 - share / 20)
-    work = made(BRANCH.format(turns=turns, share=p, both=both), warps)
-    found, total = executions(work), warps * turns
+    work = made(BRANCH.format(iterations=iterations, share=p, both=both), warps)
+    found, total = executions(work), warps * iterations
     assert abs(found["t"] - (p + both) * total) <= 1
     assert abs(found["e"] - (1 - p) * total) <= 0.5
     assert found["t"] + found["e"] - total == pytest.approx(both * total, abs=1)
     assert work.notes[0].startswith(f"program[0].body[0]: of {total:,} executions drawn, ")
     assert cycles(work) >= max(found["t"] * 1, found["e"] * 2)  # λ 1 and 2
-    again = made(BRANCH.format(turns=turns, share=p, both=both), warps)
+    again = made(BRANCH.format(iterations=iterations, share=p, both=both), warps)
     assert (again.paths, again.block_types) == (work.paths, work.block_types)
 
 
@@ -76,7 +76,7 @@ def test_branches_are_taken_as_often_as_stated(warps: int, turns: int, share: in
 @pytest.mark.parametrize("warps", [1, 5])
 def test_a_branch_that_all_or_none_take_is_none(share: int, same: str, warps: int) -> None:
     plain = made(f'[[program]]\nloop = 6\nbody = [{{ id = "x", class = "{"c" if same == "t" else "m"}" }}]\n', warps)
-    work = made(BRANCH.format(turns=6, share=share, both=0), warps)
+    work = made(BRANCH.format(iterations=6, share=share, both=0), warps)
     assert executions(work)[same] == 6 * warps
     assert len(work.paths) == 1
     assert cycles(work) == cycles(plain)

@@ -11,7 +11,7 @@ from drywarp.execution.symbolic.walk import Effort
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from tests.effort import first
 from tests.listing import code
-from tests.static.kernels import compiled, follow
+from tests.symbolic.kernels import compiled, follow
 
 RECURSION = """
 __device__ __noinline__ int walk(const int* tree, int at) {

@@ -17,7 +17,7 @@ FIXED, FLAT, SLOPE = 700.0, 16.0, 0.5
 """Launch and prologue; Λ of every chain; λ of the SM."""
 NEAR, FAR, TLB_MISS, L2_TO_DRAM = 200.0, 400.0, 150.0, 300.0
 LOOP = 18.0
-"""What a turn of a loop takes besides."""
+"""What an iteration of a loop takes besides."""
 UNDER_WAY, LOADED = 12, 500.0
 """Accesses that one SM may have under way, and Λ of each."""
 L2_END = 3 << 20
@@ -51,12 +51,12 @@ class ModelCard:
         macros = dict(run.program.defines)
         length = int(macros.get("LENGTH", 1))
         warps = max(1, run.grid // SMS) * run.block // 32
-        turns = given.get("turns", 1) * length
+        iterations = given.get("iterations", 1) * length
         if run.program.template == "chase":
-            return turns * (self._walk(given, macros) + cycles_between_loads(self.code(run.program), "LDG"))
+            return iterations * (self._walk(given, macros) + cycles_between_loads(self.code(run.program), "LDG"))
         if run.program.template == "shared":
             degree = gcd(given["stride"], 32)
-            return turns * max(FLAT + degree - 1, SLOPE * degree * warps)
+            return iterations * max(FLAT + degree - 1, SLOPE * degree * warps)
         if run.program.template == "load":
             accesses = warps * int(macros.get("ILP", 1))
             return given["steps"] * LOADED * max(1.0, accesses / UNDER_WAY)
@@ -64,11 +64,11 @@ class ModelCard:
             moved = given["steps"] * run.grid * run.block * 16 * (2 if "COPY" in macros else 1)
             return moved / 500 * MHZ / 1000
         if run.program.template == "reread":
-            return given["turns"] * 32 * 1024 * 16 * run.grid / (1000 if run.grid > 1 else 60)
+            return given["iterations"] * 32 * 1024 * 16 * run.grid / (1000 if run.grid > 1 else 60)
         if run.program.template == "random":
             held = given["words"] * 4 <= L2_END
             # Lanes of a request that meet in a sector are one; so are they of the whole launch where none is held.
-            sectors, asked = given["words"] / 8, turns * run.grid * run.block
+            sectors, asked = given["words"] / 8, iterations * run.grid * run.block
             different = asked / 32 * distinct(32, sectors) if held else distinct(asked, sectors)
             return given["rounds"] * run.grid * run.block * 16 / 500 + different / (RANDOM_L2 if held else RANDOM_DRAM)
         if run.program.template == "sweep":
@@ -76,11 +76,11 @@ class ModelCard:
             generations = run.grid // given["parts"]
             return generations * (REPLACED + given["steps"] * (NEAR if held else NEAR + L2_TO_DRAM))
         if run.shared > 49152:
-            return run.grid / SMS * (turns * FLAT + FIXED) + (run.grid / SMS - 1) * REPLACED - FIXED
+            return run.grid / SMS * (iterations * FLAT + FIXED) + (run.grid / SMS - 1) * REPLACED - FIXED
         kinds = 3 if "THREE" in macros else 2 if "TWO" in macros else 1
         active = warps / given.get("every", 1)
         own = SLOPE * PARTITIONS * (active if given.get("every", 1) > 1 else -(-warps // PARTITIONS))
-        return given["turns"] * LOOP + kinds * turns * max(FLAT / int(macros.get("ILP", 1)), own / kinds)
+        return given["iterations"] * LOOP + kinds * iterations * max(FLAT / int(macros.get("ILP", 1)), own / kinds)
 
     def _walk(self, given: dict[str, int], macros: dict[str, str]) -> float:
         if given["footprint"] > self.attributes.l2_bytes:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from drywarp.errors import UsageError
-from drywarp.execution.symbolic import Assumption, LoopReport, Steering, assume_launch, list_loops, static_profile
-from tests.static.kernels import compiled, executions_by_line, follow
+from drywarp.execution.symbolic import Assumption, Hints, LoopReport, assume_launch, list_loops, static_profile
+from tests.symbolic.kernels import compiled, executions_by_line, follow
 
 WHILE = """
 __global__ void chase(const int* next, int* out) {
@@ -62,7 +62,7 @@ def test_a_loop_that_data_end_runs_sixteen_times_unless_told() -> None:
     assert (only.trips, only.known, only.line) == (16, "assumed", 4)
     assert "loop L1: 16 iterations" in texts(found.report.assumptions)
     for key in ("L1", "4", "<source>:4"):
-        told = follow(WHILE, steering=Steering({key: 5}))
+        told = follow(WHILE, hints=Hints({key: 5}))
         assert (told.report.loops[0].trips, told.report.loops[0].known) == (5, "given")
         assert executions_by_line(told, "LDG")[5] == 5 * 4 * 2
 
@@ -85,18 +85,18 @@ __global__ void halves(float* x, int n) {
 def test_a_stated_trip_count_wins_over_a_derived_one() -> None:
     source = "__global__ void k(float* x, int n) {\n#pragma unroll 1\n for (int i = 0; i < n; ++i) x[i * 32] += 1; }"
     assert follow(source, n=100).report.loops[0].trips == 100
-    found = follow(source, n=100, steering=Steering({"L1": 7}))
+    found = follow(source, n=100, hints=Hints({"L1": 7}))
     assert (found.report.loops[0].trips, found.report.loops[0].known) == (7, "given")
     assert sum(executions_by_line(found, "STG").values()) == 7 * 8
 
 
-def test_stated_by_line_means_turns_of_the_source() -> None:
+def test_stated_by_line_means_iterations_of_the_source() -> None:
     source = """__global__ void k(const float* x, float* y, int n) { float s = 0;
 for (int i = 0; i < n; ++i)
   s += x[i * 32];
 y[0] = s; }
 """
-    found = follow(source, steering=Steering({"2": 64}))
+    found = follow(source, hints=Hints({"2": 64}))
     taken = [item for item in found.report.loops if item.trips]
     assert len(taken) == 1
     assert taken[0].trips * taken[0].copies == 64
@@ -124,14 +124,14 @@ def test_a_choice_that_depends_on_data_is_half_and_half_lane_by_lane() -> None:
 
 def test_the_share_of_a_choice_can_be_stated() -> None:
     for share in (0.25, 0.75):
-        found = follow(CHOICE, steering=Steering(taken={"4": share}))
+        found = follow(CHOICE, hints=Hints(taken={"4": share}))
         assert {float(path.lanes.min()) for path in found.profile.paths} == {8.0}
-    assert follow(CHOICE, steering=Steering(taken={"<source>:4": 0.0})).profile.paths[0].lanes.min() == 32
+    assert follow(CHOICE, hints=Hints(taken={"<source>:4": 0.0})).profile.paths[0].lanes.min() == 32
 
 
 @pytest.mark.parametrize(("share", "warps"), [(0.0, 8), (0.5, 8), (1.0, 0)])
 def test_a_share_that_is_stated_for_a_guard_is_followed(share: float, warps: int) -> None:
-    found = follow(GUARDS, steering=Steering(taken={"5": share}))
+    found = follow(GUARDS, hints=Hints(taken={"5": share}))
     assert executions_by_line(found, "STG").get(6, 0) == warps
     lanes = min(path.lanes.min() for path in found.profile.paths)
     assert lanes == (16 if share == 0.5 else 32)
@@ -155,11 +155,11 @@ def test_gathers_are_coalesced_unless_the_line_is_said_to_be_random() -> None:
     loads = [a for a in plain.report.accesses if a.opcode == "LDG"]
     assert [a.known for a in loads] == ["known", "data"]
     assert all(a.affine and a.coefficients == {"tid.x": 4, "ctaid.x": 256} for a in loads)
-    random = follow(source, steering=Steering(access={"3": "random"}))
+    random = follow(source, hints=Hints(access={"3": "random"}))
     log = random.profile.accesses
     spread = [len(set(row.tolist())) for row in log.offsets[log.pattern] // 32]
     assert np.median(spread) > 20
-    uniform = follow(source, steering=Steering(access={"3": "uniform"}))
+    uniform = follow(source, hints=Hints(access={"3": "uniform"}))
     assert not uniform.profile.accesses.offsets[uniform.profile.accesses.pattern].any()
 
 
@@ -226,20 +226,20 @@ __global__ void view(View v) {
 
 
 @pytest.mark.parametrize(
-    ("steering", "words"),
+    ("hints", "words"),
     [
-        (Steering({"L9": 3}), ["L9", "no such loop", "L1 at <source>:4"]),
-        (Steering({"77": 3}), ["77", "no such loop"]),
-        (Steering({"L1": -1}), ["L1=-1", "0 or more"]),
-        (Steering(taken={"4": 1.5}), ["1.5", "between 0 and 1"]),
-        (Steering(taken={"400": 0.5}), ["400", "no such line"]),
-        (Steering(access={"5": "sideways"}), ["sideways", "coalesced, random, uniform"]),
-        (Steering(access={"1": "random"}), ["1", "memory access"]),
+        (Hints({"L9": 3}), ["L9", "no such loop", "L1 at <source>:4"]),
+        (Hints({"77": 3}), ["77", "no such loop"]),
+        (Hints({"L1": -1}), ["L1=-1", "0 or more"]),
+        (Hints(taken={"4": 1.5}), ["1.5", "between 0 and 1"]),
+        (Hints(taken={"400": 0.5}), ["400", "no such line"]),
+        (Hints(access={"5": "sideways"}), ["sideways", "coalesced, random, uniform"]),
+        (Hints(access={"1": "random"}), ["1", "memory access"]),
     ],
 )
-def test_what_does_not_fit_the_kernel_is_refused(steering: Steering, words: list[str]) -> None:
+def test_what_does_not_fit_the_kernel_is_refused(hints: Hints, words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
-        follow(WHILE, steering=steering)
+        follow(WHILE, hints=hints)
     for word in words:
         assert word in str(caught.value)
 
@@ -262,7 +262,7 @@ __global__ void nest(float* x, int n) {
     assert [item.line for item in loops] == [4, 6, 8]
     found = static_profile(compiled(source), trips={"L1": 10}).report.loops
     assert loop(found, "L1").known == "given"
-    # a counts 0 to 9 and is known although n is not, so that the inner loops' turns are derived.
+    # a counts 0 to 9 and is known although n is not, so that the inner loops' iterations are derived.
     assert loop(found, "L2").known == "derived"
     assert (loop(found, "L2").fewest, loop(found, "L2").most) == (1, 9)
     assert loop(found, "L3").trips == 7

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from simulation_speed import tiled_matmul
 
 
-def restless(turns: int = 6) -> CostedWorkload:
+def restless(iterations: int = 6) -> CostedWorkload:
     """A tiled matmul whose loads come back at times that fit no others: blocks drift against each other."""
-    work = replace(tiled_matmul(4, turns=turns, steps=4), policy="loose_round_robin")
+    work = replace(tiled_matmul(4, iterations=iterations, steps=4), policy="loose_round_robin")
     (path,) = work.paths
     nodes = tuple(
         replace(

@@ -31,7 +31,7 @@ def test_a_launch_has_its_arguments_and_its_time(fake: FakeDriver) -> None:
         Program("shared", (("OP_LDS", ""), ("LENGTH", "4"))),
         2,
         64,
-        {"turns": 3, "every": 1, "stride": 2, "out": Zeros(4 * 128)},
+        {"iterations": 3, "every": 1, "stride": 2, "out": Zeros(4 * 128)},
         shared=4096,
     )
     timings = card.time(run, 2)

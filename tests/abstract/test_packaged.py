@@ -31,7 +31,7 @@ EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
 }
-RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/workloads/test_rodinia.py
+RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/abstract/test_rodinia.py
 
 
 def inputs(name: str, gpu: str | None = None, **settings: float) -> ModelInputs:
@@ -113,7 +113,7 @@ def test_volkovs_vector_addition() -> None:
 
 def test_volkovs_alpha_mix() -> None:
     for alpha in (0, 1, 32):
-        assert inputs("alpha-mix", alpha=alpha, turns=3).latency_app == 3 * (368 + 6 * alpha)
+        assert inputs("alpha-mix", alpha=alpha, iterations=3).latency_app == 3 * (368 + 6 * alpha)
 
 
 def test_hong_and_kims_example() -> None:
@@ -129,14 +129,14 @@ def test_hong_and_kims_example() -> None:
     [(1, 0, 23, 20), (2, 1, 17, 8), (3, 1, 29, 20), (4, 2, 27, 12), (5, 2, 35, 20), (6, 4, 47, 20), (7, 6, 59, 20)],
 )
 def test_the_micro_benchmarks(number: int, memory: int, computations: int, floating: int) -> None:
-    given = inputs(f"mb{number}", turns=10)
+    given = inputs(f"mb{number}", iterations=10)
     assert (given.memory.count, given.computation.count, given.fp.count) == (
         10 * memory,
         10 * computations,
         10 * floating,
     )
     assert given.uncoalesced == 0
-    assert inputs(f"mb{number}", turns=10, uncoalesced=1).uncoalesced == 10 * memory
+    assert inputs(f"mb{number}", iterations=10, uncoalesced=1).uncoalesced == 10 * memory
 
 
 def test_bank_conflicts_cost_time() -> None:
@@ -144,8 +144,8 @@ def test_bank_conflicts_cost_time() -> None:
         assert inputs(name, conflicts=1).latency_app > inputs(name).latency_app
         assert inputs(name, conflicts=1).roof < inputs(name).roof
     # An iteration: two reads of the matrices, a barrier before and after, 8 or 16 multiply-adds.
-    assert inputs("mmul8", turns=1).fp.count == 8
-    assert inputs("mmul16", turns=1).shared.count == 2 + 2 * 16
+    assert inputs("mmul8", iterations=1).fp.count == 8
+    assert inputs("mmul16", iterations=1).shared.count == 2 + 2 * 16
 
 
 def test_ilp_of_independent_chains() -> None:
@@ -158,7 +158,9 @@ def test_ilp_of_independent_chains() -> None:
 def test_instruction_mix_reaches_the_equations() -> None:
     """Eq. 45 with Table 4's Fermi: min(1/λ1, β/λ2, β/(β+1)·IL) at the most warps, nearly."""
     for beta in (1, 4, 16):
-        work = load_workload("papers/instruction-mix", load_gpu("papers/analysis-fermi"), {"beta": beta, "turns": 64})
+        work = load_workload(
+            "papers/instruction-mix", load_gpu("papers/analysis-fermi"), {"beta": beta, "iterations": 64}
+        )
         (point,) = get_model("pipeline").predict(work, (48,)).curve
         ipc = point.warps_per_cycle * beta * 64
         assert ipc == pytest.approx(min(1, beta / 8, beta / (beta + 1)), rel=0.05)
