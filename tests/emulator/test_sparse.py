@@ -266,7 +266,8 @@ def test_conversions_to_8_bit_floats_and_back(arch, name):
     ]
     sizes = np.exp2(RNG.uniform(-18, 17, 113)) * RNG.choice([-1, 1], 113)
     values = np.concatenate([edges, sizes]).astype(np.float32)
-    halves = np.concatenate([values[:-4].astype(np.float16), np.zeros(4, np.float16)])
+    with np.errstate(over="ignore"):
+        halves = values.astype(np.float16)
     source = f"""#include <cuda_fp8.h>
 extern "C" __global__ void k(const float* f, const __half2_raw* h, unsigned char* o, unsigned short* p, unsigned* q,
                              unsigned* back) {{

@@ -202,11 +202,11 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
 )
 def _pack(d: Decoder, i: Instruction) -> Step:
     """Two float32 to halves: the first source goes to the upper half."""
-    if "MERGE_C" in i.modifiers or i.modifiers[-1].endswith("_MERGE_C"):
+    if i.modifiers[-1].endswith("_MERGE_C"):
         return _pack_bytes(d, i)
     if "UNPACK_B" in i.modifiers:
         return _unpack(d, i)
-    for name in ("PACK_B", "TF32", "MERGE_C", "SATFINITE", "E4M3", "E5M2"):
+    for name in ("PACK_B", "TF32", "SATFINITE", "E4M3", "E5M2"):
         if name in i.modifiers:
             raise UnsupportedInstructionError(f"modifier .{name}")
     bf16, toward_zero, relu = "BF16" in i.modifiers, "RZ" in i.modifiers, "RELU" in i.modifiers

@@ -23,7 +23,7 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
-from .operands import Fetch, Value, double_bits, join, single_bits
+from .operands import Fetch, Value, single_bits
 from .sparse import sparsity
 
 _G = LANE.astype(np.int64) // 4
@@ -258,26 +258,27 @@ def _bit_multiply(d: Decoder, i: Instruction) -> Step:
     return _step(d, i, (*counts, 2 if counts == (1, 1) else 4), form)
 
 
-@opcode("DMMA", "884 8x8x4")
-def _double_multiply(d: Decoder, i: Instruction) -> Step:
-    """8x4 by 4x8 of doubles: a lane holds (g, t), (t, g) and the accumulators (g, 2t), (g, 2t + 1)."""
-    a_op, b_op, c_op = [o for o in i.operands if isinstance(o, Register)][1:4]
-    a, b, c = _registers(d, a_op, 2), _registers(d, b_op, 2), _registers(d, c_op, 4)
-    puts = [d.put(i.operands[0], part) for part in range(4)]
+_DOUBLES = {"884": (1, 1, 2), "8x8x4": (1, 1, 2), "16x8x4": (2, 1, 4), "16x8x8": (4, 2, 4), "16x8x16": (8, 4, 4)}
+"""Doubles that a lane holds of both operands and of the accumulator."""
 
-    def doubles(f: Frame, low: Fetch, high: Fetch) -> Value:
-        both = join(f.spread(low(f)), f.spread(high(f)))
-        return both.view(np.float64)
+
+@opcode("DMMA", " ".join(_DOUBLES))
+def _double_multiply(d: Decoder, i: Instruction) -> Step:
+    counts = _DOUBLES[i.modifiers[0]]
+    held = [o for o in i.operands if isinstance(o, Register)][1:4]
+    a, b, c = (_registers(d, operand, 2 * count) for operand, count in zip(held, counts, strict=True))
+    puts = [d.put(i.operands[0], part) for part in range(2 * counts[2])]
+    at_a, at_b, at_c = _places_a(counts[0], 1), _places_b(counts[1], 1), _places_c(counts[2], 1)
+    height, depth = 8 * min(counts[0], 2), 4 * counts[1]
 
     def multiply(f: Frame) -> None:
-        left = doubles(f, a[0], a[1]).reshape(f.rows, 8, 4)
-        right = doubles(f, b[0], b[1]).reshape(f.rows, 8, 4).transpose(0, 2, 1)
-        total = left @ right
-        for n in range(2):
-            result = total[:, _G, 2 * _T + n] + doubles(f, c[2 * n], c[2 * n + 1])
-            words = double_bits(result).view(np.uint32).reshape(f.rows, LANES, 2)
-            puts[2 * n](f, words[..., 0])
-            puts[2 * n + 1](f, words[..., 1])
+        def matrix(fragments: Sequence[Fetch], places: Places, shape: tuple[int, int]) -> Value:
+            return _matrix(_stack(f, fragments).view(np.float64)[..., None], places, shape)
+
+        total = matrix(a, at_a, (height, depth)) @ matrix(b, at_b, (depth, 8)) + matrix(c, at_c, (height, 8))
+        words = np.ascontiguousarray(total[:, at_c[0], at_c[1]][..., 0]).view(np.uint32)
+        for part, put in enumerate(puts):
+            put(f, words[..., part])
 
     return multiply
 

@@ -264,7 +264,8 @@ def _places(operand: Operand, width: int) -> Iterator[Place]:
                 yield from _places(register, 2 if wide else 1)
         if operand.descriptor is not None:
             # One memory descriptor, or two matrix descriptors.
-            yield from _places(operand.descriptor, 2 if operand.base is not None or operand.uniform is not None else 4)
+            memory = operand.uniform is not None or (operand.base is not None and operand.base.index != RZ)
+            yield from _places(operand.descriptor, 2 if memory else 4)
     elif isinstance(operand, Constant):
         for register in (operand.register, operand.bank_register):
             if register is not None:
