@@ -107,6 +107,12 @@ def test_instances_that_a_source_names_itself_have_names_that_entry_takes(tmp_pa
         "template __global__ void put<float, 4, true>(float*, float);\n"
         "template __global__ void put<short, 2, false>(short*, short);\n"
     )
+    (tmp_path / "one.cu").write_text(
+        "template <typename T> __global__ void one(T* p) { *p = 1; }\ntemplate __global__ void one<int>(int*);\n"
+    )
+    (single,) = listed("one.cu", tmp_path).values()
+    assert single["name"] == "one<int>"
+    assert run(*shlex.split(single["command"])[1:], cwd=tmp_path).returncode == 0
     kernels = listed("k.cu", tmp_path)
     assert {*kernels} == {"put<float, 4, true>", "put<short, 2, false>"}
     for kernel in kernels.values():

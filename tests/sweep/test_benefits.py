@@ -130,6 +130,12 @@ def test_json_follows_its_schema_and_text_says_the_same() -> None:
         assert f" {step['speedup']:.2f} " in line
         after = found().studies[0].steps[study["steps"].index(step)].after
         assert all(f"{after.share(name):.1%}" in line for name in BENEFITS)
+    # Roofline knows neither barriers nor latency: GPUPerf's order is told beside it.
+    assert list(study["models"]) == ["gpuperf"]
+    variants = found().studies[0].variants
+    best = min(variants, key=lambda one: one.times["gpuperf"])
+    assert study["models"]["gpuperf"]["regret"] == best.time_s / min(one.time_s for one in variants) - 1
+    assert f"gpuperf orders the variants with ρ {study['models']['gpuperf']['rank_correlation']:+.2f}" in text
     assert f"{study['agreement']['faster']} of {study['agreement']['steps']} steps are faster" in text
 
 

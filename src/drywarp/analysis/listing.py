@@ -98,9 +98,11 @@ class _File:
 
 
 def _of_module(file: _File, module: Module) -> list[ListedKernel]:
-    # Instances that a source names explicitly, `template __global__ void k<int>(…);`, have no name but their symbol.
-    nameless = [kernel.symbol for kernel in module.kernels if not file.source.text or kernel.name == kernel.symbol]
-    names = entry_names(nameless)
+    names = entry_names((kernel.symbol for kernel in module.kernels), instances=bool(file.source.text))
+    if file.source.text:
+        # Instances that a source names explicitly, `template __global__ void k<int>(…);`, lack their arguments.
+        bare = {kernel.symbol for kernel in module.kernels if "<" not in kernel.name}
+        names = {symbol: name for symbol, name in names.items() if symbol in bare and "<" in name}
     # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
     held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
     few = len(held) <= _MOST_LAYOUTS

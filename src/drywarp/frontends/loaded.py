@@ -305,9 +305,12 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
     raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
 
 
-def entry_names(symbols: Iterable[str]) -> dict[str, str]:
-    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself."""
-    names = {symbol: plain_name(symbol) for symbol in symbols}
+def entry_names(symbols: Iterable[str], *, instances: bool = False) -> dict[str, str]:
+    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself.
+
+    With `instances`, templates always have their arguments, without which a source's compiler does not find them.
+    """
+    names = {symbol: _instance(symbol) if instances else plain_name(symbol) for symbol in symbols}
     for shorter in (_instance, str):
         often = Counter(names.values())
         names = {symbol: name if often[name] == 1 else shorter(symbol) for symbol, name in names.items()}

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..errors import UsageError
+from ..support.text import json_of
 from .fact import Fact, Parameters, Policy, Scope
 from .occupancy import Count, OccupancyLimits
 
@@ -331,27 +332,8 @@ class Gpu:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; facts keyed by their dotted keys."""
         return {
-            "name": self.name,
-            "title": self.title,
-            "aliases": list(self.aliases),
-            "compute_capability": self.compute_capability,
-            "arch": self.arch,
-            "file_hash": self.file_hash,
-            "subsystems": {
-                name: {"scope": subsystem.scope, "upstream": subsystem.upstream}
-                for name, subsystem in self.subsystems.items()
-            },
+            **json_of(self, "name title aliases compute_capability arch file_hash sources"),
+            "subsystems": {name: json_of(subsystem, "scope upstream") for name, subsystem in self.subsystems.items()},
             "classes": {name: cost.subsystem for name, cost in self.classes.items()},
-            "sources": dict(self.sources),
-            "facts": {
-                key: {
-                    "value": list(fact.value) if isinstance(fact.value, tuple) else fact.value,
-                    "unit": fact.unit,
-                    "source": fact.source,
-                    "kind": fact.kind,
-                    "note": fact.note,
-                    "file": fact.file,
-                }
-                for key, fact in self.known.items()
-            },
+            "facts": json_of(self.known),
         }

@@ -84,6 +84,10 @@ def render_study(study: Study) -> Text:
     text.append("\n" + _agreement(Agreement(study.all_steps)) + "\n")
     if study.choice.variants:
         text.append(_choice(study.choice) + "\n")
+    for model, (rho, lost) in study.models.items():
+        text.append(
+            f"{model} orders the variants with ρ {_rho(rho)}; its best one is {lost:.1%} slower than the fastest.\n"
+        )
     _reasons(text, study.variants)
     return text
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION
 from ..hardware import Fact, Gpu
+from ..support.text import json_of
 from ..workload.abstract.file import AbstractFile
 
 # GPUs as text and JSON: the list, and one GPU with the source of every number.
@@ -19,15 +20,12 @@ def gpu_list_dict(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> dict[str, Any
     """Name, title, aliases, compute capability and file hash of each; `own` are names of the user's own."""
     rows = [
         {
-            "name": g.name,
-            "title": g.title,
-            "aliases": list(g.aliases),
-            "compute_capability": g.compute_capability or None,
-            "arch": g.arch or None,
-            "file_hash": g.file_hash,
-            "own": g.name in own,
+            **json_of(gpu, "name title aliases file_hash"),
+            "compute_capability": gpu.compute_capability or None,
+            "arch": gpu.arch or None,
+            "own": gpu.name in own,
         }
-        for g in gpus
+        for gpu in gpus
     ]
     return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "gpus": rows}
 
@@ -166,14 +164,8 @@ def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:
     rows = [
         {
             "name": file.name,
-            "title": file.kernel.title,
-            "source": file.kernel.source,
-            "about": file.kernel.about,
-            "gpu": file.kernel.gpu,
-            "settings": {
-                name: {"default": s.default, "about": s.about, "least": s.least, "most": s.most}
-                for name, s in file.kernel.settings.items()
-            },
+            **json_of(file.kernel, "title source about gpu"),
+            "settings": {name: json_of(s, "default about least most") for name, s in file.kernel.settings.items()},
         }
         for file in files
     ]

@@ -18,7 +18,7 @@ from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell, Optimisation
-from .study import Study, studies, without_baseline
+from .study import Study, studies
 
 if TYPE_CHECKING:
     import pandas
@@ -81,19 +81,20 @@ class SweepResult:
         return ranked([row for row in rows if gpu in (None, row.gpu)])[:k]
 
     @cached_property
-    def studies(self) -> tuple[Study, ...]:
-        """GPUPerf's benefits of the variants, one study for each GPU and problem whose baseline has a time.
-
-        Raises UsageError if the sweep did not ask for them.
-        """
+    def _compared(self) -> tuple[tuple[Study, ...], dict[str, str]]:
         if not self.benefits:
             raise UsageError("the sweep has no potential benefits (expected --benefits)")
         return studies(self.rows, self.problem, self.optimisations, self.steps)
 
-    @cached_property
+    @property
+    def studies(self) -> tuple[Study, ...]:
+        """GPUPerf's benefits by GPU and problem, where the baseline has a time. UsageError if not asked for."""
+        return self._compared[0]
+
+    @property
     def not_compared(self) -> dict[str, str]:
         """Why there is no study, by GPU and problem."""
-        return without_baseline(self.rows, self.problem)
+        return self._compared[1]
 
     def figure(self, name: str, **settings: Any) -> Any:
         """A chart of the potential benefits as a Matplotlib figure (docs/benefits.md): `theme`, and `width` in inches.

@@ -19,12 +19,12 @@ from ..rows.identity import changed, identity
 from ..rows.pool import TRIES, run_rows
 from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
-from ..rows.row_file import RowFile, check_suffix
+from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread
 from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
-from .space import Space, checked, read_space
-from .study import check_steps, optimisations_of
+from .space import Cell, Optimisation, Space, checked, read_space
+from .study import optimisations_of
 
 AnySpace = str | Path | Space | Mapping[str, Any]
 OnRow = Callable[[SweepRow, int, int], None]
@@ -72,7 +72,7 @@ def sweep(
     if given.policy:
         policy_named(given.policy)
     run = _Run(given, origin, machines, given.settings(band, benefits), on_note)
-    check_steps([one.parameters for one in run.wanted], given.optimisations, given.steps, origin)
+    _check_steps([one.parameters for one in run.wanted], given.optimisations, given.steps, origin)
     if not isinstance(run.source, str | Path) and (jobs != 0 or out is not None or scheduler is not None):
         raise UsageError("the kernel is a Python object: expected jobs=0, and neither out nor scheduler")
     if not writable():
@@ -104,6 +104,19 @@ def sweep(
         kernel=given.entry or (Path(given.kernel).stem if isinstance(given.kernel, str | Path) else ""),
         seconds=perf_counter() - started,
     )
+
+
+def _check_steps(
+    configurations: Sequence[Mapping[str, Cell]], given: Mapping[str, Optimisation], steps: Sequence[str], origin: str
+) -> None:
+    """Raise InputFileError, before anything is predicted, if the space lacks a configuration of its steps."""
+    held = [{name: text_of(value) for name, value in one.items()} for one in configurations]
+    now = held[0]
+    for name in steps:
+        now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
+        if now not in held:
+            said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
+            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
 
 
 def count_of(space: AnySpace, gpus: str | Sequence[str | Path | Gpu] | None = None) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...errors import InputFileError
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
 from ..rows.row_file import text_of
+from ..validate.statistics import spearman
 from .prune import competing
 from .row import SweepRow
 from .space import Cell, Optimisation
@@ -51,6 +51,17 @@ class Study:
         """Whether the best next optimisation aims at the largest benefit."""
         return Choice.among(self.all_steps)
 
+    @cached_property
+    def models(self) -> dict[str, tuple[float | None, float]]:
+        """By further model: Spearman's ρ of its times with the primary one's, and the regret of its best variant."""
+        found = {}
+        for model in self.baseline.times:
+            held = [one for one in self.variants if one.times.get(model)]
+            own, primary = [one.times[model] for one in held], [one.time_s for one in held]
+            if own != primary and held:
+                found[model] = (spearman(own, primary), primary[own.index(min(own))] / min(primary) - 1)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
         return {
@@ -61,6 +72,7 @@ class Study:
             "optimisations": {name: Agreement(steps).to_dict() for name, steps in self.applied.items()},
             "agreement": Agreement(self.all_steps).to_dict(),
             "choice": self.choice.to_dict(),
+            "models": {name: {"rank_correlation": rho, "regret": lost} for name, (rho, lost) in self.models.items()},
         }
 
 
@@ -80,52 +92,32 @@ def optimisations_of(
 
 def studies(
     rows: Sequence[SweepRow], problem: Sequence[str], given: Mapping[str, Optimisation], steps: Sequence[str]
-) -> tuple[Study, ...]:
-    """One study for each GPU and problem whose baseline has a time."""
-    names = list(rows[0].parameters)
-    values = {
-        name: list({text_of(row.parameters[name]): row.parameters[name] for row in rows}.values()) for name in names
+) -> tuple[tuple[Study, ...], dict[str, str]]:
+    """One study for each GPU and problem, and by GPU and problem the reason why there is none."""
+    values: dict[str, Sequence[Cell]] = {
+        name: list({text_of(row.parameters[name]): row.parameters[name] for row in rows}.values())
+        for name in rows[0].parameters
     }
     changes = optimisations_of(values, given, problem)
-    made = (_study(group, problem, values, changes, steps) for group in competing(rows, problem))
-    return tuple(study for study in made if study is not None)
-
-
-def without_baseline(rows: Sequence[SweepRow], problem: Sequence[str]) -> dict[str, str]:
-    """Why there is no study, by GPU and problem."""
-    found = {}
+    base = {name: text_of(listed[0]) for name, listed in values.items() if name not in problem}
+    made, missing = [], {}
     for group in competing(rows, problem):
-        first = {name: rows[0].parameters[name] for name in rows[0].parameters if name not in problem}
-        own = [row for row in group if all(text_of(row.parameters[name]) == text_of(first[name]) for name in first)]
-        if not own or own[0].time_s is None:
-            where = " ".join([group[0].gpu, *(f"{name}={text_of(group[0].parameters[name])}" for name in problem)])
-            said = " ".join(f"{name}={text_of(value)}" for name, value in first.items())
-            found[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
-    return found
-
-
-def check_steps(
-    configurations: Sequence[Mapping[str, Cell]], given: Mapping[str, Optimisation], steps: Sequence[str], origin: str
-) -> None:
-    """Raise InputFileError, before anything is predicted, if the space lacks a configuration of its steps."""
-    held = [{name: text_of(value) for name, value in one.items()} for one in configurations]
-    now = held[0]
-    for name in steps:
-        now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
-        if now not in held:
-            said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
-            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
+        if study := _study(group, problem, base, changes, steps):
+            made.append(study)
+            continue
+        where = " ".join([group[0].gpu, *(f"{name}={text_of(group[0].parameters[name])}" for name in problem)])
+        said = " ".join(f"{name}={value}" for name, value in base.items())
+        missing[where] = f"the baseline, {said}, has no time, so that nothing can be compared with it"
+    return tuple(made), missing
 
 
 def _study(
     rows: Sequence[SweepRow],
     problem: Sequence[str],
-    values: Mapping[str, Sequence[Cell]],
+    base: Mapping[str, str],
     changes: Mapping[str, Optimisation],
     steps: Sequence[str],
 ) -> Study | None:
-    base = {name: text_of(listed[0]) for name, listed in values.items() if name not in problem}
-
     def chosen(row: SweepRow) -> tuple[str, ...]:
         return tuple(text_of(row.parameters[name]) for name in base)
 

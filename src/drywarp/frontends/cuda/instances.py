@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...kernel.kernel import Symbol
 from .deduce import deduced_arguments, local_constants
@@ -269,6 +270,13 @@ _DECLARATOR = re.compile(r"^(.*?)([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.S)
 
 def constant_types(text: str) -> dict[str, tuple[str, bool, bool]]:
     """Element type of each `__constant__` or `__device__` variable, whether it is a pointer, and whether an array."""
+    return dict(_constant_types(text))
+
+
+@lru_cache(maxsize=4096)  # every kernel of a file asks for those of all its headers
+def _constant_types(text: str) -> dict[str, tuple[str, bool, bool]]:
+    if "__constant__" not in text and "__device__" not in text:
+        return {}
     clean = blank_directives(blank_comments(text))
     found = {}
     for match in _DECLARATION.finditer(clean):
