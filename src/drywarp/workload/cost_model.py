@@ -7,14 +7,13 @@ instructions from their behaviour (mapper g).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
 from ..kernel.isa.amd import is_amd
 from ..kernel.isa.amd.opcodes import matrix_shape
 from ..kernel.isa.nvidia.opcodes import is_barrier
-from ..kernel.isa.nvidia.registers import register_reads
+from ..kernel.isa.nvidia.registers import matrix_form, register_reads
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
@@ -185,11 +184,14 @@ class _Costs:
         of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads
         and stores of shared memory are assumed to fit into the gaps.
         """
-        kind, (_, columns, depth) = _group_shape(instruction)
-        busy = self.gpu.tensor_lambda(kind, _GROUP_ROWS, columns, depth)
+        form = matrix_form(instruction)
+        assert form is not None
+        kind, rows = _input_type(instruction, form.element_bits), form.rows // _GROUP_WARPS
+        busy = self.gpu.tensor_lambda(kind, rows, form.columns, form.depth // (1 + form.sparse))
         held = [o for o in instruction.operands if isinstance(o, Register | Address)]
-        own = _GROUP_ROWS if isinstance(held[1], Address) else 0
-        moved = (own + columns / _GROUP_WARPS) * _GROUP_K_BYTES
+        own = rows if isinstance(held[1], Address) else 0
+        # A sparse first operand is stored by half, so that its rows are as long as usual and the second's twice that.
+        moved = (own + form.columns * (1 + form.sparse) / _GROUP_WARPS) * _GROUP_K_BYTES
         fetch = self.access.shared_ticks(moved)
         tensor = self.index[self.gpu.classes["tensor"].subsystem]
         product = to_ticks(busy)
@@ -209,26 +211,23 @@ class _Costs:
 
 def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
     """Input type (as in `[tensor]`) and multiply-adds of a warp's matrix instruction; None if the shape is unknown."""
-    if instruction.class_ == "wgmma":
-        kind, (rows, columns, depth) = _group_shape(instruction)
-        return kind, rows * columns * depth
     if is_amd(instruction.opcode):
         matrix = matrix_shape(instruction.opcode)
         return (matrix.input_type, matrix.multiplications) if matrix else None
-    shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
-    kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
-    if "TF32" in instruction.modifiers:
-        kind = "tf32"
-    return (kind, prod(shape)) if shape else None
+    form = matrix_form(instruction)
+    if form is None:
+        return None
+    share = _GROUP_WARPS if instruction.class_ == "wgmma" else 1
+    return _input_type(instruction, form.element_bits), form.multiplications // share
 
 
-def _group_shape(instruction: Instruction) -> tuple[str, tuple[int, int, int]]:
-    """Input type, and a warp's rows, columns and depth, of a warp-group product."""
-    _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
-    kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
-    if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
-        kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
-    return kind, (_GROUP_ROWS, columns, depth)
+def _input_type(instruction: Instruction, element_bits: int) -> str:
+    """The input type of a matrix instruction, as `[tensor]` names it; no GPU file knows a rate of 4-bit integers."""
+    if instruction.opcode in ("IMMA", "IGMMA"):
+        return "int8"
+    if element_bits == 16:
+        return "bf16" if instruction.class_ == "wgmma" and "BF16" in instruction.modifiers else "fp16"
+    return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
 
 
 _UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"
@@ -259,15 +258,8 @@ _FIXED = ("alu", "fma", "fp16")
 """Pipes whose instructions have fixed latencies."""
 _ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")
 """Kinds of access that are complete once memory has accepted them."""
-_GROUP_TYPES = {"HGMMA": "fp16", "QGMMA": "fp8", "IGMMA": "int8"}
-_GROUP_ROWS, _GROUP_WARPS, _GROUP_K_BYTES = 16, 4, 32
-"""For a warp-group product: a warp's rows, the warps, and the bytes of K."""
-
-_SHAPES = {
-    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
-    "16832": (16, 8, 32), "8816": (8, 8, 16), "8832": (8, 8, 32), "16864": (16, 8, 64),
-}  # fmt: skip
-"""Shapes m, n, k as the machine code spells them."""
+_GROUP_WARPS, _GROUP_K_BYTES = 4, 32
+"""For a warp-group product: the warps, and the bytes of K that are stored."""
 
 
 def class_totals(workload: Workload, executions: list[float]) -> dict[str, float]:
