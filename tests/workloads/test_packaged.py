@@ -119,7 +119,7 @@ def test_hong_and_kims_example() -> None:
     assert given.computation.count + given.barrier.count == 27
     assert (given.memory.count, given.barrier.count, given.uncoalesced) == (6, 6, 6)
     assert (given.uncoalesced_transactions, given.warps, given.repetitions) == (32, 20, 1)
-    assert given.dram_latency == pytest.approx(420 + 31 * given.departure_delay)
+    assert given.dram_latency == pytest.approx(730)  # Mem_L of Table 2: 420 + 31 transactions of 10 more
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,9 @@ def _components(workload: CostedWorkload) -> list[tuple[str, float, float, float
     for node, count in weighed(workload, path_weights(workload)):
         kind = kind_of(workload, node)
         component = kind if kind in ("shared", "memory") else "instructions"
-        found.append((component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue, _lambda(workload, node))))
+        found.append(
+            (component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue * node.issues, _lambda(workload, node)))
+        )
     return found
 
 

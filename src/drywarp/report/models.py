@@ -59,6 +59,8 @@ def _figures(inputs: ModelInputs) -> list[list[str]]:
         ["transactions per access", f"{inputs.transactions:.4g}"],
         ["coalesced, uncoalesced", f"{inputs.coalesced:.6g}, {inputs.uncoalesced:.6g} accesses"],
         ["computation on one subsystem", f"{inputs.mixed_cycles:.6g} cycles"],
+        ["share of accesses served by DRAM", f"{inputs.miss_ratio:.4g}"],
+        ["instructions of inactive lanes", f"{inputs.idle:.6g}"],
         ["bank conflicts", f"{inputs.conflict_cycles:.5g} cycles"],
         ["roof", f"{inputs.roof:.5g} warps per cycle, set by {inputs.roof_bound}"],
         ["issue limit", rate],

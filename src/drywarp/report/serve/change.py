@@ -48,7 +48,7 @@ def lambdas(bound: CostedWorkload) -> dict[str, float]:
             for level in node.levels:
                 add(bound.subsystems[level.subsystem].name, level.lambda_ticks, count)
             if bound.issue_ticks:
-                add(ISSUE, bound.issue_ticks, count)
+                add(ISSUE, bound.issue_ticks * node.issues, count)
     return {name: times[name] / counts[name] / TICKS_PER_CYCLE for name in times if counts[name]}
 
 

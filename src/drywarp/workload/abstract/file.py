@@ -79,6 +79,7 @@ class Costs(Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
     sectors: Amount | None = None
     l1_hit: Amount | None = None
     l2_hit: Amount | None = None
+    issues: Amount | None = None
 
 
 class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
