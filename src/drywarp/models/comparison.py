@@ -12,6 +12,7 @@ from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction
 from .inputs import ModelInputs
 from .inputs_parts import kind_of, scoped, weighed
+from .terms import Terms
 from .throughput import path_weights
 
 
@@ -21,7 +22,7 @@ class Comparison:
 
     `predictions` holds the models that apply; `not_applicable` gives the reason for each of the others. `settings` and
     `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` gives the source of each
-    input (see `input_sources`).
+    input (see `input_sources`), `terms` what the older models derive from them.
     """
 
     workload: str
@@ -38,6 +39,7 @@ class Comparison:
     not_applicable: Mapping[str, str]
     notes: tuple[str, ...] = ()
     input_sources: Mapping[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), without its header."""
@@ -60,6 +62,7 @@ class Comparison:
             },
             "inputs": inputs_dict(self.inputs),
             "input_sources": dict(self.input_sources),
+            "terms": None if self.terms is None else asdict(self.terms),
             "notes": list(self.notes),
         }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .bar_charts import bars, overlap, stalls, utilization
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
-    from .occupancy_curve import models, occupancy
+    from .occupancy_curve import models, mwp_cwp, occupancy, wfg
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
 
@@ -32,6 +32,11 @@ OF_ANSWERS = {
     "profile": "issue and completion of the first instructions, by subsystem",
 }
 """The figures of an analysis, with their contents."""
+OF_COMPARISONS = {
+    "mwp_cwp": "MWP and CWP over the warps of an SM, with Hong and Kim's three cases marked",
+    "wfg": "the cycles on the arcs of the work-flow graph, over occupancy",
+}
+"""The figures of all models on one workload, besides their curves."""
 NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 """Figures that need a result with detail, such as the curves of all models."""
 NEEDS_EVENTS = ("overlap", "profile")
@@ -42,7 +47,7 @@ _HOMES = {
     "utilization": "bar_charts", "overlap": "bar_charts", "profile": "execution_profile", "bars": "bar_charts",
     "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
     "abstract_profile": "execution_profile",
-    "papers_figure": "execution_profile",
+    "papers_figure": "execution_profile", "mwp_cwp": "occupancy_curve", "wfg": "occupancy_curve",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -98,6 +103,7 @@ __all__ = [
     "NEEDS_DETAIL",
     "NEEDS_EVENTS",
     "OF_ANSWERS",
+    "OF_COMPARISONS",
     "THEMES",
     "Bar",
     "abstract_profile",
@@ -110,6 +116,7 @@ __all__ = [
     "instruction_roofline",
     "lines",
     "models",
+    "mwp_cwp",
     "occupancy",
     "overlap",
     "papers_figure",
@@ -118,5 +125,6 @@ __all__ = [
     "roofline",
     "stalls",
     "utilization",
+    "wfg",
     "write",
 ]
