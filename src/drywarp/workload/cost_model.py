@@ -6,7 +6,8 @@ instructions from their behaviour (mapper g).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
@@ -107,7 +108,8 @@ class _Costs:
                     self.equal[node] = self.node(node)
                 self.known[id(node)] = self.equal[node]
         nodes = tuple(self.known[id(node)] for node in path.nodes)
-        return CostedPath(nodes, path.program, path.slots, path.events, path.signals)
+        made = CostedPath(nodes, path.program, path.slots, path.events, path.signals)
+        return replace(made, idle=idle_instructions(made.counts(), path.lanes))
 
     def node(self, node: Node) -> CostedNode:
         instruction = self.instructions[node.instruction]
@@ -146,6 +148,7 @@ class _Costs:
             levels=levels,
             transactions=_transactions(instruction, behaviour),
             conflict_ticks=_conflict(behaviour, cost.lambda_),
+            dram_share=dram_share(behaviour),
             sync=node.sync,
             after=node.after,
             register_ticks=self._register_ticks(node.instruction),
@@ -250,6 +253,23 @@ def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
     if behaviour is None or behaviour.space != SPACE_SHARED:
         return 0
     return to_ticks(max(0.0, behaviour.units - behaviour.requests) * wavefront)
+
+
+def dram_share(behaviour: AccessBehaviour | None) -> float:
+    """The share of an access that neither a cache nor shared memory serves."""
+    if behaviour is None or behaviour.space == SPACE_SHARED:
+        return 0.0
+    return (1 - behaviour.l1_hit) * (1 - behaviour.l2_hit) * (1 - behaviour.l3_hit)
+
+
+def idle_instructions(counts: Sequence[int], lanes: Sequence[float]) -> float:
+    """Warp instructions that a path's inactive lanes are worth, against the lanes that the warp starts with.
+
+    `counts` says how often the warp runs each node, `lanes` its mean number of active lanes. Of two sides of a branch
+    with half of the lanes each, half of the instructions are idle: a warp whose lanes agree runs one side.
+    """
+    first = max(1.0, lanes[0]) if lanes else 1.0
+    return sum(count * max(0.0, 1 - on / first) for count, on in zip(counts, lanes, strict=True))
 
 
 _OWN_COSTS = ("tensor", "wgmma", "bulk_copy")
