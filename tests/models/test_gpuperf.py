@@ -18,7 +18,7 @@ from drywarp.models import gpuperf_terms as eq
 from drywarp.models import gpuperf_terms as gain
 from drywarp.models.base import NotApplicable
 from drywarp.models.gpuperf import Kernel
-from drywarp.models.gpuperf_terms import Benefits
+from drywarp.models.gpuperf_terms import BenefitChart
 from drywarp.models.inputs import ModelInputs, inputs_of
 from drywarp.models.inputs_parts import Part, Transactions, memory_latency
 from drywarp.workload.abstract import load_workload
@@ -134,7 +134,7 @@ def test_divergence_is_serialisation(tmp_path: Path) -> None:
     source = tmp_path / "sides.cu"
     source.write_text(SIDES)
 
-    def of(shift: int) -> tuple[ModelInputs, Benefits, gpuperf.Costs]:
+    def of(shift: int) -> tuple[ModelInputs, BenefitChart, gpuperf.Costs]:
         made = prepare_kernel(
             source, gpu="a100", entry="k", grid=216, block=128, args={"x": "f32[27648]"}, defines={"SHIFT": str(shift)}
         ).costed
