@@ -1,4 +1,4 @@
-"""The user's folders, cache keys, locks between processes, atomic file replacement, time limits, and progress."""
+"""The user's folders, cache keys, locks between processes, atomic files, threads, time limits, and progress."""
 
 from __future__ import annotations
 
@@ -103,6 +103,22 @@ def replace_file(path: Path, data: bytes) -> None:
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+# Threads.
+
+_threads = 0
+
+
+def thread_count() -> int:
+    """How many threads may run the core's loops, which hold no interpreter lock; all cores if nobody says otherwise."""
+    return _threads or len(os.sched_getaffinity(0))
+
+
+def use_threads(count: int | None) -> None:
+    """From now on, this process runs the core's loops in this many threads (None: on all cores)."""
+    global _threads
+    _threads = count or 0
 
 
 # Time limits.
