@@ -4,7 +4,7 @@
 
 With 32 and with 256 warps in flight, the compiled loop beside plain NumPy in the same process: the ratio between
 the two says more than either, for machines differ. A run includes what every emulation does (memory, tables,
-recording) but for compiling the kernel and the loop itself; it is the quickest of several, in processor time.
+recording) but for compiling the kernel; it is the quickest of several, in processor time.
 """
 
 import argparse
