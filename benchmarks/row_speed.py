@@ -6,7 +6,7 @@ The rows are those that ``drywarp validate --rows 12`` takes. They are predicted
 in an empty cache ("from nothing"), once more ("kept profile": compiled and emulated before) and a third time ("kept
 answer": predicted before). Times are seconds of the
 processor, all threads and the tools that are run included; what a stage calls of another stage counts for that one. The
-first row of a process, which loads libraries and compiled loops, is taken once before, and is not counted. With
+first row of a process, which loads libraries, is taken once before, and is not counted. With
 ``--no-band`` rows are predicted as a sweep does, without confidence bands. With ``--save FILE`` the answers are written
 down, every digit of them, and with ``--against FILE`` compared with those of another version.
 """

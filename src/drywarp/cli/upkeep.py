@@ -203,4 +203,4 @@ def cache_command(
         return
     done = "cleared" if action is Action.clear else "holds"
     size = bytes_text(held.bytes)
-    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, results, compiled loops and headers")
+    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, results and headers")

@@ -1,1 +1,1 @@
-"""Shared helpers that are not about GPUs: folders and locks, expressions, text and units, stored code."""
+"""Shared helpers that are not about GPUs: folders and locks, expressions, text and units."""
