@@ -3,7 +3,7 @@
     python -m benchmarks.ladders                            # all of examples/ladders on an A100
     python -m benchmarks.ladders reduction --gpu h100
     python -m benchmarks.ladders sgemm nbody --gpu a100 --gpu h100 --gpu rtx4090
-    python -m benchmarks.ladders nbody/combinations
+    python -m benchmarks.ladders reduction/modulo
     python -m benchmarks.ladders sgemm --plot sgemm.svg     # its rungs as bars, too
 
 For one GPU a table a ladder: predicted time, speed-up over the rung before, what limits it, the finding that would gain
@@ -32,6 +32,8 @@ from drywarp.models import get_model
 from drywarp.report import figures
 
 FOLDER = Path(__file__).parents[1] / "examples" / "ladders"
+SPACE = "space.toml"
+"""A space of variants beside a ladder, for `drywarp sweep`."""
 USUAL = "a100"
 """The GPU for which the ladders' files say what is found."""
 
@@ -62,8 +64,8 @@ class Ladder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def ladder_files() -> list[str]:
-    """All ladders by name, such as ``reduction`` and ``nbody/combinations``."""
-    files = sorted(FOLDER.glob("*/*.toml"))
+    """All ladders by name, such as ``reduction`` and ``reduction/modulo``."""
+    files = sorted(path for path in FOLDER.glob("*/*.toml") if path.name != SPACE)
     return sorted(path.relative_to(FOLDER).with_suffix("").as_posix().removesuffix("/ladder") for path in files)
 
 

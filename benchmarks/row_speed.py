@@ -3,7 +3,7 @@
     python benchmarks/row_speed.py 12 TABLE --kernel … --gpu … [further options of `drywarp validate`]
 
 The rows are those that ``drywarp validate --rows 12`` takes. They are predicted in this process, one after the other,
-in an empty cache ("from nothing"), once more ("kept profile": compiled and emulated before) and a third time ("kept
+in an empty cache ("from nothing"), once more ("cached profile": compiled and emulated before) and a third time ("cached
 answer": predicted before). Times are seconds of the
 processor, all threads and the tools that are run included; what a stage calls of another stage counts for that one. The
 first row of a process, which loads libraries, is taken once before, and is not counted. With
@@ -31,16 +31,16 @@ STAGES = (
     ("reading the listing", "drywarp.frontends.cuda.compile", "kernels_of"),
     ("the source", "drywarp.frontends.formats.cuda", "compile_cuda"),
     ("emulation", "drywarp.analysis.prepare", "_emulated"),
-    ("key of the emulation", "drywarp.analysis.prepare", "kept"),
+    ("key of the emulation", "drywarp.analysis.prepare", "cache_entry_of"),
     ("workload", "drywarp.analysis.prepare", "build_workload"),
     ("memory", "drywarp.analysis.prepare", "analyse_memory"),
     ("costs", "drywarp.analysis.prepare", "cost_workload"),
     ("models", "drywarp.experiments.rows.predict", "_ask"),
-    ("band", "drywarp.experiments.rows.predict", "_band"),
+    ("band", "drywarp.experiments.rows.predict", "band_of"),
     ("whole row", "", ""),
 )
 """Stages: how they are called, and the function, where it is called from."""
-COLUMNS = ("from nothing", "kept profile", "kept answer")
+COLUMNS = ("from nothing", "cached profile", "cached answer")
 LEFT_OUT = ("compile_s", "emulate_s", "memory_s", "models_s")
 """Facts of a row that are times of this machine."""
 
@@ -140,7 +140,7 @@ def main() -> None:
         os.environ["DRYWARP_CACHE_DIR"] = folder
         for name in COLUMNS:
             clock.seconds = {}
-            if name == "kept profile":
+            if name == "cached profile":
                 shutil.rmtree(os.path.join(folder, "answers"), ignore_errors=True)
             started = time.perf_counter()
             for number, task, launch in rows:

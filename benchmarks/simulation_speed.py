@@ -2,10 +2,10 @@
 
     python benchmarks/simulation_speed.py
 
-The workload is the main loop of a tiled matrix multiplication: per turn two global loads, two shared
+The workload is the main loop of a tiled matrix multiplication: per iteration two global loads, two shared
 stores, barriers, and 16 steps of two shared loads with four fused multiply-adds; 64 warps per SM. Rates
 are those of the processor time of one core. Every instruction is simulated. Beside it an obvious simulation in
-plain Python: the one that the tests hold the compiled loop against.
+plain Python: the one that the tests hold the core against.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ imported = time.perf_counter() - start
 sys.path.insert(0, {folder!r})
 from simulation_speed import tiled_matmul
 start = time.perf_counter()
-drywarp.models.get_model("pipeline").predict(tiled_matmul(4, turns=1, blocks=1), ())
+drywarp.models.get_model("pipeline").predict(tiled_matmul(4, iterations=1, blocks=1), ())
 print(imported, time.perf_counter() - start)
 """
 
 
-def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int = 16) -> CostedWorkload:
-    """`turns` of the tile loop by blocks of 8 warps, 8 blocks per SM."""
+def tiled_matmul(partitions: int, iterations: int = 200, blocks: int = 8, steps: int = 16) -> CostedWorkload:
+    """`iterations` of the tile loop by blocks of 8 warps, 8 blocks per SM."""
     cycle = TICKS_PER_CYCLE
     rate = 4 // partitions  # one valve instead of four keeps the machine's throughput
     levels = (Level(L2, 2 * cycle, 2 * cycle), Level(DRAM, 4 * cycle, 2 * cycle))
@@ -78,7 +78,7 @@ def tiled_matmul(partitions: int, turns: int = 200, blocks: int = 8, steps: int 
         *(add("fp32", FMA, 1 / rate, 4, waits=(2, 3, 4 + k), sets=4 + k) for k in range(4)),
     ]
     program += [Repeat(steps, tuple(step)), add("barrier", BAR, 1, 20, barrier=True)]
-    path = CostedPath(tuple(nodes), (Repeat(turns, tuple(program)),), 8)
+    path = CostedPath(tuple(nodes), (Repeat(iterations, tuple(program)),), 8)
     return CostedWorkload(
         paths=(path,),
         block_types=(BlockType((0,) * 8, 1.0),),
@@ -132,14 +132,14 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pipeline"))
     from pipeline_reference import Reference
 
-    small = coarser(tiled_matmul(4, turns=1, blocks=1, steps=4), TICKS_PER_CYCLE)
+    small = coarser(tiled_matmul(4, iterations=1, blocks=1, steps=4), TICKS_PER_CYCLE)
     start = time.process_time()
     reference = Reference(small, Share(1, 1, 1))
     reference.run()
     rate = len(reference.rows) / (time.process_time() - start)
-    print(f"plain Python: {rate:.0f} warp instructions/s; compiled is {quickest / rate:,.0f} times as fast")
+    print(f"plain Python: {rate:.0f} warp instructions/s; the core is {quickest / rate:,.0f} times as fast")
     with tempfile.TemporaryDirectory() as cache:
-        for label in ("cold (compiles)", "warm cache"):
+        for label in ("first process", "second process"):
             code = COLD.format(folder=str(Path(__file__).parent))
             environment = {**os.environ, "DRYWARP_CACHE_DIR": cache}
             out = subprocess.run(

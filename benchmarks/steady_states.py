@@ -5,7 +5,7 @@
 The tiled matrix multiplication of the examples on an A100, at 1024³ and 4096³, at every occupancy: the time of the
 full simulation over that of the answer, how far the answer is off (0 where a state recurs: it is exact), and what the
 whole curve takes at both sizes. Then grids of a thousand and of a million blocks, and a loop of ten million
-turns with the memory that it takes. All in one process, after a first run that loads the compiled loop.
+iterations with the memory that it takes. All in one process.
 """
 
 import resource
@@ -81,18 +81,18 @@ def grids() -> None:
 
 def long_loop() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    work = tiled_matmul(4, turns=10**7)
+    work = tiled_matmul(4, iterations=10**7)
     for resident in (1, 2, 8):
         share = Share(resident, resident, resident)
         result, seconds = timed(lambda share=share: simulate(work, share, stalls=False))
         how = "estimated" if result.extrapolated else "exact"
-        print(f"10⁷ turns, {resident} blocks: {result.issued:.3g} warp instructions in {seconds:.2f} s, {how}")
+        print(f"10⁷ iterations, {resident} blocks: {result.issued:.3g} warp instructions in {seconds:.2f} s, {how}")
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"peak memory {before / 1024:.0f} MiB before, {after / 1024:.0f} MiB after")
 
 
 def main() -> None:
-    warm = tiled_matmul(4, turns=2)
+    warm = tiled_matmul(4, iterations=2)
     simulate(warm, Share(1, 1, 1))
     work = matmul(4096)
     every_occupancy(work)

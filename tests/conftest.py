@@ -44,7 +44,7 @@ FIRST = (
     "test_every_opcode.py", "test_pictures.py", "test_types.py",
     "test_cuda.py", "test_damage.py", "test_html_browser.py", "test_examples_run.py", "test_rules.py", "test_wheel.py",
     "test_dask.py", "test_measure.py", "test_site.py", "test_notebooks.py", "test_suite.py", "test_analysis.py",
-    "test_long_loops.py", "test_cache_processes.py", "test_kept_answers.py", "test_study.py", "test_trace.py",
+    "test_long_loops.py", "test_cache_processes.py", "test_cached_answers.py", "test_study.py", "test_trace.py",
 )  # fmt: skip
 """Files that are started first because they take long, so that parallel workers end together."""
 

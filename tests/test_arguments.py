@@ -367,7 +367,8 @@ def test_a_structure_by_value_is_its_bytes(tmp_path: Path) -> None:
     assert scalar("Point", 16, held.tobytes()) == held.tobytes()
     assert scalar("Point", 16, f"@{tmp_path / 'p.npy'}") == held.tobytes()
     assert scalar("Point", 16, "u8[16]") == bytes(16)
-    assert "got a buffer" in message(scalar, "Point", 16, "u8[15]")
+    assert "got 15 bytes, expected the 16 bytes of the structure" in message(scalar, "Point", 16, "u8[15]")
+    assert "got 16 bytes filled with iota, expected the 16 bytes" in message(scalar, "Point", 16, "u8[16]:iota")
     assert "got a buffer" in message(scalar, "float4", 16, "u8[16]")
 
 

@@ -25,10 +25,10 @@ __constant__ float4 colour;
 __constant__ int table[3];
 __constant__ int* where;
 struct Pair { int a; float b; };
-__constant__ Pair pair;
+__constant__ Pair pair, pairs[9];
 extern "C" __global__ void k(float* o) {
   o[0] = physics::step; o[1] = wide; o[2] = small; o[3] = other; o[4] = colour.y; o[5] = table[threadIdx.x];
-  o[6] = pair.b; o[7] = where != nullptr;
+  o[6] = pair.b + pairs[threadIdx.x].b; o[7] = where != nullptr;
 }
 """
 ONE = (1, 1, 1)
@@ -54,6 +54,11 @@ def test_a_namespace_may_be_named_and_a_structure_is_given_as_bytes(kernel: Any)
     assert stored(kernel, {"physics::step": 4, "pair": np.frombuffer(pair.tobytes(), np.uint8)})[::6] == [4.0, 0.5]
 
 
+@pytest.mark.parametrize(("value", "first"), [("7", 7.0), ("[7, 8, 9]", 7.0), ([6, 5], 6.0), ("i32[3]:4", 4.0)])
+def test_an_array_of_numbers_takes_a_list(kernel: Any, value: Any, first: float) -> None:
+    assert stored(kernel, {"table": value})[5] == first
+
+
 def test_the_text_may_be_a_number_without_a_declared_type() -> None:
     kernel = compile_cuda('extern "C" { __constant__ float c; __global__ void k(float* o) { *o = c; } }', arch="sm_80")
     assert emulate(kernel, make_launch(kernel, ONE, ONE, {"o": "f32[1]"}, constants={"c": "0x10"})).buffer("o")[0] == 16
@@ -65,7 +70,9 @@ def test_the_text_may_be_a_number_without_a_declared_type() -> None:
         ({"small": "65536"}, "constant small (unsigned short): 65536 does not fit into 2 bytes"),
         ({"small": "1.5"}, "constant small (unsigned short): got 1.5, expected a whole number"),
         ({"small": "many"}, "constant small (unsigned short): got 'many', expected a number"),
-        ({"table": "4"}, "constant table (int[]): got '4', expected a buffer, as in f32[9]:ones or @file.npy"),
+        ({"table": "1,2,3,4"}, "constant table (int[]): got 4 numbers, expected at most 3"),
+        ({"table": "1,2.5"}, "constant table (int[]): got 2.5, expected a whole number"),
+        ({"pairs": "4"}, "constant pairs (Pair[]): got '4', expected a buffer, as in f32[9]:ones or @file"),
         ({"colour": "1,2"}, "constant colour (float4): got 2 numbers, expected 4, as in 1,1,1,1"),
         (
             {"where": "i32[4]"},

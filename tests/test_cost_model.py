@@ -56,7 +56,7 @@ __global__ void conflicts(float* out, int stride, int every) {
 
 
 @pytest.mark.parametrize("every", [1, 4])
-def test_turns_without_a_load_do_not_hide_the_conflicts_of_others(every: int) -> None:
+def test_iterations_without_a_load_do_not_hide_the_conflicts_of_others(every: int) -> None:
     """Cycles of the load-store unit: each further wavefront counts, whatever else happens between the loads."""
 
     def cycles(stride: int) -> float:

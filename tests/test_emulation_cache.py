@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from drywarp.analysis import emulation_cache as emulations
-from drywarp.analysis.emulation_cache import Kept, kept
+from drywarp.analysis.emulation_cache import CacheEntry, cache_entry_of
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
@@ -32,8 +32,8 @@ def ready(name: str = "histogram.cu", **more: object) -> Prepared:
     return prepare_kernel(EXAMPLES / name, gpu="a100", **more)  # type: ignore[arg-type]
 
 
-def place(bound: Prepared) -> Kept:
-    return kept(bound.kernel, bound.launch, None, None, Options().limits)
+def place(bound: Prepared) -> CacheEntry:
+    return cache_entry_of(bound.kernel, bound.launch, None, None, Options().limits)
 
 
 def same(one: object, other: object) -> bool:
@@ -85,11 +85,13 @@ def test_the_key_holds_all_that_matters() -> None:
         replace(bound.launch, arguments=(array_buffer(np.arange(9)), *bound.launch.arguments[1:])),
         replace(bound.launch, arguments=(array_buffer(np.arange(9)[::-1]), *bound.launch.arguments[1:])),
     ]
-    keys |= {kept(bound.kernel, launch, None, None, Options().limits).key for launch in launches}
+    keys |= {cache_entry_of(bound.kernel, launch, None, None, Options().limits).key for launch in launches}
     kernel = replace(bound.kernel, instructions=bound.kernel.instructions[:-1])
-    keys |= {kept(kernel, bound.launch, None, None, Options().limits).key}
-    keys |= {kept(bound.kernel, bound.launch, asked, None, Options().limits).key for asked in (4, "all", [0, 5])}
-    keys |= {kept(bound.kernel, bound.launch, None, 0.1, Options().limits).key}
+    keys |= {cache_entry_of(kernel, bound.launch, None, None, Options().limits).key}
+    keys |= {
+        cache_entry_of(bound.kernel, bound.launch, asked, None, Options().limits).key for asked in (4, "all", [0, 5])
+    }
+    keys |= {cache_entry_of(bound.kernel, bound.launch, None, 0.1, Options().limits).key}
     assert len(keys) == 1 + 4 + 1 + 3 + 1
     assert place(bound).key == place(ready()).key
 
@@ -122,10 +124,10 @@ def test_what_limits_of_time_cut_short_is_not_kept() -> None:
     bound = ready()
     sampling = bound.profile.sampling
     assert sampling is not None
-    elsewhere = Kept("0" * 64, bound.kernel, bound.launch)
-    elsewhere.keep_profile(replace(bound.profile, sampling=replace(sampling, basis="limited")))
+    elsewhere = CacheEntry("0" * 64, bound.kernel, bound.launch)
+    elsewhere.cache_profile(replace(bound.profile, sampling=replace(sampling, basis="limited")))
     assert elsewhere.profile() is None
-    elsewhere.keep_profile(replace(bound.profile, sampling=replace(sampling, basis="all")))
+    elsewhere.cache_profile(replace(bound.profile, sampling=replace(sampling, basis="all")))
     assert elsewhere.profile() is not None
 
 

@@ -12,7 +12,7 @@ from drywarp import texture
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.workload.build import ASYNC_SLOT, SLOTS, build_workload
 from drywarp.workload.cost import Item, Repeat
-from drywarp.workload.scoreboards import Dependences, spread_counted_waits
+from drywarp.workload.scoreboards import Dependences, spread_partial_waits
 from tests.emulator.support import run
 
 COPY = Dependences((), ASYNC_SLOT, -1)
@@ -61,7 +61,7 @@ def assert_waits_for(awaited: set[int], older: list[set[int]]) -> None:
 @given(programs)
 @settings(max_examples=300, deadline=None)
 def test_a_wait_is_for_all_but_the_last_ones(program: list[Item]) -> None:
-    spread = spread_counted_waits(NODES, program, SLOTS, COPIES)
+    spread = spread_partial_waits(NODES, program, SLOTS, COPIES)
     assert spread is not None
     order = list(unfold(spread.program))
     assert [spread.origins[n] for n in order] == list(unfold(program)), "nothing is run in another order"
@@ -95,20 +95,20 @@ def test_a_wait_is_for_all_but_the_last_ones(program: list[Item]) -> None:
             uncommitted = set()
 
 
-def test_a_program_without_counted_waits_stays_as_it_is() -> None:
-    assert spread_counted_waits([COPY, COMMIT, ALL_COPIES], [0, 1, 2], SLOTS, COPIES) is None
+def test_a_program_without_partial_waits_stays_as_it_is() -> None:
+    assert spread_partial_waits([COPY, COMMIT, ALL_COPIES], [0, 1, 2], SLOTS, COPIES) is None
 
 
 def test_loops_stay_short() -> None:
     # Three stages: a copy, its commit, and a wait that lets two stay, a million times.
     nodes = [COPY, COMMIT, some(0, 2)]
-    spread = spread_counted_waits(nodes, [0, 1, 0, 1, Repeat(1_000_000, (0, 1, 2))], SLOTS, COPIES)
+    spread = spread_partial_waits(nodes, [0, 1, 0, 1, Repeat(1_000_000, (0, 1, 2))], SLOTS, COPIES)
     assert spread is not None
     assert len(spread.program) < 30
     assert len(list(unfold(spread.program))) == 3_000_004
-    # Sixteen fetches a turn fill a ring of sixteen: nothing has to be written out.
+    # Sixteen fetches an iteration fill a ring of sixteen: nothing has to be written out.
     nodes = [FETCH, some(5, 11)]
-    spread = spread_counted_waits(nodes, [Repeat(1000, (*([0] * 16), 1))], SLOTS, {})
+    spread = spread_partial_waits(nodes, [Repeat(1000, (*([0] * 16), 1))], SLOTS, {})
     assert spread is not None
     assert spread.program == (Repeat(1000, spread.program[0].body),)  # type: ignore[union-attr]
     assert spread.slots == SLOTS + 16
@@ -116,10 +116,10 @@ def test_loops_stay_short() -> None:
 
 def test_what_would_be_too_long_is_left() -> None:
     inner: Item = 0
-    for turns in (7, 11, 13, 17):
-        inner = Repeat(turns, (inner, 0, 1))
+    for iterations in (7, 11, 13, 17):
+        inner = Repeat(iterations, (inner, 0, 1))
     nodes = [FETCH, some(5, 60)]
-    spread = spread_counted_waits(nodes, [inner], SLOTS, {})
+    spread = spread_partial_waits(nodes, [inner], SLOTS, {})
     assert spread is None or len(spread.nodes) <= 20_000
 
 

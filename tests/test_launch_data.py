@@ -46,7 +46,7 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(InputFileError, match=r"nowhere\.toml: cannot be read"):
+    with pytest.raises(InputFileError, match=r"nowhere\.toml: no such file"):
         argument_file("nowhere.toml")
 
 
@@ -118,7 +118,7 @@ OVERRUN = """__global__ void k(const float* a, float* b, int n) {
 def test_a_small_buffer_is_not_read_beyond_into_the_next() -> None:
     """An index that fits the largest buffer leads out of a smaller one, wherever it leads on a GPU."""
     given = {"b": "f32[1048576]", "n": 1048576}
-    with pytest.raises(DrywarpError, match=r"beyond the end of a of 4000 bytes"):
+    with pytest.raises(DrywarpError, match=r"beyond the end of a \(4000 bytes\)"):
         drywarp.analyze(OVERRUN, grid=4096, block=256, args={"a": "f32[1000]", **given})
     with pytest.raises(DrywarpError, match=r"bytes from a null pointer: a pointer that was not given"):
         drywarp.analyze(OVERRUN, grid=4096, block=256, args={"a": "null", **given})

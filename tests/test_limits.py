@@ -25,7 +25,7 @@ WALK = """
 // drywarp: --grid 64 --block 128 --arg n=i32[8192]:ones --arg out=i32[8192]
 __global__ void walk(const int* n, int* out) {
   int at = blockIdx.x * blockDim.x + threadIdx.x, steps = 0;
-  while (at < 400000) { at += n[at & 8191]; steps += at & 3; }
+  while (at < 60000) { at += n[at & 8191]; steps += at & 3; }
   out[blockIdx.x * blockDim.x + threadIdx.x] = steps;
 }
 """
@@ -55,7 +55,7 @@ def test_where_no_block_ends_the_code_is_followed_with_the_iterations_that_were_
     assert answer.static is not None
     (loop,) = (loop for loop in answer.static.loops if loop.known == "assumed")
     assert loop.trips is not None
-    assert 16 < loop.trips < 400_000
+    assert 16 < loop.trips < 60_000
     doubt = answer.doubts[0]
     assert doubt.startswith(
         "nothing was run to its end: no block ended within 1,000,000 lane steps (--lane-steps raises"

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from drywarp.analysis.prepare import prepare_kernel
-from drywarp.analysis.prepared import Prepared
+from drywarp.analysis.prepared import Prepared, geometry_of, occupancy_of
 from drywarp.analysis.request import Options
-from drywarp.analysis.residency import geometry_of, occupancy_of
 from drywarp.analysis.stages import analyze
 from drywarp.execution import long_loops
 from drywarp.execution.emulator import Limits
@@ -92,14 +91,14 @@ def test_what_data_decides_is_run() -> None:
 
 
 def test_a_loop_too_long_to_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million turns: counts as they must be, the figures of L2 and DRAM marked as estimates."""
+    """A million iterations: counts as they must be, the figures of L2 and DRAM marked as estimates."""
     monkeypatch.setattr(long_loops, "MOST_ACCESSES", 200_000)
-    turns = 1_000_000
-    found = analyze(COLUMNS % (turns, turns), gpu="a100")
+    iterations = 1_000_000
+    found = analyze(COLUMNS % (iterations, iterations), gpu="a100")
     short = analyze(COLUMNS % (4000, 4000), gpu="a100", full_emulation=True)
     longer = analyze(COLUMNS % (8000, 8000), gpu="a100", full_emulation=True)
-    per_turn = (longer.warp_instructions - short.warp_instructions) / 4000
-    assert found.warp_instructions == short.warp_instructions + (turns - 4000) * per_turn
+    per_iteration = (longer.warp_instructions - short.warp_instructions) / 4000
+    assert found.warp_instructions == short.warp_instructions + (iterations - 4000) * per_iteration
     assert any("are estimates" in note for note in found.notes)
 
 

@@ -72,8 +72,8 @@ def test_arithmetic_costs_what_its_class_does() -> None:
 def test_stalls_are_in_slots_of_a_warp_and_a_taken_branch_holds_it() -> None:
     lines = (".L_0:", "FFMA R4, R4, R5, R6", ("@P0 BRA `(.L_0)", control(stall=5)), ("EXIT", control(stall=5)))
     made = hand_made(*lines, warps=1)
-    turns = WarpPath(np.array([0, 0, 0, 1, 2], np.int32), np.full(5, 32, np.float32))
-    looping = replace(made, paths=(turns,))
+    iterations = WarpPath(np.array([0, 0, 0, 1, 2], np.int32), np.full(5, 32, np.float32))
+    looping = replace(made, paths=(iterations,))
     for slot, taken, expected in ((1.0, 13.0, 13), (1.0, 4.0, 5), (4.0, 13.0, 20), (1.0, None, 12)):
         fma, branch, leave, _ = nodes(looping, with_scheduler(round_gpu(), slot_cycles=slot, taken_cycles=taken))
         # 5 slots, or what the scheduler says of a taken branch (Λ of the class where it is silent) if that is more.
@@ -138,6 +138,35 @@ def test_each_kind_of_access_has_its_costs() -> None:
     assert not levels[3]
 
 
+def test_textures_take_their_slot_or_their_wavefronts_and_the_latency_of_where_they_are_found() -> None:
+    made = hand_made(
+        "TEX.SCR.LL R4, R5, R6, 0x0, 0x54, 2D",
+        "TLD4.SCR.R R4, R5, R6, 0x0, 0x54, 2D",
+        "SUST.D.BA.2D.STRONG.SM [R2], R4, UR4",
+    )
+
+    def found(sectors: float, lines: float, l1: float, l2: float) -> AccessBehaviour:
+        return AccessBehaviour(100.0, SPACE_GLOBAL, sectors, lines=lines, l1_hit=l1, l2_hit=l2, passes=1.0)
+
+    # A 2D fetch of 9 sectors in 6 lines; a gather of 32 sectors in 8 lines; a stored row.
+    accesses = {0: found(9, 6, 1, 1), 1: found(32, 8, 0.5, 1), 2: found(4, 1, 0, 1)}
+    gpu = with_class(round_gpu(), "texture", lambda_=7.0)
+    behaviour = replace(analyse_memory(made, geometry()), accesses=accesses)
+    fetch, gather, store = nodes(made, gpu, behaviour)[:3]
+    names = list(gpu.subsystems)
+    assert {node.class_ for node in (fetch, gather, store)} == {"texture"}
+    assert names[fetch.subsystem] == gpu.classes["texture"].subsystem
+    # 6 lines take 3 look-ups of 2 cycles, which the slot of 7 covers; 32 sectors are 8 wavefronts of 2 cycles.
+    assert [node.lambda_ticks for node in (fetch, gather, store)] == [ticks(7), ticks(16), ticks(7)]
+    # All from the L1: 30 cycles and 3 - 1 wavefronts more; half from the L2: (30 + 150) / 2, and 8 - 1 wavefronts.
+    assert [node.latency_ticks for node in (fetch, gather)] == [ticks(30 + 4), ticks(90 + 14)]
+    # What misses the L1 goes to the L2: 32 / 2 sectors of 32 bytes and 10 SMs at 100 bytes a cycle.
+    assert fetch.levels == ()
+    assert [(names[v.subsystem], v.lambda_ticks) for v in gather.levels] == [("l2", ticks(16 * 32 * 10 / 100))]
+    assert [(names[v.subsystem], v.lambda_ticks) for v in store.levels] == [("l2", ticks(4 * 32 * 10 / 100))]
+    assert store.async_result
+
+
 def test_a_pass_and_a_conflict_of_wide_accesses() -> None:
     lines = ("LDS.64 R4, [R2]", "LDS.128 R4, [R2]", "LDG.E.64 R4, [R2.64]", "LDG.E.128 R4, [R2.64]")
     made = hand_made(
@@ -177,6 +206,8 @@ TENSOR = {"fp16": 128.0, "tf32": 64.0, "fp64": 16.0, "int8": 512.0, "bf16": 32.0
         ("HMMA.884.F32", 8 * 8 * 4 / 128),
         ("IMMA.8832.S8.S8", 8 * 8 * 32 / 512),
         ("IMMA.16864.S8.S8", 16 * 8 * 64 / 512),
+        ("HMMA.SP.16832.F32", 16 * 8 * 16 / 128),  # half of the products are of zeros that are not stored
+        ("DMMA.16x8x16", 16 * 8 * 16 / 16),
         ("HMMA.123.F32", 3),  # an unknown shape: λ of the class
         ("BMMA.168256.XOR.POPC", 3),
     ],

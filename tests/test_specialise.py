@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 import drywarp
 from drywarp.analysis.best_config import best, config_number
-from drywarp.analysis.settle import grid_extents, settle
-from drywarp.errors import UsageError
+from drywarp.analysis.settle import grid_extents, settle, with_counts
+from drywarp.cli.options import argument_file
+from drywarp.errors import EmulationError, UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel
 from drywarp.frontends.loaded import LaunchComment, Loaded, Specialised
@@ -100,6 +102,47 @@ def test_a_grid_of_the_cuda_kernels_own_arguments() -> None:
     assert drywarp.analyze(source, args={"n": 300}).grid == (2, 1, 1)
     with pytest.raises(UsageError, match="grid '': expected one to three positive integers"):
         drywarp.analyze(source, grid="")
+
+
+@pytest.mark.parametrize(
+    ("value", "counted"),
+    [
+        ("f32[n]:random(0,81)", "f32[9]:random(0,81)"),
+        ("host i32[2*n, cdiv(m, 4)]", "host i32[18,2]"),
+        ("f32[n*p.rows]:permutation(seed=3)", "f32[45]:permutation(seed=3)"),
+        ("tensormap(box=8x8):f16[n,64]", "tensormap(box=8x8):f16[9,64]"),
+        ({"rows": 5, "x": {"data": "f64[p.rows+1]"}}, {"rows": 5, "x": {"data": "f64[6]"}}),
+        ("f32[1024,1024]:ones", "f32[1024,1024]:ones"),
+        ("@file[n].npy", "@file[n].npy"),
+        (7, 7),
+    ],
+)
+def test_extents_over_other_arguments(value: Any, counted: Any) -> None:
+    names = {"n": 9, "m": "7", "p.rows": 5, "data": "f32[4]"}
+    assert with_counts({"a": value}, names) == {"a": counted}
+
+
+@pytest.mark.parametrize(
+    ("extent", "message"),
+    [("k", "unknown name 'k'; known: n"), ("n/2", "is 4.5; expected a whole number"), ("n/0", "has no value")],
+)
+def test_extents_that_have_no_value(extent: str, message: str) -> None:
+    with pytest.raises(UsageError, match=rf"^argument a: 'f32\[{extent}\]': extent '{extent}': .*{message}"):
+        with_counts({"a": f"f32[{extent}]"}, {"n": 9})
+
+
+def test_extents_are_worked_out_wherever_a_launch_is_given(tmp_path: Path) -> None:
+    """On the command line's arguments, in a launch comment, in a file of arguments and without data."""
+    source = "// drywarp: --grid cdiv(n,256) --block 256 --arg n=1000 --arg a=f32[n]\n"
+    source += "__global__ void k(float* a, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) a[i] = i; }\n"
+    assert drywarp.analyze(source).grid == drywarp.analyze(source, static=True).grid == (4, 1, 1)
+    listed = tmp_path / "a.toml"
+    listed.write_text('n = 300\na = "f32[n]"\n')
+    assert drywarp.analyze(source, args=argument_file(str(listed))).grid == (2, 1, 1)
+    with pytest.raises(EmulationError, match=r"just past the end of a \(1200 bytes\)"):
+        drywarp.analyze(source, args={"a": "f32[n-700]"})
+    with pytest.raises(UsageError, match="argument a: 'f32\\[m\\]': extent 'm': unknown name 'm'; known: n"):
+        drywarp.analyze(source, args={"a": "f32[m]"})
 
 
 def test_what_the_compiler_fixes_is_the_launchs() -> None:

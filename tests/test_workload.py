@@ -87,11 +87,11 @@ def test_nested_loops_keep_their_counts(inner: int, outer: int) -> None:
     assert list(items) == expected
 
 
-@given(length=st.integers(1, 6), turns=st.integers(2, 9))
-def test_loops_of_any_number_of_blocks(length: int, turns: int) -> None:
+@given(length=st.integers(1, 6), iterations=st.integers(2, 9))
+def test_loops_of_any_number_of_blocks(length: int, iterations: int) -> None:
     graph = build_cfg(code(".L_0:", *["BAR.SYNC 0x0"] * (length - 1), "@P0 BRA `(.L_0)", "EXIT"))
     body = tuple(range(length))
-    assert fold([*body * turns, length], graph) == (Repeat(turns, body), length)
+    assert fold([*body * iterations, length], graph) == (Repeat(iterations, body), length)
 
 
 def test_a_long_loop_has_a_tiny_program() -> None:
@@ -220,7 +220,7 @@ def test_a_profile_becomes_weighted_paths() -> None:
     long, short = workload.paths
     assert [node.instruction for node in long.nodes] == list(range(6))
     assert long.program == (0, 1, Repeat(2, (2, 3)), 4, 5)
-    assert long.lanes == (32, 32, 24, 24, 32, 32)  # the mean over both turns of the loop
+    assert long.lanes == (32, 32, 24, 24, 32, 32)  # the mean over both iterations of the loop
     assert short.program == (0, 1, 2, 3, 4, 5)
     assert short.lanes == (8,) * 6
 

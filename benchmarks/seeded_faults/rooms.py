@@ -44,7 +44,7 @@ ROOMS = {
         3,
     ),
     "workload": Room(
-        ("workload", "analysis/residency.py"),
+        ("workload", "analysis/prepared.py"),
         (
             *(
                 "tests/test_node_costs.py",
@@ -52,7 +52,7 @@ ROOMS = {
                 "tests/test_residency.py",
                 "tests/test_phases.py",
             ),
-            *("tests/test_workload.py", "tests/test_group_waits.py", "tests/test_cost_model.py", "tests/workloads"),
+            *("tests/test_workload.py", "tests/test_group_waits.py", "tests/test_cost_model.py", "tests/abstract"),
             *("tests/amd", "tests/test_constant_values.py"),
         ),
         3,
@@ -60,16 +60,16 @@ ROOMS = {
     "pipeline": Room(
         ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
     ),
-    "models": Room(("models",), ("tests/models", "tests/reproduction"), 3),
-    "band": Room(("analysis/uncertainty",), ("tests/band",)),
+    "models": Room(("models",), ("tests/models", "tests/reproduce"), 3),
+    "uncertainty": Room(("analysis/uncertainty",), ("tests/uncertainty",)),
     "advice": Room(("analysis/advice",), ("tests/advice",)),
     "counters": Room(("analysis/counters",), ("tests/counters",)),
-    "static": Room(("execution/symbolic", "analysis/without_data.py"), ("tests/amd", "tests/static")),
+    "symbolic": Room(("execution/symbolic", "analysis/without_data.py"), ("tests/amd", "tests/symbolic")),
     "kernel": Room(("kernel",), ("tests/kernel",)),
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
     "comparison": Room(
-        ("analysis/compare", "analysis/rank.py", "analysis/several_gpus.py"), ("tests/comparison", "tests/ranking")
+        ("analysis/compare", "analysis/rank.py", "analysis/several_gpus.py"), ("tests/compare", "tests/rank")
     ),
     "report": Room(
         ("report", "analysis/result", "support/text.py"),
@@ -92,7 +92,7 @@ ROOMS = {
     ),
     "rows": Room(
         ("experiments/rows", "experiments/sweep", "experiments/validate"),
-        ("tests/rows", "tests/sweeps", "tests/validation"),
+        ("tests/rows", "tests/sweep", "tests/validate"),
     ),
 }
 WHOLE_ANSWERS = (

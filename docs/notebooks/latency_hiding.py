@@ -106,8 +106,8 @@ figures.lines(
 )
 
 # %%
-TURNS = 32  # the packaged mix repeats that often
-loads = curves("papers/alpha-mix", ["volkov", "volkov_contention", "pipeline"], TURNS, alpha=0, turns=TURNS)
+TRIPS = 32  # the packaged mix repeats that often
+loads = curves("papers/alpha-mix", ["volkov", "volkov_contention", "pipeline"], TRIPS, alpha=0, iterations=TRIPS)
 figures.lines(
     loads,
     x="occupancy: warps per SM",
@@ -175,13 +175,13 @@ needed = cusp(GPU, share=0.9)
 print(f"both full at α = {needed.cusp_alpha:.1f}: {mix.needed_occupancy(needed.cusp_alpha):.1f} warps for all of it")
 
 SIMULATED = (1, 4, 16, 32, 48, 64, 96, 128, 256)
-LONG = 64  # turns, so that start and end hardly count
+LONG = 64  # iterations, so that start and end hardly count
 
 
 def simulated(alpha):
     """Warps that attain 90 % of the throughput bound in the simulation."""
     found = compare_models(
-        "papers/alpha-mix", GPU, settings={"alpha": alpha, "turns": LONG}, models=["pipeline"],
+        "papers/alpha-mix", GPU, settings={"alpha": alpha, "iterations": LONG}, models=["pipeline"],
         occupancies=range(20, 65, 2),
     )  # fmt: skip
     curve = found.predictions["pipeline"].curve
@@ -203,7 +203,7 @@ figures.lines(
 
 # %% [markdown]
 # The simulation knows nothing of the formula and draws the same cusp. Right of it it asks for a few more warps: all
-# start together, so that at first all load at the same time and then all add, and it takes many turns until they have
+# start together, so that at first all load at the same time and then all add, and only many iterations later have they
 # drifted apart. The rule of NVIDIA's programming guide of that time (warps = latency over the time between two loads)
 # counts how many warps fill the wait for memory, forgets that additions wait too, and is far too low right of the
 # cusp; left of it, where memory is the bottleneck, it says nothing.
@@ -219,7 +219,7 @@ figures.lines(
 # %%
 ALPHA = 32
 models = ["volkov", "kothapalli_max", "kothapalli_sum", "pipeline"]
-mixed = curves("papers/alpha-mix", models, TURNS, alpha=ALPHA, turns=TURNS)
+mixed = curves("papers/alpha-mix", models, TRIPS, alpha=ALPHA, iterations=TRIPS)
 figures.lines(
     {"volkov": mixed["volkov"], "they overlap": mixed["kothapalli_max"], "they add": mixed["kothapalli_sum"],
      "pipeline": mixed["pipeline"]},
@@ -246,7 +246,7 @@ for warps in (4, 60):
 
 # %%
 for alpha in (0, 8, 64):
-    found = curves("papers/alpha-mix", ["pipeline", "volkov", "mwp_cwp"], TURNS, alpha=alpha, turns=TURNS)
+    found = curves("papers/alpha-mix", ["pipeline", "volkov", "mwp_cwp"], TRIPS, alpha=alpha, iterations=TRIPS)
     for warps in (4, 24, 60):
         one = {name: rates[warps - 1] for name, (_, rates) in found.items()}
         print(
@@ -255,7 +255,7 @@ for alpha in (0, 8, 64):
         )
 
 # %%
-apart = curves("papers/alpha-mix", ["pipeline", "volkov", "mwp_cwp"], TURNS, alpha=64, turns=TURNS)
+apart = curves("papers/alpha-mix", ["pipeline", "volkov", "mwp_cwp"], TRIPS, alpha=64, iterations=TRIPS)
 figures.lines(apart, x="occupancy: warps per SM", y="loads per cycle and SM", title="Three models, α = 64")
 
 # %% [markdown]
@@ -334,7 +334,7 @@ print(f"{random_loads.latency / random_loads.lambda_:.1f} warps")
 # budget costs instructions or spills, it loses.
 
 # %%
-eight = curves("papers/alpha-mix", ["volkov", "volkov_contention"], TURNS, alpha=8, turns=TURNS)
+eight = curves("papers/alpha-mix", ["volkov", "volkov_contention"], TRIPS, alpha=8, iterations=TRIPS)
 for name, (_, rates) in eight.items():
     print(f"{name}: {rates[63] / rates[47] - 1:+.1%}")
 

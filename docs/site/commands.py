@@ -20,7 +20,7 @@ _SUFFIXES = frozenset(".cu .cuh .ptx .cubin .toml .py .csv .json .cl .hip .s .ht
 _COMMAND = re.compile(r"(?:^|&& )(?:\.venv/bin/)?drywarp ")
 _OPTIONAL = re.compile(r"^\[?(--\S+|[^\[\]]+?)\]?$")
 _OPENING = re.compile(r"^```(\w*)\s*$")
-_WRITTEN = frozenset({"--html", "--trace", "--plot", "-o", "--out", "--rows", "--kept", "--journal", ">"})
+_WRITTEN = frozenset({"--html", "--trace", "--plot", "--bars", "-o", "--out", "--rows", "--kept", "--journal", ">"})
 
 
 @dataclass(frozen=True)

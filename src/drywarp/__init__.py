@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .analysis.result import Analysis, Band
     from .analysis.stages import analyze
     from .errors import DrywarpError
+    from .experiments.benefits import Benefits, benefits
     from .experiments.sweep import Space, sweep
     from .experiments.validate import validate
     from .hardware import Gpu, gpu_names, load_gpu
@@ -31,12 +32,14 @@ _HOMES = {
     "analyze": "analysis.stages", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
     "surface": "kernel.launch.textures", "texture": "kernel.launch.textures", "tensor_map": "kernel.launch.tensor_maps",
+    "Benefits": "experiments.benefits", "benefits": "experiments.benefits",
     "Space": "experiments.sweep", "sweep": "experiments.sweep", "validate": "experiments.validate",
 }  # fmt: skip
 
 __all__ = [
     "Analysis",
     "Band",
+    "Benefits",
     "Comparison",
     "DrywarpError",
     "Gpu",
@@ -45,6 +48,7 @@ __all__ = [
     "Space",
     "__version__",
     "analyze",
+    "benefits",
     "compare",
     "gpu_names",
     "load_gpu",

@@ -144,11 +144,11 @@ def test_every_second_barrier_goes_however_the_loops_are_folded(program: list[It
 
 @given(st.integers(1, 31), st.integers(16, 400))
 @settings(max_examples=50, deadline=None)
-def test_packed_warps_issue_in_proportion_to_their_lanes(lanes: int, turns: int) -> None:
+def test_packed_warps_issue_in_proportion_to_their_lanes(lanes: int, iterations: int) -> None:
     profile = case("collatz").setting.profile
     body = 2
-    blocks = np.array([0] + [body] * turns, dtype=np.int32)
-    path = WarpPath(blocks, np.array([32.0] + [float(lanes)] * turns, dtype=np.float32))
+    blocks = np.array([0] + [body] * iterations, dtype=np.int32)
+    path = WarpPath(blocks, np.array([32.0] + [float(lanes)] * iterations, dtype=np.float32))
     kept = kept_steps(profile, path)
     assert kept[0]
-    assert abs(kept[1:].sum() - turns * lanes / 32) <= 1
+    assert abs(kept[1:].sum() - iterations * lanes / 32) <= 1

@@ -393,7 +393,7 @@ def steps(lanes: list[float], blocks: list[int], *code: str) -> tuple[Profile, W
 
 
 def test_steps_with_a_part_of_the_lanes_stay_that_often() -> None:
-    # 12 turns with a quarter of the lanes: 3 stay, each when its share has come together.
+    # 12 iterations with a quarter of the lanes: 3 stay, each when its share has come together.
     code = (".L_0:", ADD, "@P0 BRA `(.L_0)")
     profile, path = steps([32, *[8] * 12, 32], [0, *[0] * 12, 1], *code)
     assert kept_steps(profile, path).tolist() == [True] + [False, False, False, True] * 3 + [True]
@@ -414,7 +414,7 @@ def test_fewer_steps_move_as_much() -> None:
     shared = AccessBehaviour(16 * 40, SPACE_SHARED, 2, 0)
     made = setting(*code, behaviour=behaviour(load, shared), change=lambda profile: replace(profile, paths=(path,)))
     found = changed(no_divergence().apply(made))
-    # The first turn and a quarter of the 15 others, rounded down by the running sum: 1 + 3.
+    # The first iteration and a quarter of the 15 others, rounded down by the running sum: 1 + 3.
     access_ = found.behaviour.accesses[0]
     assert access_.executions == 4 * 40
     assert (access_.units, access_.lines, access_.dram_read, access_.dram_write) == (8, 4, 4, 2)

@@ -10,7 +10,7 @@ import pytest
 from drywarp.hardware import load_gpu
 from drywarp.kernel.isa.amd import is_amd
 from drywarp.kernel.isa.amd.opcodes import class_of, matrix_shape, memory_access, operations
-from drywarp.kernel.isa.nvidia.classes import CLASSES
+from drywarp.kernel.isa.nvidia.opcodes import CLASSES
 
 _ENCODING = re.compile(r"_(e32|e64|dpp8?|sdwa|e64_dpp)$")
 

@@ -38,7 +38,7 @@ BIG_SHARED = "__global__ void big(int* a) { __shared__ int s[8192]; s[threadIdx.
         (
             OUT_OF_BOUNDS,
             "--grid 2 --block 32 --arg a=f32[40]",
-            ["kernel.cu:3", "store", "beyond the end of a of 160 bytes"],
+            ["kernel.cu:3", "store", "just past the end of a (160 bytes)"],
         ),
         (OUT_OF_BOUNDS, "--grid 2 --block 32", ["no value for a"]),
         (OUT_OF_BOUNDS, "--grid 2 --block 32 --arg a=3", ["argument a", "expected a buffer"]),

@@ -30,7 +30,7 @@ from drywarp.report.text import json_text
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
 from ..report.test_golden import answer
-from ..sweeps.spaces import FILE
+from ..sweep.spaces import FILE
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "examples" / "saxpy.cu"
@@ -80,6 +80,7 @@ WORKING = {
     "explain": "explain",
     "explain NAME": "explain tail-effect",
     "compare": "compare FOLDER/base.json FOLDER/slower.json",
+    "benefits": f"benefits {SAXPY} '{SAXPY} --block 128 --grid 4000' --gpu h100 --grid 2000",
     "rank": f"rank {SAXPY} --gpu a100,t4 --grid 2000 --price t4=0.3",
 }
 # These start processes, need a card or wait for a browser: what they refuse is here, what they do beside their rooms.
@@ -100,6 +101,7 @@ REFUSED = {
     "explain": ("no-such-rule", "no-such-rule"),
     "compare": ("FOLDER/base.json FOLDER/broken.json", "FOLDER/broken.json"),
     "rank": (f"{SAXPY} --gpu a100 --price a100=cheap", "--price a100=cheap: expected a number"),
+    "benefits": (f"{SAXPY} FOLDER/none.cu --grid 2000", "FOLDER/none.cu: no such file"),
     "reproduce": ("--json --markdown", "--json and --markdown: expected one of them"),
     "corpus": ("FOLDER/none", "FOLDER/none"),
     "validate": ("FOLDER/none.csv --kernel none.cu", "FOLDER/none.csv"),
@@ -347,7 +349,10 @@ def test_an_import_in_base_units(spoken: dict[tuple[str, str], Said]) -> None:
 
 def test_gpus_and_their_numbers(spoken: dict[tuple[str, str], Said]) -> None:
     text, told = spoken["gpus", ""].out, spoken["gpus", "--json"].json
-    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in text.splitlines()[1:-2]]
+    listed, _, also = text.partition("\n\nAliases\n")
+    assert [gpu["name"] for gpu in told["gpus"]] == gpu_names() == [line.split()[0] for line in listed.splitlines()[1:]]
+    for gpu in told["gpus"]:
+        assert (f"\n  {gpu['name']}: {', '.join(gpu['aliases'])}\n" in f"\n{also}") is bool(gpu["aliases"])
     for gpu in map(load_gpu, gpu_names()):
         if not gpu.abstract_only:
             row = found(rf"^{gpu.name} .*  (\S+) +(\d+) +(\d+) MHz +(\S+) GB/s$", text)

@@ -88,6 +88,53 @@ def test_the_commands_run(name: str, folder: Path) -> None:
     assert not found["notes"]
 
 
+def test_compiler_options_are_those_of_the_commands(folder: Path) -> None:
+    """Registers are of the build that the options ask for, and the commands repeat them."""
+    plain = listed("program.cu", folder)["scale"]
+    capped = listed("program.cu", folder, "--use_fast_math", "--compiler-option=--fmad=false", "--max-registers", "16")
+    words = shlex.split(capped["scale"]["command"])
+    assert {"--compiler-option=--fmad=false", "--compiler-option=--use_fast_math", "--max-registers"} <= {*words}
+    assert "--compiler-option" not in plain["command"]
+    assert run(*words[1:], cwd=folder).returncode == 0
+    assert "unknown (did you mean" in complaint(
+        run("list", "program.cu", "--compiler-option=-use_fast_mth", cwd=folder)
+    )
+
+
+def test_instances_that_a_source_names_itself_have_names_that_entry_takes(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "template <typename T, int N, bool B> __global__ void put(T* p, T x) { p[threadIdx.x] = B ? x : (T)N; }\n"
+        "template __global__ void put<float, 4, true>(float*, float);\n"
+        "template __global__ void put<short, 2, false>(short*, short);\n"
+    )
+    (tmp_path / "one.cu").write_text(
+        "template <typename T> __global__ void one(T* p) { *p = 1; }\ntemplate __global__ void one<int>(int*);\n"
+    )
+    (single,) = listed("one.cu", tmp_path).values()
+    assert single["name"] == "one<int>"
+    assert run(*shlex.split(single["command"])[1:], cwd=tmp_path).returncode == 0
+    kernels = listed("k.cu", tmp_path)
+    assert {*kernels} == {"put<float, 4, true>", "put<short, 2, false>"}
+    for kernel in kernels.values():
+        assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
+
+
+def test_placeholders_of_the_grid_fit_a_block_that_is_known(tmp_path: Path) -> None:
+    """As many threads as the buffers that stand for others have elements, so that no command runs out of bounds."""
+    (tmp_path / "k.cu").write_text(
+        "__global__ void whole(float* a) { a[blockIdx.x * blockDim.x + threadIdx.x] += 1; }\n"
+        "void go(float* a, int blocks) { whole<<<blocks, 1024>>>(a); }\n"
+    )
+    kernel = listed("k.cu", tmp_path)["whole"]
+    text = (tmp_path / "k.cu").read_text().replace("int blocks) {", "int blocks) { cudaMalloc(&a, 40000);")
+    (tmp_path / "known.cu").write_text(text)
+    known = listed("known.cu", tmp_path)["whole"]["command"]
+    assert "--grid 9 --block 1024 --arg 'a=f32[10000]:random'" in known
+    assert run(*shlex.split(known)[1:], cwd=tmp_path).returncode == 0
+    assert "--grid 1024 --block 1024 --arg 'a=f32[1048576]:random'" in kernel["command"]
+    assert run(*shlex.split(kernel["command"])[1:], cwd=tmp_path).returncode == 0
+
+
 def test_many_kernels_take_one_short_line_each(tmp_path: Path) -> None:
     source = "template <int N, typename T> __global__ void shift(T* a) { a[threadIdx.x] += N; }\n"
     source += "".join(f"template __global__ void shift<{n}, float>(float*);\n" for n in range(20))
@@ -119,6 +166,51 @@ def test_python_files_without_running_them(tmp_path: Path) -> None:
     assert arguments["scale"] == ["--block", "256", "--arg", f"a={buffer}", "--arg", "by=1024"]
     assert found["add"]["registers"] is None
     assert found["one"]["registers"] > 4
+
+
+def test_commands_for_tuned_kernels_take_a_configuration_and_turn_conditions_on(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\n"
+        "@triton.autotune([triton.Config({'BLOCK': b}) for b in (64, 128)], key=['n'])\n@triton.jit\n"
+        "def norm(x, n, eps, N: tl.constexpr, HAS_BIAS: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr):\n"
+        "    if HAS_BIAS and not CAUSAL:\n        tl.store(x + tl.arange(0, N), eps)\n"
+    )
+    words = shlex.split(listed("k.py", tmp_path)["norm"]["command"])[5:]
+    values = ("x=f32[1048576]:random", "n=1024", "eps=1e-6", "N=1024", "HAS_BIAS=1", "CAUSAL=1")
+    assert words == ["--grid", "1024", "--config", "0", *(word for one in values for word in ("--arg", one))]
+
+
+def test_commands_for_triton_kernels_give_whole_numbers_for_what_addresses_are_made_of(tmp_path: Path) -> None:
+    """And what a heuristic reads of its own name has to be given."""
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\n"
+        "@triton.heuristics({'BACK': lambda a: bool(a['BACK']), 'AUTO': lambda a: True})\n@triton.jit\n"
+        "def gather(x, rows, o, BACK: tl.constexpr, AUTO: tl.constexpr, BLOCK: tl.constexpr):\n"
+        "    at = tl.arange(0, BLOCK)\n    row = tl.load(rows + at)\n"
+        "    value = tl.load(x + row * 16 + at)\n    tl.store(o + at, value)\n"
+    )
+    words = shlex.split(listed("k.py", tmp_path)["gather"]["command"])[7:]
+    buffer = "f32[1048576]:random"
+    values = (f"x={buffer}", "rows=i64[1048576]:random(0,64)", f"o={buffer}", "BACK=64", "BLOCK=64")
+    assert words == [word for one in values for word in ("--arg", one)]
+
+
+def test_instances_in_macros_of_several_lines(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "template <class T, int N> __global__ void put(T* a) { a[threadIdx.x] = N; }\n"
+        "#define GO(a) put<int, \\\n    4> \\\n  <<<1, 32>>>(a)\nvoid go(int* a) { GO(a); }\n"
+    )
+    assert {name.replace(" ", "") for name in listed("k.cu", tmp_path)} == {"put<int,4>"}
+
+
+def test_commands_size_shared_memory_that_only_the_launch_could(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "__global__ void turn(float* a) {\n  extern __shared__ float held[];\n  int i = threadIdx.x;\n"
+        "  held[i] = a[i];\n  __syncthreads();\n  a[i] = held[blockDim.x - 1 - i];\n}\n"
+    )
+    words = shlex.split(listed("k.cu", tmp_path)["turn"]["command"])
+    assert words[words.index("--shared") + 1] == "16384"
+    assert run(*words[1:], cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -187,8 +279,9 @@ def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None
     line = complaint(run("analyze", "program.cu", "--entry", "rows", "-D", "X=1", "--arg", "width=8", cwd=folder))
     assert line == (
         "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
-        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 64,64 --block 8 --arg 'a=f32[2048]:random' "
-        "--arg width=8 --arg height=4 (values to replace), or --static, which assumes what is missing"
+        "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 "
+        "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or --static, "
+        "which assumes what is missing"
     )
 
 

@@ -39,6 +39,17 @@ def test_stages_are_shown_on_a_terminal_and_nowhere_else(terminal: bool, monkeyp
     assert bool(stream.getvalue()) == terminal
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_it_can_be_switched_off(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRYWARP_PROGRESS", "off")
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with stages() as stage, rated() as tell:
+        stage("emulating")
+        tell("first", 1, 1)
+    assert stream.getvalue() == ""
+
+
 def test_the_last_item_is_told_with_rate_and_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

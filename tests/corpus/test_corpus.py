@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from drywarp.cli.main import run
+from drywarp.errors import UsageError
 from drywarp.experiments.corpus.files import Settings
 from drywarp.experiments.corpus.headers import guessed_macros
+from drywarp.experiments.corpus.result import Row, RowsFile
 from drywarp.experiments.corpus.run import Watched
 from drywarp.frontends.ptx.assembler import find_ptxas
 from drywarp.support.child import Child
@@ -138,3 +140,19 @@ def test_what_is_analysed_stays_so_where_a_prediction_takes_too_long() -> None:
     assert watched.look(Settings(time_limit_s=50))
     assert watched.found == {"status": "analysed", "notes": ("a note", "no static times: time limit of 50 s")}
     assert not process.is_alive()
+
+
+def test_one_run_at_a_time_writes_a_file_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with RowsFile(path, "hash", Settings()) as first:
+        first.add(Row("a.cu", "analysed", "done"))
+        with pytest.raises(UsageError, match="another process is writing to it"):
+            RowsFile(path, "hash", Settings()).__enter__()
+    torn = path.read_bytes()
+    path.write_bytes(torn + b'{"file": "b.cu"')
+    with RowsFile(path, "hash", Settings()) as again:
+        assert [*again.rows] == ["a.cu"]
+    assert path.read_bytes() == torn
+    path.write_bytes(torn[:20])  # stopped while its first line was written
+    with RowsFile(path, "hash", Settings()) as anew:
+        assert anew.rows == {}

@@ -43,3 +43,8 @@ def _exists(parts: list[str]) -> bool:
                 return False
         found = getattr(found, part)
     return True
+
+
+def test_the_stages_that_a_benchmark_times_are_there() -> None:
+    stages = import_module("benchmarks.row_speed").STAGES
+    assert [name for name, module, function in stages if module and not hasattr(import_module(module), function)] == []

@@ -7,7 +7,7 @@ Opcode by opcode; what fails names the instruction. What it computes is the matt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -97,16 +97,21 @@ NUMBERS = np.array(
 )  # fmt: skip
 
 
-def computed_by_warps(text: str) -> npt.NDArray[np.uint32]:
-    """R8 to R11 and P0 of each warp, or UR8 to UR11 and UP0, after the instruction; shape (warps, 5).
+FOUR = range(9, 13)
+"""Numbers of the registers that hold a thread's or a warp's own numbers."""
 
-    Each warp has numbers of its own in R9 to R12 and in UR9 to UR12; P0 and UP0 are true.
+
+def results(text: str, numbers: npt.NDArray[np.uint32], index: Sequence[str]) -> npt.NDArray[np.uint32]:
+    """R8 to R11 and P0, or UR8 to UR11 and UP0, after the instruction, for each row of `numbers`; shape (rows, 5).
+
+    `index` computes in R0 which row a thread takes: the first four numbers are in R9 to R12 and in UR9 to UR12. P0 and
+    UP0 are true.
     """
     uniform = opcode_of(text)[0] == "U"
     code = [
-        "S2R R0, SR_TID.X", "SHF.R.U32.HI R0, RZ, 0x5, R0", "MOV R2, c[0x0][0x160]", "MOV R3, c[0x0][0x164]",
+        "S2R R0, SR_TID.X", *index, "MOV R2, c[0x0][0x160]", "MOV R3, c[0x0][0x164]",
         "IMAD.WIDE.U32 R2, R0, 0x20, R2", "LDG.E.128 R16, [R2.64]",
-        *(f"MOV R{n}, R{n + 7}" for n in range(9, 13)), *(f"R2UR UR{n}, R{n + 7}" for n in range(9, 13)),
+        *(f"MOV R{n}, R{n + 7}" for n in FOUR), *(f"R2UR UR{n}, R{n + 7}" for n in FOUR),
         "ISETP.EQ.U32.AND P0, PT, RZ, RZ, PT", "UISETP.EQ.U32.AND UP0, UPT, URZ, URZ, UPT", text,
         *(["USEL UR12, URZ, 0x1, UP0", *(f"MOV R{n}, UR{n}" for n in range(8, 13))] if uniform
           else ["SEL R12, RZ, 0x1, P0"]),
@@ -114,11 +119,16 @@ def computed_by_warps(text: str) -> npt.NDArray[np.uint32]:
     ]  # fmt: skip
     lines = parse_listing(listing(*code), "f")["k"]
     made = Kernel("k", "k", "sm_80", lines.instructions, (Parameter(0, 0, 8),), 0x160, Resources(32, 0))
+    launch = Launch((1, 1, 1), (32 * WARPS, 1, 1), (array_buffer(numbers),))
+    found = emulate(made, launch).buffer(0).reshape(-1, 8)
+    return np.asarray(found[:, :5])
+
+
+def computed_by_warps(text: str) -> npt.NDArray[np.uint32]:
+    """`results` for numbers that all lanes of a warp share; shape (warps, 5)."""
     numbers = np.random.default_rng(7).choice(NUMBERS, (WARPS, 8))
     numbers[: len(NUMBERS), 0] = NUMBERS
-    launch = Launch((1, 1, 1), (32 * WARPS, 1, 1), (array_buffer(numbers),))
-    found = emulate(made, launch).buffer(0).reshape(WARPS, 8)
-    return np.asarray(found[:, :5])
+    return results(text, numbers, ["SHF.R.U32.HI R0, RZ, 0x5, R0"])
 
 
 @pytest.mark.parametrize("opcode", RUN)
@@ -144,20 +154,11 @@ def test_it_has_a_class() -> None:
     assert [text for text in texts if kernel(text).instructions[len(PRELUDE)].class_ == "unknown"] == []
 
 
-_WITHOUT_EFFECT = frozenset(
-    """
-    ACQBULK CCTL CCTLL CCTLT CGAERRBAR DEPBAR ERRBAR FENCE LDGDEPBAR MEMBAR NOP PMTRIG PREEXIT UCCTL UCGABAR_ARV
-    UTMACCTL UTMACMDFLUSH UVIRTCOUNT WARPGROUPSET
-    """.split()
-)
-"""Opcodes that do nothing here, whatever their modifiers say."""
-
-
 def test_a_modifier_that_is_not_known_is_refused() -> None:
     accepted = []
     for opcode, texts in RUN.items():
         name, _, operands = texts[0].partition(" ")
-        if opcode in _WITHOUT_EFFECT or name.startswith("@"):
+        if "idle" in OPCODES[opcode].traits or name.startswith("@"):
             continue
         try:
             run(f"{name}.UNHEARD {operands}")
@@ -208,3 +209,32 @@ def test_a_uniform_opcode_does_what_its_lanes_would(text: str) -> None:
     """The rows U… and … of the table: a warp's number against the same number in each lane, on boundary values."""
     ours, lanes = (computed_by_warps(one) for one in (text, UNIFORM[text]))
     np.testing.assert_array_equal(ours, lanes, err_msg=f"{text} against {UNIFORM[text]}")
+
+
+def works_lane_by_lane(opcode: str) -> bool:
+    """Whether its row says that a lane's result depends on that lane's operands alone."""
+    row = OPCODES[opcode]
+    others = {"lanes", "jump", "ends", "exit"} & set(row.traits) or row.class_ in (
+        "special_register",
+        "tensor",
+        "barrier",
+    )
+    return opcode[0] != "U" and row.memory is None and row.results not in ("none",) and not others
+
+
+LANE_BY_LANE = {
+    opcode: own
+    for opcode, texts in RUN.items()
+    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22", text)])
+}
+
+
+@pytest.mark.parametrize("opcode", LANE_BY_LANE)
+def test_a_lane_does_not_see_the_others(opcode: str) -> None:
+    """Rows of the table without `lanes`: numbers that go to other lanes and warps give the same there."""
+    rng = np.random.default_rng(7)
+    numbers = rng.choice(NUMBERS, (32 * WARPS, 8))
+    other = rng.permutation(32 * WARPS)
+    for text in LANE_BY_LANE[opcode]:
+        here, there = results(text, numbers, []), results(text, numbers[other], [])
+        np.testing.assert_array_equal(here[other], there, err_msg=text)

@@ -91,7 +91,7 @@ extern "C" __global__ void k(unsigned long long* o, unsigned long long bytes) {
 def test_an_access_beyond_the_heap_is_named(arch):
     source = """
 extern "C" __global__ void k(int* o) { int* p = (int*)malloc(64); p[threadIdx.x + 3000000] = 1; o[0] = p[1]; }"""
-    with pytest.raises(EmulationError, match=r"beyond the end of the device's heap of 8388608 bytes"):
+    with pytest.raises(EmulationError, match=r"beyond the end of the device's heap \(8388608 bytes\)"):
         run(source, 1, 1, zeros(1), arch=arch)
 
 

@@ -97,8 +97,8 @@ extern "C" __global__ void k(const int* n, int* o) {
     o = run(source, 1, 96, n, np.full(96, -1, np.int32), arch=arch).buffer("o")
     t = np.arange(96)
     stays = (t % 7 != 6) & (n >= 0)
-    turns = np.minimum(n, 40)
-    expected = turns * (turns - 1) // 2 + np.count_nonzero(stays & (t % 2 == 1))
+    iterations = np.minimum(n, 40)
+    expected = iterations * (iterations - 1) // 2 + np.count_nonzero(stays & (t % 2 == 1))
     np.testing.assert_array_equal(o, np.where(stays, expected, -1))
 
 

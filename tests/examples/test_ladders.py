@@ -24,9 +24,12 @@ from msgspec.structs import replace
 
 from drywarp.errors import InputFileError
 from drywarp.execution.emulator import emulate
+from drywarp.experiments.sweep import read_space
+from drywarp.experiments.sweep.row import configurations
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import launch_comment
+from drywarp.hardware import load_gpu
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from drywarp.kernel.launch.launch import Dim3
 from tests.effort import first, some
@@ -58,8 +61,8 @@ def reduction(name: str, rung: Rung, arch: str) -> None:
     padded = np.zeros(3 * 51 * 512, np.int32)
     padded[:n] = data
     share = 256 if blocks == 51 else 512
-    turns = -(-n // (share * blocks))
-    expected = padded[: turns * blocks * share].reshape(turns, blocks, share).sum(axis=(0, 2), dtype=np.int32)
+    iterations = -(-n // (share * blocks))
+    expected = padded[: iterations * blocks * share].reshape(iterations, blocks, share).sum(axis=(0, 2), dtype=np.int32)
     np.testing.assert_array_equal(run(name, rung, arch, (blocks, 1, 1), args, "out"), expected)
 
 
@@ -87,18 +90,83 @@ def nbody(name: str, rung: Rung, arch: str) -> None:
         expected += (sources[..., 3] / np.sqrt(square)).sum(axis=-1)
     points = boxes.reshape(-1, 4)
     count = len(points)
-    given = points if "PACKED" in rung.defines else np.ascontiguousarray(points.T)
+    given = points if rung.defines.get("PACKED") else np.ascontiguousarray(points.T)
     args = {"points": given, "potentials": np.zeros(count, np.float32), "count": count}
     actual = run(name, rung, arch, grid, args, "potentials", POINTS=str(held))
     np.testing.assert_allclose(actual, expected.ravel(), rtol=5e-6)
 
 
-CHECKS = {"reduction": reduction, "sgemm": sgemm, "nbody": nbody}
+def cutcp(name: str, rung: Rung, arch: str) -> None:
+    """A box of 3 x 3 x 2 cells, so that the atoms of a cell come from both sides, and each image counts once."""
+    cells, slots = (2, 3, 3), {"C1": 16}.get(rung.name, 8)  # z, y, x
+    rng = np.random.default_rng(4)
+    counts = rng.integers(0, 17, cells, np.int32) if rung.name == "C1" else np.full(cells, 8, np.int32)
+    held = rng.random((*cells, slots, 4), dtype=np.float32)
+    points = np.indices([8 * extent for extent in cells]).reshape(3, -1).T[:, ::-1] / 8  # x, y, z in cutoffs
+    expected = np.zeros(len(points))
+    box = np.array(cells[::-1], np.float64)
+    there, charges = [], []
+    for place in np.ndindex(cells):
+        for atom in held[place][: counts[place]].astype(np.float64):
+            there.append(atom[:3] + place[::-1])
+            charges.append(atom[3])
+    for shift in np.ndindex(3, 3, 3):  # the images of an atom beyond each border
+        for atom, charge in zip(there, charges, strict=True):
+            square = ((points - atom - (np.array(shift) - 1) * box) ** 2).sum(axis=1) + 1e-6
+            near = square < 1
+            expected[near] += charge / np.sqrt(square[near]) * (1 - square[near]) ** 2
+    grid = (cells[2], cells[1], cells[0] if rung.name == "C3" else 4 * cells[0])
+    args: dict[str, Any] = {"atoms": held.reshape(-1, 4), "map": np.zeros(len(points), np.float32)}
+    if rung.name == "C0":
+        fractions = np.column_stack([np.array(there) / box, charges])
+        args |= {"atoms": fractions.astype(np.float32), "count": len(there)}
+    elif rung.name == "C1":
+        args["counts"] = counts.ravel()
+    # An atom at the very cutoff adds next to nothing, whichever side of it rounding puts it.
+    np.testing.assert_allclose(run(name, rung, arch, grid, args, "map"), expected, rtol=2e-5, atol=1e-6)
+
+
+def tpacf(name: str, rung: Rung, arch: str) -> None:
+    """600 points of length one, three parts of 200: the last block is not full. Each product is rounded as stated."""
+    count, grid = 600, (3, 3, 1)
+    points = np.random.default_rng(5).normal(size=(3, count))
+    x, y, z = (points / np.sqrt((points**2).sum(axis=0))).astype(np.float32)
+    last = np.float32(np.multiply.outer(z, z))
+    inner = (np.multiply.outer(y.astype(np.float64), y) + last).astype(np.float32)
+    cosines = (np.multiply.outer(x.astype(np.float64), x) + inner).astype(np.float32)
+    edges = np.cos(np.radians(180 * 10 ** ((np.arange(1, 32) - 32) / 10))).astype(np.float32)
+    expected = np.bincount((cosines[..., None] < edges).sum(axis=-1).ravel(), minlength=32)
+    assert expected.sum() == count * count
+    assert np.count_nonzero(expected) > 20
+    args = {"points": np.stack([x, y, z]), "bins": np.zeros(32, np.uint32), "count": count}
+    np.testing.assert_array_equal(run(name, rung, arch, grid, args, "bins"), expected)
+
+
+CHECKS = {"reduction": reduction, "sgemm": sgemm, "nbody": nbody, "cutcp": cutcp, "tpacf": tpacf}
 
 
 @pytest.mark.parametrize(("name", "rung"), some(RUNGS, 6), ids=IDS)
 def test_every_rung_computes_what_numpy_does(name: str, rung: Rung) -> None:
     CHECKS[name.split("/")[0]](name, rung, "sm_80")
+
+
+SPACE = read_space(FOLDER / "nbody" / "space.toml")
+VARIANTS = [dict(one.parameters) for one in configurations(SPACE, {"a100": load_gpu("a100")}, "nbody/space.toml")]
+
+
+def test_the_space_of_the_near_field_has_the_papers_44_variants() -> None:
+    """Every one is another kernel, and those without shared memory all have their like with it."""
+    assert len(VARIANTS) == 44
+    bare = [one for one in VARIANTS if not one["SHARED"]]
+    assert all(one | {"SHARED": 1} in VARIANTS for one in bare)
+    steps = [change.set for change in SPACE.optimisations.values()]
+    assert {name for change in steps for name in change} == set(SPACE.parameters)
+
+
+@pytest.mark.parametrize("macros", some(VARIANTS, 11), ids=lambda one: "".join(str(v) for v in one.values()))
+def test_every_variant_of_the_near_field_computes_what_numpy_does(macros: dict[str, Any]) -> None:
+    rung = read_ladder("nbody").rung[0]
+    nbody("nbody", replace(rung, defines={name: value for name, value in macros.items() if value}), "sm_80")
 
 
 @pytest.mark.parametrize(("name", "rung"), first(LAST), ids=[name for name, _ in LAST])

@@ -365,3 +365,88 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         answer().figure("occupancy")
     with pytest.raises(UsageError, match="pip install"):
         figures.bars([figures.Bar("a", 1.0)])
+
+
+# ---- GPUPerf's benefits of several kernels and of a space
+
+
+@cache
+def two_kernels() -> Any:
+    ladder = ROOT / "examples" / "ladders" / "reduction"
+    return drywarp.benefits([ladder / "k1_strided.cu", ladder / "k6_many_a_thread.cu"], grid=512, args={"n": 262144})
+
+
+def test_several_kernels_stand_in_one_chart() -> None:
+    drawn = two_kernels().figure()
+    for number, kernel in enumerate(two_kernels().kernels):
+        c = kernel.cycles
+        exposed = c["t_mem"] - c["t_overlap"]
+        assert line(drawn, f"kernel-{number}").get_xydata().tolist() == [[exposed, c["t_comp"]]]
+        ideal = [min(exposed, c["t_mem_min"]), c["t_fp"]]
+        assert line(drawn, f"way-{number}").get_xydata().tolist() == [
+            [exposed, c["t_comp"]],
+            [exposed, c["t_fp"]],
+            ideal,
+        ]
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["k1_strided", "k6_many_a_thread"]
+    assert drawn.axes[0].get_xscale() == "linear"
+    small = replace(two_kernels().kernels[1], cycles={k: v / 100 for k, v in two_kernels().kernels[1].cycles.items()})
+    assert replace(two_kernels(), kernels=(two_kernels().kernels[0], small)).figure().axes[0].get_xscale() == "symlog"
+    none = replace(two_kernels().kernels[0], cycles={}, not_applicable="no loads")
+    with pytest.raises(UsageError, match="nothing to draw: no loads"):
+        replace(two_kernels(), kernels=(none,)).figure()
+
+
+def test_kernels_as_bars_over_the_first() -> None:
+    drawn = two_kernels().figure("bars")
+    first, second = two_kernels().kernels
+    for model in ("pipeline", "gpuperf"):
+        (bar,) = named(drawn, f"{model}-1")
+        assert bar.get_height() == pytest.approx(first.times[model] / second.times[model])
+    bottom = 0.0
+    for benefit in ("b_itilp", "b_memlp", "b_fp", "b_serial"):
+        (bar,) = named(drawn, f"{benefit}-1")
+        assert bar.get_height() == pytest.approx(max(0.0, second.cycles[benefit]) / first.cycles["t_exec"])
+        assert bar.get_y() == pytest.approx(bottom)
+        bottom += bar.get_height()
+
+
+@cache
+def swept() -> Any:
+    return drywarp.sweep(
+        {
+            "kernel": str(ROOT / "examples" / "saxpy.cu"),
+            "configurations": [{"bx": bx, "n": n} for bx in (256, 64, 128) for n in (16384, 32768)],
+            "macros": [],
+            "grid": "cdiv(n,bx)",
+            "block": "bx",
+            "args": {"n": "n", "a": 2.0, "x": "f32[n]:random", "y": "f32[n]:random"},
+            "models": ["gpuperf", "mwp_cwp"],
+            "optimisations": {"small": {"set": {"bx": 64}, "benefits": ["b_memlp"]}, "long": {"set": {"n": 32768}}},
+            "steps": ["small", "long"],
+        },
+        jobs=0,
+        benefits=True,
+    )
+
+
+def test_the_charts_of_a_space() -> None:
+    (study,) = swept().studies
+    base = study.baseline
+    steps = swept().figure("steps")
+    for at, kernel in enumerate([base, *(step.after for step in study.steps)]):
+        (bar,) = named(steps, f"gpuperf-{at}")
+        assert bar.get_height() == pytest.approx(base.time_s / kernel.time_s)
+        (part,) = named(steps, f"b_memlp-{at}")
+        assert part.get_height() == pytest.approx(kernel.cycles["b_memlp"] / base.cycles["t_exec"])
+    alone = swept().figure("alone", theme="dark")
+    assert [text.get_text() for text in alone.axes[0].get_xticklabels()] == ["small", "long"]
+    variants = swept().figure("variants")
+    assert len([p for p in variants.axes[0].patches if str(p.get_gid()).startswith("mwp_cwp-")]) == 6
+    one = swept().figure("small")
+    order = sorted(study.applied["small"], key=lambda step: -step.saved)
+    for at, step in enumerate(order):
+        assert named(one, f"saved-{at}")[0].get_height() == pytest.approx(step.saved)
+        assert named(one, f"b_memlp-{at}")[0].get_height() == pytest.approx(step.before.share("b_memlp"))
+    with pytest.raises(UsageError, match="'pie': expected one of steps, variants, alone, small, long"):
+        swept().figure("pie")

@@ -443,6 +443,20 @@ def test_macros_that_expand_to_global_mark_kernels(tmp_path: Path) -> None:
         compile_cuda(source, arch="sm_80")
 
 
+def test_macros_that_reach_global_by_way_of_others_defined_below_mark_kernels() -> None:
+    """As CLBlast's `opencl_to_cuda.h` turns OpenCL's words into CUDA's; its functions say `inline` for `__device__`."""
+    text = (
+        '#define __kernel __placeholder__\n#define __placeholder__ extern "C" __global__\n'
+        "#define __global\n#define FUNC inline\n#define inline __device__\n"
+        "typedef float real;\ntypedef real real_arg;\n"
+        "FUNC real twice(real x) { return x + x; }\n"
+        "__kernel __attribute__((always_inline))\n"
+        "void scale(const int n, const real_arg alpha, __global real* x) { x[n] = twice(alpha); }\n"
+    )
+    kernel = compile_cuda(text, arch="sm_80", entry="scale")
+    assert [(p.name, p.type) for p in kernel.parameters] == [("n", "int"), ("alpha", "float"), ("x", "float")]
+
+
 def test_types_that_a_macro_chooses_by_way_of_others() -> None:
     """As the precisions of CLBlast's kernels: a chain of typedefs under `#if`, without a mangled symbol."""
     text = (

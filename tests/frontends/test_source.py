@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.frontends.cuda import source
 from drywarp.frontends.cuda.source import (
     Declared,
     KernelDeclaration,
@@ -134,6 +135,27 @@ def test_templates_and_their_arguments() -> None:
         Declared("x", "double", True),
         Declared("a", "float", False),
     ]
+
+
+def test_launch_bounds_that_call_functions_between_a_template_and_its_kernel() -> None:
+    """As in ggml: what stands in parentheses may hold more of them."""
+    kernel = only(
+        "template <typename T, int N>\n__launch_bounds__(warps(N, size())*lanes(), 1)\n"
+        "static __global__ void k(T* x) {}"
+    )
+    assert kernel.template_parameters == (("T", ""), ("N", ""))
+    assert [p.name for p in kernel.parameters] == ["x"]
+
+
+def test_each_of_many_headers_is_read_for_its_macros_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each header's kernels are found with the macros of all; CUTLASS has hundreds of headers."""
+    texts = [f"#define MARK{n} MARK{n + 1}\nMARK{n} void k{n}(int* x);\n" for n in range(30)]
+    texts.append("#define MARK30 __global__\n")
+    calls = []
+    plain = source.blank_comments
+    monkeypatch.setattr(source, "blank_comments", lambda *a, **more: calls.append(a) or plain(*a, **more))
+    assert [k.name for text in texts for k in source.find_kernels(text, texts)] == [f"k{n}" for n in range(30)]
+    assert len(calls) <= 2 * len(texts)
 
 
 def test_other_names_of_types() -> None:

@@ -63,7 +63,7 @@ def test_table_5_of_the_analysis_paper() -> None:
     for column, name in enumerate(heads, 1):
         table = costs(f"analysis-{name}")
         printed = {row[0].replace(".", "_"): row[column] for row in rows if row[column] != "-"}
-        assert set(table) == set(printed)
+        assert set(table) - {"ld_global_l2"} == set(printed)  # the L2's are from elsewhere
         for class_, text in printed.items():
             lambda_, latency = map(float, text.split("/"))
             # Turing's 0.25 for mul.s32 is more than two instructions a cycle.

@@ -9,7 +9,6 @@ import pytest
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import Gpu, gpu_names, limits_of, load_gpu
 from drywarp.hardware.schema import check_classes
-from drywarp.hardware.toml_file import DATA, read
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
 SOURCES = '[sources]\nmine = "own benchmark"\n'
@@ -299,9 +298,9 @@ def test_a_product_as_its_driver_or_a_shop_spells_it(spelled: str, name: str) ->
 def test_each_title_and_alias_means_its_own_file_alone() -> None:
     for name in (name for name in gpu_names() if "/" not in name):
         gpu = load_gpu(name)
-        aliases = str(read(name, DATA / f"{name}.toml").content.get("aliases", "")).split(",")
-        for spelled in (gpu.title, *filter(None, aliases)):
+        for spelled in (gpu.title, *gpu.aliases):
             assert load_gpu(spelled) == gpu, spelled
+        assert gpu.to_dict()["aliases"] == list(gpu.aliases)
 
 
 @pytest.mark.parametrize(("spelled", "nearest"), [("A100 40GB", "a100, a100-sxm4-40gb"), ("2080 Ti", "rtx2080ti")])

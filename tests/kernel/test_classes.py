@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drywarp.kernel.instruction import MemoryAccess
-from drywarp.kernel.isa.nvidia.classes import CLASSES, class_of, memory_access
+from drywarp.kernel.isa.nvidia.opcodes import CLASSES, class_of, memory_access
 
 # Base opcodes of 2.3 million instructions of public kernels for sm_80 and sm_90.
 SEEN = """

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from drywarp.kernel.isa.nvidia import opcodes
-from drywarp.kernel.isa.nvidia.classes import CLASSES, UNKNOWN, class_of
-from drywarp.kernel.isa.nvidia.opcodes import OPCODES, having
+from drywarp.kernel.isa.nvidia.opcodes import CLASSES, OPCODES, UNKNOWN, class_of, having
 
 TABLE = Path(opcodes.__file__).with_name("opcodes.txt").read_text()
 ROWS = [line for line in TABLE.splitlines() if not line.startswith("#")]
 FLOW = {"direct", "indirect", "call", "return", "exit"}
 TRAITS = FLOW | {"pairs", "packed", "jump", "ends", "moves", "finish", "compare", "lanes", "alike", "even", "least",
-                 "sized", "of_size", "two", "converts", "flop", "fma"}  # fmt: skip
+                 "idle", "sized", "of_size", "two", "converts", "flop", "fma"}  # fmt: skip
 ENDINGS = {"load", "store", "copy", "atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction"}
 
 

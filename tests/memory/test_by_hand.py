@@ -314,7 +314,7 @@ def test_overlapping_tiles_of_two_dimensions() -> None:
 
 
 def test_a_grid_stride_loop_reads_all_of_its_array() -> None:
-    """Each of 16 blocks takes 5 turns, 16 · 128 bytes apart: what they read is one piece of 80 lines."""
+    """Each of 16 blocks takes 5 iterations, 16 · 128 bytes apart: what they read is one piece of 80 lines."""
 
     def of(block: Dim3, warp: int) -> list[Access]:
         return [access(0, A + (turn * 16 + block[0]) * 128 + LANES * 4) for turn in range(5)]
@@ -465,7 +465,7 @@ def test_a_burst_ends_where_the_code_waits_for_a_load(board: int) -> None:
     loads = [access(n, A + n * 128 + LANES * 4) for n in (0, 1, 3)]
     made = profile(lines, (1, 1, 1), lambda block, warp: [*loads, *loads], warps=2)  # type: ignore[arg-type]
     # The first two go out together, the third after the wait; a second wait for the same load is none. Each further
-    # turn is a step back in the code.
+    # iteration is a step back in the code.
     rows = np.arange(len(made.accesses))
     assert bursts_of(made, rows).tolist() == [0, 0, 1, 2, 2, 3] * 2
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drywarp.memory.lru import sector_hits
+from drywarp.memory.stream import sector_hits
 
 Step = tuple[int, int, bool]
 

@@ -21,7 +21,7 @@ def _ticks(cycles: float) -> int:
 
 
 def tiled_matmul() -> CostedWorkload:
-    """Figures 12 and 13 on the GPU of Table 2: 3 turns of 9 computations, two of them barriers, and 2 loads."""
+    """Figures 12 and 13 on the GPU of Table 2: 3 iterations of 9 computations, two of them barriers, and 2 loads."""
     load = CostedNode(0, "mem_uncoalesced", 1, _ticks(320), _ticks(730), waits=(0,), sets=0, transactions=32)
     other = CostedNode(1, "comp", 0, _ticks(4), _ticks(4), waits=(0,), sets=0)
     barrier = CostedNode(2, "bar", 0, _ticks(4), _ticks(4), waits=(0,), sets=0, barrier=True)

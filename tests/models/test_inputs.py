@@ -111,7 +111,7 @@ def test_memory_is_as_slow_as_the_slowest_of_what_it_visits() -> None:
     assert (found.memory.lambda_, found.computation.lambda_) == (10, 1)
 
 
-def test_a_loops_turn_may_need_the_turn_before() -> None:
+def test_an_iteration_may_need_the_one_before() -> None:
     load = replace(node(1, 2, 6, (1,), 0), class_="global_load")
     add = node(0, 1, 4, (0, 1), 1)
     found = inputs_of(workload(CostedPath((add, load), (Repeat(5, (0, 1)),), 2)))

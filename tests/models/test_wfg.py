@@ -84,10 +84,10 @@ def test_loads_nobody_uses_end_with_the_warp_and_stores_do_not() -> None:
     assert reduced((store,), (1,), (9,)) == 1
 
 
-def test_a_loop_counts_each_turn_and_what_it_carries_over() -> None:
+def test_a_loop_counts_each_iteration_and_what_it_carries_over() -> None:
     graph = (node("computation", 5, 10, needs=(1,)), node("memory", 0, 10))
     assert reduced(graph, (5, 1), (1, 1)) == 60
-    # The next turn waits: 20 cycles lie between an access and its use, of which 1 is its own.
+    # The next iteration waits: 20 cycles lie between an access and its use, of which 1 is its own.
     assert reduced(graph, (5, 1), (0, 20)) == 60 + 9 * 19
     inner = (node("memory", 0, 10), node("computation", 5, 10, needs=(0,)))
     assert reduced(inner, (1, 5), (20, 0)) == 10 * 25

@@ -55,6 +55,18 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     )
 
 
+def reissuing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
+    """A random workload with an issue limit, of whose instructions some are dual-issued and some reissued."""
+    r = random.Random(seed)
+    work = random_workload(r.randrange(10**9), in_order)
+
+    def issuing(node: CostedNode) -> CostedNode:
+        return replace(node, issues=r.choice((0, 1, 1, 2, 3)))
+
+    paths = tuple(replace(path, nodes=tuple(issuing(node) for node in path.nodes)) for path in work.paths)
+    return replace(work, paths=paths, issue_ticks=r.choice((1, 2, 3)))
+
+
 def queueing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     """A random workload in which transactions also visit subsystems that instructions issue to, some their own."""
     r = random.Random(seed)
@@ -76,11 +88,11 @@ def lasting_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     """A random workload whose loops and blocks go on for long enough to become steady."""
     r = random.Random(seed)
     work = random_workload(r.randrange(10**9), in_order)
-    turns = r.choice((4, 20, 60))
+    iterations = r.choice((4, 20, 60))
 
     def longer(program: tuple[Item, ...]) -> tuple[Item, ...]:
         return tuple(
-            Repeat(r.choice((0, 1, 2, 5, turns)), longer(item.body)) if isinstance(item, Repeat) else item
+            Repeat(r.choice((0, 1, 2, 5, iterations)), longer(item.body)) if isinstance(item, Repeat) else item
             for item in program
         )
 
@@ -117,14 +129,14 @@ def _with_syncs(r: random.Random, path: CostedPath) -> CostedPath:
 
 def _met(r: random.Random, warps: list[CostedPath]) -> list[CostedPath]:
     """Events for the warps of a block: phases are awaited only after all of their signals."""
-    turns = [[node for node in path.expand() if path.nodes[node].sync] for path in warps]
-    order = [w for w, its in enumerate(turns) for _ in its]
+    iterations = [[node for node in path.expand() if path.nodes[node].sync] for path in warps]
+    order = [w for w, its in enumerate(iterations) for _ in its]
     r.shuffle(order)
     events: list[list[int]] = [[] for _ in warps]
     signals: list[dict[int, int]] = [{} for _ in warps]
     growing, complete, phases = [], [], 0
     for w in order:
-        sync = warps[w].nodes[turns[w].pop(0)].sync
+        sync = warps[w].nodes[iterations[w].pop(0)].sync
         named = []
         for _ in range(r.choice((0, 1, 1, 2)) if sync & SYNC_SIGNALS else 0):
             if not growing or r.random() < 0.3:

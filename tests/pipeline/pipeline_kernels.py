@@ -81,8 +81,8 @@ def chain(length: int, lambda_ticks: int, latency_ticks: int) -> CostedPath:
     return CostedPath((link,), (Repeat(length, (0,)),), 1)
 
 
-def instruction_mix(beta: int, turns: int, same_subsystem: bool) -> CostedPath:
+def instruction_mix(beta: int, iterations: int, same_subsystem: bool) -> CostedPath:
     """Fig. 11: β instructions of type 1 (λ 1), then one of type 2 (λ 4), all dependent, repeated."""
     nodes = (node(COMP, 1, 8, (0,), 0), node(COMP if same_subsystem else MEM, 4, 12, (0,), 0))
     body: tuple[Item, ...] = (Repeat(beta, (0,)), 1)
-    return CostedPath(nodes, (Repeat(turns, body),), 1)
+    return CostedPath(nodes, (Repeat(iterations, body),), 1)

@@ -42,7 +42,7 @@ def test_records_have_the_fields_of_their_structs(struct: str, names: tuple[str,
         ("Node", columns.NODE_COLUMNS), ("Level", columns.LEVEL_COLUMNS), ("LoopEnd", columns.LOOP_COLUMNS),
         ("Slot", columns.SLOT_COLUMNS), ("Partition", columns.PARTITION_COLUMNS), ("Spell", columns.SPELL_COLUMNS),
         ("Block", columns.BLOCK_COLUMNS), ("Clock", columns.CLOCK_COLUMNS), ("Watch", columns.WATCH_COLUMNS),
-        ("Meeting", columns.MEETING_COLUMNS), ("Waiting", columns.WAITING_COLUMNS),
+        ("PhaseState", columns.PHASE_STATE_COLUMNS), ("Waiting", columns.WAITING_COLUMNS),
         ("InOrderWarp", columns.IN_ORDER_COLUMNS),
     ],
 )  # fmt: skip

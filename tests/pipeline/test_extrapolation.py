@@ -57,7 +57,7 @@ def test_two_lengths_tell_a_slope_if_they_differ_by_three_tenths(straight: int, 
 @pytest.mark.parametrize("policy", ["greedy_then_oldest", "loose_round_robin"])
 @pytest.mark.parametrize("blocks", first([8, 20, 40]))
 def test_long_loops_continue_the_line_of_short_ones(policy: str, blocks: int) -> None:
-    work = replace(tiled_matmul(4, turns=600), policy=policy)
+    work = replace(tiled_matmul(4, iterations=600), policy=policy)
     share = Share(8, blocks, blocks)
     exact = simulate(work, share, budget=10**9)
     result = extrapolate(work, share, budget=3_000_000)

@@ -194,9 +194,9 @@ def test_instruction_mix(beta: int, policy: str) -> None:
         (False, 1.0, min(1.0, beta / 4, beta / (beta + 1)), 0.82, 0.88),
     )
     for same, limit, expected, least, least_in_turn in cases:
-        turns = 200
-        result = run(workload(instruction_mix(beta, turns, same), issue_limit=limit, policy=policy), 64)
-        share = 64 * turns * beta / result.cycles / expected
+        iterations = 200
+        result = run(workload(instruction_mix(beta, iterations, same), issue_limit=limit, policy=policy), 64)
+        share = 64 * iterations * beta / result.cycles / expected
         assert share <= 1.001
         assert share >= (least_in_turn if policy == "loose_round_robin" else least)
 
@@ -314,8 +314,8 @@ def test_banks_of_the_register_file(reads: tuple[tuple[int, int], ...], cycles: 
     nodes = tuple(
         replace(node(COMP, 0, 0), register_ticks=(even * TICKS_PER_CYCLE, odd * TICKS_PER_CYCLE)) for even, odd in reads
     )
-    turns = 600 // len(nodes)
-    path = CostedPath(nodes, (Repeat(turns, tuple(range(len(nodes)))),), 1)
+    iterations = 600 // len(nodes)
+    path = CostedPath(nodes, (Repeat(iterations, tuple(range(len(nodes)))),), 1)
     work = replace(workload(path, issue_limit=1, policy=policy), read_window_ticks=3 * TICKS_PER_CYCLE)
     result = run(work, 1)
-    assert result.cycles == pytest.approx(turns * len(nodes) * cycles, abs=6)
+    assert result.cycles == pytest.approx(iterations * len(nodes) * cycles, abs=6)

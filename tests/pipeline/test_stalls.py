@@ -12,7 +12,7 @@ from pipeline_cases import random_workload
 from pipeline_kernels import COMP, chain, example, node, workload
 from tests.effort import examples
 
-from drywarp.kernel.isa.nvidia.classes import CLASSES
+from drywarp.kernel.isa.nvidia.opcodes import CLASSES
 from drywarp.pipeline import REASONS, Share, SimulationResult, share_of, simulate
 from drywarp.pipeline.extrapolate import apportion, extrapolate
 from drywarp.pipeline.reasons import busy_reason, dependent_reason

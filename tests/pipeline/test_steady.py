@@ -94,30 +94,30 @@ def test_the_tiled_matmul(policy: str, partitions: int) -> None:
     """Barriers, loops in each other, two memory levels: at several occupancies, with and without replacement."""
     jumped = 0
     for resident, blocks in ((1, 1), (1, 6), (2, 2), (3, 8)):
-        work = replace(tiled_matmul(partitions, turns=24), policy=policy)
+        work = replace(tiled_matmul(partitions, iterations=24), policy=policy)
         jumped += compare(work, Share(resident, blocks, blocks), 0, stalls=True).jumped
     assert jumped > 0
 
 
 @pytest.mark.parametrize("warps", [1, 3, 4, 9])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_loop_of_a_billion_turns(warps: int, policy: str) -> None:
+def test_a_loop_of_a_billion_iterations(warps: int, policy: str) -> None:
     """The law of dependent instructions (analysis, Eq. 1 of Cornelis) far beyond what could be simulated."""
-    turns, lambda_, latency = 10**9, 240, 960
-    work = workload(chain(turns, lambda_, latency), policy=policy)
+    iterations, lambda_, latency = 10**9, 240, 960
+    work = workload(chain(iterations, lambda_, latency), policy=policy)
     result = simulate(work, Share(warps, warps, warps))
     assert not result.extrapolated
-    assert result.issued == turns * warps
+    assert result.issued == iterations * warps
     if warps * lambda_ <= latency:
-        expected = turns * latency + (warps - 1) * lambda_
+        expected = iterations * latency + (warps - 1) * lambda_
     elif policy == "loose_round_robin":
-        expected = latency + (turns * warps - 1) * lambda_
-    else:  # what every thousand turns more take
+        expected = latency + (iterations * warps - 1) * lambda_
+    else:  # what every thousand iterations more take
         first, second = (
             run_share(workload(chain(n, lambda_, latency), policy=policy), Share(warps, warps, warps)).total_ticks
             for n in (1000, 2000)
         )
-        expected = first + (second - first) * (turns // 1000 - 1)
+        expected = first + (second - first) * (iterations // 1000 - 1)
     assert result.total_ticks == expected
     assert result.stall_ticks.sum() == result.warp_ticks
 
@@ -126,9 +126,9 @@ def test_loops_in_each_other() -> None:
     body = (Repeat(10**6, (Repeat(10, (0,)), 0)), Repeat(1000, (0, 0, Repeat(10**6, (0,)))))
     work = workload(replace(chain(1, 240, 960), program=body))
     result = simulate(work, Share(3, 3, 3))
-    turns = 11 * 10**6 + 1000 * (10**6 + 2)
+    iterations = 11 * 10**6 + 1000 * (10**6 + 2)
     assert not result.extrapolated
-    assert result.total_ticks == turns * 960 + 2 * 240
+    assert result.total_ticks == iterations * 960 + 2 * 240
 
 
 def test_a_billion_blocks() -> None:
@@ -163,14 +163,16 @@ def test_types_of_blocks_that_alternate() -> None:
 def test_a_steady_state_is_left_in_time() -> None:
     """Tails, at every length of the loop: none is jumped over."""
     rng = random.Random(1)
-    for turns in range(1, 60):
-        path = CostedPath((node(COMP, 1, 4, (0,), 0), node(COMP, 2, 30, (0,), 0)), (1, Repeat(turns, (0, 0)), 1), 1)
+    for iterations in range(1, 60):
+        path = CostedPath(
+            (node(COMP, 1, 4, (0,), 0), node(COMP, 2, 30, (0,), 0)), (1, Repeat(iterations, (0, 0)), 1), 1
+        )
         work = workload(path, policy=rng.choice([*POLICIES]), launch_cycles=3)
-        compare(work, Share(3, 50, 49), turns, stalls=True)
+        compare(work, Share(3, 50, 49), iterations, stalls=True)
 
 
 def test_nothing_recurs_within_the_limit() -> None:
-    work = tiled_matmul(4, turns=100)
+    work = tiled_matmul(4, iterations=100)
     assert try_share(work, Share(8, 64, 64), steady=Steady(limit=100_000)) is None
     result = simulate(work, Share(8, 64, 64), budget=300_000)
     assert result.extrapolated
@@ -201,7 +203,7 @@ def test_where_warps_wait_for_some_others_nothing_is_jumped() -> None:
 
 
 def test_a_profile_has_every_instruction_in_it() -> None:
-    work = replace(tiled_matmul(4, turns=24), policy="loose_round_robin")
+    work = replace(tiled_matmul(4, iterations=24), policy="loose_round_robin")
     result = run_share(work, Share(1, 6, 6), profile=True, steady=Steady())
     assert result.jumped == 0
     assert result.profile is not None

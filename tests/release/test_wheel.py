@@ -96,6 +96,7 @@ def test_it_is_one_wheel_for_every_python_and_says_which(wheel: Path) -> None:
     assert "drywarp = drywarp.cli.main:main" in entries
 
 
+@pytest.mark.exhaustive
 def test_the_sdist_builds_the_same_wheel(made: Path, wheel: Path, tmp_path: Path) -> None:
     """`python -m build` makes the wheel from the sdist; from the sources themselves it is the same to the byte."""
     built(ROOT, tmp_path / "dist", "--wheel")

@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 import drywarp
 from drywarp.analysis.result import Band, BandPart
 from drywarp.analysis.result.detail import SourceText
-from drywarp.analysis.result.finding import Advice, BenefitChart, Finding, Place, WhatIfAnswer
+from drywarp.analysis.result.finding import Advice, Finding, Place, WhatIfAnswer
 from drywarp.cli.main import run
 from drywarp.errors import UsageError
+from drywarp.models.gpuperf_terms import BenefitChart
 from drywarp.report.html import html_page
-from drywarp.report.html.payload import json_for_script, packed
+from drywarp.report.html.document import json_for_script
+from drywarp.report.html.payload import packed
 from drywarp.support.text import time_text
 
 from .html_answers import NASTY, ROOT, answer, large, nasty

@@ -164,9 +164,9 @@ def test_one_analysis_at_a_time() -> None:
 
 def test_the_time_of_an_analysis_is_bounded() -> None:
     """A compiler that does not come to an end is ended; afterwards all goes on."""
-    with running(ServeLimits(analysis_seconds=2.0)) as server:
+    with running(ServeLimits(analysis_seconds=1.0)) as server:
         status, told = post(server, "analyze", {"source": COMPILER_BOMB, "gpu": "a100"})
-        assert (status, "stopped after 2 s" in told["error"]) == (504, True)
+        assert (status, "stopped after 1 s" in told["error"]) == (504, True)
         assert not server.worker.running
         status, told = post(server, "resimulate", {"number": 1})
         assert status == 422, "a fresh process has no kernel"

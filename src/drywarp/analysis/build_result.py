@@ -8,7 +8,7 @@ from pathlib import Path
 from .._version import __version__
 from ..frontends.amd.metadata import amd_tool_versions
 from ..frontends.cache import tool_versions
-from ..kernel.isa.nvidia.classes import is_barrier
+from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
 from ..models.base import Prediction
@@ -71,12 +71,12 @@ def _text(texts: dict[str, list[str]], file: str, line: int) -> str:
 
 def build_result(prepared: Prepared, options: Options, predictions: Mapping[str, Prediction]) -> Analysis:
     """The answer; the first model of the options is the primary one."""
-    kernel, launch, gpu, fits, bound = prepared.kernel, prepared.launch, prepared.gpu, prepared.fits, prepared.costed
+    kernel, launch, gpu, fits, costed = prepared.kernel, prepared.launch, prepared.gpu, prepared.fits, prepared.costed
     profile, workload, behaviour, source = prepared.profile, prepared.workload, prepared.behaviour, prepared.source
     executions = profile.executions().tolist()
     wave = gpu.device.sm_count * fits.blocks_per_sm
     model = options.models[0]
-    notes = [*kernel.notes, *prepared.notes, *profile.notes, *behaviour.notes, *bound.notes, *predictions[model].notes]
+    notes = [*kernel.notes, *prepared.notes, *profile.notes, *behaviour.notes, *costed.notes, *predictions[model].notes]
     if gpu.compiled_for_another:
         capability = gpu.compute_capability
         notes.insert(0, f"no compiler for compute capability {capability}: predicted from machine code for {gpu.arch}")
@@ -87,10 +87,10 @@ def build_result(prepared: Prepared, options: Options, predictions: Mapping[str,
         gpu=gpu.name,
         gpu_title=gpu.title,
         gpu_hash=gpu.file_hash,
-        clock_hz=bound.clock_hz,
-        start_s=bound.start_s,
+        clock_hz=costed.clock_hz,
+        start_s=costed.start_s,
         l2_state="warm" if options.warm_l2 else "cold",
-        scheduler=bound.policy,
+        scheduler=costed.policy,
         grid=launch.grid,
         block=launch.block,
         dynamic_shared=launch.dynamic_shared,

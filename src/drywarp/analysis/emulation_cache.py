@@ -120,9 +120,9 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
         " code was followed without data, as with --static"
     )
     if endless:
-        turns = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
+        trips = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
         doubt += (
-            f"; loops that depend on data run as many iterations as were emulated by then ({turns}), so the kernel"
+            f"; loops that depend on data run as many iterations as were emulated by then ({trips}), so the kernel"
             " probably takes longer, and never ends if the data never end such a loop"
         )
     short = tuple(note for note in profile.notes if "counts" in note)
@@ -166,7 +166,7 @@ class _Entry(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """The cache entry of one emulation; `key` is empty if it cannot be cached."""
 
     key: str
@@ -188,7 +188,7 @@ class Kept:
             cfg=build_cfg(self.kernel.instructions, self.kernel.code_entries),
             blocks=tuple(entry.blocks),
             paths=tuple(WarpPath(_array(blocks), _array(lanes)) for blocks, lanes in entry.paths),
-            accesses=AccessLog(**{name: _array(kept) for name, kept in zip(_MEMBERS, entry.accesses, strict=True)}),
+            accesses=AccessLog(**{name: _array(packed) for name, packed in zip(_MEMBERS, entry.accesses, strict=True)}),
             thread_instructions=_array(entry.thread_instructions),
             allocations=entry.allocations,
             steps=entry.steps,
@@ -198,7 +198,7 @@ class Kept:
             sampling=entry.sampling,
         )
 
-    def keep_profile(self, profile: Profile) -> None:
+    def cache_profile(self, profile: Profile) -> None:
         """Cache a profile for later runs, if it is reproducible."""
         log = profile.accesses
         lasting = profile.sampling is not None and profile.sampling.basis in LASTING and profile.logged is None
@@ -206,14 +206,14 @@ class Kept:
             return
         entry = _Entry(
             blocks=list(profile.blocks),
-            paths=[(_kept(path.blocks), _kept(path.lanes)) for path in profile.paths],
-            accesses=[_kept(getattr(log, name)) for name in _MEMBERS],
-            thread_instructions=_kept(profile.thread_instructions),
+            paths=[(_packed(path.blocks), _packed(path.lanes)) for path in profile.paths],
+            accesses=[_packed(getattr(log, name)) for name in _MEMBERS],
+            thread_instructions=_packed(profile.thread_instructions),
             allocations={name: (start, size) for name, (start, size) in profile.allocations.items()},
             steps=profile.steps,
             notes=profile.notes,
             doubts=profile.doubts,
-            syncs=_kept(profile.syncs),
+            syncs=_packed(profile.syncs),
             sampling=profile.sampling,
         )
         disk.write(FOLDER, self.key, msgspec.msgpack.encode(entry), MOST_BYTES)
@@ -240,11 +240,11 @@ class Kept:
         return found
 
 
-def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
+def cache_entry_of(kernel: Kernel, launch: Launch, *asked: object) -> CacheEntry:
     """The cache entry of a launch's emulation; `asked` is what else it depends on, as plain values."""
     arrays = [buffer.array for buffer in _buffers(launch) if buffer.array is not None]
     if sum(array.nbytes for array in arrays) > LARGEST_INPUT:
-        return Kept("", kernel, launch)
+        return CacheEntry("", kernel, launch)
     digest = hashlib.sha256(f"{__version__} {np.__version__} {mode()} {sources_digest()}".encode())
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
@@ -254,7 +254,7 @@ def kept(kernel: Kernel, launch: Launch, *asked: object) -> Kept:
     digest.update(written.getbuffer())
     for i in kernel.instructions:
         digest.update(f"{i.pc}\0{i.text}\0{i.encoding}\0{i.class_}\0{i.source}\n".encode())
-    return Kept(digest.hexdigest(), kernel, launch)
+    return CacheEntry(digest.hexdigest(), kernel, launch)
 
 
 def _generation(arch: str) -> str:
@@ -273,9 +273,9 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-def _kept(array: np.ndarray[Any, Any]) -> _Array:
+def _packed(array: np.ndarray[Any, Any]) -> _Array:
     return _Array(array.dtype.str, array.shape, array.tobytes())
 
 
-def _array(kept: _Array) -> np.ndarray[Any, Any]:
-    return np.frombuffer(kept.data, np.dtype(kept.type)).reshape(kept.shape)
+def _array(packed: _Array) -> np.ndarray[Any, Any]:
+    return np.frombuffer(packed.data, np.dtype(packed.type)).reshape(packed.shape)

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import UsageError
 from ..hardware import Gpu, load_gpu
 from ..kernel.dataflow import Dataflow
+from ..kernel.profile import SPACE_GLOBAL
 from ..models.base import NotApplicable, Prediction, get_model, model_names
 from ..models.comparison import Comparison, curve_occupancies
 from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
+from ..models.terms import AccessTerm, coalescing, terms_over
 from ..pipeline import share_of, simulate
 from ..pipeline.result import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
@@ -66,18 +70,48 @@ def _real(
     prepared = prepare_kernel(target, gpu=gpu, options=options, **launch)
     counts = count_ratio(prepared, prepared.measured)
     prepared = with_memory(prepared, options.memory, prepared.measured)
-    bound = with_producers(prepared)
-    at = tuple(curve_occupancies(bound, occupancies))
+    costed = with_producers(prepared)
+    at = tuple(curve_occupancies(costed, occupancies))
     full = options.full_simulation
     options.on_stage("running every model")
-    found = _ask(models, lambda name: counts.scale(get_model(name, full_simulation=full).predict(bound, at)))
+    found = _ask(models, lambda name: counts.scale(get_model(name, full_simulation=full).predict(costed, at)))
     doubts = (*doubts_of(prepared), *memory_doubt(prepared.behaviour))
-    notes = (*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *bound.notes)
+    notes = (*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *costed.notes)
     answer = _comparison(
-        prepared.kernel.name, str(prepared.kernel.source_file), prepared.gpu, at, bound, found, {}, notes
+        prepared.kernel.name, str(prepared.kernel.source_file), prepared.gpu, at, costed, found, {}, notes
     )
     sources = sources_of_kernel(prepared.measured is not None and options.memory != "emulated", counts.matters)
-    return replace(answer, input_sources=sources)
+    terms = replace(terms_over(costed, at), accesses=coalescing_of(prepared))
+    return replace(answer, input_sources=sources, terms=terms)
+
+
+MOST_PATTERNS = 256
+"""Different accesses of an instruction that Algorithms 1 and 2 are asked about, the most frequent first."""
+
+
+def coalescing_of(prepared: Prepared) -> tuple[AccessTerm, ...]:
+    """Hong and Kim's Algorithms 1 and 2 on each global memory instruction, by the addresses of the emulated warps."""
+    log, code = prepared.profile.accesses, prepared.kernel.instructions
+    whole = (log.space == SPACE_GLOBAL) & (log.masks[log.pattern] == np.uint32(0xFFFFFFFF))
+    found = []
+    for index in np.unique(log.instruction[whole]).tolist():
+        memory = code[index].memory
+        size = memory.width if memory else 0
+        rows = np.flatnonzero(whole & (log.instruction == index))
+        if not size:
+            continue
+        # Only where the first element lies within 16 matters, and the steps from it.
+        keys = np.stack([log.base[rows] % (16 * size), log.pattern[rows]], axis=1)
+        different, counts = np.unique(keys, axis=0, return_counts=True)
+        often = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+        accesses = [
+            (((start + log.offsets[pattern]) // size).tolist(), count)
+            for (start, pattern), count in zip(different[often].tolist(), counts[often].tolist(), strict=True)
+        ]
+        source = code[index].source
+        term = coalescing(index, source.line if source else 0, size, accesses)
+        found += [term] if term else []
+    return tuple(found)
 
 
 def with_producers(prepared: Prepared) -> CostedWorkload:
@@ -106,20 +140,21 @@ def _abstract(
 
     wanted = None if occupancies is None else _whole(occupancies, *most_warps(file, machine, values))
     # The launch's own occupancy is the file's; without one, the highest requested.
-    bound = bind_at(None if wanted is None or file.kernel.launch.occupancy is not None else wanted[-1])
-    at = tuple(curve_occupancies(bound, None) if wanted is None else wanted)
+    costed = bind_at(None if wanted is None or file.kernel.launch.occupancy is not None else wanted[-1])
+    at = tuple(curve_occupancies(costed, None) if wanted is None else wanted)
     varies = occupancy_matters(file)
 
     def predict(name: str) -> Prediction:
         model = get_model(name, full_simulation=options.full_simulation)
         if not varies:
-            return model.predict(bound, at)
+            return model.predict(costed, at)
         curve = [point for warps in at for point in model.predict(bind_at(warps), (warps,)).curve]
-        return replace(model.predict(bound, ()), curve=tuple(curve))
+        return replace(model.predict(costed, ()), curve=tuple(curve))
 
     options.on_stage("running every model")
     found = _ask(models, predict)
-    return _comparison(file.name, file.kernel.title, machine, at, bound, found, values, bound.notes)
+    answer = _comparison(file.name, file.kernel.title, machine, at, costed, found, values, costed.notes)
+    return replace(answer, terms=terms_over(costed, at))
 
 
 def _whole(wanted: Sequence[int], per_block: int, most: int) -> list[int]:
@@ -153,7 +188,7 @@ def _comparison(
     title: str,
     gpu: Gpu,
     at: tuple[int, ...],
-    bound: CostedWorkload,
+    costed: CostedWorkload,
     found: Found,
     settings: Mapping[str, float],
     notes: Sequence[str],
@@ -166,9 +201,9 @@ def _comparison(
         gpu_hash=gpu.file_hash,
         occupancies=at,
         settings=settings,
-        runs=bound.runs,
-        scheduler=bound.policy,
-        inputs=inputs_of(bound),
+        runs=costed.runs,
+        scheduler=costed.policy,
+        inputs=inputs_of(costed),
         predictions=found[0],
         not_applicable=found[1],
         notes=tuple(dict.fromkeys(notes)),
@@ -234,19 +269,19 @@ def profile_abstract(
     if warps is not None and (warps % per_block or not 0 < warps <= most):
         raise UsageError(f"--warps {warps}: expected a multiple of {per_block} (the warps of one block) up to {most}")
     chosen = policy_named(policy).name if policy else None
-    bound = tie(file, machine, values, occupancy=warps, runs=runs, policy=chosen)
-    share = share_of(bound, bound.blocks_per_sm)
-    result = simulate(bound, share, stalls=False)
-    issued = issue_events(bound, events)
+    costed = tie(file, machine, values, occupancy=warps, runs=runs, policy=chosen)
+    share = share_of(costed, costed.blocks_per_sm)
+    result = simulate(costed, share, stalls=False)
+    issued = issue_events(costed, events)
     if issued is None:
         raise UsageError(f"{target}: no instruction issues; expected at least one (are all loops without iterations?)")
     costs = {
         node.instruction: (
-            bound.subsystems[node.subsystem].name,
+            costed.subsystems[node.subsystem].name,
             node.lambda_ticks / TICKS_PER_CYCLE,
             node.latency_ticks / TICKS_PER_CYCLE,
         )
-        for path in bound.paths
+        for path in costed.paths
         for node in path.nodes
     }
     return AbstractProfile(
@@ -256,21 +291,21 @@ def profile_abstract(
         gpu_title=machine.title,
         gpu_hash=machine.file_hash,
         settings=values,
-        scheduler=bound.policy,
-        in_order=bound.in_order,
-        occupancy_warps=bound.warps_per_sm,
-        warps=share.blocks * bound.warps_per_block,
+        scheduler=costed.policy,
+        in_order=costed.in_order,
+        occupancy_warps=costed.warps_per_sm,
+        warps=share.blocks * costed.warps_per_block,
         cycles=result.cycles,
-        clock_hz=bound.clock_hz,
-        names=bound.names,
-        costs=tuple(costs.get(number, ("", 0.0, 0.0)) for number in range(len(bound.names))),
+        clock_hz=costed.clock_hz,
+        names=costed.names,
+        costs=tuple(costs.get(number, ("", 0.0, 0.0)) for number in range(len(costed.names))),
         busy={
             subsystem.name: ticks / result.total_ticks
-            for subsystem, ticks in zip(bound.subsystems, result.busy_ticks, strict=True)
+            for subsystem, ticks in zip(costed.subsystems, result.busy_ticks, strict=True)
             if ticks and result.total_ticks
         },
         events=issued,
-        notes=bound.notes,
+        notes=costed.notes,
     )
 
 

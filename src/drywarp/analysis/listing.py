@@ -78,7 +78,9 @@ def list_kernels(
         wanted = "".join(entry.split())
         found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
     if not found:
-        raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}")
+        python = "a function under @triton.jit or @numba.cuda.jit, or CUDA C++ in a string"
+        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'})"
+        raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}{expected}")
     return Listing(str(path), machine.name, arch, tuple(found), notes)
 
 
@@ -96,7 +98,11 @@ class _File:
 
 
 def _of_module(file: _File, module: Module) -> list[ListedKernel]:
-    names = {} if file.source.text else entry_names(kernel.symbol for kernel in module.kernels)
+    names = entry_names((kernel.symbol for kernel in module.kernels), instances=bool(file.source.text))
+    if file.source.text:
+        # Instances that a source names explicitly, `template __global__ void k<int>(…);`, lack their arguments.
+        bare = {kernel.symbol for kernel in module.kernels if "<" not in kernel.name}
+        names = {symbol: name for symbol, name in names.items() if symbol in bare and "<" in name}
     # Compilers add functions of their own, such as `__cuda_sm70_shflsync_idx_p`.
     held = [kernel for kernel in module.kernels if not kernel.symbol.startswith("__cuda_sm")]
     few = len(held) <= _MOST_LAYOUTS
@@ -130,12 +136,12 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
         if values is None:
             found.append(_compiled(file, name))
             continue
-        takes = [key for key in values if key != "block"]
+        takes = [key for key in values if key not in ("block", "config")]
         kept = comment.grid and comment.entry in (None, name) and {*takes} <= comment.arguments.keys()
         stand_ins = {} if kept else {"grid": "1024", **values}
         words = file.words(name)
         for key, value in stand_ins.items():
-            words += [f"--{key}", value] if key in ("grid", "block") else ["--arg", f"{key}={value}"]
+            words += [f"--{key}", value] if key in ("grid", "block", "config") else ["--arg", f"{key}={value}"]
         where = "comment" if kept else ""
         found.append(ListedKernel(name, ", ".join(takes), None, shlex.join(words), where, tuple(stand_ins), _DEFERRED))
     return found, tuple(passed)

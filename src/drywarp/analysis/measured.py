@@ -42,8 +42,8 @@ def with_memory(prepared: Prepared, mapper: str | None, measured: MeasuredKernel
 
 def _bound_again(prepared: Prepared, behaviour: MemoryBehaviour, clock_mhz: float) -> Prepared:
     conditions = Conditions(clock_mhz, prepared.costed.policy, prepared.fits.blocks_per_sm)
-    bound = assign_costs(prepared.workload, behaviour, prepared.gpu, conditions)
-    return replace(prepared, behaviour=behaviour, costed=bound)
+    costed = assign_costs(prepared.workload, behaviour, prepared.gpu, conditions)
+    return replace(prepared, behaviour=behaviour, costed=costed)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..frontends.cuda.options import CudaOptions
+from ..frontends.cuda.options import FLAG, CudaOptions
 from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu
+from ..kernel.instruction import Instruction
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import fields_text, parameter_name, type_text, unknown_argument
 from ..kernel.launch.launch import Launch, Structure
@@ -22,7 +23,7 @@ from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
 from ..kernel.launch.tensor_maps import MAP_TYPES
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
-from ..kernel.launch.values import element_type, number_code
+from ..kernel.launch.values import as_buffer, element_type, number_code
 from ..support.text import some_text
 
 _BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
@@ -112,8 +113,11 @@ def ready_command(
         root = root_of(key, names)
         meant = places.get(root, root) if root not in names else root
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
-    words = [*command, "--grid", said.grid or instead["grid"], "--block", said.block or instead["block"]]
-    shared = said.shared or ("16384" if "shared" in open_ else "0")
+    block = said.block or instead["block"]
+    grid = said.grid or _fitting(_same_threads(instead["grid"], instead["block"], block), block, given)
+    words = [*command, "--grid", grid, "--block", block]
+    unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
+    shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
     words += ["--shared", shared] if shared != "0" else []
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):
@@ -121,6 +125,31 @@ def ready_command(
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
+
+
+def _fitting(grid: str, block: str, given: Mapping[str, Any]) -> str:
+    """The grid, with no more threads than the largest buffer that is stated has elements; if it has one dimension."""
+    buffers = (as_buffer(value, name) for name, value in given.items() if isinstance(value, str))
+    most = max((buffer.count for buffer in buffers if buffer is not None), default=0)
+    threads = math.prod(int(part) if part.strip().isdecimal() else 1 for part in block.split(","))
+    if "," in grid or not most:
+        return grid
+    return str(max(1, min(int(grid), most // max(threads, 1))))
+
+
+def _is_shared(instruction: Instruction) -> bool:
+    return instruction.memory is not None and instruction.memory.space == "shared"
+
+
+def _same_threads(grid: str, block: str, known: str) -> str:
+    """A grid with as many threads in each dimension as `grid` has with `block`, for blocks of the `known` extents."""
+    extents = [int(part) for part in block.split(",")]
+    held = [int(part) if part.strip().isdecimal() else 1 for part in known.split(",")]
+    sides = [
+        -(-int(blocks) * (extents[n] if n < len(extents) else 1) // max(held[n] if n < len(held) else 1, 1))
+        for n, blocks in enumerate(grid.split(","))
+    ]
+    return ",".join(map(str, sides))
 
 
 def _text(value: Any) -> str:
@@ -144,7 +173,8 @@ def command_words(source: object, gpu: Gpu, kernel: str, compiler: CudaOptions) 
     for folder in compiler.includes:
         words += ["-I", str(folder)]
     words += ["--std", compiler.std] if compiler.std else []
-    return words + (["--max-registers", str(compiler.max_registers)] if compiler.max_registers else [])
+    words += ["--max-registers", str(compiler.max_registers)] if compiler.max_registers else []
+    return words + [f"{FLAG}={option}" for option in compiler.compiler_options]
 
 
 # Values that stand for what is missing, so that a command runs and shows what to replace.

@@ -31,13 +31,12 @@ from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
-from .emulation_cache import Kept, WholeBlocks, followed_instead, kept, may_be_followed
+from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
-from .prepared import Prepared
+from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
 from .request import LaunchRequest, Options
-from .residency import check_clock, check_memory, geometry_of, occupancy_of
-from .settle import from_host_code, grid_extents, settle, stated_launch, with_extents
+from .settle import from_host_code, grid_extents, settle, stated_launch, with_counts, with_extents
 from .without_data import arch_of, static_answer, static_launch
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class LoadedKernel:
     kernel: Kernel
     launch: Launch | StaticLaunch
     gpu: Gpu
-    place: Kept
+    place: CacheEntry
     source: str = ""
     compile_s: float = 0.0
     measured: MeasuredKernel | None = None
@@ -156,7 +155,7 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
 def load_code(kernel: Kernel, gpu: Gpu) -> LoadedKernel:
     """Existing machine code with an assumed launch."""
     launch = static_launch(kernel, LaunchComment(), gpu, None, None, None, None, None)
-    return LoadedKernel(kernel, launch, gpu, Kept("", kernel, launch.launch))
+    return LoadedKernel(kernel, launch, gpu, CacheEntry("", kernel, launch.launch))
 
 
 def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: float) -> LoadedKernel:
@@ -166,10 +165,13 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
     if callable(request.grid):
         raise UsageError("grid: is a function of the arguments; the static mode expects numbers")
     found = from_host_code(loaded, kernel, request.grid, request.block, request.args, request.shared)
-    grid = grid_extents(request.grid, found.comment.grid, {**found.comment.arguments, **(request.args or {})})
-    stated = (grid, request.block, request.args, request.shared, request.constants)
-    launch = static_launch(kernel, found.comment, gpu, *stated)
-    place = Kept("", kernel, launch.launch)
+    given = {**found.comment.arguments, **(request.args or {})}
+    grid = grid_extents(request.grid, found.comment.grid, given)
+    comment = replace(found.comment, arguments=with_counts(found.comment.arguments, given))
+    args = request.args and with_counts(request.args, given)
+    stated = (grid, request.block, args, request.shared, request.constants)
+    launch = static_launch(kernel, comment, gpu, *stated)
+    place = CacheEntry("", kernel, launch.launch)
     seconds = perf_counter() - started
     notes = (*found.notes, *left_at_zero(kernel, launch.launch))
     notes += _to_state(request, found.comment, kernel, gpu) if gpu.is_amd else ()
@@ -226,8 +228,8 @@ def _settled(
     )
 
 
-def _place_of(kernel: Kernel, launch: Launch, options: Options) -> Kept:
-    return kept(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
+def _place_of(kernel: Kernel, launch: Launch, options: Options) -> CacheEntry:
+    return cache_entry_of(kernel, launch, options.blocks, options.confidence, options.limits, options.full_emulation)
 
 
 def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKernel | None:
@@ -272,7 +274,7 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
 
 
-def _emulated(place: Kept, options: Options) -> Profile:
+def _emulated(place: CacheEntry, options: Options) -> Profile:
     """Emulate a launch that is not cached, and cache its profile."""
     from ..execution.emulator import emulate  # here, because loading it takes longer than an answer from the cache
 
@@ -284,7 +286,7 @@ def _emulated(place: Kept, options: Options) -> Profile:
         profile = extrapolated(place.kernel, place.launch, limits)
     if profile is None:
         profile = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits).profile
-    place.keep_profile(profile)
+    place.cache_profile(profile)
     return profile
 
 
@@ -319,7 +321,7 @@ def cost(served: Served) -> Prepared:
     started = perf_counter()
     executed, loaded = served.executed, served.executed.loaded
     cfg, gpu = executed.profile.cfg, loaded.gpu
-    bound = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
+    costed = cost_workload(served.workload, cfg, served.behaviour, gpu, executed.conditions)
     return Prepared(
         loaded.kernel,
         executed.launch,
@@ -328,7 +330,7 @@ def cost(served: Served) -> Prepared:
         executed.profile,
         served.workload,
         served.behaviour,
-        bound,
+        costed,
         loaded.source,
         loaded.compile_s,
         executed.seconds,

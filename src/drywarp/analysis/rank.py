@@ -12,7 +12,7 @@ from .._version import __version__
 from ..errors import DrywarpError, UsageError
 from ..hardware import Gpu
 from ..support.by_name import figures, frame_of, table_html
-from ..support.text import time_text
+from ..support.text import json_of, time_text
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .result import SCHEMA_VERSION, Analysis
@@ -69,28 +69,7 @@ class RankedGpu:
 
     def to_dict(self) -> dict[str, Any]:
         """One entry of `gpus` of the documented JSON object."""
-        return {
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "gpu_hash": self.gpu_hash,
-            "arch": self.arch,
-            "time_s": self.time_s,
-            "low_s": self.low_s,
-            "high_s": self.high_s,
-            "start_s": self.start_s,
-            "cycles": self.cycles,
-            "clock_hz": self.clock_hz,
-            "limiter": self.limiter,
-            "warps_per_sm": self.warps_per_sm,
-            "occupancy": self.occupancy,
-            "waves": self.waves,
-            "mode": self.mode,
-            "tdp_w": self.tdp_w,
-            "energy_at_tdp_j": self.energy_j,
-            "price_per_hour": self.price_per_hour,
-            "cost": self.cost,
-            "notes": list(self.notes),
-        }
+        return {**json_of(self), "energy_at_tdp_j": self.energy_j, "cost": self.cost}
 
 
 @dataclass(frozen=True)

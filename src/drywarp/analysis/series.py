@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,13 @@ def analyze_launches(
     gpu: str | Path | Gpu = "a100",
     entry: str | None = None,
     defines: Mapping[str, str] | None = None,
-    includes: Sequence[str] = (),
-    std: str | None = None,
-    max_registers: int | None = None,
-    compiler_options: Sequence[str] = (),
     options: Options | None = None,
+    **compiler: Any,
 ) -> LaunchSeries:
-    """Dry-run every launch of a launches file (see `drywarp.frontends.loaded`) in order."""
+    """Dry-run every launch of a launches file (see `drywarp.frontends.loaded`) in order.
+
+    `compiler` are the other keywords of `drywarp.analyze` that concern compilation.
+    """
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     done = []
     for number, item in enumerate(read_launches(Path(launches)), 1):
@@ -98,11 +98,8 @@ def analyze_launches(
                 constants=item.constants,
                 config=item.config,
                 defines={**(defines or {}), **{name: str(value) for name, value in item.defines.items()}},
-                includes=includes,
-                std=std,
-                max_registers=max_registers,
-                compiler_options=compiler_options,
                 options=options,
+                **compiler,
             )
         except UsageError as error:
             raise UsageError(f"{place}: {error}") from None

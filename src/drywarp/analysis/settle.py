@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
-from ..kernel.launch.launch import Buffer, Launch
+from ..kernel.launch.launch import DTYPES, Buffer, Launch
 from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
@@ -207,12 +207,15 @@ def settle(
         found = from_host_code(loaded, loaded.kernel, grid, block, args, shared)
         given = {**found.comment.arguments, **(args or {})}
         extents = grid_extents(grid, found.comment.grid, given)
-        return Settled(loaded.kernel, found.comment, extents, block, args, found.notes, found.open)
+        comment = replace(found.comment, arguments=with_counts(found.comment.arguments, given))
+        return Settled(
+            loaded.kernel, comment, extents, block, args and with_counts(args, given), found.notes, found.open
+        )
     # A comment's arguments belong to the kernel that it names; another entry may take others.
     said = comment.arguments
     if args:
         said = {name: value for name, value in said.items() if name in loaded.kernel.takes(arch)}
-    given = {**said, **(args or {})}
+    given = with_counts({**said, **(args or {})}, {**said, **(args or {})})
     buffers = {name: as_buffer(value, f"{loaded.kernel.name}: argument {name}") for name, value in given.items()}
     values = {name: value if (held := buffers[name]) is None else held for name, value in given.items()}
     made = loaded.kernel.specialise(values, arch, config)
@@ -229,21 +232,51 @@ def grid_extents(grid: Grid, said: str | None, names: Mapping[str, Any]) -> int 
     text = grid if isinstance(grid, str) else said if grid is None else None
     if text is None:
         return grid
-    numbers = {name: number for name, value in flat(names).items() if (number := _number(value)) is not None}
-    return ",".join(_extent(part, numbers) for part in _split(text))
+    numbers = _numbers(names)
+    return ",".join(_extent(part, numbers, "grid") for part in _split(text))
 
 
-def _extent(text: str, numbers: Mapping[str, int | float]) -> str:
+_EXTENTS = re.compile(rf"(?<!\w)({'|'.join(DTYPES)})\[([^\[\]]*[A-Za-z+*/%-][^\[\]]*)\]")
+
+
+def with_counts(arguments: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with the extents of buffers as numbers where they are expressions over others: `f32[2*n,m]`.
+
+    Raises UsageError that names the argument for an expression without a value.
+    """
+    numbers = _numbers(names)
+    return {name: _counted(value, numbers, f"argument {name}: {value!r}") for name, value in arguments.items()}
+
+
+def _counted(value: Any, numbers: Mapping[str, int | float], place: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _counted(one, numbers, place) for name, one in value.items()}
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        counts = (_extent(part.strip(), numbers, f"{place}: extent") for part in _split(match[2]))
+        return f"{match[1]}[{','.join(counts)}]"
+
+    return _EXTENTS.sub(replaced, value)
+
+
+def _numbers(names: Mapping[str, Any]) -> dict[str, int | float]:
+    """What expressions may use: the arguments and fields that are numbers."""
+    return {name: number for name, value in flat(names).items() if (number := _number(value)) is not None}
+
+
+def _extent(text: str, numbers: Mapping[str, int | float], what: str) -> str:
     if not any(c.isalpha() for c in text) and not any(c in text for c in "+-*/%()"):
         return text
     try:
         value = evaluate(text, numbers)
     except ExpressionError as error:
         if re.fullmatch(r"\d+(x\d+)+", text.strip()):
-            raise UsageError(f"grid {text!r}: expected X,Y,Z, as in {text.strip().replace('x', ',')}") from None
-        raise UsageError(f"grid {text!r}: {error}") from None
+            raise UsageError(f"{what} {text!r}: expected X,Y,Z, as in {text.strip().replace('x', ',')}") from None
+        raise UsageError(f"{what} {text!r}: {error}") from None
     if value != int(value):
-        raise UsageError(f"grid {text!r}: is {value:g}; expected a whole number, as cdiv(a, b) gives")
+        raise UsageError(f"{what} {text!r}: is {value:g}; expected a whole number, as cdiv(a, b) gives")
     return str(int(value))
 
 

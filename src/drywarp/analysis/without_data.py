@@ -101,12 +101,12 @@ def static_answer(
 ) -> Followed:
     """The profile, the assumptions, and a function that follows whole blocks for their addresses.
 
-    `seen` is as in `Steering`. That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`.
+    `seen` is as in `Hints`. That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`.
     """
-    from ..execution.symbolic import Steering, static_profile
+    from ..execution.symbolic import Hints, static_profile
 
-    steering = Steering(trips=options.trips, taken=options.taken, access=options.access, seen=seen or {})
-    answer = static_profile(kernel, given, steering=steering, blocks=options.blocks)
+    hints = Hints(trips=options.trips, taken=options.taken, access=options.access, seen=seen or {})
+    answer = static_profile(kernel, given, hints=hints, blocks=options.blocks)
 
     sampled = len(answer.profile.blocks)
     log = answer.profile.accesses
@@ -118,7 +118,7 @@ def static_answer(
         share = len(part) / sampled
         if answer.profile.steps * share > MOST_WARP_STEPS or sectors * share > MOST_SECTORS:
             return None
-        return static_profile(kernel, given, steering=steering, blocks=list(part)).profile
+        return static_profile(kernel, given, hints=hints, blocks=list(part)).profile
 
     return answer.profile, answer.report, whole_blocks
 

@@ -1,10 +1,10 @@
-"""Kernels and GPUs side by side: `drywarp compare` with its performance gate for CI, and `drywarp rank`."""
+"""Kernels and GPUs side by side: `drywarp compare` with its gate for CI, `drywarp rank` and `drywarp benefits`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -12,7 +12,7 @@ from ..errors import UsageError
 from . import options as take
 from .groups import LaunchOptions, RunOptions
 from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
-from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .output_files import FigureTheme, Plot, check_plot, check_theme, write_plot
 from .progress import stages
 
 
@@ -155,3 +155,72 @@ def rank_command(
     from ..report.ranking import render_ranking
 
     Console(highlight=False).print(render_ranking(found), soft_wrap=True)
+
+
+# `drywarp benefits`: several kernels in GPUPerf's chart.
+
+
+def benefits_command(
+    kernels: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files with a kernel each, in order; one may carry its own launch in quotes: 'k.cu -D TILE=16'.",
+            metavar="FILE…",
+        ),
+    ],
+    *,
+    gpu: take.GpuName = "a100",
+    launch: LaunchOptions,
+    clock: take.Clock = None,
+    scheduler: take.Scheduler = None,
+    warm_l2: take.WarmL2 = False,
+    plot: Plot = None,
+    bars: Annotated[
+        str | None,
+        typer.Option(help="Draw speed-ups and benefits over the first kernel as bars.", metavar="FILE.svg|FILE.png"),
+    ] = None,
+    figure_theme: FigureTheme = None,
+    json: take.Json = False,
+) -> None:
+    """Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before."""
+    check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
+    check_plot(plot, None)
+    check_positive(clock, "--clock")
+    from ..report.figures import check_place, write
+
+    if bars is not None:
+        check_place(Path(bars), "--bars")
+    given = [_with_launch(text) for text in kernels]
+    from ..experiments.benefits import benefits
+
+    with stages() as on_stage:
+        found = benefits(
+            given,
+            gpu,
+            warm_l2=warm_l2,
+            clock_mhz=clock,
+            scheduler=scheduler,
+            on_kernel=lambda name, done, of: on_stage(f"{name}, {done + 1} of {of}"),
+            **launch.stated,
+        )
+    write_plot(found, plot, figure_theme)
+    if bars is not None:
+        write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
+    if json:
+        from ..report.text import json_text
+
+        sys.stdout.write(json_text(found.to_dict()))
+        return
+    from rich.console import Console
+
+    from ..report.benefits import render_benefits
+
+    Console(highlight=False).print(render_benefits(found), soft_wrap=True)
+
+
+def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:
+    """A file and the launch behind it, as in a launch comment: `k.cu --grid 64 -D TILE=16`."""
+    name, space, rest = text.partition(" -")
+    if not space or Path(text).exists():
+        return Path(text), {}
+    return Path(name.strip()), launch_values(f"-{rest}", text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import CompilerOptions, check_positive, pairs
+from .options import CompilerOptions, Defines, Includes, Json, check_positive, pairs
 from .progress import counter, resumable
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def corpus_command(
         float, typer.Option(help="Part of --time-limit for static predictions, in seconds.", metavar="S")
     ] = 15.0,
     memory_limit: Annotated[float, typer.Option(help="Memory limit per module, in GiB.", metavar="GIB")] = 4.0,
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Macro.", metavar="NAME[=VALUE]")] = None,
-    include: Annotated[list[str] | None, typer.Option("--include", "-I", help="Folder of headers.")] = None,
+    define: Defines = None,
+    include: Includes = None,
     std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
     compiler_option: CompilerOptions = None,
     rows: Annotated[
         str | None,
         typer.Option(help="Save each row to this file; interrupted runs resume from it.", metavar="FILE"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: Json = False,
 ) -> int:
     """Analyse every module in a folder, each in its own process.
 

@@ -168,7 +168,9 @@ def spread(command: Callable[..., R]) -> Callable[..., R]:
     groups = {name: hints[name] for name in inspect.signature(command).parameters if is_dataclass(hints[name])}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        parameters += _of_fields(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+        parameters += (
+            _of_fields(groups[name]) if name in groups else [parameter.replace(annotation=take.as_flag(hints[name]))]
+        )
 
     @wraps(command)
     def run(**given: Any) -> R:
@@ -200,4 +202,4 @@ def _in_panel(hint: Any, panel: str) -> Any:
     """The same option, placed in the named panel of --help."""
     option = copy(hint.__metadata__[0])
     option.rich_help_panel = panel
-    return Annotated[hint.__origin__, option]
+    return take.as_flag(Annotated[hint.__origin__, option])

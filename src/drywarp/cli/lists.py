@@ -95,7 +95,7 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
 
 def workloads_command(
     name: Annotated[str | None, typer.Argument(help="A workload's name, or an abstract kernel file (.toml).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
     from ..report.gpus import render_workload, render_workloads, workloads_dict
@@ -120,7 +120,7 @@ def explain_command(
         str | None,
         typer.Argument(help="A rule, a stall reason or a limiter named by `drywarp analyze`, or how it begins."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
     """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
     from ..analysis.advice.rules import explained, meanings, rule_texts
@@ -146,6 +146,9 @@ def list_command(
     define: take.Defines = None,
     include: take.Includes = None,
     std: take.Std = None,
+    max_registers: take.MaxRegisters = None,
+    compiler_option: take.CompilerOptions = None,
+    use_fast_math: take.FastMath = False,
     json: take.Json = False,
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
@@ -154,7 +157,9 @@ def list_command(
     from ..report.terminal import listing_dict, render_listing
     from ..report.text import json_text
 
-    options = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std)
+    macros = take.pairs(define, "-D", value_needed=False)
+    others = (*(compiler_option or ()), *(["--use_fast_math"] if use_fast_math else []))
+    options = CudaOptions(macros, tuple(include or ()), std, max_registers, others)
     with stages() as on_stage:
         on_stage(f"reading {file}")
         found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)

@@ -41,7 +41,7 @@ VERBS = {
         "List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own.",
     ),
     "doctor": ("upkeep", "Check the installation; exit status 1 if a needed part is missing."),
-    "cache": ("upkeep", "Show or clear the cache: compiled kernels, emulations, results of rows, headers."),
+    "cache": ("upkeep", "Show or clear the cache: compiled kernels, emulations, results and headers."),
     "models": ("papers", "Compare all models' occupancy curves for one workload, in one table and one chart."),
     "profile": (
         "papers",
@@ -72,6 +72,10 @@ VERBS = {
     "rank": (
         "compare",
         "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
+    ),
+    "benefits": (
+        "compare",
+        "Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before.",
     ),
     "serve": (
         "serve",

@@ -6,8 +6,10 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import wraps
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -51,15 +53,9 @@ def argument_file(name: str | None) -> dict[str, Any]:
     """
     if name is None:
         return {}
-    import tomllib
+    from ..support.folders import read_toml
 
-    try:
-        with open(name, "rb") as file:
-            given = tomllib.load(file)
-    except OSError as error:
-        raise InputFileError(f"{name}: cannot be read ({error.strerror}; expected a TOML file of arguments)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{name}: {error} (expected a TOML file of arguments, as in n = 4096)") from None
+    given = read_toml(Path(name), "a TOML file of arguments, as in n = 4096")
     return {argument: _argument_text(value, f"{name}: {argument}") for argument, value in given.items()}
 
 
@@ -187,8 +183,13 @@ KernelFile = Annotated[
         help="File with a kernel: CUDA C++, PTX, Python or machine code; - reads standard input.", metavar="FILE"
     ),
 ]
-GpuName = Annotated[str, typer.Option(help="A GPU as `drywarp gpus` or its driver names it, or a GPU file (.toml).")]
-Entry = Annotated[str | None, typer.Option(help="Name of the kernel; templates with their arguments: 'sgemm<128,8>'.")]
+GpuName = Annotated[
+    str, typer.Option(help="A GPU as `drywarp gpus` or its driver names it, or a GPU file (.toml).", metavar="NAME")
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(help="Name of the kernel; templates with their arguments: 'sgemm<128,8>'.", metavar="NAME"),
+]
 Grid = Annotated[
     str | None,
     typer.Option(help="Grid size in blocks; may be an expression over arguments: cdiv(n,256).", metavar="X[,Y[,Z]]"),
@@ -210,10 +211,13 @@ Constants = Annotated[
 ]
 Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
 Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Define a macro.", metavar="NAME[=VALUE]")]
-Includes = Annotated[list[str] | None, typer.Option("--include", "-I", help="Add a folder to the header search path.")]
-Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")]
+Includes = Annotated[
+    list[str] | None, typer.Option("--include", "-I", help="Add a folder to the header search path.", metavar="DIR")
+]
+Std = Annotated[str | None, typer.Option(help="C++ standard, such as c++17.", metavar="STANDARD")]
 MaxRegisters = Annotated[
-    int | None, typer.Option(help="Maximum registers per thread, like nvcc's -maxrregcount.", min=16, max=255)
+    int | None,
+    typer.Option(help="Maximum registers per thread, like nvcc's -maxrregcount.", min=16, max=255, metavar="N"),
 ]
 CompilerOptions = Annotated[
     list[str] | None,
@@ -231,9 +235,10 @@ Config = Annotated[
         metavar="N|best[:N]",
     ),
 ]
-Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).")]
+Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).", metavar="MHZ")]
 Scheduler = Annotated[
-    str | None, typer.Option("--scheduler", "--policy", help="Warp scheduler policy (default: the GPU's own).")
+    str | None,
+    typer.Option("--scheduler", "--policy", help="Warp scheduler policy (default: the GPU's own).", metavar="POLICY"),
 ]
 WarmL2 = Annotated[bool, typer.Option("--warm-l2", help="Start with a warm L2, as in a timing loop.")]
 ProfileFile = Annotated[
@@ -245,14 +250,18 @@ ProfileFile = Annotated[
 Mapper = Annotated[
     str | None,
     typer.Option(
-        help="How memory accesses are modelled: emulated (each individually) or averaged (mean of its memory space)."
+        help="How memory accesses are modelled: emulated (each individually) or averaged (mean of its memory space).",
+        metavar="emulated|averaged",
     ),
 ]
-Blocks = Annotated[str | None, typer.Option(help="Blocks to emulate: a number, all, or indices such as 0,5,9.")]
+Blocks = Annotated[
+    str | None, typer.Option(help="Blocks to emulate: a number, all, or indices such as 0,5,9.", metavar="N|all|I,J,…")
+]
 Confidence = Annotated[
     float | None,
     typer.Option(
-        help="Where blocks differ, sample them until the 95 % interval is within ± this fraction; 0 emulates all."
+        help="Where blocks differ, sample them until the 95 % interval is within ± this fraction; 0 emulates all.",
+        metavar="FRACTION",
     ),
 ]
 Static = Annotated[
@@ -268,9 +277,21 @@ Strict = Annotated[
     ),
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
-LaneSteps = Annotated[float, typer.Option(help="Maximum lane steps of the emulation.")]
+LaneSteps = Annotated[
+    float,
+    typer.Option(
+        help="Maximum lane steps of the emulation: instructions times active threads (default: 2e9).",
+        metavar="COUNT",
+        show_default=False,
+    ),
+]
 RecordedAccesses = Annotated[
-    float, typer.Option(help="Maximum memory accesses that the emulation records, of some 50 bytes each.")
+    float,
+    typer.Option(
+        help="Maximum memory accesses that the emulation records, about 50 bytes each (default: 4e7).",
+        metavar="COUNT",
+        show_default=False,
+    ),
 ]
 Seconds = Annotated[
     float | None,
@@ -299,7 +320,10 @@ CompareTo = Annotated[
     list[str] | None,
     typer.Option(help="Also predict on this GPU, and compare times and limiters.", metavar="NAME[,NAME…]"),
 ]
-Occupancies = Annotated[str | None, typer.Option(help="Points of the occupancy curve, in warps per SM: 8,16 or 8-64.")]
+Occupancies = Annotated[
+    str | None,
+    typer.Option(help="Points of the occupancy curve, in warps per SM: 8,16 or 8-64.", metavar="WARPS"),
+]
 Trips = Annotated[list[str] | None, typer.Option(help="With --static: trip count of a loop.", metavar="L1=N or LINE=N")]
 Taken = Annotated[
     list[str] | None,
@@ -334,9 +358,18 @@ Verbose = Annotated[
     typer.Option(
         "--verbose",
         callback=_show_whole_logs,
-        help="Where a source does not compile, print all messages of the compilers on standard error.",
+        help="If a source does not compile, print all compiler messages to standard error.",
     ),
 ]
+
+
+def as_flag(hint: Any) -> Any:
+    """The same option; one that is given or not shows no type in --help."""
+    if get_origin(hint) is not Annotated or get_args(hint)[0] is not bool:
+        return hint
+    option = copy(hint.__metadata__[0])
+    option.metavar = ""
+    return Annotated[bool, option]
 
 
 def with_verbose(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -349,11 +382,12 @@ def with_verbose(command: Callable[..., Any]) -> Callable[..., Any]:
         return status
 
     own = inspect.signature(command)
-    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose)
+    verbose_ = as_flag(Verbose)
+    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=verbose_)
     run.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=[*own.parameters.values(), option]
     )
-    run.__annotations__ = {**command.__annotations__, "verbose": Verbose}
+    run.__annotations__ = {**command.__annotations__, "verbose": verbose_}
     return run
 
 

@@ -1,10 +1,12 @@
 """Progress on standard error for commands that take long, and what an interrupted one has saved.
 
-A terminal shows one transient line; elsewhere, a command that takes more than ten seconds prints lines.
+A terminal shows one transient line; elsewhere, a command that takes more than ten seconds prints lines. With
+``DRYWARP_PROGRESS=off`` there is neither.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -27,6 +29,10 @@ _COUNTED = re.compile(r"(?:^|\s)(\d+) of (\d+): ")
 
 Tell = Callable[[str, int, int], None]
 """Reports a finished item, the number done and the total."""
+
+
+def _off() -> bool:
+    return os.environ.get("DRYWARP_PROGRESS") == "off"
 
 
 @dataclass
@@ -147,6 +153,9 @@ def _tick(phases: Phases, over: Event) -> None:
 def _shown(first: str) -> Iterator[tuple[Callable[[str], None], bool]]:
     """A function that shows a line: on a terminal a transient one, elsewhere one that stays."""
     stream = sys.stderr
+    if _off():
+        yield lambda text: None, False
+        return
     if not stream.isatty():
         yield lambda text: print(f"drywarp: {text}", file=stream, flush=True), False
         return
@@ -163,6 +172,9 @@ def counter(silent_s: float = 0.0) -> Iterator[Tell]:
     On a terminal, a transient status line shows the latest item; otherwise a line is printed every few seconds, and
     none in the first `silent_s`.
     """
+    if _off():
+        yield lambda what, done, of: None
+        return
     if not sys.stderr.isatty():
         began = told = monotonic()
 
@@ -194,7 +206,7 @@ def rated(silent_s: float = 0.0) -> Iterator[Tell]:
         rate = (done - first) / max(monotonic() - began, 1e-9)
         return rate, (of - done) / rate
 
-    if not sys.stderr.isatty():
+    if _off() or not sys.stderr.isatty():
         with counter(silent_s) as tell:
 
             def line(what: str, done: int, of: int) -> None:

@@ -3,18 +3,81 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from ..errors import UsageError
 from . import options as take
 from .options import check_positive
+from .output_files import FigureTheme, check_theme
 from .progress import SILENT_S, rated, resumable
 
 if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
+
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
+    ),
+]
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class BenefitOptions:
+    """GPUPerf's potential benefits of the rows, and their figures."""
+
+    PANEL: ClassVar = "Potential benefits"
+
+    benefits: Annotated[
+        bool,
+        typer.Option(
+            "--benefits", help="Also compute GPUPerf's potential benefits, and what each optimisation brings."
+        ),
+    ] = False
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --benefits: draw steps, variants, alone, or an optimisation.", metavar="NAME=FILE.svg|FILE.png"
+        ),
+    ] = None
+    figure_theme: FigureTheme = None
+
+    def wanted(self, space: str) -> list[tuple[str, Path]]:
+        """The figures by name with their files, all checked before anything is predicted. Raises UsageError."""
+        check_theme(self.figure_theme, bool(self.figure), "--figure NAME=FILE")
+        if not self.figure:
+            return []
+        if not self.benefits:
+            raise UsageError("--figure requires --benefits")
+        from ..experiments.sweep import figure_names
+        from ..report.figures import check_place
+
+        known, wanted = figure_names(space), []
+        for text in self.figure:
+            name, equals, file = text.rpartition("=")
+            if not (equals and file and name in known):
+                raise UsageError(f"--figure {text!r}: expected NAME=FILE with one of {', '.join(known)}")
+            check_place(Path(file), "--figure")
+            wanted.append((name, Path(file)))
+        return wanted
+
+    def draw(self, found: SweepResult, wanted: list[tuple[str, Path]]) -> None:
+        """Draw and write them."""
+        from ..report.figures import write
+
+        for name, path in wanted:
+            write(found.figure(name, theme=self.figure_theme or "light"), path, "--figure")
 
 
 def sweep_command(
@@ -25,36 +88,23 @@ def sweep_command(
     gpu: Annotated[
         str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
-        ),
-    ] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
-        ),
-    ] = None,
+    out: Out = None,
+    prune: Prune = None,
     kept: Annotated[
         str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
     ] = None,
     export: Annotated[
         str | None, typer.Option(help="Also write all rows for another tuner, in --format.", metavar="FILE.json")
     ] = None,
-    format: Annotated[
-        str, typer.Option(help="Of --export: kernel-tuner (its cache) or t4.", metavar="NAME")
-    ] = "kernel-tuner",
+    format: Annotated[str, typer.Option(help="Of --export: kernel-tuner or t4.", metavar="NAME")] = "kernel-tuner",
     best: Annotated[int, typer.Option(help="Number of best configurations to show per GPU.", min=1)] = 10,
     jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="Run predictions on this Dask scheduler's workers: tcp://host:8786.", metavar="ADDRESS"),
     ] = None,
-    band: Annotated[
-        bool, typer.Option("--band", help="Also compute the confidence interval of each row; takes longer.")
-    ] = False,
+    band: Annotated[bool, typer.Option("--band", help="Also compute each row's confidence interval; slower.")] = False,
+    study: BenefitOptions,
     time_limit: Annotated[float, typer.Option(help="Time limit per configuration, in seconds.", metavar="S")] = 300.0,
     restart: Annotated[bool, typer.Option("--restart", help="Discard existing rows in --out.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry rows that failed.")] = False,
@@ -70,6 +120,7 @@ def sweep_command(
     if count:
         print(count_of(space, gpu))
         return
+    drawn = study.wanted(space)
     if prune is not None and not 0 < prune <= 1:
         raise UsageError(f"--prune {prune:g}: expected a share above 0 and up to 1, such as 0.05")
     if kept is not None:
@@ -84,12 +135,14 @@ def sweep_command(
             jobs=jobs,
             scheduler=scheduler,
             band=band,
+            benefits=study.benefits,
             time_limit_s=time_limit,
             restart=restart,
             retry_failed=retry_failed,
             on_row=lambda row, done, of: tell(_line(row), done, of),
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
+    study.draw(found, drawn)
     _show(found, prune, best, json)
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)

@@ -22,6 +22,7 @@ from ..frontends.binary.sass import disassemble
 from ..frontends.cache import tool_versions
 from ..frontends.cuda.nvrtc import compile_program
 from ..frontends.ptx.assembler import find_ptxas, ptxas_version
+from . import options as take
 
 _PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"
 
@@ -159,7 +160,7 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
 
 
 def doctor_command(
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
     from ..report.gpus import aligned
@@ -186,9 +187,9 @@ class Action(StrEnum):
 
 def cache_command(
     action: Annotated[Action, typer.Argument(help="show its location and contents, or clear it.")] = Action.show,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: take.Json = False,
 ) -> None:
-    """Show or clear the cache: compiled kernels, emulations, results of rows, headers."""
+    """Show or clear the cache: compiled kernels, emulations, results and headers."""
     from .._version import __version__
     from ..analysis.result import SCHEMA_VERSION
     from ..frontends import cache

@@ -71,10 +71,10 @@ def _followed(kernel: Kernel, launch: Launch, few: list[int], seen: Profile) -> 
     if not begins_alike(found, seen):
         return None
     total = float(found.executions().sum())
-    turns = len(seen.paths[0].blocks)
+    emulated = len(seen.paths[0].blocks)
     note = (
-        f"long loops: repeating iterations were analysed once instead of emulated; the first {turns:,} basic blocks of"
-        " a warp were emulated and match (--full-emulation emulates all)"
+        f"long loops: repeating iterations were analysed once instead of emulated; the first {emulated:,} basic blocks "
+        "of a warp were emulated and match (--full-emulation emulates all)"
     )
     loops = sum(loop.most > 1 for loop in answer.report.loops)
     notes = [note]

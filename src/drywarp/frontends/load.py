@@ -14,6 +14,7 @@ from ..errors import InputFileError, UsageError
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..support.by_name import plugins_of
+from ..support.folders import read_bytes
 from .binary.containers import is_binary
 from .cuda.compile import INLINE_NAME
 from .cuda.options import CudaOptions
@@ -102,12 +103,5 @@ def load_kernel(
 
 
 def read_input(path: Path) -> bytes:
-    """Read the bytes of a file. Raises InputFileError if it cannot be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected {EXPECTED})") from None
-    except IsADirectoryError:
-        raise InputFileError(f"{path}: is a folder (expected {EXPECTED})") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+    """The bytes of an input file. Raises InputFileError if it cannot be read."""
+    return read_bytes(path, EXPECTED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
+from ..support.folders import read_toml
 from ..support.text import kernels_text
 from . import cache
 from .binary.cubin import kernels_of
@@ -192,15 +192,7 @@ def read_launches(path: Path) -> list[LaunchEntry]:
 
 def read_entries(path: Path, form: type[Entry]) -> list[Entry]:
     """Read the launches in a file, each as a `form`. Raises InputFileError naming file, key and what was expected."""
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected a launches file)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path}: not TOML: {error}") from None
+    content = read_toml(path, "a launches file")
     try:
         return msgspec.convert(content, _File[form]).launch  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
@@ -313,9 +305,12 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
     raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {listed}")
 
 
-def entry_names(symbols: Iterable[str]) -> dict[str, str]:
-    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself."""
-    names = {symbol: plain_name(symbol) for symbol in symbols}
+def entry_names(symbols: Iterable[str], *, instances: bool = False) -> dict[str, str]:
+    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself.
+
+    With `instances`, templates always have their arguments, without which a source's compiler does not find them.
+    """
+    names = {symbol: _instance(symbol) if instances else plain_name(symbol) for symbol in symbols}
     for shorter in (_instance, str):
         often = Counter(names.values())
         names = {symbol: name if often[name] == 1 else shorter(symbol) for symbol, name in names.items()}

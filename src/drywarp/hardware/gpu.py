@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..errors import UsageError
+from ..support.text import json_of
 from .fact import Fact, Parameters, Policy, Scope
 from .occupancy import Count, OccupancyLimits
 
@@ -89,13 +90,15 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
 
     A memory class has λ per wavefront and no Λ, which depends on the memory level that serves the access. The
     exception is `bulk_copy`, whose Λ is what the copy engine adds.
-    `read_latency` is Λ_read, after which the source registers are free again, if known.
+    `read_latency` is Λ_read, after which the source registers are free again, if known. `arithmetic_latency` is Λ
+    towards an instruction of the CUDA cores, if it differs (Volkov 2016, §4.7).
     """
 
     subsystem: str
     lambda_: Cycles
     latency: Cycles | None = None
     read_latency: Cycles | None = None
+    arithmetic_latency: Cycles | None = None
 
 
 class L1Level(_Section, frozen=True):
@@ -214,7 +217,8 @@ class Gpu:
 
     `compute_capability` and `arch` (the compilation target) are empty for a GPU that runs abstract workloads only.
     Such a GPU may lack `device`, `occupancy` and `memory`; accessing them raises `UsageError`. `tensor` is the FMA per
-    cycle of one tensor core by input type. `file_hash` is the SHA-256 of the content, including everything inherited.
+    cycle of one tensor core by input type. `aliases` are further names of the product. `file_hash` is the
+    SHA-256 of the content, including everything inherited.
     """
 
     name: str
@@ -229,6 +233,7 @@ class Gpu:
     file_hash: str
     sections: Mapping[str, Any] = field(repr=False)
     known: Mapping[str, Fact] = field(repr=False)
+    aliases: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.file_hash)
@@ -329,26 +334,8 @@ class Gpu:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; facts keyed by their dotted keys."""
         return {
-            "name": self.name,
-            "title": self.title,
-            "compute_capability": self.compute_capability,
-            "arch": self.arch,
-            "file_hash": self.file_hash,
-            "subsystems": {
-                name: {"scope": subsystem.scope, "upstream": subsystem.upstream}
-                for name, subsystem in self.subsystems.items()
-            },
+            **json_of(self, "name title aliases compute_capability arch file_hash sources"),
+            "subsystems": {name: json_of(subsystem, "scope upstream") for name, subsystem in self.subsystems.items()},
             "classes": {name: cost.subsystem for name, cost in self.classes.items()},
-            "sources": dict(self.sources),
-            "facts": {
-                key: {
-                    "value": list(fact.value) if isinstance(fact.value, tuple) else fact.value,
-                    "unit": fact.unit,
-                    "source": fact.source,
-                    "kind": fact.kind,
-                    "note": fact.note,
-                    "file": fact.file,
-                }
-                for key, fact in self.known.items()
-            },
+            "facts": json_of(self.known),
         }

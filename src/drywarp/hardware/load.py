@@ -222,6 +222,7 @@ def load_gpu(name_or_path: str) -> Gpu:
     return Gpu(
         name=name,
         title=resolved.file.content["title"],
+        aliases=tuple(filter(None, map(str.strip, str(resolved.file.content.get("aliases", "")).split(",")))),
         compute_capability=capability,
         arch=arch,
         scheduler=scheduler,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import InputFileError
-from ..kernel.isa.nvidia.classes import MEMORY_CLASSES
+from ..kernel.isa.nvidia.opcodes import MEMORY_CLASSES
 from .fact import AMD_CLASS_NAMES, CLASS_NAMES, TENSOR_TYPES, Parameters
 from .gpu import ClassCost, Device, FmaRate, MachineCode, Memory, Scheduler, Subsystem
 from .occupancy import OccupancyLimits

@@ -201,7 +201,7 @@ class Instruction:
 
     `pc` is its byte offset, `opcode` the base name, `modifiers` the dotted suffixes in order (`LDG.E.64` is opcode
     ``LDG`` with modifiers ``("E", "64")``), and `guard` its predicate. `class_` is its instruction class (see
-    `drywarp.kernel.isa.nvidia.classes`).
+    `drywarp.kernel.isa.nvidia.opcodes`).
 
     AMD instructions have no control bits: `control` then holds the issue slots that the ISA requires before the warp's
     next instruction, and `counting` its effect on the waitcnt counters. The opcode is the mnemonic without the encoding

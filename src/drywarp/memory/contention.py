@@ -55,7 +55,7 @@ def reads_of_others(profile: Profile) -> int | None:
         at = np.minimum(np.searchsorted(places, words), len(places) - 1)
         theirs = (places[at] == words) & ((first[at] != block) | (last[at] != block))
         found |= set(np.unique(instruction[theirs]).tolist())
-    return min(found & _steering(profile), default=None) if found else None
+    return min(found & _deciding(profile), default=None) if found else None
 
 
 def _widths(profile: Profile) -> npt.NDArray[np.int64]:
@@ -91,7 +91,7 @@ def _writers(
     return places, first, last
 
 
-def _steering(profile: Profile) -> set[int]:
+def _deciding(profile: Profile) -> set[int]:
     """Instructions with decisive results, also through shared memory; stores to global memory are not followed."""
     code, cfg = profile.kernel.instructions, profile.cfg
     flow = Dataflow(code, cfg)

@@ -1,4 +1,4 @@
-"""The stream of line accesses that the blocks resident on one SM send to its L1."""
+"""The stream of line accesses that the blocks resident on one SM send to its L1, and the L1."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.library import Function
 from ..kernel.profile import SPACE_LOCAL, Profile
 from .affine import Alike, global_rows
 from .requests import Bools, Ints, bursts_of
@@ -54,7 +55,6 @@ def l1_hit_fractions(
     dense = np.unique(line, return_inverse=True)[1]
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
-    from .lru import sector_hits  # imported here: loading compiled code takes time that many runs can save
 
     hits = sector_hits(dense.astype(np.int64), mask, kept, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
@@ -181,3 +181,30 @@ def split_lines(addresses: Ints, active: Bools, geometry: MemoryGeometry) -> tup
         return request, line, bit
     starts = np.flatnonzero(np.r_[True, (line[1:] != line[:-1]) | (request[1:] != request[:-1])])
     return request[starts], line[starts], np.bitwise_or.reduceat(bit, starts)
+
+
+# A fully associative LRU cache of sectored lines, for the L1 of one SM.
+
+_sector_hits = Function("sector_hits", "aaannnaa")
+_LINE_WORDS = 4
+
+
+def sector_hits(
+    line: npt.NDArray[np.int64],
+    sector_mask: npt.NDArray[np.int64],
+    allocate: npt.NDArray[np.bool_],
+    line_count: int,
+    capacity: int,
+) -> npt.NDArray[np.int64]:
+    """Sectors of each access that hit, in the order of the accesses.
+
+    `line` are dense line numbers 0..line_count-1, `sector_mask` the requested sectors of the line (a bit each),
+    `allocate` whether a miss fills them (loads) or not (stores, which are written through). `capacity` is in lines. The
+    least recently used line is evicted first.
+    """
+    line, wanted = np.ascontiguousarray(line, np.int64), np.ascontiguousarray(sector_mask, np.int64)
+    fills = np.ascontiguousarray(allocate, np.uint8)
+    hits = np.zeros(len(line), np.int64)
+    lines = np.empty((line_count + 1, _LINE_WORDS), np.int64)
+    _sector_hits(line, wanted, fills, len(line), line_count, capacity, lines, hits)
+    return hits

@@ -8,10 +8,12 @@ from typing import Any
 
 from ..errors import UsageError
 from ..pipeline.extrapolate import CURVE_BUDGET, instructions
+from ..support.text import json_of
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction
 from .inputs import ModelInputs
 from .inputs_parts import kind_of, scoped, weighed
+from .terms import Terms
 from .throughput import path_weights
 
 
@@ -21,7 +23,7 @@ class Comparison:
 
     `predictions` holds the models that apply; `not_applicable` gives the reason for each of the others. `settings` and
     `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` gives the source of each
-    input (see `input_sources`).
+    input (see `input_sources`), `terms` what the older models derive from them.
     """
 
     workload: str
@@ -38,42 +40,28 @@ class Comparison:
     not_applicable: Mapping[str, str]
     notes: tuple[str, ...] = ()
     input_sources: Mapping[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), without its header."""
         return {
-            "workload": self.workload,
-            "title": self.title,
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "gpu_hash": self.gpu_hash,
-            "settings": dict(self.settings),
-            "runs": self.runs,
+            **json_of(self, "workload title gpu gpu_title gpu_hash settings runs not_applicable input_sources notes"),
             "assumptions": {"clock_hz": self.inputs.clock_hz, "scheduler": self.scheduler},
             "occupancies_warps": list(self.occupancies),
             "models": {name: [] for name in self.not_applicable}
             | {name: self._curve(prediction) for name, prediction in self.predictions.items()},
-            "not_applicable": dict(self.not_applicable),
             "predictions": {
-                name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter, "notes": list(p.notes)}
-                for name, p in self.predictions.items()
+                name: json_of(prediction, "time_s cycles limiter notes")
+                for name, prediction in self.predictions.items()
             },
             "inputs": inputs_dict(self.inputs),
-            "input_sources": dict(self.input_sources),
-            "notes": list(self.notes),
+            "terms": None if self.terms is None else asdict(self.terms),
         }
 
     @staticmethod
     def _curve(prediction: Prediction) -> list[dict[str, Any]]:
-        return [
-            {
-                "occupancy_warps": point.occupancy_warps,
-                "warps_per_cycle": point.warps_per_cycle,
-                "cycles_per_run": point.cycles_per_run,
-                "bound": point.bound,
-            }
-            for point in prediction.curve
-        ]
+        names = "occupancy_warps warps_per_cycle cycles_per_run bound"
+        return [json_of(point, names) for point in prediction.curve]
 
 
 def inputs_dict(inputs: ModelInputs) -> dict[str, Any]:
@@ -113,7 +101,9 @@ def _components(workload: CostedWorkload) -> list[tuple[str, float, float, float
     for node, count in weighed(workload, path_weights(workload)):
         kind = kind_of(workload, node)
         component = kind if kind in ("shared", "memory") else "instructions"
-        found.append((component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue, _lambda(workload, node))))
+        found.append(
+            (component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue * node.issues, _lambda(workload, node)))
+        )
     return found
 
 
@@ -131,27 +121,27 @@ FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
 """Fewest points of a curve if the GPU allows them, and most warp instructions for all points."""
 
 
-def curve_occupancies(bound: CostedWorkload, wanted: Sequence[int] | None) -> list[int]:
+def curve_occupancies(costed: CostedWorkload, wanted: Sequence[int] | None) -> list[int]:
     """Warps per SM in whole blocks; the launch's own occupancy is always among them.
 
     Of a range, the whole blocks are taken; numbers given individually must be whole blocks. By default, the more a
     point costs to simulate, the fewer there are.
     """
-    warps = bound.warps_per_block
+    warps = costed.warps_per_block
     if isinstance(wanted, range):
-        whole = [w for w in wanted if 0 < w <= bound.max_blocks_per_sm * warps and w % warps == 0]
-        return sorted({*whole, bound.warps_per_sm})
+        whole = [w for w in wanted if 0 < w <= costed.max_blocks_per_sm * warps and w % warps == 0]
+        return sorted({*whole, costed.warps_per_sm})
     if wanted is not None:
         for occupancy_warps in wanted:
-            if occupancy_warps % warps or not 0 < occupancy_warps <= bound.max_blocks_per_sm * warps:
+            if occupancy_warps % warps or not 0 < occupancy_warps <= costed.max_blocks_per_sm * warps:
                 raise UsageError(
                     f"occupancy {occupancy_warps}: expected a multiple of {warps} warps (one block) "
-                    f"up to {bound.max_blocks_per_sm * warps}"
+                    f"up to {costed.max_blocks_per_sm * warps}"
                 )
-        return sorted({*wanted, bound.warps_per_sm})
-    most = bound.max_blocks_per_sm
-    cost = min(instructions(bound, -(-bound.blocks // bound.sm_count)), CURVE_BUDGET)
+        return sorted({*wanted, costed.warps_per_sm})
+    most = costed.max_blocks_per_sm
+    cost = min(instructions(costed, -(-costed.blocks // costed.sm_count)), CURVE_BUDGET)
     affordable = max(FEWEST_CURVE_POINTS, CURVE_STEPS // max(1, cost))
     count = min(most, MOST_CURVE_POINTS, affordable)
     blocks = {round(1 + i * (most - 1) / max(1, count - 1)) for i in range(count)}
-    return [b * warps for b in sorted(blocks | {bound.blocks_per_sm})]
+    return [b * warps for b in sorted(blocks | {costed.blocks_per_sm})]

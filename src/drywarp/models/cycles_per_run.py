@@ -48,7 +48,7 @@ def predict_runs(
         model=model,
         cycles=cycles,
         time_s=workload.duration_s(cycles),
-        limiter=names[run_of(_running(workload, workload.blocks_per_sm)).bound],
+        limiter=names[run_of(running_warps(workload, workload.blocks_per_sm)).bound],
         curve=tuple(points),
         utilization=utilization_at(needs, share.blocks * workload.warps_per_block / cycles if cycles > 0 else 0.0),
         headroom=share_cycles(workload, needs, share),
@@ -73,13 +73,13 @@ def repetitions(workload: CostedWorkload, resident: int) -> float:
     return max(1.0, workload.blocks / (resident * workload.sm_count))
 
 
-def _running(workload: CostedWorkload, resident: int) -> int:
+def running_warps(workload: CostedWorkload, resident: int) -> int:
     """Warps of an SM that run at once, if it has fewer blocks than fit."""
     return min(resident, share_of(workload, resident).blocks) * workload.warps_per_block
 
 
 def _grid_cycles(workload: CostedWorkload, resident: int, run_of: Callable[[int], Run]) -> float:
-    warps = _running(workload, resident)
+    warps = running_warps(workload, resident)
     return run_of(warps).cycles * repetitions(workload, warps // workload.warps_per_block)
 
 

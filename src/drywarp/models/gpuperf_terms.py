@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 
 def t_exec(t_comp: float, t_mem: float, t_overlap: float) -> float:
@@ -183,12 +184,45 @@ def b_memlp(t_mem_exposed: float, t_mem_min: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Benefits:
-    """The four potential benefits and the two ideals from which they are derived, in cycles of an SM."""
+class BenefitChart:
+    """GPUPerf's benefit chart (Sim et al. 2012, §3, Fig. 4), in cycles of an SM.
 
-    b_itilp: float
-    b_memlp: float
-    b_fp: float
-    b_serial: float
-    t_fp: float
-    t_mem_min: float
+    A is the kernel without overlap: x is T_mem, y is T_comp. A' is the kernel with overlap: x is T'_mem, which is T_mem
+    − T_overlap, so x + y is T_exec. From A', B_itilp, B_fp and B_serial lead down and B_memlp leads left to the ideal
+    (T_mem_min, T_fp). If the paper's inputs are missing, `not_applicable` is the reason and all numbers are 0.
+    """
+
+    t_comp: float = 0.0
+    t_mem: float = 0.0
+    t_overlap: float = 0.0
+    t_fp: float = 0.0
+    t_mem_min: float = 0.0
+    b_itilp: float = 0.0
+    b_memlp: float = 0.0
+    b_fp: float = 0.0
+    b_serial: float = 0.0
+    not_applicable: str = ""
+
+    @property
+    def t_exec(self) -> float:
+        """T_exec = T_comp + T_mem − T_overlap (Eq. 1)."""
+        return t_exec(self.t_comp, self.t_mem, self.t_overlap)
+
+    @property
+    def bound(self) -> str:
+        """The side of the diagonal that A lies on: ``compute`` or ``memory``."""
+        return "compute" if self.t_comp >= self.t_mem else "memory"
+
+    def cycles(self) -> dict[str, float]:
+        """The numbers by name, in cycles; empty if the paper's inputs are missing."""
+        return {} if self.not_applicable else {f"{name}_cycles": float(getattr(self, name)) for name in CHARTED}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON, in cycles."""
+        if self.not_applicable:
+            return {"not_applicable": self.not_applicable}
+        return {"bound": self.bound, **self.cycles()}
+
+
+BENEFITS = ("b_itilp", "b_memlp", "b_fp", "b_serial")
+CHARTED = ("t_exec", "t_comp", "t_mem", "t_overlap", "t_fp", "t_mem_min", *BENEFITS)

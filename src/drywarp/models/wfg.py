@@ -95,10 +95,10 @@ def _carried(
 
 def _loop(graph: Sequence[WorkNode], low: int, high: int) -> tuple[int, int]:
     """The nodes around `low` to `high` with at least the trip count of these two."""
-    turns = min(node.times for node in graph[low : high + 1])
-    while low > 0 and graph[low - 1].times >= turns:
+    iterations = min(node.times for node in graph[low : high + 1])
+    while low > 0 and graph[low - 1].times >= iterations:
         low -= 1
-    while high + 1 < len(graph) and graph[high + 1].times >= turns:
+    while high + 1 < len(graph) and graph[high + 1].times >= iterations:
         high += 1
     return low, high
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..workload.cost import CostedWorkload
 from .columns import (
+    ISSUE_TICKS,
     LEVEL_LAMBDA,
     LEVEL_PER_PARTITION,
     LEVEL_QUEUES,
@@ -26,7 +27,7 @@ from .result import Ticks
 
 def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tables:
     """The result of `flatten` for these paths as the warps of one block, with as many partitions that each have all
-    subsystems, and with no time for visits to memory levels. `tables` are those of `workload`.
+    subsystems, and with no issue limit and no time for visits to memory levels. `tables` are those of `workload`.
 
     Waits and levels are unchanged, including rows that no node of these paths references.
     """
@@ -36,11 +37,12 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
     rows = tables.nodes[nodes]
     rows[:, RESOURCE] = rows[:, RESOURCE] // workload.partitions * len(paths)
     rows[:, PER_PARTITION] = 1
+    rows[:, ISSUE_TICKS] = 0
     levels = tables.levels.copy()
     levels[:, LEVEL_RESOURCE] = levels[:, LEVEL_RESOURCE] // workload.partitions * len(paths)
     levels[:, [LEVEL_LAMBDA, LEVEL_TAIL]] = 0
     levels[:, [LEVEL_PER_PARTITION, LEVEL_QUEUES]] = 1
-    positions, turns = tables.positions[places], tables.turns[places]
+    positions, trips = tables.positions[places], tables.trips[places]
     kept = tables.loops[np.concatenate(loops)]
     node_at = place_at = loop_at = 0
     path_from, names = [0], []
@@ -57,7 +59,7 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
         names += [(number, index) for index in range(count)]
         node_at, place_at, loop_at = node_at + count, place_at + length, loop_at + len(held)
         path_from.append(place_at)
-    depth = int(np.count_nonzero(turns, axis=1).max(initial=0))
+    depth = int(np.count_nonzero(trips, axis=1).max(initial=0))
     nest = np.ascontiguousarray(tables.nest[places][:, :depth])
     phases = max((len(workload.paths[path].signals) for path in paths), default=0)
     needed = np.zeros((1, phases), dtype=np.int64)
@@ -71,7 +73,7 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
         positions=positions,
         loops=kept,
         nest=nest,
-        turns=np.ascontiguousarray(turns[:, :depth]),
+        trips=np.ascontiguousarray(trips[:, :depth]),
         path_from=np.array(path_from, dtype=np.int64),
         block_paths=np.arange(len(paths), dtype=np.int64).reshape(1, -1),
         depth=depth,

@@ -22,7 +22,6 @@ from .columns import (
     ISSUED,
     LEVEL,
     LIMIT,
-    MEETING_COLUMNS,
     MUTE,
     NEVER,
     NEXT_BLOCK,
@@ -30,6 +29,7 @@ from .columns import (
     NOTICED,
     NOW,
     PATIENCE,
+    PHASE_STATE_COLUMNS,
     PLACE,
     SEQUENCE,
     SKIPPED,
@@ -48,13 +48,13 @@ ANY = 1 << 62
 _OF_TABLES = ("depth", "waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed")
 _OF_WARPS = (
     *("age", "todo", "warps", "ready", "resource", "counters", "slot_ready", "slot_reason"),
-    *("meetings", "phases", "words", "waiting", "users"),
+    *("phase_states", "phases", "words", "waiting", "users"),
 )
 IN_ORDER = (
     *MACHINE,
     *("warp_count", "operand_count", "depth", "phase_count", "watch_levels", "hash_count"),
     *("waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed"),
-    *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "meetings", "phases"),
+    *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "phase_states", "phases"),
     *("watch", "seen", "words", "waiting", "users"),
 )
 """The fields of `InOrder` in core/native/inorder.c."""
@@ -76,7 +76,7 @@ class InOrder:
         self.todo = np.zeros(workload.warps_per_block, dtype=np.int64)
         self.slot_ready = np.zeros((warps, tables.slots), dtype=np.int64)
         self.slot_reason = np.zeros((warps, tables.slots), dtype=np.int64)
-        self.meetings = np.zeros((warps, MEETING_COLUMNS), dtype=np.int64)
+        self.phase_states = np.zeros((warps, PHASE_STATE_COLUMNS), dtype=np.int64)
         self.phases = np.zeros((len(state.slots), tables.needed.shape[1], 2), dtype=np.int64)
         described = warps * (6 + tables.slots + tables.depth) + state.words if len(state.watch) else 0
         self.words = np.zeros(described, dtype=np.int64)
@@ -118,14 +118,14 @@ class InOrder:
         (moved,) = (self.counters != before).any(axis=1).nonzero()
         if len(moved) == 0:
             return ANY
-        turns = self.counters[moved] - before[moved]
-        if (np.count_nonzero(turns, axis=1) != 1).any() or (turns < 0).any():
+        iterations = self.counters[moved] - before[moved]
+        if (np.count_nonzero(iterations, axis=1) != 1).any() or (iterations < 0).any():
             return 0
         if not np.isin(moved // self.workload.warps_per_block, same).all():
             return 0
-        depth = turns.argmax(axis=1)
-        left = self.tables.turns[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
-        return int((left // turns.max(axis=1)).min())
+        depth = iterations.argmax(axis=1)
+        left = self.tables.trips[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
+        return int((left // iterations.max(axis=1)).min())
 
     def advance(self, before: Ticks, times: int, ticks: int) -> None:
         """Advance by this many periods since the counters were `before`, `ticks` later."""

@@ -116,7 +116,7 @@ def _go_on(
     # distance, but nothing is busy for longer than that.
     most = end.tick - begin.tick
     busy = zip(run.busy_ticks, per_instance(workload, np.minimum(end.busy - begin.busy, most)), strict=True)
-    issuing = min(span * workload.issue_ticks / workload.partitions, most)
+    issuing = min(span * _events_each(workload) * workload.issue_ticks / workload.partitions, most)
     return replace(
         run,
         total_ticks=run.total_ticks + more(end.tick - begin.tick),
@@ -128,6 +128,13 @@ def _go_on(
         stall_ticks=apportion(run.stall_ticks + (end.stalls - begin.stalls) * rate, warp_ticks),
         extrapolated=True,
     )
+
+
+def _events_each(workload: CostedWorkload) -> float:
+    """Issue events per warp instruction, over one block of each type."""
+    if all(node.issues == 1 for path in workload.paths for node in path.nodes):
+        return 1.0
+    return sum(workload.issue_events) / max(1, sum(instructions_per_block(workload)))
 
 
 def _active(run: SimulationResult, begin: int, end: int) -> int:
@@ -195,7 +202,7 @@ FEWEST_WAVES = 4
 MOST_KINDS = 8
 """Most types of blocks that are tried if each SM has a single block."""
 
-FEWEST_TURNS = 16
+FEWEST_ITERATIONS = 16
 """Fewest iterations that a shortened loop keeps: its first ones fill the pipelines."""
 
 LEAST_SPAN = 0.3
@@ -263,7 +270,7 @@ def extrapolate(workload: CostedWorkload, share: Share, budget: int, stalls: boo
     if workload.synchronises:  # another warp would wait for the iterations left out of this warp's loop
         return _fewer_blocks(workload, share, budget, stalls)
     scale = budget / 3 / total
-    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_TURNS)
+    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_ITERATIONS)
     first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
     if second < total and second - first >= LEAST_SPAN * second:
         few, more = (
@@ -302,7 +309,7 @@ def instructions(workload: CostedWorkload, blocks: int) -> int:
     return int(np.bincount(type_order(weights, blocks, each), minlength=len(each)) @ np.array(each, dtype=np.int64))
 
 
-def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_TURNS) -> CostedWorkload:
+def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_ITERATIONS) -> CostedWorkload:
     """The workload with its loops' trip counts scaled down, outer loops first, to at least `fewest`."""
     paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
     return replace(workload, paths=paths)

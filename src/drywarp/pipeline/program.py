@@ -41,7 +41,7 @@ class Tables:
     loops: Ticks
     nest: Ticks
     """Per place and depth: the level at which that loop's iterations are watched for a steady state, 0: not at all."""
-    turns: Ticks
+    trips: Ticks
     """Per place and depth: the loop's trip count, 0 if there is none."""
     path_from: Ticks
     """First place of each path, and one past the last."""
@@ -96,7 +96,7 @@ def flatten(workload: CostedWorkload, long_loop: int = 8) -> Tables:
         positions=places.positions(),
         loops=_table(places.loops, LOOP_COLUMNS),
         nest=places.nest(depth, 0),
-        turns=places.nest(depth, 1),
+        trips=places.nest(depth, 1),
         path_from=np.array(path_from, dtype=np.int64),
         block_paths=_table(block_paths, workload.warps_per_block),
         depth=depth,
@@ -171,6 +171,7 @@ def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: l
         *node.register_ticks,
         workload.read_window_ticks,
         int(node.stays),
+        workload.issue_ticks * node.issues,
     ]
 
 
@@ -214,7 +215,7 @@ class _Places:
         return table
 
     def nest(self, depth: int, column: int) -> Ticks:
-        """`Tables.nest` or `Tables.turns`: a column for each loop around each place."""
+        """`Tables.nest` or `Tables.trips`: a column for each loop around each place."""
         different = _table([[loop[column] for loop in nest] + [0] * (depth - len(nest)) for nest in self.nests], depth)
         which: Ticks = np.repeat(*np.array(self._spans, dtype=np.int64).reshape(-1, 2).T)
         return different[which]

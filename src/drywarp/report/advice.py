@@ -13,9 +13,10 @@ from rich.text import Text
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
-from ..analysis.result.finding import LEAST_GAIN, Advice, BenefitChart, Finding, WhatIfAnswer
+from ..analysis.result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..frontends.profiles.measured_file import Imported
+from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
 
@@ -216,9 +217,9 @@ def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
         )
         row = [loop.name, loop.parent, escape(place if loop.line else "?"), str(loop.copies) if loop.copies > 1 else ""]
         if counted:
-            turns = "" if loop.trips is None else f"{loop.trips:.4g}"
+            iterations = "" if loop.trips is None else f"{loop.trips:.4g}"
             spread = f" ({loop.fewest} to {loop.most})" if loop.fewest != loop.most else ""
-            row += [turns, f"{loop.known}{spread}"]
+            row += [iterations, f"{loop.known}{spread}"]
         table.add_row(*row, style="yellow" if counted and loop.known == "assumed" else None)
     return table
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +13,11 @@ from .._version import __version__
 from ..analysis.every_model import AbstractProfile
 from ..analysis.result import SCHEMA_VERSION
 from ..analysis.result.detail import Events
-from ..errors import UsageError
 from ..support.text import plain
 from .figures.theme import REASON_COLOURS
 from .gpus import aligned
-from .html.payload import json_for_script, packed_events
+from .html.document import asset, document
+from .html.payload import packed_events
 
 # Lanes: where each instruction stands, by subsystem or by warp.
 
@@ -197,15 +194,7 @@ _SHOW = """const showInstruction = (index) => {
 
 def profile_page(result: AbstractProfile) -> str:
     """One HTML document that fetches nothing. Raises UsageError if Jinja2 is not installed."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("--html needs Jinja2: pip install jinja2") from None
-    assets = files("drywarp.report.html")
-    style = assets.joinpath("report.css").read_text(encoding="utf-8")
-    core, *scripts = (assets.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    script = "".join([core, _SHOW, *scripts])
+    core, *scripts = (asset(f"html/{name}") for name in _SCRIPTS)
     names = [plain(name) for name in result.names]
     data = {
         "clock": result.clock_hz,
@@ -214,18 +203,15 @@ def profile_page(result: AbstractProfile) -> str:
         "code": {"index": list(range(len(names))), "text": names},
         "events": packed_events(result.events, dict(enumerate(names))),
     }
-    script_hash, style_hash = (
-        "sha256-" + b64encode(sha256(text.encode()).digest()).decode() for text in (script, style)
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(assets.joinpath("execution_profile.html").read_text(encoding="utf-8")).render(
-        policy=f"default-src 'none'; script-src '{script_hash}'; style-src '{style_hash}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'",
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(json_for_script(data)),
+    text, _ = document(
+        "html/execution_profile.html",
+        ["html/report.css"],
+        "".join([core, _SHOW, *scripts]),
+        what="--html",
+        data=data,
         p=result,
         recorded=len(result.events.issue),
         instructions=list(zip(names, result.costs, strict=True)),
         version=__version__,
     )
+    return text

@@ -10,23 +10,22 @@ from rich.text import Text
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION
 from ..hardware import Fact, Gpu
+from ..support.text import json_of
 from ..workload.abstract.file import AbstractFile
 
 # GPUs as text and JSON: the list, and one GPU with the source of every number.
 
 
 def gpu_list_dict(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> dict[str, Any]:
-    """Name, title, compute capability and file hash of each; `own` are names of the user's own."""
+    """Name, title, aliases, compute capability and file hash of each; `own` are names of the user's own."""
     rows = [
         {
-            "name": g.name,
-            "title": g.title,
-            "compute_capability": g.compute_capability or None,
-            "arch": g.arch or None,
-            "file_hash": g.file_hash,
-            "own": g.name in own,
+            **json_of(gpu, "name title aliases file_hash"),
+            "compute_capability": gpu.compute_capability or None,
+            "arch": gpu.arch or None,
+            "own": gpu.name in own,
         }
-        for g in gpus
+        for gpu in gpus
     ]
     return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "gpus": rows}
 
@@ -53,7 +52,12 @@ def render_gpu_list(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> Text:
         clock, bandwidth = f"{device.boost_clock_mhz:g} MHz", f"{dram.peak_gbs:g} GB/s"
         rows.append([gpu.name, gpu.title, gpu.compute_capability or gpu.arch, str(device.sm_count), clock, bandwidth])
     mine = f" Your own: {', '.join(own)}." if own else ""
-    return Text("\n".join([*aligned(rows), "", f"drywarp gpus NAME shows every number with its source.{mine}"]))
+    spelt = "--gpu takes a name, a title or an alias in any spelling: rtx2080ti, 'RTX 2080 Ti', A100-SXM4-80GB."
+    also = [f"  {gpu.name}: {', '.join(gpu.aliases)}" for gpu in gpus if gpu.aliases]
+    known = ["", "Aliases", *also] if also else []
+    return Text(
+        "\n".join([*aligned(rows), *known, "", spelt, f"drywarp gpus NAME shows every number with its source.{mine}"])
+    )
 
 
 def render_gpu(gpu: Gpu) -> Text:
@@ -65,7 +69,8 @@ def render_gpu(gpu: Gpu) -> Text:
         value = ", ".join(map(str, fact.value)) if isinstance(fact.value, tuple) else str(fact.value)
         rows.append([key, f"{value} {fact.unit}".strip(), fact.kind, fact.source])
     lines = aligned(rows)
-    text = Text.assemble((f"{gpu.name}: {gpu.title}{capability}", "bold"), "\n\n", (lines[0], "dim"), "\n")
+    also = f"\nalso known as {', '.join(gpu.aliases)}" if gpu.aliases else ""
+    text = Text.assemble((f"{gpu.name}: {gpu.title}{capability}", "bold"), also, "\n\n", (lines[0], "dim"), "\n")
     for line, (_, fact) in zip(lines[1:], facts, strict=True):
         text.append(line + "\n")
         if fact.note:
@@ -159,14 +164,8 @@ def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:
     rows = [
         {
             "name": file.name,
-            "title": file.kernel.title,
-            "source": file.kernel.source,
-            "about": file.kernel.about,
-            "gpu": file.kernel.gpu,
-            "settings": {
-                name: {"default": s.default, "about": s.about, "least": s.least, "most": s.most}
-                for name, s in file.kernel.settings.items()
-            },
+            **json_of(file.kernel, "title source about gpu"),
+            "settings": {name: json_of(s, "default about least most") for name, s in file.kernel.settings.items()},
         }
         for file in files
     ]

@@ -13,6 +13,7 @@ from ..experiments.sweep.prune import competing, ranked
 from ..experiments.sweep.result import SweepResult
 from ..experiments.sweep.row import SweepRow
 from ..support.text import energy_text, percent_text, plain, time_text
+from .benefits import render_study
 from .gpus import aligned
 
 _REASONS = 5
@@ -44,6 +45,10 @@ def render_sweep(found: SweepResult, best: int = 10, prune: float | None = None)
                 f"{_where(kept.gpu, kept.problem)}: {len(kept.rows)} of {kept.of} configurations; "
                 f"{kept.chance:.0%} chance that the fastest is among them, expected regret {kept.regret:.2%}\n"
             )
+    for study in found.studies if found.benefits else ():
+        text.append(render_study(study))
+    for where, why in found.not_compared.items() if found.benefits else ():
+        text.append(f"\nno comparison on {plain(where)}: {plain(why, 300)}", "yellow")
     for reason, count in list(found.failed.items())[:_REASONS]:
         text.append(f"\nfailed: {count} × {plain(reason, 300)}", "yellow")
     if len(found.failed) > _REASONS:

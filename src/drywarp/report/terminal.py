@@ -142,11 +142,10 @@ def band_text(band: Band, clock_hz: float, short: bool = False) -> str:
 
 def bounds_text(bounds: MemoryBounds) -> str:
     """The bounds that are known when data sharing between blocks is not."""
-    return (
-        "the L2 could not be simulated in full: DRAM reads "
-        f"{range_text(bytes_text(bounds.least_read_bytes), bytes_text(bounds.most_read_bytes))}, time "
-        f"{range_text(time_text(bounds.fastest_s), time_text(bounds.slowest_s))}"
-    )
+    reads = range_text(bytes_text(bounds.least_read_bytes), bytes_text(bounds.most_read_bytes))
+    fastest, slowest = time_text(bounds.fastest_s), time_text(bounds.slowest_s)
+    times = f"time {range_text(fastest, slowest)}" if fastest != slowest else f"which makes no difference to {fastest}"
+    return f"the L2 could not be simulated in full: DRAM reads {reads}, {times}"
 
 
 def _header(analysis: Analysis) -> str:
@@ -339,8 +338,14 @@ def render_listing(listing: Listing) -> str:
     if count > _MOST_SHOWN:
         lines += ["", f"drywarp list {listing.file} --entry NAME shows the signature and a command of one of them."]
     if any(kernel.placeholders for kernel in listing.kernels):
-        lines += ["", "Placeholders stand for what the file does not state: replace them by values of your own."]
+        lines += ["", _PLACEHOLDERS]
     return "\n".join([*lines, *(f"note: {note}" for note in listing.notes)])
+
+
+_PLACEHOLDERS = (
+    "Placeholders stand for what the file does not state: replace them with your own values, or leave them out and add "
+    "--static, which assumes what is missing."
+)
 
 
 def _launch_text(kernel: ListedKernel) -> str:

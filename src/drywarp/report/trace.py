@@ -147,9 +147,9 @@ def _instructions(trace: ExecutionTrace) -> Iterator[Event]:
 
 
 def _arguments(trace: ExecutionTrace, node: int) -> tuple[str, dict[str, str]]:
-    words, bound = trace.instructions[node], trace.execution.nodes[node]
+    words, costed = trace.instructions[node], trace.execution.nodes[node]
     line = f"{Path(words.file).name}:{words.line}" if words.file else ""
-    pipe = trace.subsystems[bound.subsystem].name
+    pipe = trace.subsystems[costed.subsystem].name
     return plain(words.opcode), {"sass": plain(words.text), "line": plain(line), "pipe": plain(pipe)}
 
 

@@ -1,1 +1,1 @@
-"""Shared helpers that are not about GPUs: folders and locks, expressions, text and units."""
+"""Shared helpers that are not about GPUs: folders and locks, growing files, expressions, text and units, processes."""

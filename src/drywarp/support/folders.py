@@ -1,4 +1,4 @@
-"""The user's folders, cache keys, locks between processes, atomic files, threads, time limits, and progress."""
+"""Folders and files, cache keys, locks between processes, atomic replacement, threads, time limits, and progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ..errors import InputFileError
 
 try:
     import fcntl
@@ -88,6 +90,28 @@ def in_turn(path: Path) -> Iterator[None]:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def read_bytes(path: Path, expected: str) -> bytes:
+    """The content of a file that the user names. Raises InputFileError, which says what was `expected`."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file (expected {expected})") from None
+    except IsADirectoryError:
+        raise InputFileError(f"{path}: is a folder (expected {expected})") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_toml(path: Path, expected: str) -> dict[str, Any]:
+    """The content of a TOML file that the user names. Raises InputFileError, which says what was `expected`."""
+    import tomllib
+
+    try:
+        return tomllib.loads(read_bytes(path, expected).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputFileError(f"{path}: not TOML: {error} (expected {expected})") from None
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -1,10 +1,12 @@
-"""Untrusted names and source lines as one line of visible characters; numbers with units."""
+"""Untrusted names and source lines as one line of visible characters; numbers with units; values as JSON."""
 
 from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 LONGEST = 160
 """Maximum number of characters shown of a source line."""
@@ -153,3 +155,16 @@ def _three(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+# Values as JSON has them.
+
+
+def json_of(value: Any, names: str = "") -> Any:
+    """A dataclass as an object of its fields, or of those `names`; sequences as lists, mappings as objects."""
+    if names or is_dataclass(value):
+        keys = names.split() or [field.name for field in fields(value)]
+        return {key: json_of(getattr(value, key)) for key in keys}
+    if isinstance(value, Mapping):
+        return {key: json_of(item) for key, item in value.items()}
+    return [json_of(item) for item in value] if isinstance(value, tuple | list) else value

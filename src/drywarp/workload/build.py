@@ -22,7 +22,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
 from ..kernel.profile import Profile
 from .cost import SYNC_AT_END, SYNC_SIGNALS, BlockType, Item, Repeat
-from .scoreboards import Dependences, Meetings, find_meetings, spread_counted_waits
+from .scoreboards import BarrierPhases, Dependences, find_barrier_phases, spread_partial_waits
 from .waitcnt import Dependences as CountedDependences
 from .waitcnt import counts_accesses, dependences
 
@@ -85,7 +85,7 @@ class Workload:
 def build_workload(profile: Profile) -> Workload:
     """Turn an emulated profile into a workload."""
     kernel, size = profile.kernel, profile.launch.warp_size
-    meetings = find_meetings(profile)
+    phases = find_barrier_phases(profile)
     bare: dict[int, Path] = {}
     paths: dict[tuple[int, tuple[int, ...]], int] = {}
     made: list[Path] = []
@@ -94,12 +94,12 @@ def build_workload(profile: Profile) -> Workload:
     for number, sample in enumerate(profile.blocks):
         key = []
         for warp, path in enumerate(sample.paths):
-            events, signals = meetings.of(number, warp)
+            events, signals = phases.of(number, warp)
             if (path, events) not in paths:
                 if path not in bare:
                     taken = profile.paths[path]
                     blocks, lanes = taken.blocks, taken.lanes
-                    bare[path] = _path(kernel.instructions, profile.cfg, blocks, lanes, meetings, size, plain)
+                    bare[path] = _path(kernel.instructions, profile.cfg, blocks, lanes, phases, size, plain)
                 paths[path, events] = len(made)
                 made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
             key.append(paths[path, events])
@@ -121,7 +121,7 @@ def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> N
         sets = BULK_SLOT
     elif instruction.class_ == "wgmma":
         sets = WGMMA_GROUPS if _names_groups(instruction) else WGMMA_SLOT
-    waits += _counted_wait(instruction)
+    waits += _partial_wait(instruction)
     after = ASYNC_SLOT if instruction.opcode == "ARRIVES" else -1
     if sync & SYNC_SIGNALS and (after >= 0 or kind == "bulk_load"):
         sync |= SYNC_AT_END
@@ -141,7 +141,7 @@ def _names_groups(instruction: Instruction) -> bool:
     return any(isinstance(o, Special) and o.name.startswith("gsb") for o in instruction.operands)
 
 
-def _counted_wait(instruction: Instruction) -> tuple[int, ...]:
+def _partial_wait(instruction: Instruction) -> tuple[int, ...]:
     """Slots that a `DEPBAR.LE SB0, 0x0, {4,3}` waits for: SB0 where the count is 0, and the set in braces.
 
     If nothing may stay outstanding, neither may operations that complete without a scoreboard.
@@ -175,7 +175,7 @@ def _path(
     cfg: ControlFlowGraph,
     blocks: npt.NDArray[np.int32],
     lanes: npt.NDArray[np.float32],
-    meetings: Meetings,
+    phases: BarrierPhases,
     warp_size: int,
     plain: dict[tuple[int, int], Node],
 ) -> Path:
@@ -191,7 +191,7 @@ def _path(
         mean = float(lanes[blocks == block].mean()) if len(lanes) else float(warp_size)
         for index in range(cfg.blocks[block].start, cfg.blocks[block].end):
             node_index[index] = len(nodes)
-            sync = meetings.sync.get(index, 0)
+            sync = phases.sync.get(index, 0)
             if counted:
                 nodes.append(_counted_node(instructions, index, counted))
             else:
@@ -207,7 +207,7 @@ def _path(
     }
     if counted is not None:
         return Path(tuple(nodes), _items(tree, spans), tuple(node_lanes), counted.slots)
-    return _with_counted_waits(instructions, Path(tuple(nodes), _items(tree, spans), tuple(node_lanes)))
+    return _with_partial_waits(instructions, Path(tuple(nodes), _items(tree, spans), tuple(node_lanes)))
 
 
 def _leaves(blocks: npt.NDArray[np.int32]) -> frozenset[int]:
@@ -218,7 +218,7 @@ def _leaves(blocks: npt.NDArray[np.int32]) -> frozenset[int]:
     return frozenset(np.flatnonzero(2 * away > np.bincount(before, minlength=length)).tolist())
 
 
-def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path:
+def _with_partial_waits(instructions: Sequence[Instruction], path: Path) -> Path:
     """The path with waits for all but the last few turned into waits for slots (see `scoreboards`)."""
     if all(instructions[node.instruction].opcode not in _COUNTED for node in path.nodes):
         return path
@@ -237,7 +237,7 @@ def _with_counted_waits(instructions: Sequence[Instruction], path: Path) -> Path
         if whole and counted and ASYNC_SLOT in collects.get(board, ()):
             waits, counted = (*waits, board, ASYNC_SLOT), None
         given.append(Dependences(waits, node.sets, node.sets_read, counted))
-    spread = spread_counted_waits(given, path.program, SLOTS, collects)
+    spread = spread_partial_waits(given, path.program, SLOTS, collects)
     if spread is None:
         return path
     nodes = tuple(

@@ -77,7 +77,7 @@ class _TooLongError(Exception):
     pass
 
 
-def spread_counted_waits(
+def spread_partial_waits(
     nodes: Sequence[Dependences], program: Sequence[Item], slots: int, collects: Mapping[int, frozenset[int]]
 ) -> Spread | None:
     """Resolve the counted waits of one path; None if there are none, or if the result would be too long.
@@ -131,8 +131,8 @@ class _Writer:
         written: list[Item] = []
         for item in program:
             if isinstance(item, Repeat):
-                turns, places = self._loop(item, places)
-                written.extend(turns)
+                iterations, places = self._loop(item, places)
+                written.extend(iterations)
             else:
                 number, places = self._node(item, places)
                 written.append(number)
@@ -205,7 +205,7 @@ Events = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Meetings:
+class BarrierPhases:
     """The effect of each instruction on phases, and the events and signals of each warp of each sampled block."""
 
     sync: Mapping[int, int] = field(default_factory=dict)
@@ -216,11 +216,11 @@ class Meetings:
         return self.warps.get((block, warp), ((), ()))
 
 
-def find_meetings(profile: Profile) -> Meetings:
+def find_barrier_phases(profile: Profile) -> BarrierPhases:
     """Read the record of a profile; empty if only whole blocks synchronise."""
     rows = profile.syncs
     if not len(rows):
-        return Meetings()
+        return BarrierPhases()
     signals = rows[:, SYNC_KIND] == SYNC_SIGNAL
     waits = rows[:, SYNC_KIND] == SYNC_WAIT
     sync = {
@@ -250,7 +250,7 @@ def find_meetings(profile: Profile) -> Meetings:
                 for index in by_block[int(profile.paths[path].blocks[step])]:
                     _entry(told.get((step, index), []), sync[index], numbers, events, counts)
             warps[block, warp] = (tuple(events), tuple(counts))
-    return Meetings(sync, warps)
+    return BarrierPhases(sync, warps)
 
 
 def _phase_numbers(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> dict[tuple[int, int], int]:

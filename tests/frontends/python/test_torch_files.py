@@ -54,6 +54,7 @@ def value(folder: Path, text: str, gpu: str | None = "a100") -> Any:
         ("'A100' in torch.cuda.get_device_name(0)", True),
         ("(torch.cuda.is_available(), torch.cuda.device_count(), torch.xpu.is_available())", (True, 1, False)),
         ("(hasattr(torch, 'npu'), torch.version.hip)", (False, None)),
+        ("(torch.are_deterministic_algorithms_enabled(), torch.is_autocast_enabled('cuda'))", (False, False)),
         ("torch.finfo(torch.float16).max", 65504.0),
         ("torch.finfo(torch.bfloat16).eps", 0.0078125),
         ("torch.iinfo(torch.int8).min", -128),

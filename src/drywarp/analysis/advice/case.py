@@ -16,8 +16,7 @@ from ...workload.build import Workload
 from ...workload.cost import CostedNode, CostedWorkload
 from ...workload.cost_model import Conditions
 from ..prepare import cost_workload
-from ..prepared import Prepared
-from ..residency import geometry_of
+from ..prepared import Prepared, geometry_of
 from ..result.finding import Place
 
 # All inputs of a prediction in one value; a what-if returns a changed one.
@@ -54,10 +53,10 @@ class Setting:
     @cached_property
     def costed(self) -> CostedWorkload:
         """The workload with the GPU's costs and all changes applied."""
-        bound = cost_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.conditions)
+        costed = cost_workload(self.workload, self.profile.cfg, self.behaviour, self.gpu, self.conditions)
         for change in self.changes:
-            bound = change(bound)
-        return bound
+            costed = change(costed)
+        return costed
 
     @property
     def instructions(self) -> Sequence[Instruction]:
@@ -91,10 +90,10 @@ class Setting:
         return tuple(found)[:limit]
 
 
-def change_nodes(bound: CostedWorkload, change: Callable[[CostedNode], CostedNode]) -> CostedWorkload:
+def change_nodes(costed: CostedWorkload, change: Callable[[CostedNode], CostedNode]) -> CostedWorkload:
     """The workload with every node changed."""
-    paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in bound.paths)
-    return replace(bound, paths=paths)
+    paths = tuple(replace(path, nodes=tuple(change(node) for node in path.nodes)) for path in costed.paths)
+    return replace(costed, paths=paths)
 
 
 @dataclass(frozen=True)

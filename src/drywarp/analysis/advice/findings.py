@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...models.base import NotApplicable
-from ...models.gpuperf import benefits_of, costs_of, kernel_of
-from ...models.inputs import inputs_of
+from ...models.gpuperf import benefits_of
+from ...models.gpuperf_terms import BenefitChart
 from ...models.throughput import ISSUE
-from ...pipeline.blocks import share_of
 from ..every_model import with_producers
 from ..prepared import Prepared
-from ..result.finding import LEAST_GAIN, BenefitChart, Finding
+from ..result.finding import LEAST_GAIN, Finding
 from .case import Case, Setting
 from .resimulate import Outcome, affordable, baseline, budget_for, resimulate_all, reuse_by_buffer
 from .rules import all_rules
@@ -39,25 +38,10 @@ from .whatif import (
 
 def benefit_chart(prepared: Prepared) -> BenefitChart:
     """The kernel's point in the chart, and the benefits that lead from it to the ideal."""
-    bound = with_producers(prepared)
     try:
-        inputs = inputs_of(bound)
-        gains = benefits_of(bound)
-        blocks = share_of(bound, bound.blocks_per_sm).blocks
-        costs = costs_of(kernel_of(inputs), inputs.warps, blocks * bound.warps_per_block)
+        return benefits_of(with_producers(prepared))
     except NotApplicable as reason:
         return BenefitChart(not_applicable=str(reason))
-    return BenefitChart(
-        t_comp=costs.t_comp,
-        t_mem=costs.t_mem,
-        t_overlap=costs.t_overlap,
-        t_fp=gains.t_fp,
-        t_mem_min=gains.t_mem_min,
-        b_itilp=gains.b_itilp,
-        b_memlp=gains.b_memlp,
-        b_fp=gains.b_fp,
-        b_serial=gains.b_serial,
-    )
 
 
 # What costs time in a kernel: every rule is run, and its suspicion is simulated.
@@ -107,9 +91,9 @@ def findings(case: Case, full: bool = False) -> list[Finding]:
 
 def ideals(setting: Setting) -> list[WhatIf]:
     """Each used part of the GPU at no cost: every λ, every pipe's Λ, and every memory level."""
-    bound = setting.costed
-    names = [s.name for s in bound.subsystems if used(bound, s.name)]
-    pipes = [s.name for s in bound.subsystems if s.upstream and s.name in names and s.name != "lsu"]
+    costed = setting.costed
+    names = [s.name for s in costed.subsystems if used(costed, s.name)]
+    pipes = [s.name for s in costed.subsystems if s.upstream and s.name in names and s.name != "lsu"]
     return [
         *(ideal_rate(name) for name in dict.fromkeys((*names, ISSUE))),
         no_fixed_latency(),

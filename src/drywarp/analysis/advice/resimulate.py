@@ -123,16 +123,16 @@ def affordable(setting: Setting) -> int:
 
 
 def _total(setting: Setting) -> int:
-    bound = setting.costed
-    return instructions(bound, share_of(bound, bound.blocks_per_sm).blocks)
+    costed = setting.costed
+    return instructions(costed, share_of(costed, costed.blocks_per_sm).blocks)
 
 
 def resimulate(setting: Setting, budget: int = BUDGET, full: bool = False) -> Outcome:
     """One simulation at the launch's own occupancy, without stall reasons."""
-    bound = setting.costed
-    result = simulate(bound, share_of(bound, bound.blocks_per_sm), budget, stalls=False, full=full)
+    costed = setting.costed
+    result = simulate(costed, share_of(costed, costed.blocks_per_sm), budget, stalls=False, full=full)
     cycles = result.cycles * setting.part
-    return Outcome(cycles, bound.duration_s(cycles), limiter(utilization(bound, result)))
+    return Outcome(cycles, costed.duration_s(cycles), limiter(utilization(costed, result)))
 
 
 def baseline(setting: Setting, prediction: Prediction, budget: int = BUDGET, full: bool = False) -> Outcome:

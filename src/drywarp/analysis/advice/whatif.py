@@ -15,7 +15,7 @@ from ...pipeline.reasons import dependent_reason
 from ...workload.build import Path
 from ...workload.cost import CostedNode, CostedWorkload, Item, Repeat, to_ticks
 from ..emulation_cache import WholeBlocks
-from ..residency import geometry_of
+from ..prepared import geometry_of
 from .case import Setting, change_nodes
 
 
@@ -91,7 +91,7 @@ def lighter(instructions: Collection[int], share: float, name: str) -> WhatIf:
 
     def apply(setting: Setting) -> Setting | None:
         present = any(node.instruction in instructions for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda bound: change_nodes(bound, change)) if present else None
+        return setting.then(lambda costed: change_nodes(costed, change)) if present else None
 
     return WhatIf(name, "code", apply)
 
@@ -112,7 +112,7 @@ def more_loads_in_flight() -> WhatIf:
         return replace(node, latency_ticks=node.latency_ticks // TWICE) if waited else node
 
     def apply(setting: Setting) -> Setting | None:
-        return setting.then(lambda bound: change_nodes(bound, change))
+        return setting.then(lambda costed: change_nodes(costed, change))
 
     return WhatIf("twice the loads in flight", "code", apply)
 
@@ -129,7 +129,7 @@ def more_independent_instructions() -> WhatIf:
                 return replace(node, stall_ticks=stall)
             return replace(node, stall_ticks=stall, latency_ticks=node.latency_ticks // TWICE)
 
-        return setting.then(lambda bound: change_nodes(bound, change))
+        return setting.then(lambda costed: change_nodes(costed, change))
 
     return WhatIf("twice the independent arithmetic", "code", apply)
 
@@ -144,17 +144,17 @@ def ideal_latency(name: str) -> WhatIf:
     """Set Λ = 0 for instructions that issue to a pipe; memory latency is left to `ideal_level`."""
 
     def apply(setting: Setting) -> Setting | None:
-        bound = setting.costed
-        number = [subsystem.name for subsystem in bound.subsystems].index(name)
-        nodes = [node for path in bound.paths for node in path.nodes if node.subsystem == number]
+        costed = setting.costed
+        number = [subsystem.name for subsystem in costed.subsystems].index(name)
+        nodes = [node for path in costed.paths for node in path.nodes if node.subsystem == number]
         waited = any(node.sets >= 0 and node.latency_ticks > 0 for node in nodes)
         return setting.then(lambda b: _without_latency(b, number)) if waited else None
 
     return WhatIf(f"Λ of {name} = 0", "ideal", apply)
 
 
-def _without_latency(bound: CostedWorkload, number: int) -> CostedWorkload:
-    return change_nodes(bound, lambda node: replace(node, latency_ticks=0) if node.subsystem == number else node)
+def _without_latency(costed: CostedWorkload, number: int) -> CostedWorkload:
+    return change_nodes(costed, lambda node: replace(node, latency_ticks=0) if node.subsystem == number else node)
 
 
 def no_fixed_latency() -> WhatIf:
@@ -167,7 +167,7 @@ def no_fixed_latency() -> WhatIf:
             return replace(node, stall_ticks=min(node.stall_ticks, slot))
 
         waits = any(node.stall_ticks > slot for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda bound: change_nodes(bound, change)) if waits else None
+        return setting.then(lambda costed: change_nodes(costed, change)) if waits else None
 
     return WhatIf("fixed latencies = 1 cycle", "ideal", apply)
 
@@ -206,28 +206,28 @@ def ideal_rate(name: str) -> WhatIf:
     """Set λ = 0 for one subsystem by name, or for ``issue``."""
 
     def apply(setting: Setting) -> Setting | None:
-        return setting.then(lambda bound: without_lambda(bound, name)) if used(setting.costed, name) else None
+        return setting.then(lambda costed: without_lambda(costed, name)) if used(setting.costed, name) else None
 
     return WhatIf(f"λ of {name} = 0", "ideal", apply)
 
 
-def used(bound: CostedWorkload, name: str) -> bool:
+def used(costed: CostedWorkload, name: str) -> bool:
     """Whether anything takes time in the subsystem."""
     if name == ISSUE:
-        return bound.issue_ticks > 0
-    number = [subsystem.name for subsystem in bound.subsystems].index(name)
+        return costed.issue_ticks > 0
+    number = [subsystem.name for subsystem in costed.subsystems].index(name)
     return any(
         (node.subsystem == number and node.lambda_ticks > 0) or any(level.subsystem == number for level in node.levels)
-        for path in bound.paths
+        for path in costed.paths
         for node in path.nodes
     )
 
 
-def without_lambda(bound: CostedWorkload, name: str) -> CostedWorkload:
+def without_lambda(costed: CostedWorkload, name: str) -> CostedWorkload:
     """The workload with nothing taking time in the subsystem."""
     if name == ISSUE:
-        return replace(bound, issue_ticks=0)
-    number = [subsystem.name for subsystem in bound.subsystems].index(name)
+        return replace(costed, issue_ticks=0)
+    number = [subsystem.name for subsystem in costed.subsystems].index(name)
 
     def change(node: CostedNode) -> CostedNode:
         levels = tuple(
@@ -240,7 +240,7 @@ def without_lambda(bound: CostedWorkload, name: str) -> CostedWorkload:
         read = 0 if node.read_ticks == node.lambda_ticks else node.read_ticks
         return replace(node, levels=levels, lambda_ticks=0, read_ticks=read)
 
-    return change_nodes(bound, change)
+    return change_nodes(costed, change)
 
 
 # Another split of an SM's memory between L1 and shared memory, with as many blocks as then fit.
@@ -300,6 +300,6 @@ def no_barriers() -> WhatIf:
             return replace(node, barrier=False, lambda_ticks=0, latency_ticks=0) if node.barrier else node
 
         some = any(node.barrier for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda bound: change_nodes(bound, change)) if some else None
+        return setting.then(lambda costed: change_nodes(costed, change)) if some else None
 
     return WhatIf("no waiting at barriers", "code", apply)

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from ...errors import InputFileError, UsageError
+from ...support.folders import read_bytes
 from ..result import SCHEMA_VERSION
 from .result import CountChange, GpuComparison, LineChange, Match
 from .side import Line, Side, SideError, side_of
@@ -218,12 +219,7 @@ def read_saved(path: str | Path) -> Side:
 
 
 def _decoded(path: str | Path) -> Any:
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected {EXPECTED})") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+    data = read_bytes(Path(path), EXPECTED)
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

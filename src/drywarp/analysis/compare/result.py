@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from ...errors import UsageError
 from ...support.by_name import figures, frame_of, table_html
-from ...support.text import time_text
+from ...support.text import json_of, time_text
 from ..result import SCHEMA_VERSION
 from .side import Line, Side
 
@@ -91,17 +93,13 @@ class GpuComparison:
         return {
             "gpu": self.gpu,
             "gpu_title": self.new.gpu_title,
-            "assumptions": {
-                "clock_hz": self.new.assumptions.clock_hz,
-                "l2": self.new.assumptions.l2,
-                "scheduler": self.new.assumptions.scheduler,
-            },
+            "assumptions": msgspec.structs.asdict(self.new.assumptions),
             "ratio": self.ratio,
             "change": self.change,
             "regressed": self.regressed,
             "old": _side(self.old),
             "new": _side(self.new),
-            "counts": [{"name": c.name, "old": c.old, "new": c.new, "change": c.change} for c in self.counts],
+            "counts": [{**json_of(count), "change": count.change} for count in self.counts],
             "lines": [line.to_dict() for line in self.lines],
             "notes": list(self.notes),
         }
@@ -167,7 +165,7 @@ def _rows(found: GpuComparison, table: str) -> list[dict[str, Any]]:
     if table == "gpus":
         return [{"old_s": found.old.time_s, "new_s": found.new.time_s, "change": found.change}]
     if table == "counts":
-        return [{"name": c.name, "old": c.old, "new": c.new, "change": c.change} for c in found.counts]
+        return [{**json_of(count), "change": count.change} for count in found.counts]
     if table == "lines":
         sides = [(change, change.new or change.old) for change in found.lines]
         return [
@@ -179,38 +177,18 @@ def _rows(found: GpuComparison, table: str) -> list[dict[str, Any]]:
 
 
 def _line(line: Line | None, time_s: float) -> dict[str, Any] | None:
-    if line is None:
-        return None
-    return {
-        "file": line.file,
-        "line": line.line,
-        "text": line.text,
-        "time_s": time_s,
-        "cycles": line.cycles,
-        "share": line.share,
-        "stall": line.stall,
-    }
+    return None if line is None else {**msgspec.structs.asdict(line), "time_s": time_s}
 
 
 def _side(side: Side) -> dict[str, Any]:
     return {
-        "kernel": side.kernel,
-        "source_file": side.source_file,
-        "arch": side.arch,
-        "gpu_hash": side.gpu_hash,
-        "versions": dict(side.versions),
-        "launch": {"grid": list(side.launch.grid), "block": list(side.launch.block)},
+        **json_of(side, "kernel source_file arch gpu_hash versions"),
+        "launch": json_of(msgspec.structs.asdict(side.launch)),
         "time_s": side.time_s,
         "cycles": side.prediction.cycles,
         "model": side.prediction.model,
         "limiter": side.prediction.limiter,
         "verdict": side.prediction.verdict,
-        "occupancy": {
-            "warps_per_sm": side.occupancy.warps_per_sm,
-            "blocks_per_sm": side.occupancy.blocks_per_sm,
-            "fraction": side.occupancy.fraction,
-            "limited_by": side.occupancy.limited_by,
-            "achieved_warps_per_sm": side.occupancy.achieved_warps_per_sm,
-        },
+        "occupancy": msgspec.structs.asdict(side.occupancy),
         "notes": list(side.notes),
     }

@@ -191,14 +191,14 @@ def count(source: str | Path, *, options: Options | None = None, simulated: bool
 
 def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> Counts:
     """The metrics of a prepared kernel."""
-    gpu, kernel, launch, bound = prepared.gpu, prepared.kernel, prepared.launch, prepared.costed
+    gpu, kernel, launch, costed = prepared.gpu, prepared.kernel, prepared.launch, prepared.costed
     if gpu.is_amd:
         raise UsageError(f"GPU {gpu.name}: counters are those of NVIDIA's profiler (expected an NVIDIA GPU)")
     active = None
     if simulated:
         options.on_stage("simulating")
-        share = share_of(bound, bound.blocks_per_sm)
-        active = simulate(bound, share, stalls=False, full=options.full_simulation).mean_occupancy
+        share = share_of(costed, costed.blocks_per_sm)
+        active = simulate(costed, share, stalls=False, full=options.full_simulation).mean_occupancy
     slots = gpu.occupancy.max_warps_per_sm
     cache = gpu.memory.instructions
     # Nsight Compute counts barriers on the ADU pipe; the GPU files give them a subsystem of their own.
@@ -227,12 +227,12 @@ def counts_of(prepared: Prepared, options: Options, simulated: bool = True) -> C
         sampled_blocks=len(prepared.profile.blocks),
         method=prepared.behaviour.method,
         l2_state="warm" if options.warm_l2 else "cold",
-        clock_hz=bound.clock_hz,
+        clock_hz=costed.clock_hz,
         counts=found,
         versions={"drywarp": __version__, **tool_versions(), **prepared.tools},
         schema_version=SCHEMA_VERSION,
         notes=tuple(
-            dict.fromkeys([*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *bound.notes])
+            dict.fromkeys([*doubts, *prepared.notes, *prepared.profile.notes, *prepared.behaviour.notes, *costed.notes])
         ),
     )
 
@@ -284,15 +284,15 @@ def rates_of(prepared: Prepared, time_s: float) -> tuple[Rate, ...]:
 
     Integer operations are told only of kernels that have no others. Empty without a time or a memory.
     """
-    gpu, bound = prepared.gpu, prepared.costed
+    gpu, costed = prepared.gpu, prepared.costed
     if "memory" not in gpu.sections or not time_s > 0:
         return ()
     total, peak, _ = operations_by_kind(prepared)
     floating = {kind: count for kind, count in total.items() if not is_integer(kind.removeprefix(MATRIX))}
     unit = "FLOP" if floating else "operations"
     shown = sorted((floating or total).items(), key=lambda item: -item[1])
-    rates = [Rate(kind, unit, n / time_s, float(peak[kind] * bound.sm_count * bound.clock_hz)) for kind, n in shown]
-    dram, l2 = 1e9 * gpu.memory.dram.peak_gbs, gpu.memory.l2.bytes_per_cycle * bound.clock_hz
+    rates = [Rate(kind, unit, n / time_s, float(peak[kind] * costed.sm_count * costed.clock_hz)) for kind, n in shown]
+    dram, l2 = 1e9 * gpu.memory.dram.peak_gbs, gpu.memory.l2.bytes_per_cycle * costed.clock_hz
     rates.append(Rate("dram", "B", float(prepared.behaviour.dram_bytes) / time_s, dram))
     rates.append(Rate("l2", "B", l2_bytes(prepared) / time_s, l2))
     return tuple(rates)

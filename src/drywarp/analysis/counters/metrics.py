@@ -11,6 +11,8 @@ from ...kernel.isa.amd import is_amd
 from ...kernel.isa.amd.opcodes import operations as amd_operations
 from ...kernel.isa.nvidia.opcodes import OPCODES
 from ...kernel.launch.launch import Dim3
+from ...support.text import json_of
+from ..result.analysis import HEAD
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,11 @@ class Counts:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""
         return {
-            "schema_version": self.schema_version,
-            "versions": dict(self.versions),
-            "kernel": self.kernel,
-            "source_file": self.source_file,
-            "arch": self.arch,
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "gpu_hash": self.gpu_hash,
+            **json_of(self, f"schema_version versions {HEAD} counts notes"),
             "assumptions": {"l2": self.l2_state, "clock_hz": self.clock_hz},
-            "launch": {"grid": list(self.grid), "block": list(self.block), "sampled_blocks": self.sampled_blocks},
-            "resources": {
-                "registers": self.registers,
-                "shared_bytes": self.shared_bytes,
-                "local_bytes": self.local_bytes,
-            },
+            "launch": json_of(self, "grid block sampled_blocks"),
+            "resources": json_of(self, "registers shared_bytes local_bytes"),
             "l2_method": self.method,
-            "counts": dict(self.counts),
-            "notes": list(self.notes),
         }
 
 

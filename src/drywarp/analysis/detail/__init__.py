@@ -8,13 +8,13 @@ from dataclasses import replace
 from ...errors import DrywarpError
 from ...kernel.dataflow import Dataflow
 from ...models.base import Prediction
+from ...models.gpuperf import benefits_of
 from ..prepared import Prepared
 from ..request import Options
 from ..result.detail import Detail
 from .code import (
     MOST_EVENTS,
     all_curves,
-    benefits_of_launch,
     code_lines,
     instruction_roofline_of,
     issue_events,
@@ -32,12 +32,12 @@ def in_detail(
 ) -> Detail:
     """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
     options.on_stage("running every model")
-    bound = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
+    costed = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
     primary = predictions[options.models[0]]
-    curves, refused = all_curves(bound, occupancies, predictions, options.full_simulation)
+    curves, refused = all_curves(costed, occupancies, predictions, options.full_simulation)
     missing: dict[str, str] = {}
     try:
-        benefits = benefits_of_launch(bound)
+        benefits = benefits_of(costed).cycles()
     except DrywarpError as reason:
         benefits, missing["benefits"] = {}, str(reason)
     code, cut = code_lines(prepared, primary.node_stalls)

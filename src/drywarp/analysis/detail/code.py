@@ -1,4 +1,4 @@
-"""The parts of a detail: benefits, curves, roofline, overlap, code with costs, source text, and issue events."""
+"""The parts of a detail: curves, roofline, overlap, code with costs, source text, and issue events."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 
 from ...errors import UsageError
 from ...models.base import NotApplicable, Prediction, get_model, model_names
-from ...models.cycles_per_run import repetitions
-from ...models.gpuperf import benefits_of, costs_of, kernel_of
-from ...models.inputs import inputs_of
 from ...models.throughput import ISSUE, demand, share_cycles
 from ...pipeline.blocks import awaited, share_of
 from ...pipeline.extrapolate import instructions
@@ -25,32 +22,11 @@ from ..counters.metrics import is_integer
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
 
-
-def benefits_of_launch(bound: CostedWorkload) -> dict[str, float]:
-    """GPUPerf's benefits (Sim et al. 2012, §3) by symbol. Raises NotApplicable if an input is missing."""
-    inputs = inputs_of(bound)
-    kernel = kernel_of(inputs)
-    costs = costs_of(kernel, inputs.warps, inputs.warps * repetitions(bound, bound.blocks_per_sm))
-    gains = benefits_of(bound)
-    return {
-        "t_exec_cycles": costs.t_exec,
-        "t_comp_cycles": costs.t_comp,
-        "t_mem_cycles": costs.t_mem,
-        "t_overlap_cycles": costs.t_overlap,
-        "t_fp_cycles": gains.t_fp,
-        "t_mem_min_cycles": gains.t_mem_min,
-        "b_itilp_cycles": gains.b_itilp,
-        "b_memlp_cycles": gains.b_memlp,
-        "b_fp_cycles": gains.b_fp,
-        "b_serial_cycles": gains.b_serial,
-    }
-
-
 # Every registered model's curve for one workload.
 
 
 def all_curves(
-    bound: CostedWorkload, occupancies: Sequence[int], known: Mapping[str, Prediction], full: bool
+    costed: CostedWorkload, occupancies: Sequence[int], known: Mapping[str, Prediction], full: bool
 ) -> tuple[tuple[Curve, ...], dict[str, str]]:
     """The curves, and why each inapplicable model is missing. Predictions in `known` are reused."""
     curves: list[Curve] = []
@@ -58,7 +34,7 @@ def all_curves(
     for name in dict.fromkeys([*known, *model_names()]):
         model = get_model(name, full_simulation=full)
         try:
-            found = known[name] if name in known else model.predict(bound, occupancies)
+            found = known[name] if name in known else model.predict(costed, occupancies)
         except (NotApplicable, UsageError) as reason:
             refused[name] = str(reason)
             continue
@@ -75,7 +51,7 @@ def roofline_of(prepared: Prepared, time_s: float) -> Roofline | None:
     Roofs are the GPU file's: the peak rate of each kind of operation that the kernel executes, and the bandwidths that
     the prediction assumes. None if the kernel has no known operations or takes no time, or for a GPU without memory.
     """
-    gpu, bound = prepared.gpu, prepared.costed
+    gpu, costed = prepared.gpu, prepared.costed
     if "memory" not in gpu.sections or not time_s > 0:
         return None
     total, peak, uncounted = operations_by_kind(prepared)
@@ -87,14 +63,14 @@ def roofline_of(prepared: Prepared, time_s: float) -> Roofline | None:
     dram, read, written = gpu.memory.dram, prepared.behaviour.dram_read_bytes, prepared.behaviour.dram_write_bytes
     bandwidth = {
         "dram": 1e9 * dram_bandwidth(dram.read_gbs, dram.copy_gbs, dram.write_gbs, read, written),
-        "l2": gpu.memory.l2.bytes_per_cycle * bound.clock_hz,
+        "l2": gpu.memory.l2.bytes_per_cycle * costed.clock_hz,
     }
     moved = {"dram": prepared.behaviour.dram_bytes, "l2": l2_bytes(prepared)}
     flat: dict[str, float] = {}
     for kind in shown:
         # Integer classes share few pipes; floating-point ones are better known than theirs.
         name = kind if floating or kind not in gpu.classes else gpu.classes[kind].subsystem
-        flat[name] = max(flat.get(name, 0.0), peak[kind] * bound.sm_count * bound.clock_hz)
+        flat[name] = max(flat.get(name, 0.0), peak[kind] * costed.sm_count * costed.clock_hz)
     roofs = [Roof(name, rate, None) for name, rate in flat.items()]
     roofs += [Roof(name, bandwidth[name] * done / bytes_, done / bytes_) for name, bytes_ in moved.items() if bytes_]
     roofs.sort(key=lambda roof: roof.rate)
@@ -114,16 +90,16 @@ def instruction_roofline_of(prepared: Prepared, primary: Prediction) -> Roofline
     them. Bytes are those of the whole grid between L2 and DRAM, and between L1 and L2 (sectors that miss the L1, and
     stores).
     """
-    bound = prepared.costed
-    share = share_of(bound, bound.blocks_per_sm)
-    needs = demand(bound)
-    instructions = needs.instructions * share.blocks * bound.warps_per_block
+    costed = prepared.costed
+    share = share_of(costed, costed.blocks_per_sm)
+    needs = demand(costed)
+    instructions = needs.instructions * share.blocks * costed.warps_per_block
     if not (instructions and primary.cycles):
         return None
     total = sum(prepared.profile.executions().tolist())
     moved = {"dram": prepared.behaviour.dram_bytes, "l2": l2_bytes(prepared)}
     roofs = []
-    for name, cycles in share_cycles(bound, needs, share).items():
+    for name, cycles in share_cycles(costed, needs, share).items():
         if cycles < _LEAST * primary.cycles:
             continue
         bytes_ = moved.get(name, 0.0)
@@ -201,7 +177,7 @@ def code_lines(
     executions = prepared.profile.executions().tolist()
     lines = []
     for index in chosen:
-        instruction, bound = kernel.instructions[index], nodes.get(index)
+        instruction, costed = kernel.instructions[index], nodes.get(index)
         place = instruction.source
         lines.append(
             CodeLine(
@@ -213,9 +189,9 @@ def code_lines(
                 line=place.line if place else 0,
                 executions=executions[index],
                 stalls=stalls.get(index, {}),
-                subsystem=prepared.costed.subsystems[bound.subsystem].name if bound else "",
-                lambda_cycles=bound.lambda_ticks / TICKS_PER_CYCLE if bound else 0.0,
-                latency_cycles=bound.latency_ticks / TICKS_PER_CYCLE if bound else 0.0,
+                subsystem=prepared.costed.subsystems[costed.subsystem].name if costed else "",
+                lambda_cycles=costed.lambda_ticks / TICKS_PER_CYCLE if costed else 0.0,
+                latency_cycles=costed.latency_ticks / TICKS_PER_CYCLE if costed else 0.0,
             )
         )
     return tuple(lines), cut
@@ -278,24 +254,24 @@ MOST_EVENTS = 1_000_000
 """The most events that are ever recorded."""
 
 
-def issue_events(bound: CostedWorkload, most: int) -> Events | None:
+def issue_events(costed: CostedWorkload, most: int) -> Events | None:
     """The first `most` issues of one SM's share of the grid, exactly as simulated for the launch; None for 0."""
     if most < 1:
         return None
-    share = share_of(bound, bound.blocks_per_sm)
-    profile = first_issues(bound, share, most)
+    share = share_of(costed, costed.blocks_per_sm)
+    profile = first_issues(costed, share, most)
     if not len(profile.table):
         return None
-    kept = [bound.paths[path].nodes[node] for path, node in profile.paths_nodes]
+    kept = [costed.paths[path].nodes[node] for path, node in profile.paths_nodes]
     busy: dict[int, float] = {}
     for number, count in enumerate(np.bincount(profile.column("node"), minlength=len(kept)).tolist()):
         if count:
             node = kept[number]
-            instances = bound.partitions if bound.subsystems[node.subsystem].scope == "partition" else 1
+            instances = costed.partitions if costed.subsystems[node.subsystem].scope == "partition" else 1
             busy[node.subsystem] = busy.get(node.subsystem, 0.0) + count * node.lambda_ticks / instances
     used = sorted(busy, key=lambda subsystem: (-busy[subsystem], subsystem))  # busiest first
     lane_of = {subsystem: lane for lane, subsystem in enumerate(used)}
-    lanes = [bound.subsystems[subsystem] for subsystem in used]
+    lanes = [costed.subsystems[subsystem] for subsystem in used]
     return Events(
         issue=profile.column("issue"),
         completion=profile.column("completion"),
@@ -303,12 +279,12 @@ def issue_events(bound: CostedWorkload, most: int) -> Events | None:
         block=profile.column("block"),
         node=profile.column("node"),
         reason=profile.column("reason"),
-        awaited=awaited(bound, profile),
+        awaited=awaited(costed, profile),
         nodes=tuple(EventNode(n.instruction, lane_of.get(n.subsystem, 0), n.lambda_ticks) for n in kept),
-        lanes=tuple(Lane(s.name, bound.partitions if s.scope == "partition" else 1) for s in lanes),
+        lanes=tuple(Lane(s.name, costed.partitions if s.scope == "partition" else 1) for s in lanes),
         reasons=REASONS,
-        partitions=bound.partitions,
-        warps_per_block=bound.warps_per_block,
+        partitions=costed.partitions,
+        warps_per_block=costed.warps_per_block,
         ticks_per_cycle=TICKS_PER_CYCLE,
-        total=max(len(profile.table), instructions(bound, share.blocks)),
+        total=max(len(profile.table), instructions(costed, share.blocks)),
     )

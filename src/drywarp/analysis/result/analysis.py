@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
-from ...models.base import CurvePoint
 from ...pipeline.occupancy import OccupancyTrace
 from ...support.by_name import figures, frame, summary_html
-from .answer import Answer, Band, MeasuredComparison, MemoryBounds, MemoryResult
+from ...support.text import json_of
+from .answer import Answer, Band, MeasuredComparison, MemoryBounds
 
 SCHEMA_VERSION = 2
 """Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
+HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
+"""Keys that each object about one kernel on one GPU begins with."""
 
 
 def analysis_dict(analysis: Answer) -> dict[str, Any]:
@@ -22,12 +24,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "versions": dict(analysis.versions),
-        "kernel": analysis.kernel,
-        "source_file": analysis.source_file,
-        "arch": analysis.arch,
-        "gpu": analysis.gpu,
-        "gpu_title": analysis.gpu_title,
-        "gpu_hash": analysis.gpu_hash,
+        **json_of(analysis, HEAD),
         "assumptions": {"clock_hz": analysis.clock_hz, "l2": analysis.l2_state, "scheduler": analysis.scheduler},
         "launch": {
             "grid": list(analysis.grid),
@@ -46,11 +43,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "spill_bytes": analysis.resources.spill_bytes,
         },
         "occupancy": {
-            "warps_per_sm": analysis.occupancy.warps_per_sm,
-            "blocks_per_sm": analysis.occupancy.blocks_per_sm,
-            "fraction": analysis.occupancy.fraction,
-            "limited_by": analysis.occupancy.limited_by,
-            "limits": dict(analysis.occupancy.limits),
+            **json_of(analysis.occupancy),
             "achieved_warps_per_sm": primary.achieved_occupancy_warps,
         },
         "instructions": {
@@ -58,7 +51,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "by_class": {name: _count(value) for name, value in analysis.by_class.items()},
         },
         **({"sampling": _sampling(analysis.sampling)} if analysis.sampling else {}),
-        "memory": _memory(analysis.memory),
+        "memory": json_of(analysis.memory),
         "prediction": {
             "time_s": primary.time_s,
             "start_s": analysis.start_s,
@@ -69,7 +62,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             "utilization": dict(primary.utilization),
             "cycles_if_only_limit": dict(primary.headroom),
         },
-        "throughput": [asdict(rate) for rate in analysis.throughput],
+        "throughput": json_of(analysis.throughput),
         **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
         **({"band": _band(analysis.band)} if analysis.band else {}),
         **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
@@ -77,37 +70,17 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
             name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
             for name, p in analysis.predictions.items()
         },
-        "curve": {name: [_point(point) for point in p.curve] for name, p in analysis.predictions.items()},
+        "curve": {name: json_of(p.curve) for name, p in analysis.predictions.items()},
         "stalls": dict(primary.stalls),
-        "lines": [asdict(cost) for cost in analysis.lines],
+        "lines": json_of(analysis.lines),
         "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
         **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
         **({"measured": _measured(analysis.measured)} if analysis.measured else {}),
-        **({"compare_to": [asdict(found) for found in analysis.compared]} if analysis.compared else {}),
+        **({"compare_to": json_of(analysis.compared)} if analysis.compared else {}),
         **({"occupancy_trace": _trace(primary.occupancy_trace)} if primary.occupancy_trace else {}),
         **({"static": static_dict(analysis.static)} if analysis.static else {}),
-        "timing": {
-            "compile_s": analysis.timing.compile_s,
-            "emulate_s": analysis.timing.emulate_s,
-            "memory_s": analysis.timing.memory_s,
-            "simulate_s": analysis.timing.simulate_s,
-        },
+        "timing": json_of(analysis.timing),
         "notes": list(analysis.notes),
-    }
-
-
-def _memory(found: MemoryResult) -> dict[str, Any]:
-    return {
-        "global_load_sectors": found.global_load_sectors,
-        "global_store_sectors": found.global_store_sectors,
-        "shared_wavefronts": found.shared_wavefronts,
-        "shared_conflict_degree": found.shared_conflict_degree,
-        "l1_hit_rate": found.l1_hit_rate,
-        "l2_hit_rate": found.l2_hit_rate,
-        "dram_bytes": found.dram_bytes,
-        "dram_read_bytes": found.dram_read_bytes,
-        "dram_write_bytes": found.dram_write_bytes,
-        "l2_method": found.l2_method,
     }
 
 
@@ -116,7 +89,7 @@ def _measured(found: MeasuredComparison) -> dict[str, Any]:
         "time_s": found.time_s,
         "predicted_s": found.predicted_s,
         "predicted_over_measured": found.ratio,
-        "terms": [{"name": t.name, "factor": t.factor, "reason": t.reason} for t in found.terms],
+        "terms": json_of(found.terms),
         "place": found.place,
     }
 
@@ -127,8 +100,8 @@ def _band(band: Band) -> dict[str, Any]:
         "low_s": band.low_s,
         "high_s": band.high_s,
         "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
-        "clock_hz": None if band.clock_hz is None else list(band.clock_hz),
-        "parts": [{"name": p.name, "low": p.low, "high": p.high, "reason": p.reason} for p in band.parts],
+        "clock_hz": json_of(band.clock_hz),
+        "parts": json_of(band.parts),
     }
 
 
@@ -168,16 +141,6 @@ def _trace(trace: OccupancyTrace) -> dict[str, Any]:
         "peak_warps": trace.peak,
         "imbalance": trace.imbalance,
         "extrapolated": trace.extrapolated,
-    }
-
-
-def _point(point: CurvePoint) -> dict[str, Any]:
-    return {
-        "occupancy_warps": point.occupancy_warps,
-        "warps_per_cycle": point.warps_per_cycle,
-        "time_s": point.time_s,
-        "bound": point.bound,
-        "cycles_per_run": point.cycles_per_run,
     }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...models.gpuperf_terms import BenefitChart
+from ...support.text import json_of
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -56,16 +59,8 @@ class Finding:
 
     def to_dict(self, source_file: str) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "rule": self.rule,
-            "gain": self.gain,
-            "lines": self.lines_of(source_file),
-            "places": [{"file": place.file, "line": place.line} for place in self.places],
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-            "what_if": self.what_if,
-            "limiter": self.limiter,
-        }
+        rest = json_of(self, "places evidence remedy what_if limiter")
+        return {**json_of(self, "rule gain"), "lines": self.lines_of(source_file), **rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,55 +80,6 @@ class WhatIfAnswer:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BenefitChart:
-    """GPUPerf's benefit chart (Sim et al. 2012, §3, Fig. 4), in cycles of an SM.
-
-    A is the kernel without overlap: x is T_mem, y is T_comp. A' is the kernel with overlap: x is T_mem − T_overlap, so
-    x + y is T_exec. From A', B_itilp, B_fp and B_serial lead down and B_memlp leads left to the ideal (T_mem_min,
-    T_fp). If the paper's inputs are missing, `not_applicable` is the reason and all numbers are 0.
-    """
-
-    t_comp: float = 0.0
-    t_mem: float = 0.0
-    t_overlap: float = 0.0
-    t_fp: float = 0.0
-    t_mem_min: float = 0.0
-    b_itilp: float = 0.0
-    b_memlp: float = 0.0
-    b_fp: float = 0.0
-    b_serial: float = 0.0
-    not_applicable: str = ""
-
-    @property
-    def t_exec(self) -> float:
-        """T_exec = T_comp + T_mem − T_overlap (Eq. 1)."""
-        return self.t_comp + self.t_mem - self.t_overlap
-
-    @property
-    def bound(self) -> str:
-        """The side of the diagonal that A lies on: ``compute`` or ``memory``."""
-        return "compute" if self.t_comp >= self.t_mem else "memory"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in JSON, in cycles."""
-        if self.not_applicable:
-            return {"not_applicable": self.not_applicable}
-        return {
-            "bound": self.bound,
-            "t_exec_cycles": self.t_exec,
-            "t_comp_cycles": self.t_comp,
-            "t_mem_cycles": self.t_mem,
-            "t_overlap_cycles": self.t_overlap,
-            "t_fp_cycles": self.t_fp,
-            "t_mem_min_cycles": self.t_mem_min,
-            "b_itilp_cycles": self.b_itilp,
-            "b_memlp_cycles": self.b_memlp,
-            "b_fp_cycles": self.b_fp,
-            "b_serial_cycles": self.b_serial,
-        }
-
-
 @dataclass(frozen=True)
 class Advice:
     """The result of `--advice`: all what-ifs, largest gain first, and the benefit chart."""
@@ -143,17 +89,4 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "what_ifs": [
-                {
-                    "name": answer.name,
-                    "kind": answer.kind,
-                    "time_s": answer.time_s,
-                    "gain": answer.gain,
-                    "limiter": answer.limiter,
-                    "note": answer.note,
-                }
-                for answer in self.what_ifs
-            ],
-            "benefits": self.chart.to_dict(),
-        }
+        return {"what_ifs": json_of(self.what_ifs), "benefits": self.chart.to_dict()}

@@ -158,7 +158,7 @@ MOST = 3
 """Above this many budgets, only one wave is simulated."""
 MOST_NODES = 400
 """No further block type is added once all paths together have this many nodes."""
-FEWEST_TURNS = 3
+FEWEST_ITERATIONS = 3
 """Fewest iterations that a loop keeps."""
 
 
@@ -205,17 +205,17 @@ class Probe:
         small, share = self._small(assign_costs(self.workload, behaviour, gpu, conditions))
         return Program(small), share
 
-    def _small(self, bound: CostedWorkload) -> tuple[CostedWorkload, Share]:
+    def _small(self, costed: CostedWorkload) -> tuple[CostedWorkload, Share]:
         whole = self.share
-        total, resident = instructions(bound, whole.blocks), whole.resident
+        total, resident = instructions(costed, whole.blocks), whole.resident
         if total <= BUDGET:
-            return bound, whole
+            return costed, whole
         share = whole.shortened(_blocks(whole, max(WAVES, BUDGET * whole.blocks // (total * resident))))
-        total = instructions(bound, share.blocks)
-        if total > BUDGET and not bound.synchronises:  # other warps may need the iterations left out
-            bound = shorten(bound, BUDGET / total, FEWEST_TURNS)
-            total = instructions(bound, share.blocks)
-        return bound, share if total <= MOST * BUDGET else whole.shortened(_blocks(whole, 1))
+        total = instructions(costed, share.blocks)
+        if total > BUDGET and not costed.synchronises:  # other warps may need the iterations left out
+            costed = shorten(costed, BUDGET / total, FEWEST_ITERATIONS)
+            total = instructions(costed, share.blocks)
+        return costed, share if total <= MOST * BUDGET else whole.shortened(_blocks(whole, 1))
 
 
 def _blocks(whole: Share, waves: int) -> int:

@@ -196,13 +196,13 @@ def _others(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
 
 
 def _scheduler(prepared: Prepared, options: Options) -> Iterator[Variant]:
-    bound, fact = prepared.costed, prepared.gpu.known.get("scheduler.policy")
+    costed, fact = prepared.costed, prepared.gpu.known.get("scheduler.policy")
     if options.scheduler is not None or fact is None or fact.kind not in WEAK:
         return
-    if bound.warps_per_sm > bound.partitions:  # else no partition has two warps to choose from
-        others = [name for name in POLICIES if name != bound.policy]
+    if costed.warps_per_sm > costed.partitions:  # else no partition has two warps to choose from
+        others = [name for name in POLICIES if name != costed.policy]
         changes = tuple(Change(policy=name) for name in others)
-        yield Variant("scheduler", f"{', '.join(others)} instead of {bound.policy}", changes)
+        yield Variant("scheduler", f"{', '.join(others)} instead of {costed.policy}", changes)
 
 
 def _l2_state(prepared: Prepared, options: Options) -> Iterator[Variant]:

@@ -31,7 +31,7 @@ typedef struct {
   const int64_t *nest, *path_from, *events, *events_from, *needed;
   InOrderWarp *warps;
   int64_t *ready, *resource, *counters, *slot_ready, *slot_reason;
-  Meeting *meetings;
+  PhaseState *phase_states;
   Phase *phases;
   Watch *watch;
   int64_t *seen, *words;
@@ -217,7 +217,7 @@ static void write_down(InOrder *s, int64_t own, int64_t tick) {
 static void begin_phases(InOrder *s, int64_t b, int64_t type) {
   for (int64_t i = 0; i < s->m.per_block; ++i) {
     int64_t path = s->m.block_paths[type * s->m.per_block + i];
-    s->meetings[b * s->m.per_block + i] = (Meeting){s->events_from[path], -1};
+    s->phase_states[b * s->m.per_block + i] = (PhaseState){s->events_from[path], -1};
   }
   for (int64_t k = 0; k < s->phase_count; ++k)
     s->phases[b * s->phase_count + k] = (Phase){s->needed[type * s->phase_count + k], 0};
@@ -230,9 +230,9 @@ static bool signal_phases(InOrder *s, int64_t w, int64_t b, const Node *node, in
     at = completion;
     if (node->after_slot >= 0) at = most(at, s->slot_ready[w * s->operand_count + node->after_slot]);
   }
-  Meeting *meeting = &s->meetings[w];
+  PhaseState *state = &s->phase_states[w];
   Phase *phases = s->phases + b * s->phase_count;
-  int64_t event = meeting->event, signals = s->events[event];
+  int64_t event = state->event, signals = s->events[event];
   bool opened = false;
   for (int64_t k = event + 1; k < event + 1 + signals; ++k) {
     Phase *phase = &phases[s->events[k]];
@@ -242,10 +242,10 @@ static bool signal_phases(InOrder *s, int64_t w, int64_t b, const Node *node, in
   }
   event += 1 + signals;
   if (node->sync & SYNC_AWAITS) {
-    meeting->at_phase = s->events[event++];
-    opened |= meeting->at_phase >= 0;
+    state->at_phase = s->events[event++];
+    opened |= state->at_phase >= 0;
   }
-  meeting->event = event;
+  state->event = event;
   return opened;
 }
 
@@ -497,14 +497,14 @@ static int64_t after_issue(InOrder *s, int64_t w, int64_t b, const Node *node, i
   int64_t left = 1;
   if (!node->sync) return left;
   bool opened = signal_phases(s, w, b, node, tick, completion);
-  if (s->meetings[w].at_phase >= 0) {  // it resumes with the others that await a phase, or when that phase is complete
+  if (s->phase_states[w].at_phase >= 0) {  // it resumes with the others that await a phase, or when that phase is complete
     warp->base.waiting = node - m->nodes;
     left = 0;
   }
   for (int64_t i = 0; opened && i < m->per_block; ++i) {
-    int64_t v = b * m->per_block + i, phase = s->meetings[v].at_phase;
+    int64_t v = b * m->per_block + i, phase = s->phase_states[v].at_phase;
     if (phase < 0 || s->phases[b * s->phase_count + phase].missing != 0) continue;
-    s->meetings[v].at_phase = -1;
+    s->phase_states[v].at_phase = -1;
     const Node *at = &m->nodes[s->warps[v].base.waiting];
     int64_t goes_on = most(s->phases[b * s->phase_count + phase].complete_at, tick) + at->latency;
     resume(s, v, goes_on, at->await_reason, false);
@@ -531,7 +531,7 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
     slot->arrived = 0;
     for (int64_t i = 0; i < m->per_block; ++i) {
       int64_t w = b * m->per_block + i, node = s->warps[w].base.waiting;
-      if (node < 0 || s->meetings[w].at_phase >= 0) continue;
+      if (node < 0 || s->phase_states[w].at_phase >= 0) continue;
       // Time at the barrier is charged to the next instruction; if there is none, to the barrier itself.
       resume(s, w, opens + m->nodes[node].latency, AT_BARRIER, true);
       m->todo[left++] = w;

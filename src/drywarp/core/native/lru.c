@@ -1,4 +1,4 @@
-// A fully associative cache of sectored lines with least-recently-used replacement: the L1 of one SM (memory/lru.py).
+// A fully associative cache of sectored lines with least-recently-used replacement: the L1 of one SM (memory/stream.py).
 #include "core.h"
 
 // Where a line stands in the list from the most recent (after the sentinel) to the least (before it).

@@ -6,13 +6,17 @@ memory; inactive lanes get index 0 or another harmless one.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError
-from ...kernel.instruction import Instruction
+from ...kernel.cfg import build_cfg
+from ...kernel.dataflow import Dataflow
+from ...kernel.instruction import Constant, Instruction
+from ...kernel.isa.nvidia.registers import address_places
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from .decode import Decoder, place
 from .frame import Frame
@@ -30,6 +34,8 @@ class Site:
 
     def __init__(self, d: Decoder, i: Instruction, kind: str, width: int) -> None:
         self._memory = d.memory
+        self._kernel = d.kernel
+        self._banks = d.banks
         self._recorder = d.recorder
         self._instruction = i
         self._where = place(d.kernel, i)
@@ -81,8 +87,8 @@ class Site:
         used = np.unique(found[lanes & ~outside])
         read_from = addresses
         if outside.any():
-            # The buffer that the pointer most likely came from: other lanes or earlier accesses lie in it.
-            origin = memory.regions[used[0]] if len(used) else self._latest
+            # Where the code does not tell, the pointer most likely came from where other lanes or earlier accesses lie.
+            origin = self._pointer or (memory.regions[used[0]] if len(used) else self._latest)
             where = f"{self._where}: {self._kind}"
             served = memory.serve(origin, addresses, outside, self.width, where) if self._kind in _READS else None
             if served is None:
@@ -131,6 +137,33 @@ class Site:
             self._misaligned(f, addresses, SPACE_LOCAL)
         self._recorder.access(f, self._number, addresses, SPACE_LOCAL)
         return (offsets >> 2) * f.machine.threads + f.machine.thread[f.index], offsets & 3
+
+    @cached_property
+    def _pointer(self) -> Region | None:
+        """The only buffer whose address, as an argument, the addresses are computed from; None if there are several.
+
+        Pointers that are loaded from memory are not followed.
+        """
+        kernel, starts = self._kernel, {region.start: region for region in self._memory.regions}
+        code, found = kernel.instructions, dict[int, Region]()
+        flow = Dataflow(code, build_cfg(code, kernel.code_entries))
+        pending = list(flow.producers_of(self._number, address_places(self._instruction)))
+        seen = set(pending) | {self._number}
+        held = [o for o in self._instruction.operands if isinstance(o, Constant)]
+        while pending:
+            index = pending.pop()
+            held += [operand for operand in code[index].operands if isinstance(operand, Constant)]
+            memory = code[index].memory
+            if memory is None or memory.space == "constant":
+                new = set(flow.producers_of(index)) - seen
+                seen |= new
+                pending += new
+        for one in held:
+            if one.bank == 0 and one.register is None and one.bank_register is None and one.offset % 8 == 0:
+                address = int(self._banks.bank(0)[one.offset : one.offset + 8].view(np.uint64)[0])
+                if address in starts:
+                    found[address] = starts[address]
+        return next(iter(found.values())) if len(found) == 1 else None
 
     # Errors ---------------------------------------------------------------------------------------
 

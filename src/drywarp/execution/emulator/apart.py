@@ -23,8 +23,8 @@ import numpy.typing as npt
 from ...core.library import Function
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from .externals import needs_heap
-from .grid_barrier import uses_grid_barrier
+from .constants import uses_grid_barrier
+from .control import needs_heap
 from .memory import ARENA_START, DeviceMemory
 from .program import Program
 from .recorder import Recorder

@@ -323,7 +323,7 @@ def _bulk_reduce(d: Decoder, i: Instruction) -> Step:
     return reduce
 
 
-@opcode("UTMAPF UBLKPF UTMACCTL UTMACMDFLUSH", None)
-def _no_result(d: Decoder, i: Instruction) -> Step:
-    """Prefetches into the L2, maintenance of the copy engine's cache of maps, and the closing of groups of copies."""
+@opcode("UTMAPF UBLKPF", None)
+def _prefetch(d: Decoder, i: Instruction) -> Step:
+    """Prefetches into the L2 have no result."""
     return lambda f: None

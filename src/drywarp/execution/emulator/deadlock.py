@@ -22,7 +22,7 @@ _LATER = 8
 """Growth factor of the distance between bursts."""
 
 
-class Standstill:
+class DeadlockWatch:
     """Watches one wave. A state that recurs will recur forever: it contains no clock.
 
     `since` is the step since which only such loops have run, `after` how many more steps pass before the state is

@@ -200,7 +200,7 @@ class DeviceMemory:
         """
         notes, doubts = [], []
         for (where, name), (beyond, size) in sorted(self._served.items()):
-            read = f"{where} reads up to {beyond} bytes beyond the end of {name} of {size} bytes"
+            read = f"{where} reads up to {beyond} bytes beyond the end of {name} ({size} bytes)"
             if beyond > size:
                 doubts.append(f"{name} is probably too small: {read}, served with zeros (--strict makes it an error)")
             else:
@@ -221,7 +221,7 @@ class DeviceMemory:
         size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
         kind = region.buffer.dtype if region.buffer else "bytes"
         offset = address - region.start
-        extent = f"{region.name} of {region.size} bytes"
+        extent = f"{region.name} ({region.size} bytes)"
         if offset < 0:
             text = f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
             earlier = [] if origin else [r for r in self.regions if r.start < region.start]
@@ -230,10 +230,12 @@ class DeviceMemory:
             ended = max(earlier, key=lambda r: r.start)
             # The nearer buffer need not be the one that the pointer came from.
             beyond = address - ended.start - ended.size
-            return f"{text}, {beyond} bytes beyond the end of {ended.name} of {ended.size} bytes"
+            return f"{text}, {beyond} bytes beyond the end of {ended.name} ({ended.size} bytes)"
         beyond = offset - region.size
         if beyond < 0:
             return f"at byte {offset} of {extent}"
+        if beyond == 0:
+            return f"just past the end of {extent}"
         return f"{beyond} bytes ({beyond // size} elements of {kind}) beyond the end of {extent}"
 
     def _nearest(self, address: int, width: int) -> Region:

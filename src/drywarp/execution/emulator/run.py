@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import EmulationLimitError, StarvationError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from .grid_barrier import check_whole_grid, fits_at_once, uses_grid_barrier
+from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
 from .session import Emulation, Session

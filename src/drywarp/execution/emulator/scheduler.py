@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, EmulationLimitError, StarvationError
-from .deadlock import Standstill
+from .deadlock import DeadlockWatch
 from .decode import place
 from .finish import MOVED
 from .frame import Frame, FrameCache
@@ -82,7 +82,7 @@ class Scheduler:
         self._step = 0
         self._turned = 0
         self._timeouts = 0
-        self._standstill = Standstill(machine, self.groups)
+        self._watch = DeadlockWatch(machine, self.groups)
         self._active = machine.live.copy()
         self._frame = self.frames.frame(self._active, 0)
 
@@ -160,8 +160,8 @@ class Scheduler:
         while True:
             block = self.program.block_at(pc)
             if not block.spins:
-                self._standstill.progress(self._step)
-            elif self._step % _CHECK_EVERY == 0 and self._standstill.certain(self._step):
+                self._watch.progress(self._step)
+            elif self._step % _CHECK_EVERY == 0 and self._watch.certain(self._step):
                 self._get_going(pc)
                 return
             self._step += 1
@@ -324,7 +324,7 @@ class Scheduler:
         if self.groups.break_convergence():
             machine.notes.add(CIRCLE)
             self.groups.pc[self.slots, self.warps] = pc
-            self._standstill.progress(self._step)
+            self._watch.progress(self._step)
             return
         here = place(machine.kernel, self.program.instructions[pc // 16])
         waits = int((self.groups.state == RUN).any(axis=0).sum())

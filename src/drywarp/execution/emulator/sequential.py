@@ -220,8 +220,8 @@ def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
         few = few[:1]
     alike = len(set(session.signatures(few).values())) == 1
     text = (
-        f"{len(few)} of {total} blocks represent all, those at the edges of the grid included: more would have exceeded"
-        f" the emulation limits ({session.scarce()} raises them)"
+        f"{len(few):,} of {total:,} blocks represent all, those at the edges of the grid included: more would have "
+        f"exceeded the emulation limits ({session.scarce()} raises them)"
     )
     weights = dict.fromkeys(few, total / len(few))
     if alike and _basis(session) == "proven":

@@ -20,10 +20,17 @@ from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorM
 from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
-from .constants import PARAMETERS, ConstantBanks, build_banks, parameter_bytes
+from .constants import (
+    AREA_BYTES,
+    PARAMETERS,
+    WHOLE_GRID_NOTE,
+    ConstantBanks,
+    build_banks,
+    parameter_bytes,
+    uses_grid_barrier,
+)
+from .control import HEAP, HEAP_BYTES, needs_heap
 from .decode import Decoder
-from .externals import HEAP, HEAP_BYTES, needs_heap
-from .grid_barrier import AREA_BYTES, WHOLE_GRID_NOTE, uses_grid_barrier
 from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts

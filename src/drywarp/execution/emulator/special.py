@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Label, Predicate, Special
+from ...kernel.isa.nvidia.opcodes import having
 from .constants import SHARED_WINDOW
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
@@ -166,10 +167,6 @@ def _trap(d: Decoder, i: Instruction) -> Step:
     return trap
 
 
-@opcode(
-    "NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL PREEXIT ACQBULK"
-    " WARPGROUPSET PMTRIG UVIRTCOUNT UCGABAR_ARV",
-    None,
-)
+@opcode(" ".join(having("idle")), None)
 def _no_effect(d: Decoder, i: Instruction) -> Step:
     return lambda f: None

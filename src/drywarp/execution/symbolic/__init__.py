@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .hints import Steering
+    from .hints import Hints
     from .instruction_sets import INSTRUCTION_SETS, InstructionSet
     from .parameters import StaticLaunch
     from .profile import StaticProfile, assume_launch, list_loops, static_profile
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "INSTRUCTION_SETS": "instruction_sets", "AccessReport": "report", "Assumption": "report",
     "InstructionSet": "instruction_sets", "LoopReport": "report", "StaticLaunch": "parameters",
-    "StaticProfile": "profile", "StaticReport": "report", "Steering": "hints", "assume_launch": "profile",
+    "StaticProfile": "profile", "StaticReport": "report", "Hints": "hints", "assume_launch": "profile",
     "list_loops": "profile", "static_profile": "profile",
 }  # fmt: skip
 
@@ -22,12 +22,12 @@ __all__ = [
     "INSTRUCTION_SETS",
     "AccessReport",
     "Assumption",
+    "Hints",
     "InstructionSet",
     "LoopReport",
     "StaticLaunch",
     "StaticProfile",
     "StaticReport",
-    "Steering",
     "assume_launch",
     "list_loops",
     "static_profile",

@@ -56,7 +56,7 @@ def _counters(
 ) -> dict[str, Ints]:
     """Iteration of each loop around an instruction at each of its requests, as far as all trip counts are equal."""
     warp = log.warp[rows]
-    turn = np.arange(len(rows)) - np.searchsorted(warp, warp, side="left")
+    iteration = np.arange(len(rows)) - np.searchsorted(warp, warp, side="left")
     counters: dict[str, Ints] = {}
     block = next(b.index for b in flow.blocks if b.start <= number < b.end)
     for index in flow.loop_at[block]:
@@ -65,10 +65,10 @@ def _counters(
         if report.trips is None:
             break
         even = report.fewest == report.most and report.most > 0
-        counters[report.name] = turn % report.most if even else turn
+        counters[report.name] = iteration % report.most if even else iteration
         if not even:
             break
-        turn = turn // report.most
+        iteration = iteration // report.most
     return counters
 
 
@@ -90,8 +90,8 @@ def _fit(
     places = np.array([b.coordinates for b in profile.blocks], np.int64)[warp // per_block]
     for axis, name in enumerate("xyz"):
         columns[f"ctaid.{name}"] = np.broadcast_to(places[:, axis, None], thread.shape)
-    for name, turns in counters.items():
-        columns[name] = np.broadcast_to(turns[pick][:, None], thread.shape)
+    for name, iterations in counters.items():
+        columns[name] = np.broadcast_to(iterations[pick][:, None], thread.shape)
     names, values = [], []
     for name, column in columns.items():
         here = column[there].astype(np.int64)

@@ -21,21 +21,21 @@ DEFAULT_TRIPS = 16
 
 @dataclass
 class LoopCount:
-    """The trip count found for a loop: `turns` summed over `runs` threads, and how it is known."""
+    """The trip count found for a loop: `iterations` summed over `runs` threads, and how it is known."""
 
-    turns: int = 0
+    iterations: int = 0
     runs: int = 0
     fewest: int = 0
     most: int = 0
     kinds: set[str] = field(default_factory=set)
 
-    def add(self, turns: npt.NDArray[np.int64], kind: str) -> None:
+    def add(self, iterations: npt.NDArray[np.int64], kind: str) -> None:
         """Record threads that have run the loop this many times."""
-        low, high = int(turns.min()), int(turns.max())
+        low, high = int(iterations.min()), int(iterations.max())
         self.fewest = low if not self.runs else min(self.fewest, low)
         self.most = max(self.most, high)
-        self.turns += int(turns.sum())
-        self.runs += len(turns)
+        self.iterations += int(iterations.sum())
+        self.runs += len(iterations)
         self.kinds.add(kind)
 
     def join(self, other: LoopCount) -> None:
@@ -43,7 +43,7 @@ class LoopCount:
         if other.runs:
             self.fewest = min(self.fewest, other.fewest) if self.runs else other.fewest
             self.most = max(self.most, other.most)
-            self.turns += other.turns
+            self.iterations += other.iterations
             self.runs += other.runs
             self.kinds |= other.kinds
 
@@ -81,12 +81,12 @@ class Decider:
         """Set if the walk takes too long: every loop is left at the first opportunity."""
         self.counts = {loop.index: LoopCount() for loop in flow.loops}
         self.guesses: set[Guess] = set()
-        self._turn = np.zeros((len(flow.loops), warps, lanes), np.int32)
+        self._iteration = np.zeros((len(flow.loops), warps, lanes), np.int32)
         self.limits: dict[int, int] = {}
         """Iterations after which a loop with a stated or assumed trip count is left."""
         self._stated: set[int] = set()
         """Loops that were left after a stated or assumed number of iterations."""
-        self._ran = np.zeros(self._turn.shape, np.bool_)
+        self._ran = np.zeros(self._iteration.shape, np.bool_)
         """Lanes that have reached a loop since the last iteration of the enclosing loop."""
         self._inner = {
             loop.index: [other.index for other in flow.loops if other.blocks < loop.blocks] for loop in flow.loops
@@ -97,21 +97,21 @@ class Decider:
         index = self.flow.headers.get(to)
         if index is None:
             return
-        turn = self._turn[index, rows]
+        iteration = self._iteration[index, rows]
         again = block in self.flow.loops[index].blocks
-        self._turn[index, rows] = np.where(there, turn + 1 if again else 0, turn)
+        self._iteration[index, rows] = np.where(there, iteration + 1 if again else 0, iteration)
         self._ran[index, rows] |= there
         for inner in self._inner[index]:
             self._ran[inner, rows] &= ~there
 
-    def turns(self, index: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def iterations(self, index: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Completed iterations of a loop, shape (rows, lanes)."""
-        turns: npt.NDArray[np.int32] = self._turn[index, rows]
-        return turns
+        iterations: npt.NDArray[np.int32] = self._iteration[index, rows]
+        return iterations
 
-    def skip(self, index: int, rows: npt.NDArray[np.int64], there: Lanes, turns: int) -> None:
+    def skip(self, index: int, rows: npt.NDArray[np.int64], there: Lanes, iterations: int) -> None:
         """Add this many iterations of a loop for some lanes."""
-        self._turn[index, rows] += np.where(there, np.int32(turns), np.int32(0))
+        self._iteration[index, rows] += np.where(there, np.int32(iterations), np.int32(0))
 
     def endless(self, to: int, rows: npt.NDArray[np.int64], there: Lanes) -> bool:
         """Whether lanes have run a loop without an exit branch as often as assumed."""
@@ -120,7 +120,7 @@ class Decider:
             return False
         wanted = 1 if self.hurry else self.trips.get(index, self._usual(self.flow.loops[index], 1))
         self.limits[index] = wanted
-        done = self._turn[index, rows]
+        done = self._iteration[index, rows]
         if not (done >= wanted)[there].any():
             return False
         self.counts[index].add(done[there], "given" if index in self.trips else "assumed")
@@ -185,14 +185,14 @@ class Decider:
         self, role: LoopExit, number: int, rows: npt.NDArray[np.int64], there: Lanes, leaves: Lanes, unsure: Lanes
     ) -> Lanes:
         loop = self.flow.loops[role.loop]
-        done = self._turn[role.loop, rows] + loop.at_end
+        done = self._iteration[role.loop, rows] + loop.at_end
         given = self.trips.get(role.loop)
         default = self._usual(loop, loop.copies)
         if not role.main:
             if not unsure.any():
                 leaves = leaves & there
                 if leaves.any():
-                    self.counts[role.loop].add(self._turn[role.loop, rows][leaves], "derived")
+                    self.counts[role.loop].add(self._iteration[role.loop, rows][leaves], "derived")
                 return leaves
             self._guess(number, "loop", f"{loop.name} does not exit here")
             return there & leaves & ~unsure

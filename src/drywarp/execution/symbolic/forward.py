@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .decide import Decider
 from .flow import Flow
 from .report import Access, Item, Record, Repetition, accesses, shifts_between
-from .state import BENT_SHIFT, DATA, TURNS, Batch, Compared, Lanes, State
+from .state import DATA, ITERATIONS, NON_AFFINE_SHIFT, Batch, Compared, Lanes, State
 from .words import Architecture
 
 PERIODS = (1, 2, 3, 4)
@@ -97,49 +97,49 @@ class Forward:
     def arrive(self, index: int, crowd: Crowd, batch: Batch) -> None:
         """A crowd begins an iteration: record it, and skip ahead as far as the loop is known to repeat."""
         depth = self._depth[index]
-        if depth >= len(TURNS) or len(self.walk.state.local) > _MOST_PLACES:
+        if depth >= len(ITERATIONS) or len(self.walk.state.local) > _MOST_PLACES:
             return
-        bit = np.uint16(TURNS[depth])
+        bit = np.uint16(ITERATIONS[depth])
         walk = self.walk
-        turns = walk.decider.turns(index, crowd.rows)[crowd.there]
+        iterations = walk.decider.iterations(index, crowd.rows)[crowd.there]
         watch = self._watches.get(index)
         same = watch is not None and np.array_equal(watch.rows, crowd.rows) and np.array_equal(watch.there, crowd.there)
-        if watch is None or not same or not turns[0] or (turns != turns[0]).any():
+        if watch is None or not same or not iterations[0] or (iterations != iterations[0]).any():
             self._watches[index] = _Watch(crowd.rows, crowd.there)
             return
         state = walk.state
         if not watch.visits:
-            state.bent &= ~int(bit)
+            state.non_affine &= ~int(bit)
         watch.visits.append(self._visit(index, batch))
         period = PERIODS[watch.period]
         self._mark(watch, index, batch, bit, period)
         if len(watch.visits) > 3 * period:
-            if self._go(watch, index, batch, int(turns[0]), period, int(bit)):
+            if self._go(watch, index, batch, int(iterations[0]), period, int(bit)):
                 watch.visits.clear()
                 watch.visits.append(self._visit(index, batch))
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
             elif watch.period + 1 < len(PERIODS):
                 watch.period += 1
                 watch.visits = watch.visits[-1:]
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
             else:
                 # No repetition seen so far: start looking again from here, now and then.
                 watch.visits = watch.visits[-1:]
                 watch.period = 0
-                state.bent &= ~int(bit)
+                state.non_affine &= ~int(bit)
 
     def _visit(self, index: int, batch: Batch) -> _Visit:
         walk = self.walk
         registers = [getattr(batch, file)[n].copy() for file, n in walk.architecture.changed(index)]
         registers += [walk.state.local[key][0][batch.warps] for key in sorted(walk.state.local)]
         guarded = walk.architecture.counts[self._guarded[index]]
-        totals = [(c.turns, c.runs) for c in walk.decider.counts.values()]
+        totals = [(c.iterations, c.runs) for c in walk.decider.counts.values()]
         return _Visit(len(walk.record.items), len(walk.state.compared), registers, guarded, totals, walk.warp_steps)
 
     def _mark(self, watch: _Watch, index: int, batch: Batch, bit: np.uint16, period: int) -> None:
         """Flag exactly the registers that differ from those a period ago."""
         now = watch.visits[-1]
-        bits = bit | bit << np.uint16(BENT_SHIFT)
+        bits = bit | bit << np.uint16(NON_AFFINE_SHIFT)
         before = watch.visits[-1 - period] if len(watch.visits) > period else None
         for number, (file, n) in enumerate(self.walk.architecture.changed(index)):
             flags = batch.flags[file][n]
@@ -149,10 +149,10 @@ class Forward:
                 moved = now.registers[number] != before.registers[number]
                 flags[...] = np.where(moved, flags | bit, flags & ~bits)
 
-    def _go(self, watch: _Watch, index: int, batch: Batch, turns: int, period: int, bit: int) -> bool:
+    def _go(self, watch: _Watch, index: int, batch: Batch, iterations: int, period: int, bit: int) -> bool:
         """Skip as many periods as are known to repeat the last one; False if there are none."""
         walk = self.walk
-        if walk.state.bent & bit:
+        if walk.state.non_affine & bit:
             return False
         visits = watch.visits
         a, b, c, d = (visits[-1 - k * period] for k in (3, 2, 1, 0))
@@ -166,7 +166,7 @@ class Forward:
         steps = self._steps(index, batch, watch, (b, c, d), bit)
         if steps is None:
             return False
-        count = min(self._until_flip(b, c, d), self._until_stated(index, turns, period))
+        count = min(self._until_flip(b, c, d), self._until_stated(index, iterations, period))
         if count < 1 or count >= FAR:
             return False
         items.append(Repetition(count, tuple(_shifted(third, list(shifts))), shifts))
@@ -192,7 +192,7 @@ class Forward:
                 if number >= len(names):
                     return None
                 file, n = names[number]
-                matters = uneven & (batch.flags[file][n] & (DATA | bit << BENT_SHIFT) == 0)
+                matters = uneven & (batch.flags[file][n] & (DATA | bit << NON_AFFINE_SHIFT) == 0)
                 if (matters & (watch.there if matters.shape[1] > 1 else True)).any():
                     return None
             steps.append(step)
@@ -211,7 +211,7 @@ class Forward:
             least = min(least, periods_alike(two, two.gap - one.gap, one.lanes & two.lanes))
         return least
 
-    def _until_stated(self, index: int, turns: int, period: int) -> int:
+    def _until_stated(self, index: int, iterations: int, period: int) -> int:
         """Periods until a stated or assumed trip count ends the loop."""
         decider = self.walk.decider
         limit = decider.limits.get(index)
@@ -220,7 +220,7 @@ class Forward:
         loop = decider.flow.loops[index]
         # The last iteration is walked, because the loop is left there.
         last = loop.at_end or loop.main is None
-        return max(limit - last - turns, 0) // period
+        return max(limit - last - iterations, 0) // period
 
     def _advance(
         self, index: int, batch: Batch, watch: _Watch, c: _Visit, d: _Visit,
@@ -237,7 +237,7 @@ class Forward:
                 continue
             # The values of non-affine numbers are no longer known.
             flags = batch.flags[file][n]
-            flags |= np.where(flags & (bit << BENT_SHIFT), DATA, 0).astype(np.uint16)
+            flags |= np.where(flags & (bit << NON_AFFINE_SHIFT), DATA, 0).astype(np.uint16)
             lanes = watch.there if row.shape[1] > 1 else np.bool_(True)
             high = pairs.get((file, n))
             if high is not None and high in places:
@@ -253,7 +253,7 @@ class Forward:
             walk.state.local[key][0][batch.warps] += steps[number] * np.uint32(count & 0xFFFFFFFF)
         walk.decider.skip(index, batch.warps, watch.there, count * period)
         for counts, old, new in zip(walk.decider.counts.values(), c.totals, d.totals, strict=True):
-            counts.turns += count * (new[0] - old[0])
+            counts.iterations += count * (new[0] - old[0])
             counts.runs += count * (new[1] - old[1])
         walk.architecture.counts[self._guarded[index]] += count * (d.guarded - c.guarded)
         walk.warp_steps += count * (d.warp_steps - c.warp_steps)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Steering:
+class Hints:
     """A user's hints.
 
     `trips`: trip count of a machine-code loop by name (``L1``), or of a source loop by line (``file.cu:21`` or ``21``).
@@ -31,10 +31,10 @@ class Steering:
     seen: Mapping[int, int] = field(default_factory=dict)
 
 
-def trips_by_loop(steering: Steering, flow: Flow, name: str) -> dict[int, int]:
+def trips_by_loop(hints: Hints, flow: Flow, name: str) -> dict[int, int]:
     """Trip counts by loop index. Raises UsageError for a loop that does not exist or an impossible count."""
     found: dict[int, int] = {}
-    for key, count in steering.trips.items():
+    for key, count in hints.trips.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise UsageError(f"trip {key}={count}: expected a whole number, 0 or more")
         if key in by_name(flow):
@@ -47,8 +47,8 @@ def trips_by_loop(steering: Steering, flow: Flow, name: str) -> dict[int, int]:
             raise UsageError(f"trip {key}: {name} has no such loop; it has {_loops_text(flow)}")
         for index in indices:
             loop = flow.loops[index]
-            turns = count if key in by_name(flow) else -(-count // loop.copies)
-            found[index] = max(turns, 1) if loop.at_end else turns
+            iterations = count if key in by_name(flow) else -(-count // loop.copies)
+            found[index] = max(iterations, 1) if loop.at_end else iterations
     return found
 
 
@@ -67,22 +67,22 @@ def _meant(key: str, file: str, line: int) -> bool:
     return number == str(line) and (not wanted or file == wanted or file.endswith(f"/{wanted}"))
 
 
-def shares_by_instruction(steering: Steering, instructions: Sequence[Instruction]) -> dict[int, float]:
+def shares_by_instruction(hints: Hints, instructions: Sequence[Instruction]) -> dict[int, float]:
     """Stated shares by instruction. Raises UsageError for an unknown line or an invalid share."""
-    for key, share in steering.taken.items():
+    for key, share in hints.taken.items():
         if not 0 <= share <= 1:
             raise UsageError(f"taken {key}={share:g}: expected a share between 0 and 1")
-    return _by_line(steering.taken, instructions, lambda i: True, "taken")
+    return _by_line(hints.taken, instructions, lambda i: True, "taken")
 
 
 def patterns_by_instruction(
-    steering: Steering, instructions: Sequence[Instruction], patterns: Sequence[str]
+    hints: Hints, instructions: Sequence[Instruction], patterns: Sequence[str]
 ) -> dict[int, str]:
     """Stated patterns by memory instruction. Raises UsageError for an unknown pattern or a line without accesses."""
-    for key, pattern in steering.access.items():
+    for key, pattern in hints.access.items():
         if pattern not in patterns:
             raise UsageError(f"access {key}={pattern}: expected one of {', '.join(patterns)}")
-    return _by_line(steering.access, instructions, lambda i: i.memory is not None, "access")
+    return _by_line(hints.access, instructions, lambda i: i.memory is not None, "access")
 
 
 def _by_line(

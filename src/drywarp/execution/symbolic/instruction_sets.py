@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from ...errors import UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
 from . import amd, nvidia
-from .parameters import StaticLaunch
-from .report import Record
-from .words import Architecture, ControlWords
-
-
-class WalkedArchitecture(Architecture, Protocol):
-    """A kernel's code during a walk, and what is known about it afterwards."""
-
-    counts: npt.NDArray[np.int64]
-    """Lanes that executed each guarded instruction, shape (instructions, warps)."""
-
-    @property
-    def unsure(self) -> Mapping[int, int]:
-        """Flags of the addresses of each memory instruction whose addresses are not fully known."""
+from .words import Architecture, ControlWords, Walked
 
 
 class InstructionSet(Protocol):
@@ -43,17 +26,8 @@ class InstructionSet(Protocol):
     def pointers(self, kernel: Kernel) -> frozenset[int]:
         """Offsets within the parameters of 64-bit words that the code uses as addresses."""
 
-    def architecture(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> WalkedArchitecture:
-        """The kernel's code for a walk of this many warps that records its accesses in `record`."""
+    def architecture(self, walked: Walked) -> Architecture:
+        """The kernel's code for a walk."""
 
 
 class _Nvidia:

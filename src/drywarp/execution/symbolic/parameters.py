@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Structure
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from .state import ASSUMED, KNOWN, Batch, Flags, Lanes
+from .report import Record
+from .state import ASSUMED, DATA, KNOWN, UNSURE, Batch, Flags, Lanes, Value
 
 # A partly specified launch, or none: what replaces the missing values, and what was assumed.
 #
@@ -247,9 +249,9 @@ def stated(batch: Batch, pattern: str, number: int, where: Addresses, width: int
     if pattern == "uniform":
         chosen = np.take_along_axis(where, lanes.argmax(axis=1)[:, None], axis=1)
         return np.broadcast_to(chosen, where.shape) & ~np.uint64(width - 1)
-    turn = np.uint64(batch.executions(~number))
+    iteration = np.uint64(batch.executions(~number))
     elements = np.uint64(max(batch.state.launch.blocks * batch.state.launch.threads_per_block, 1))
-    element = thread + turn * elements
+    element = thread + iteration * elements
     if pattern == "random":
         # A bit mixer (the finaliser of SplitMix64), so that runs are reproducible.
         x = element + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -257,3 +259,39 @@ def stated(batch: Batch, pattern: str, number: int, where: Addresses, width: int
         x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         element = (x ^ x >> np.uint64(31)) % elements
     return first + element * np.uint64(width)
+
+
+class RecordedAccesses:
+    """What the memory steps of an instruction set do with addresses: they record them, and settle unknown ones.
+
+    `patterns` are stated patterns by instruction; `unsure` collects flags of addresses by instruction; `slots` is the
+    number of used slots of the address space; `wide` are the kinds of 64-bit loads.
+    """
+
+    def __init__(self, record: Record, patterns: Mapping[int, str], slots: int, wide: Mapping[int, str]) -> None:
+        self.record, self.patterns, self._wide = record, patterns, wide
+        self.unsure: dict[int, int] = {}
+        # Targets of addresses that are themselves loaded: a slot for each load of them.
+        self._loaded = {n: slots + k for k, n in enumerate(sorted(n for n, kind in wide.items() if kind == POINTER))}
+        self._end = slot(slots + len(self._loaded))
+
+    def note(self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes) -> Addresses:
+        """Record an access; returns the addresses used."""
+        assert i.memory is not None
+        number, width = i.pc // 16, i.memory.width
+        b.rely_on(flags)
+        unsure = b.spread(np.asarray(flags, np.uint16)) & UNSURE
+        seen = int(np.bitwise_or.reduce(unsure, axis=None, where=lanes, initial=0))
+        pattern = self.patterns.get(number)
+        if seen or pattern:
+            self.unsure[number] = self.unsure.get(number, 0) | seen
+            if seen & DATA:
+                # Addresses computed from data are mapped into the address space: aligned, and in a slot.
+                lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
+                inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
+                settled = np.where(lost, inside, where) if space == "global" else where
+                where = settled & ~np.uint64((width & -width) - 1)
+            if pattern is not None:
+                where = stated(b, pattern, number, where, width, lanes)
+        self.record.access(number, SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
+        return where

@@ -18,12 +18,13 @@ from ..emulator.sampling import Blocks, sample_blocks, stratified
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
 from .flow import Flow
-from .hints import Steering, patterns_by_instruction, shares_by_instruction, trips_by_loop
+from .hints import Hints, patterns_by_instruction, shares_by_instruction, trips_by_loop
 from .instruction_sets import instruction_set
 from .parameters import PATTERNS, StaticLaunch, allocations, assume, complete
 from .report import Assumption, LoopReport, Record, StaticReport
 from .state import ASSUMED, DATA, State
 from .walk import Effort, Walk
+from .words import Walked
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
@@ -47,23 +48,23 @@ def static_profile(
     launch: Launch | StaticLaunch | None = None,
     trips: Mapping[str, int] | None = None,
     *,
-    steering: Steering | None = None,
+    hints: Hints | None = None,
     blocks: Blocks = None,
     effort: Effort | None = None,
 ) -> StaticProfile:
     """Follow a kernel's code without running it: no buffers, no data.
 
     `launch` is a complete launch, one that `assume_launch` completed, or None to assume all of it. `trips` are trip
-    counts by loop name (``L1``) or line; `steering` holds these and all other hints; `blocks` is as for the emulator.
+    counts by loop name (``L1``) or line; `hints` holds these and all other hints; `blocks` is as for the emulator.
     Every kernel gets an answer. Raises UsageError only for hints that do not fit the kernel.
     """
-    steering = steering or Steering()
+    hints = hints or Hints()
     if trips:
-        steering = replace(steering, trips={**steering.trips, **trips})
+        hints = replace(hints, trips={**hints.trips, **trips})
     if launch is None:
         launch = assume_launch(kernel)
     given = complete(launch, kernel) if isinstance(launch, Launch) else launch
-    walker = _Walker(kernel, given, steering, effort or Effort())
+    walker = _Walker(kernel, given, hints, effort or Effort())
     grid = given.launch.grid
     first = walker.follow(sample_blocks(grid, blocks))
     if blocks is not None:
@@ -114,17 +115,17 @@ class _Followed:
 class _Walker:
     """Walks samples of one kernel."""
 
-    def __init__(self, kernel: Kernel, given: StaticLaunch, steering: Steering, effort: Effort) -> None:
+    def __init__(self, kernel: Kernel, given: StaticLaunch, hints: Hints, effort: Effort) -> None:
         self.kernel = kernel
         self.given = given
         self.effort = effort
         self.family = instruction_set(kernel)
         self.cfg: ControlFlowGraph = self.family.graph(kernel)
         self.flow = Flow(kernel.instructions, self.cfg, self.family.words(kernel))
-        self.trips = trips_by_loop(steering, self.flow, kernel.name)
-        self.shares = shares_by_instruction(steering, kernel.instructions)
-        self.patterns = patterns_by_instruction(steering, kernel.instructions, PATTERNS)
-        self.default, self.seen = steering.default_trips, steering.seen
+        self.trips = trips_by_loop(hints, self.flow, kernel.name)
+        self.shares = shares_by_instruction(hints, kernel.instructions)
+        self.patterns = patterns_by_instruction(hints, kernel.instructions, PATTERNS)
+        self.default, self.seen = hints.default_trips, hints.seen
         self.counts: dict[int, LoopCount] = {}
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
@@ -190,7 +191,7 @@ class _Walker:
         launch = self.given.launch
         warps = len(linear) * launch.warps_per_block
         architecture = self.family.architecture(
-            self.kernel, self.cfg, self.given, record, warps, self.patterns, self.shares
+            Walked(self.kernel, self.cfg, self.given, record, warps, self.patterns, self.shares)
         )
         state = State(launch, linear, architecture.files, architecture.convergence_barriers)
         architecture.start(state)
@@ -248,7 +249,7 @@ def _loop_reports(flow: Flow, counts: Mapping[int, LoopCount]) -> tuple[LoopRepo
                 line=loop.source.line if loop.source else 0,
                 last_line=loop.last_line,
                 parent="" if loop.parent is None else flow.loops[loop.parent].name,
-                trips=count.turns / count.runs if count.runs else None,
+                trips=count.iterations / count.runs if count.runs else None,
                 fewest=count.fewest,
                 most=count.most,
                 known=known,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ...support.text import json_of
 from .state import Lanes
 
 
@@ -73,40 +74,15 @@ class StaticReport:
 def static_dict(report: StaticReport) -> dict[str, object]:
     """The report as the documented JSON object (docs/json.md)."""
     return {
-        "assumptions": [
-            {"what": a.what, "file": a.file, "line": a.line, "assumed": a.assumed} for a in report.assumptions
-        ],
+        "assumptions": json_of(report.assumptions),
         "loops": [loop_dict(loop) for loop in report.loops],
-        "accesses": [
-            {
-                "pc": a.pc,
-                "opcode": a.opcode,
-                "file": a.file,
-                "line": a.line,
-                "space": a.space,
-                "affine": a.affine,
-                "known": a.known,
-                "coefficients": dict(a.coefficients),
-            }
-            for a in report.accesses
-        ],
+        "accesses": json_of(report.accesses),
     }
 
 
 def loop_dict(loop: LoopReport) -> dict[str, object]:
     """One loop as a JSON object."""
-    return {
-        "name": loop.name,
-        "file": loop.file,
-        "line": loop.line,
-        "last_line": loop.last_line,
-        "parent": loop.parent or None,
-        "trips": loop.trips,
-        "fewest": loop.fewest,
-        "most": loop.most,
-        "known": loop.known,
-        "copies": loop.copies,
-    }
+    return {**json_of(loop), "parent": loop.parent or None}
 
 
 # The record of a walk, in the order of the walk: the blocks that warps issued, and every address.

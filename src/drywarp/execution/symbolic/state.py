@@ -29,11 +29,11 @@ ASSUMED: it depends on an argument that was not given. DATA: it depends on memor
 between the lanes of a warp.
 """
 UNSURE = ASSUMED | DATA
-TURNS = (8, 16, 32, 64)
+ITERATIONS = (8, 16, 32, 64)
 """It changes between iterations of the loop that is watched at this depth, outermost first (see `forward`)."""
-ANY_TURN = sum(TURNS)
-BENT_SHIFT = 4
-ANY_BENT = ANY_TURN << BENT_SHIFT
+ANY_ITERATION = sum(ITERATIONS)
+NON_AFFINE_SHIFT = 4
+ANY_NON_AFFINE = ANY_ITERATION << NON_AFFINE_SHIFT
 """It is computed from such changing numbers but is not affine in them: a bit for each depth."""
 
 Value = Any
@@ -100,7 +100,7 @@ class State:
         self.counters: dict[int, int] = {}
         self.compared: list[Compared] = []
         """Compares of numbers that change between iterations, in execution order."""
-        self.bent = 0
+        self.non_affine = 0
         """Iteration flags of non-affine numbers on which an address or a condition depends."""
 
 
@@ -222,9 +222,10 @@ class Batch:
 
     def rely_on(self, flags: Value) -> None:
         """Record that an address or a condition depends on numbers with these flags."""
-        if np.ndim(flags) and (flags & ANY_BENT).any():
+        if np.ndim(flags) and (flags & ANY_NON_AFFINE).any():
             relevant = np.where(self.lanes() & (flags & DATA == 0), flags, 0)
-            self.state.bent |= (int(np.bitwise_or.reduce(relevant, axis=None)) & ANY_BENT) >> BENT_SHIFT
+            found = int(np.bitwise_or.reduce(relevant, axis=None)) & ANY_NON_AFFINE
+            self.state.non_affine |= found >> NON_AFFINE_SHIFT
 
     def executions(self, instruction: int) -> int:
         """How often any batch reached this instruction before; counts this time."""

@@ -110,7 +110,7 @@ class Walk:
             self.state.clock += size
             for step in code.steps:
                 step(batch)
-            ways = [self._turning(block, way, crowd.rows) for way in self._ways(block, code.finish, batch, crowd)]
+            ways = [self._counting(block, way, crowd.rows) for way in self._ways(block, code.finish, batch, crowd)]
             other = min((c.block for c in self._crowds), default=len(self.flow.blocks))
             alone = len(ways) == 1 and ways[0][2] == crowd.stack and ways[0][0] != EXIT_BLOCK
             if not alone or ways[0][0] >= other or ways[0][1] is not crowd.there or self.steps > self.effort.steps:
@@ -125,7 +125,7 @@ class Walk:
                 if some.any():
                     self._crowds.append(Crowd(to, crowd.rows[some], lanes[some], stack))
 
-    def _turning(self, block: int, way: Way, rows: Index) -> Way:
+    def _counting(self, block: int, way: Way, rows: Index) -> Way:
         """Count an iteration of a loop that begins at the target; an infinite loop ends the thread."""
         to, lanes, stack = way
         self.decider.passes(block, to, rows, lanes)

@@ -1,12 +1,13 @@
 """What a walk must know about an instruction set: classes for calls, returns, exits, and for the walk itself.
 
-An architecture is a class that implements `Architecture`; `nvidia` is one. The walk, the trip counts and the rules for
+An architecture is a subclass of `Architecture`; `nvidia.Nvidia` is one. The walk, the trip counts and the rules for
 branches do not depend on opcodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
+from ...kernel.cfg import ControlFlowGraph, ends_block
 from ...kernel.instruction import Instruction
+from ...kernel.kernel import Kernel
+from .parameters import StaticLaunch
+from .report import Record
 from .state import Batch, FileShape, Flags, Lanes, State
 
 Step = Callable[[Batch], None]
@@ -134,25 +139,63 @@ class Code:
     finish: Finish
 
 
-class Architecture(ControlWords, Protocol):
-    """An instruction set, for one kernel under one launch."""
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk follows: a kernel's blocks under a completed launch, for so many warps; accesses go to `record`.
+
+    `patterns` and `shares` are user hints by instruction: the pattern of an access, the share of threads for which a
+    condition holds.
+    """
+
+    kernel: Kernel
+    cfg: ControlFlowGraph
+    given: StaticLaunch
+    record: Record
+    warps: int
+    patterns: Mapping[int, str]
+    shares: Mapping[int, float]
+
+
+class Architecture(ControlWords, ABC):
+    """An instruction set, for one kernel under one launch: blocks are decoded as the walk reaches them."""
 
     files: dict[str, FileShape]
     """Register files by name."""
-
     convergence_barriers: int
+    unsure: Mapping[int, int]
+    """Flags of the addresses of each memory instruction whose addresses are not fully known."""
+    finish: Callable[[int], Finish]
+    """How a block ends."""
 
-    counts: npt.NDArray[np.int64]
-    """Lanes that executed each guarded instruction, shape (instructions, warps)."""
+    def __init__(self, walked: Walked) -> None:
+        self.kernel, self.instructions, self.cfg = walked.kernel, walked.kernel.instructions, walked.cfg
+        self.counts: npt.NDArray[np.int64] = np.zeros((len(self.instructions), walked.warps), np.int64)
+        """Lanes that executed each guarded instruction, shape (instructions, warps)."""
+        self._codes: dict[int, Code] = {}
 
+    @abstractmethod
     def changed(self, loop: int) -> Sequence[tuple[str, int]]:
         """Registers, by file and number, that a loop changes and that affect addresses and branches."""
 
+    @abstractmethod
     def pairs(self, loop: int) -> Sequence[tuple[tuple[str, int], tuple[str, int]]]:
         """Those among them that are the lower and the upper half of one 64-bit number."""
 
+    @abstractmethod
     def start(self, state: State) -> None:
         """Set the initial register values of a thread."""
 
+    @abstractmethod
+    def step(self, i: Instruction) -> Step | None:
+        """An instruction within a block as a step; None if it affects no address or branch."""
+
     def code(self, block: int) -> Code:
         """A basic block as steps."""
+        code = self._codes.get(block)
+        if code is None:
+            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
+            if body and ends_block(body[-1]) and body[-1].opcode != "SYNCS":
+                body = body[:-1]
+            steps = [step for i in body if (step := self.step(i)) is not None]
+            code = self._codes[block] = Code(tuple(steps), self.finish(block))
+        return code

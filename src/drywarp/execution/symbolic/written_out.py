@@ -72,11 +72,11 @@ def _columns(items: Sequence[Item], outer: Sequence[Sequence[Addresses]], most: 
 
 def _repeated(one: _Columns, count: int) -> _Columns:
     """Columns of one iteration, and of `count` iterations, with the innermost shifts applied."""
-    turn = np.arange(count, dtype=np.int64)[:, None]
+    iteration = np.arange(count, dtype=np.int64)[:, None]
     return _Columns(
         np.tile(one.instruction, count),
         np.tile(one.warp, count),
-        (one.base[None] + turn * one.shifts[0][None]).reshape(-1),
+        (one.base[None] + iteration * one.shifts[0][None]).reshape(-1),
         np.tile(one.pattern, count),
         np.tile(one.space, count),
         np.tile(one.shifts[1:], (1, count)),

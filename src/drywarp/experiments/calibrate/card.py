@@ -23,7 +23,7 @@ OLDEST = 75
 """The oldest architecture that NVRTC compiles for."""
 WARM_UP_S = 0.3
 """How long the GPU runs before the first timing, so that its clock has ramped up."""
-_WORK, _TURNS = Program("chain", (("OP_FFMA", ""), ("LENGTH", "256"))), 1 << 14
+_WORK, _ITERATIONS = Program("chain", (("OP_FFMA", ""), ("LENGTH", "256"))), 1 << 14
 
 
 class Card:
@@ -126,7 +126,9 @@ class Card:
         self._card.fill(self._buffer("flush", nbytes), nbytes, 1)
 
     def _warm_up(self) -> None:
-        run = Run(_WORK, self.attributes.sm_count, 1024, {"turns": _TURNS, "every": 1, "a": 3, "b": 5, "out": None})
+        run = Run(
+            _WORK, self.attributes.sm_count, 1024, {"iterations": _ITERATIONS, "every": 1, "a": 3, "b": 5, "out": None}
+        )
         spent = 0.0
         while spent < WARM_UP_S:
             spent += max(1e-3, self._launched(run, 1)[0].ns * 1e-9)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ...errors import InputFileError, UsageError
+from ...support.growing_file import GrowingFile
 from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Zeros, check_loop
 from .result import Estimate
 
@@ -29,34 +27,25 @@ class Journal:
         self.path = path
         self.head = {"device": asdict(device), **settings}
         self.known: dict[str, list[Timing]] = {}
-        self._file: FileIO | None = None
+        self._file = None if path is None else GrowingFile(path, contents="timings")
 
     def __enter__(self) -> Journal:
-        if self.path is None:
-            return self
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+b", buffering=0)
-            self._lock(self._file)
-            self._read(self.path, self._file)
-        except OSError as error:
-            self.close()
-            raise UsageError(f"{self.path}: cannot be written: {error.strerror}") from None
-        except BaseException:
-            self.close()
-            raise
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # then it cannot be opened either
+                self._file.file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.open()
+            try:
+                self._read(self._file)
+            except BaseException:
+                self._file.close()
+                raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close and unlock the file."""
         if self._file is not None:
             self._file.close()
-            self._file = None
 
     def find(self, run: Run) -> list[Timing] | None:
         """An earlier run's timings of the same launch, or None."""
@@ -68,29 +57,10 @@ class Journal:
         self.known[key] = list(timings)
         if self._file is not None:
             rows = [[t.cycles, t.ns, t.sm_mhz] for t in timings]
-            self._write(self._file, {"run": json.loads(key), "timings": rows})
+            self._file.append(_line({"run": json.loads(key), "timings": rows}))
 
-    def _lock(self, file: FileIO) -> None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"{self.path}: another process is writing to it") from None
-
-    def _write(self, file: FileIO, line: Mapping[str, Any]) -> None:
-        before, left = os.fstat(file.fileno()).st_size, memoryview(_line(line))
-        try:
-            while left:
-                left = left[file.write(left) :]
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                file.truncate(before)
-            raise UsageError(
-                f"{self.path}: cannot be written ({error.strerror}); its timings are saved; "
-                "rerun the same command to resume"
-            ) from None
-
-    def _read(self, path: Path, file: FileIO) -> None:
-        data = path.read_bytes()
+    def _read(self, file: GrowingFile) -> None:
+        path, data = file.path, file.read()
         whole = data[: data.rfind(b"\n") + 1]
         # An incomplete line may be the start of ours, if the run was interrupted while writing it.
         if not whole and not _line(self.head).startswith(data):
@@ -111,9 +81,9 @@ class Journal:
             except (ValueError, KeyError, TypeError):
                 raise InputFileError(f"{path}:{number}: not a line of a journal of drywarp calibrate") from None
         if len(whole) != len(data):
-            file.truncate(len(whole))
+            file.cut(len(whole))
         if not whole:
-            self._write(file, self.head)
+            file.append(_line(self.head))
 
     def _check_head(self, head: dict[str, Any]) -> None:
         mine = json.loads(json.dumps(self.head))
@@ -155,7 +125,7 @@ REPEATS = 15
 """Launches of each configuration."""
 SHORT, LONG = 32, 256
 """Instructions per iteration of the loop in the two programs, whose difference excludes all other costs."""
-TURNS = 4
+ITERATIONS = 4
 
 
 @dataclass
@@ -203,7 +173,7 @@ class Session:
         block: int,
         arguments: Mapping[str, Value],
         shared: int = 0,
-        turns: int = TURNS,
+        iterations: int = ITERATIONS,
         *,
         others: int = 0,
     ) -> Estimate:
@@ -217,8 +187,8 @@ class Session:
             program = Program(template, (*defines.items(), ("LENGTH", str(length))))
             spare = SPARE + others * length
             self.check(program, {name: count * length for name, count in opcodes.items()}, spare)
-            found.append(self.cycles(Run(program, grid, block, {"turns": turns, **arguments}, shared)))
-        return (found[1] - found[0]) / (turns * (LONG - SHORT))
+            found.append(self.cycles(Run(program, grid, block, {"iterations": iterations, **arguments}, shared)))
+        return (found[1] - found[0]) / (iterations * (LONG - SHORT))
 
     def occupancy(self, warps: int) -> tuple[int, int]:
         """Blocks and threads of a grid that puts this many warps on every SM at once."""

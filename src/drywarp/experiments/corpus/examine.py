@@ -25,7 +25,7 @@ from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu
 from ...kernel.cfg import build_cfg
 from ...kernel.dataflow import Dataflow
-from ...kernel.isa.nvidia.classes import UNKNOWN
+from ...kernel.isa.nvidia.opcodes import UNKNOWN
 from ...kernel.kernel import Kernel
 from ...support.child import lead_group, raised_at
 from ...support.folders import OutOfTimeError, time_box

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from ..._version import __version__
 from ...analysis.result import SCHEMA_VERSION
 from ...errors import InputFileError, UsageError
 from ...frontends.cache import tool_versions
+from ...support.growing_file import GrowingFile
+from ...support.text import json_of
 from .files import Settings
 
 # The result of a run over a folder: one row for each module, and totals.
-
-STAGES = ("read", "compile", "parse", "classify", "analyse", "emulate", "predict", "done")
-"""How far a module got. `compile` includes disassembly; `emulate` is reached if a launch is known."""
 
 ANALYSED, FAILED, COMPILE_FAILED = "analysed", "failed", "compile_failed"
 NO_KERNELS, PART = "no_kernels", "part"
@@ -42,8 +42,9 @@ class Row:
 
     `status` is ``analysed``; ``compile_failed`` if the compiler (or, for machine code, the reader) rejects it;
     ``failed`` if it compiles but a later step fails; ``no_kernels`` if it has no device code of its own; ``part`` if it
-    does not compile alone and another module includes it. `stage` is where it stopped, `reason` is why. `seconds` is
-    wall time, `peak_rss_bytes` the peak resident memory of its process and the tools it ran.
+    does not compile alone and another module includes it. `stage` is where it stopped (read, compile with disassembly,
+    parse, classify, analyse, emulate if a launch is known, predict, done), `reason` is why. `seconds` is wall time,
+    `peak_rss_bytes` the peak resident memory of its process and the tools it ran.
     """
 
     file: str
@@ -60,26 +61,17 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """The row of the documented JSON object."""
         return {
-            "file": self.file,
-            "status": self.status,
-            "stage": self.stage,
+            **json_of(self, "file status stage notes"),
             "reason": self.reason or None,
             "compiler": self.compiler or None,
             "kernels": [
-                {
-                    "name": k.name,
-                    "instructions": k.instructions,
-                    "registers": k.registers,
-                    "loops": k.loops,
-                    "static_time_s": k.predicted_s,
-                    "time_s": k.emulated_s,
-                }
+                json_of(k, "name instructions registers loops")
+                | {"static_time_s": k.predicted_s, "time_s": k.emulated_s}
                 for k in self.kernels
             ],
             "unclassified_opcodes": dict(self.unclassified),
             "wall_s": self.seconds,
             "peak_rss_bytes": self.peak_rss_bytes,
-            "notes": list(self.notes),
         }
 
 
@@ -133,14 +125,13 @@ class CorpusReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object."""
-        totals = self.totals
         return {
             "schema_version": SCHEMA_VERSION,
             "versions": {"drywarp": __version__, **tool_versions()},
             "folder": self.folder,
             "gpu": self.gpu,
             "gpu_hash": self.gpu_hash,
-            "totals": {name: getattr(totals, name) for name in Totals.__slots__},
+            "totals": json_of(self.totals),
             "wall_s": self.seconds,
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -152,52 +143,61 @@ def row_of(found: Mapping[str, Any]) -> Row:
     return Row(**{**found, "kernels": tuple(KernelRow(**kernel) for kernel in kernels)})
 
 
-@dataclass
 class RowsFile:
-    """The rows in a file, by module; without a path nothing is stored."""
+    """The rows in a file, by module, as a context manager that locks it; without a path nothing is stored.
 
-    path: Path | None
-    rows: dict[str, Row] = field(default_factory=dict)
+    Raises UsageError for a file that cannot be written, that another process is writing, or that belongs to a run with
+    other settings, and InputFileError for one that drywarp did not write (left unchanged).
+    """
 
-    @classmethod
-    def opened(cls, path: Path, gpu_hash: str, settings: Settings) -> RowsFile:
-        """Read an existing file, or create one.
-
-        Raises UsageError if it belongs to a run with other settings, InputFileError if drywarp did not write it.
-        """
+    def __init__(self, path: Path | None, gpu_hash: str, settings: Settings) -> None:
         asked = {**asdict(settings), "jobs": None}
-        head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
-        try:
-            if not path.exists():
-                path.write_text(json.dumps(head) + "\n", encoding="utf-8")
-                return cls(path)
-            first, *lines = path.read_text(encoding="utf-8").splitlines()
-            if json.loads(first) != head:
-                raise UsageError(f"{path}: rows of a run with another GPU, version or settings (expected a new file)")
-            if lines and not _whole(lines[-1]):
-                # The run was interrupted during a write.
-                lines.pop()
-                path.write_text("\n".join([first, *lines]) + "\n", encoding="utf-8")
-            found = [row_of(json.loads(line)) for line in lines]
-        except OSError as error:
-            raise InputFileError(f"{path}: {error.strerror} (expected a file for the rows of a run)") from None
-        except (ValueError, TypeError):
-            raise InputFileError(f"{path}: not the rows of a run (expected a file that drywarp corpus wrote)") from None
-        return cls(path, {row.file: row for row in found})
+        self.head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
+        self.rows: dict[str, Row] = {}
+        self._file = None if path is None else GrowingFile(path)
+
+    def __enter__(self) -> RowsFile:
+        if self._file is not None:
+            self._file.open()
+            try:
+                self._read(self._file)
+            except BaseException:
+                self._file.close()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def add(self, row: Row) -> None:
-        """Append a row. Raises InputFileError if that fails."""
-        if self.path is None:
+        """Append a row."""
+        if self._file is not None:
+            self._file.append(_line(asdict(row)))
+
+    def _read(self, file: GrowingFile) -> None:
+        data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and _line(self.head).startswith(data):  # new, or interrupted while its first line was written
+            file.cut()
+            file.append(_line(self.head))
             return
         try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(row)) + "\n")
-        except OSError as error:
-            raise InputFileError(f"{self.path}: {error.strerror} (expected a file for the rows of a run)") from None
+            first, *lines = whole.decode().splitlines()
+            if json.loads(first) != self.head:
+                raise UsageError(
+                    f"{file.path}: rows of a run with another GPU, version or settings (expected a new file)"
+                )
+            found = [row_of(json.loads(line)) for line in lines]
+        except (ValueError, TypeError):
+            raise InputFileError(
+                f"{file.path}: not the rows of a run (expected a file that drywarp corpus wrote)"
+            ) from None
+        file.cut(len(whole))
+        self.rows = {row.file: row for row in found}
 
 
-def _whole(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
+def _line(row: Mapping[str, Any]) -> bytes:
+    return (json.dumps(row) + "\n").encode()

@@ -128,16 +128,15 @@ def run_corpus(
         )
 
     started = perf_counter()
-    kept = RowsFile.opened(rows_file, machine.file_hash, settings) if rows_file else RowsFile(None)
-    found = [kept.rows[module.name] for module in modules if module.name in kept.rows]
-    of = len(modules)
+    with RowsFile(rows_file, machine.file_hash, settings) as held:
+        found = [held.rows[module.name] for module in modules if module.name in held.rows]
 
-    def keep(row: Row, done: int, _: int) -> None:
-        kept.add(row)
-        on_row(row, done + len(found), of)
+        def store(row: Row, done: int, _: int) -> None:
+            held.add(row)
+            on_row(row, done + len(found), len(modules))
 
-    left = [module for module in modules if module.name not in kept.rows]
-    fresh = run_modules(left, task_of, settings, keep)
+        left = [module for module in modules if module.name not in held.rows]
+        fresh = run_modules(left, task_of, settings, store)
     rows = settle_parts(root, sorted([*found, *fresh], key=lambda row: row.file))
     return CorpusReport(str(folder), machine.name, machine.file_hash, tuple(rows), perf_counter() - started)
 

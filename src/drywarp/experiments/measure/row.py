@@ -158,7 +158,7 @@ COUNTERS = (
 """Nsight Compute's metrics in a profiled row."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeasuredLaunch:
     """One launch. `median_us` is the median of `samples`, each the mean of `launches` in a row; `spread` is their
     interquartile range as a fraction of the median. `file` is the source relative to the table's folder, `launch` the
@@ -171,21 +171,21 @@ class MeasuredLaunch:
     variant: str
     threads: int
     dynamic_shared: int
-    blocks_per_sm: int
-    resident_warps: int
-    registers_used: int
-    status: str
-    reason: str
-    median_us: float | None
-    fastest_us: float | None
-    spread: float | None
-    samples: int
-    launches: int
-    off_by: float | None
-    clock_mhz: float | None
-    memory_clock_mhz: float | None
-    temperature_c: float | None
-    power_w: float | None
+    blocks_per_sm: int = 0
+    resident_warps: int = 0
+    registers_used: int = 0
+    status: str = OK
+    reason: str = ""
+    median_us: float | None = None
+    fastest_us: float | None = None
+    spread: float | None = None
+    samples: int = 0
+    launches: int = 0
+    off_by: float | None = None
+    clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
     l2: str
     file: str
     source_hash: str

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from ...errors import InputFileError
+from ...support.folders import read_toml
 
 Value = int | float | str
 _USUAL_TOLERANCE = 1e-5
+
+_EXPECTED = "[[kernel]] tables, as docs/measure.md describes"
 
 
 class KernelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,11 +86,9 @@ def read_suite(folder: Path) -> tuple[SuiteKernel, ...]:
 
 def _read_file(path: Path) -> list[SuiteKernel]:
     try:
-        entries = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _SuiteFile).kernel
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InputFileError(f"{path}: {error} (expected [[kernel]] tables, as docs/measure.md describes)") from None
+        entries = msgspec.convert(read_toml(path, _EXPECTED), _SuiteFile).kernel
+    except msgspec.ValidationError as error:
+        raise InputFileError(f"{path}: {error} (expected {_EXPECTED})") from None
     found = []
     for entry in entries:
         source = path.parent / entry.file

@@ -292,15 +292,15 @@ def chain(
 
 
 def instruction_mix(
-    costs: Mapping[str, Cost], first: str, second: str, beta: int, turns: int, issue_limit: float = 0.0
+    costs: Mapping[str, Cost], first: str, second: str, beta: int, iterations: int, issue_limit: float = 0.0
 ) -> CostedWorkload:
     """Fig. 11 of the analysis paper: β instructions of one class, then one of another, all in one chain."""
     if beta == 1:
         pair = [Instruction(first, (1,)), Instruction(second, (0,))]
-        return kernel(costs, pair, (Repeat(turns, (0, 1)),), issue_limit)
+        return kernel(costs, pair, (Repeat(iterations, (0, 1)),), issue_limit)
     mix = [Instruction(first, (2,)), Instruction(first, (0, 1)), Instruction(second, (1,))]
     body: tuple[Item, ...] = (0, Repeat(beta - 1, (1,)), 2)
-    return kernel(costs, mix, (Repeat(turns, body),), issue_limit)
+    return kernel(costs, mix, (Repeat(iterations, body),), issue_limit)
 
 
 def simulated_cycles(workload: CostedWorkload, warps: int) -> float:

@@ -121,7 +121,7 @@ def _ratios() -> list[Row]:
 # sometimes leaves the second pipeline idle (β = 1: 0.231, β = 2: 0.444), so for β = 1 the bound itself, the roofline,
 # is compared.
 
-WARPS, TURNS = 48, 16
+WARPS, ITERATIONS = 48, 16
 FIRST, SECOND = "one", "two"
 LAMBDA = {FIRST: 1.0, SECOND: 4.0}
 LATENCY = 8.0
@@ -147,8 +147,10 @@ def simulated_mix(
     costs: Mapping[str, Cost], beta: int, limit: float = 0.0, first: str = FIRST, second: str = SECOND
 ) -> float:
     """IPC of type 1 in the simulation's steady state."""
-    short = instruction_mix(costs, first, second, beta, TURNS, limit)
-    return steady_ipc(short, instruction_mix(costs, first, second, beta, 2 * TURNS, limit), TURNS * beta, WARPS)
+    short = instruction_mix(costs, first, second, beta, ITERATIONS, limit)
+    return steady_ipc(
+        short, instruction_mix(costs, first, second, beta, 2 * ITERATIONS, limit), ITERATIONS * beta, WARPS
+    )
 
 
 def mix_rows() -> list[Row]:
@@ -171,10 +173,10 @@ def mix_rows() -> list[Row]:
                      "printed min(1/λ1, 1/λ2) = min(1, 1/4) = 0.25 for every β; Fig. 12 and the simulation have"
                      " min(1/λ1, β/λ2) = min(1, 4/4) = 1", kind="derived")
     )  # fmt: skip
-    bound = get_model("roofline").predict(instruction_mix(two, FIRST, SECOND, 1, TURNS, 1.0), [WARPS]).curve[0]
+    bound = get_model("roofline").predict(instruction_mix(two, FIRST, SECOND, 1, ITERATIONS, 1.0), [WARPS]).curve[0]
     found.append(
         _equation("§4.2, Eq. 45", "IPC under an issue limit of 1, β = 1",
-                  ipc_printed(first, second, issue_term(1, 1)), bound.warps_per_cycle * TURNS)
+                  ipc_printed(first, second, issue_term(1, 1)), bound.warps_per_cycle * ITERATIONS)
     )  # fmt: skip
     found.append(
         inconsistent(PAPER, "§4.2, Eq. 45", "IPC under an issue limit of 1, β = 4",

@@ -6,12 +6,9 @@ when the file is reopened. Only one process at a time may write.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import fcntl
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,6 +18,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ...errors import InputFileError, ToolError, UsageError
+from ...support.growing_file import GrowingFile
 
 # Predicted rows as a Parquet file, if pyarrow is installed.
 
@@ -88,6 +86,30 @@ class Form(Generic[Found]):
     exact: tuple[str, ...] = ()
 
 
+def text_of(value: bool | int | float | str) -> str:
+    """A value as text for a compiler, an expression or a table."""
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+
+
+class Cells:
+    """The cells of one row of a file, possibly as text; errors name the `place`."""
+
+    def __init__(self, cells: Mapping[str, Any], place: str) -> None:
+        self._cells, self._place = cells, place
+
+    def text(self, name: str) -> str:
+        """A cell as text; empty if missing."""
+        value = self._cells.get(name)
+        return "" if value is None else text_of(value)
+
+    def number(self, name: str) -> float:
+        """A cell as a number. Raises InputFileError."""
+        try:
+            return float(self.text(name))
+        except ValueError:
+            raise InputFileError(f"{self._place}: {name} is {self.text(name)!r}, expected a number") from None
+
+
 class RowFile(Generic[Found]):
     """The rows of one file, as a context manager that locks it and, for Parquet, writes it at the end.
 
@@ -99,42 +121,25 @@ class RowFile(Generic[Found]):
         check_suffix(path)
         self.path, self.form = path, form
         self.journal = journal_of(path)
-        self._file = -1
+        self._file = GrowingFile(self.journal, path)
         self._ours = True
         self._accepted = False
 
     def __enter__(self) -> RowFile[Found]:
-        self._lock()
+        self._file.open()
         try:
-            data = self.journal.read_bytes()
+            data = self._file.read()
             self._ours = _begins_as(data, self.journal, self.form.columns)
             if self._ours:
                 whole = data.rfind(b"\n") + 1
                 if whole < len(data):
-                    os.ftruncate(self._file, whole)
+                    self._file.cut(whole)
                 if not whole:
                     self._begin()
-        except (OSError, UsageError) as error:
-            os.close(self._file)
-            raise (self._refused(error) if isinstance(error, OSError) else error) from None
+        except BaseException:
+            self._file.close()
+            raise
         return self
-
-    def _lock(self) -> None:
-        """Open and lock the journal; retry if another process replaced the file just before the lock."""
-        while True:
-            try:
-                self._file = os.open(self.journal, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except OSError as error:
-                raise self._refused(error) from None
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(self._file)
-                raise UsageError(f"{self.path}: another process is writing to it") from None
-            with contextlib.suppress(OSError):
-                if os.path.samestat(os.fstat(self._file), self.journal.stat()):
-                    return
-            os.close(self._file)
 
     def rows(self) -> list[Found]:
         """The rows already in the file. Raises InputFileError if its columns are not those of the form."""
@@ -149,69 +154,37 @@ class RowFile(Generic[Found]):
 
     def clear(self) -> None:
         """Discard the file's content."""
-        try:
-            os.ftruncate(self._file, 0)
-            if self.journal != self.path:
-                self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise self._refused(error) from None
+        self._file.cut()
+        if self.journal != self.path:
+            self.path.unlink(missing_ok=True)
         self._ours = self._accepted = True
         self._begin()
 
     def _begin(self) -> None:
         if self.journal.suffix == ".csv":
-            self._write(_csv_line(self.form.columns))
+            self._file.append(_csv_line(self.form.columns))
 
     def append(self, row: Found) -> None:
         """Write one row; on return it is written completely or not at all."""
         cells = self.form.cells(row)
-        self._write(_csv_line(list(cells.values())) if self.journal.suffix == ".csv" else _json_line(cells))
+        self._file.append(_csv_line(list(cells.values())) if self.journal.suffix == ".csv" else _json_line(cells))
 
     def replace(self, rows: Iterable[Found]) -> None:
         """Atomically replace the file's content with these rows."""
         cells = [self.form.cells(row) for row in rows]
         if self.path.suffix == ".parquet":
             write_parquet(self.path, self.form.columns, cells, self.form.exact)
-            os.ftruncate(self._file, 0)
+            self._file.cut()
             return
         lines = [_csv_line(list(row.values())) if self.path.suffix == ".csv" else _json_line(row) for row in cells]
-        data = b"".join([_csv_line(self.form.columns)] * (self.path.suffix == ".csv") + lines)
-        beside = self.path.with_name(self.path.name + ".new")
-        try:
-            if self.path.read_bytes() == data:
-                return
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise self._refused(error) from None
-
-    def _write(self, data: bytes) -> None:
-        before, left = os.fstat(self._file).st_size, memoryview(data)
-        try:
-            while left:
-                left = left[os.write(self._file, left) :]
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, before)
-            raise UsageError(
-                f"{self.path}: cannot be written ({error.strerror}); its rows are saved; "
-                "rerun the same command to resume"
-            ) from None
-
-    def _refused(self, error: OSError) -> UsageError:
-        return UsageError(f"{self.path}: cannot be written ({error.strerror})")
+        self._file.replace(b"".join([_csv_line(self.form.columns)] * (self.path.suffix == ".csv") + lines))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if self.journal != self.path:
-                held = os.fstat(self._file).st_size > 0
+                held = self._file.size > 0
                 # After an error, the journal belongs to another run, whose columns this form may lack.
                 if held and (kind is None or self._accepted):
                     self.replace(_all_rows(self.path, self.form)[1])
@@ -219,7 +192,7 @@ class RowFile(Generic[Found]):
                 if not held:
                     self.journal.unlink()
         finally:
-            os.close(self._file)
+            self._file.close()
 
 
 def check_suffix(path: Path) -> None:

@@ -3,7 +3,7 @@
 from .prune import Kept, Pruned
 from .result import SweepResult, check_target, write_rows
 from .row import SweepRow
-from .run import check_export, count_of, sweep
+from .run import check_export, count_of, figure_names, sweep
 from .space import Space, read_space
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "check_export",
     "check_target",
     "count_of",
+    "figure_names",
     "read_space",
     "sweep",
     "write_rows",

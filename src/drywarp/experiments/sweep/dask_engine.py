@@ -15,8 +15,8 @@ from typing import Any
 from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ..rows.identity import absolute
-from ..rows.kept_answers import Answer
 from ..rows.pool import DIED, TRIES, alone
+from ..rows.predict import Answer
 from ..rows.worker import Task
 
 CONNECT_S = 20

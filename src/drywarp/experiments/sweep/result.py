@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
+from ...support.by_name import figures
+from ...support.text import json_of
 from ..rows.row_file import RowFile, check_suffix
-from .prune import Kept, Pruned, prune, ranked
+from .prune import Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
-from .space import Cell
+from .space import Cell, Optimisation
+from .study import Study, studies
 
 if TYPE_CHECKING:
     import pandas
@@ -39,7 +42,7 @@ def write_rows(path: Path, found: SweepResult, rows: Sequence[SweepRow]) -> None
 
     Raises UsageError if another process is writing to it.
     """
-    with RowFile(path, form_of(found.parameters, found.models, found.band)) as file:
+    with RowFile(path, form_of(found.parameters, found.models, found.band, found.benefits)) as file:
         file.replace(rows)
 
 
@@ -49,7 +52,7 @@ class SweepResult:
 
     `notes` are remarks about the run. `there` counts the rows that the output file already held; `seconds` is wall
     time. `problem` are the parameters that must be equal for configurations to compete. `kernel` is the kernel's name,
-    or its file's.
+    or its file's. `optimisations` and `steps` are the space's.
     """
 
     space: str
@@ -58,6 +61,9 @@ class SweepResult:
     models: tuple[str, ...]
     problem: tuple[str, ...] = ()
     band: bool = False
+    benefits: bool = False
+    optimisations: Mapping[str, Optimisation] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     there: int = 0
     seconds: float = 0.0
@@ -73,6 +79,34 @@ class SweepResult:
         """The `k` rows predicted fastest, on all GPUs or one, optionally at these parameter values."""
         rows = [row for row in self.rows if all(row.parameters[name] == value for name, value in problem.items())]
         return ranked([row for row in rows if gpu in (None, row.gpu)])[:k]
+
+    @cached_property
+    def _compared(self) -> tuple[tuple[Study, ...], dict[str, str]]:
+        if not self.benefits:
+            raise UsageError("the sweep has no potential benefits (expected --benefits)")
+        return studies(self.rows, self.problem, self.optimisations, self.steps)
+
+    @property
+    def studies(self) -> tuple[Study, ...]:
+        """GPUPerf's benefits by GPU and problem, where the baseline has a time. UsageError if not asked for."""
+        return self._compared[0]
+
+    @property
+    def not_compared(self) -> dict[str, str]:
+        """Why there is no study, by GPU and problem."""
+        return self._compared[1]
+
+    def figure(self, name: str, **settings: Any) -> Any:
+        """A chart of the potential benefits as a Matplotlib figure (docs/benefits.md): `theme`, and `width` in inches.
+
+        `name` is ``steps``, ``variants``, ``alone``, or an optimisation. Raises UsageError for several GPUs or
+        problems.
+        """
+        if len(self.studies) + len(self.not_compared) > 1:
+            raise UsageError(f"figure {name}: expected a sweep of one GPU and one problem")
+        if not self.studies:
+            raise UsageError(f"figure {name}: {next(iter(self.not_compared.values()))}")
+        return figures().study(self.studies[0], name, **settings)
 
     def prune(self, share: float) -> Pruned:
         """The best `share` (0.05 is 5 %) of each GPU's configurations, with the expected regret."""
@@ -94,11 +128,11 @@ class SweepResult:
 
     def columns(self) -> tuple[str, ...]:
         """The names of a row's cells."""
-        return form_of(self.parameters, self.models, self.band).columns
+        return form_of(self.parameters, self.models, self.band, self.benefits).columns
 
     def cells(self, rows: Sequence[SweepRow] | None = None) -> list[dict[str, Any]]:
         """Rows in tabular form: a value or None for each of `columns`."""
-        form = form_of(self.parameters, self.models, self.band)
+        form = form_of(self.parameters, self.models, self.band, self.benefits)
         return [dict(form.cells(row)) for row in (self.rows if rows is None else rows)]
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -125,23 +159,12 @@ class SweepResult:
             "failed": self.failed,
             "notes": list(self.notes),
             "seconds": self.seconds,
+            "benefits": [study.to_dict() for study in self.studies] if self.benefits else None,
             "rows": self.cells(rows if pruned is None else pruned.rows),
-            "pruned": None
-            if pruned is None
-            else {
-                "share": pruned.share,
-                "sigma": pruned.sigma,
-                "groups": [_kept_dict(kept) for kept in pruned.groups],
-            },
+            "pruned": None if pruned is None else _pruned(pruned),
         }
 
 
-def _kept_dict(kept: Kept) -> dict[str, Any]:
-    return {
-        "gpu": kept.gpu,
-        "problem": dict(kept.problem),
-        "kept": len(kept.rows),
-        "of": kept.of,
-        "regret": kept.regret,
-        "chance": kept.chance,
-    }
+def _pruned(pruned: Pruned) -> dict[str, Any]:
+    groups = [{**json_of(kept, "gpu problem of regret chance"), "kept": len(kept.rows)} for kept in pruned.groups]
+    return {**json_of(pruned, "share sigma"), "groups": groups}

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
-from ..rows.kept_answers import BAND, FACTS, SPENT
+from ..rows.predict import BAND, BENEFITS, FACTS, SPENT
 from ..rows.recipe import Row, as_value
-from ..rows.row_file import Form
-from .space import GPU, Cell, Space, text_of
+from ..rows.row_file import Cells, Form, text_of
+from .space import GPU, Cell, Space
 
 MOST_ROWS = 1_000_000
 """Most configurations of one sweep."""
@@ -106,7 +106,8 @@ class SweepRow:
     `number` is its place in the canonical order of the space, from 1. `settings` identifies everything a prediction
     depends on besides the configuration. `time_s` (seconds) and `limiter` are the primary model's, None and empty for a
     failed row, whose `reason` explains why; `times` and `limiters` are those of all models. `facts` are registers,
-    occupancy and the like (docs/sweep.md), and the ends of the band if requested. `wall_s` is drywarp's wall time.
+    occupancy and the like (docs/sweep.md), and, if requested, the ends of the band and GPUPerf's benefits. `wall_s` is
+    drywarp's wall time.
     """
 
     number: int
@@ -133,9 +134,9 @@ class SweepRow:
         return (self.gpu, *(text_of(value) for value in self.parameters.values()))
 
 
-def form_of(parameters: Sequence[str], models: Sequence[str], band: bool) -> Form[SweepRow]:
+def form_of(parameters: Sequence[str], models: Sequence[str], band: bool, benefits: bool = False) -> Form[SweepRow]:
     """The file format of rows with these parameters and models; the first model is the primary one."""
-    facts = (*KEPT, *(BAND if band else ()))
+    facts = (*KEPT, *(BAND if band else ()), *(BENEFITS if benefits else ()))
     others = [model + ending for model in models[1:] for ending in ("_s", "_limiter")]
     ours = {*_HEAD, *_PRIMARY, *facts, *others}
     own = [_OWN + name if name in ours else name for name in parameters]
@@ -153,16 +154,7 @@ def form_of(parameters: Sequence[str], models: Sequence[str], band: bool) -> For
         if missing := [name for name in columns if name not in there]:
             raise InputFileError(f"{place}: no column {missing[0]!r} (expected rows of this space)")
 
-        def text(name: str) -> str:
-            value = found.get(name)
-            return "" if value is None else text_of(value)
-
-        def number(name: str) -> float:
-            try:
-                return float(text(name))
-            except ValueError:
-                raise InputFileError(f"{place}: {name} is {text(name)!r}, expected a number") from None
-
+        text, number = Cells(found, place).text, Cells(found, place).number
         times = {model: number(f"{model}_s") for model in models[1:] if text(f"{model}_s")}
         limiters = {model: text(f"{model}_limiter") for model in models[1:] if text(f"{model}_limiter")}
         if text("time_s"):

@@ -16,14 +16,15 @@ from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...pipeline.result import policy_named
 from ..rows.identity import changed, identity
-from ..rows.kept_answers import SPENT, Answer
 from ..rows.pool import TRIES, run_rows
+from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
-from ..rows.row_file import RowFile, check_suffix
+from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread
 from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
-from .space import Space, checked, read_space
+from .space import Cell, Optimisation, Space, checked, read_space
+from .study import optimisations_of
 
 AnySpace = str | Path | Space | Mapping[str, Any]
 OnRow = Callable[[SweepRow, int, int], None]
@@ -42,6 +43,7 @@ def sweep(
     jobs: int | None = None,
     scheduler: str | None = None,
     band: bool = False,
+    benefits: bool = False,
     time_limit_s: float = 300.0,
     restart: bool = False,
     retry_failed: bool = False,
@@ -56,7 +58,7 @@ def sweep(
     address). With `out` (.csv, .jsonl or .parquet) each row is written as soon as it is done. Rows already in the file
     are not predicted again (failed ones only with `retry_failed`); at the end the file holds all rows in canonical
     order. A file with different inputs is rejected, unless `restart` discards it. `band` adds each row's confidence
-    band. A configuration that fails is recorded as a row with the reason.
+    band, `benefits` GPUPerf's benefit chart. A configuration that fails is recorded as a row with the reason.
 
     `on_note` is called with remarks as they arise. Raises DrywarpError for bad input before anything is predicted.
     """
@@ -69,7 +71,8 @@ def sweep(
         get_model(name)
     if given.policy:
         policy_named(given.policy)
-    run = _Run(given, origin, machines, band, on_note)
+    run = _Run(given, origin, machines, given.settings(band, benefits), on_note)
+    _check_steps([one.parameters for one in run.wanted], given.optimisations, given.steps, origin)
     if not isinstance(run.source, str | Path) and (jobs != 0 or out is not None or scheduler is not None):
         raise UsageError("the kernel is a Python object: expected jobs=0, and neither out nor scheduler")
     if not writable():
@@ -93,6 +96,9 @@ def sweep(
         problem=tuple(given.problem),
         models=run.settings.models,
         band=band,
+        benefits=benefits,
+        optimisations=given.optimisations,
+        steps=tuple(given.steps),
         notes=tuple(run.notes),
         there=there,
         kernel=given.entry or (Path(given.kernel).stem if isinstance(given.kernel, str | Path) else ""),
@@ -100,10 +106,33 @@ def sweep(
     )
 
 
+def _check_steps(
+    configurations: Sequence[Mapping[str, Cell]], given: Mapping[str, Optimisation], steps: Sequence[str], origin: str
+) -> None:
+    """Raise InputFileError, before anything is predicted, if the space lacks a configuration of its steps."""
+    held = [{name: text_of(value) for name, value in one.items()} for one in configurations]
+    now = held[0]
+    for name in steps:
+        now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
+        if now not in held:
+            said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
+            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
+
+
 def count_of(space: AnySpace, gpus: str | Sequence[str | Path | Gpu] | None = None) -> int:
     """The number of rows of a sweep."""
     given, origin = _given(space)
     return len(configurations(given, _gpus(gpus if gpus is not None else given.gpus), origin))
+
+
+def figure_names(space: AnySpace) -> list[str]:
+    """The charts of the potential benefits that a space has (`SweepResult.figure`)."""
+    given, _ = _given(space)
+    values = dict(given.parameters)
+    for name in () if values else given.names():
+        values[name] = list(dict.fromkeys(one[name] for one in given.configurations))
+    changes = optimisations_of(values, given.optimisations, given.problem)
+    return [*(["steps"] if given.steps else []), "variants", "alone", *changes]
 
 
 def check_export(space: AnySpace, gpus: str | None, path: Path, form: str) -> None:
@@ -148,8 +177,10 @@ def _in_this_process(task: Task, rows: Sequence[tuple[int, Mapping[str, Any]]]) 
 class _Run:
     """Predicts the rows of one space, reusing what an output file already holds."""
 
-    def __init__(self, space: Space, origin: str, machines: Mapping[str, Gpu], band: bool, on_note: OnNote) -> None:
-        self.recipe, self.settings = space.recipe(), space.settings(band)
+    def __init__(
+        self, space: Space, origin: str, machines: Mapping[str, Gpu], settings: Settings, on_note: OnNote
+    ) -> None:
+        self.recipe, self.settings = space.recipe(), settings
         kernel = space.kernel
         self.source = as_source(kernel) if isinstance(kernel, str | Path) else kernel
         self.wanted = configurations(space, machines, origin)
@@ -159,7 +190,7 @@ class _Run:
         self.identities = {
             name: identity(self.source, gpu, self.recipe, self.settings) for name, gpu in machines.items()
         }
-        self.form = form_of(space.names(), self.settings.models, band)
+        self.form = form_of(space.names(), settings.models, settings.band, settings.benefits)
         self.notes: list[str] = []
         self.on_note = on_note
         self.there = 0

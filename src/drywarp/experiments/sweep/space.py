@@ -17,17 +17,18 @@ A = "f32[n*n]:random"
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from ...errors import InputFileError, UsageError
 from ...support.expressions import ExpressionError, names_in
+from ...support.folders import read_toml
 from ..rows.predict import Settings
 from ..rows.recipe import Recipe, named_columns, numbers_of, split
+from ..rows.row_file import text_of
 
 Cell = bool | int | float | str
 Extents = int | str | list[int | str]
@@ -36,6 +37,13 @@ GPU = "gpu"
 """The name of the GPU in restrictions and expressions; no parameter may have it."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _EXTENTS_OF = re.compile(r"^\w+\[([^\]]*)\]")
+
+
+class Optimisation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a variant: the values that it sets, and the potential benefits that it should collect."""
+
+    set: Annotated[dict[str, Cell], msgspec.Meta(min_length=1)]
+    benefits: list[Literal["b_itilp", "b_memlp", "b_fp", "b_serial"]] = []
 
 
 class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,6 +55,9 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     macros (default: all that are not the name of an argument). The other launch fields are those of
     `drywarp.experiments.rows.recipe.Recipe`, and the last ones those of `drywarp.experiments.rows.predict.Settings`
     (`policy` is its scheduler).
+
+    `optimisations` are named changes of the first configuration, `steps` those that are applied one after the other;
+    both matter only where the potential benefits are asked for.
     """
 
     kernel: Any
@@ -74,6 +85,8 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     blocks: int | None = None
     confidence: float | None = None
     full_simulation: bool = False
+    optimisations: dict[str, Optimisation] = {}
+    steps: list[str] = []
 
     def names(self) -> tuple[str, ...]:
         """The parameters in order; the last one varies fastest."""
@@ -104,7 +117,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             compiler_options=tuple(self.compiler_options),
         )
 
-    def settings(self, band: bool = False) -> Settings:
+    def settings(self, band: bool = False, benefits: bool = False) -> Settings:
         """How configurations are predicted."""
         return Settings(
             models=tuple(dict.fromkeys(self.models)),
@@ -115,20 +128,13 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             full_simulation=self.full_simulation,
             band=band,
             cap=False,
+            benefits=benefits,
         )
 
 
 def read_space(path: Path) -> Space:
     """Read a space file. Raises InputFileError with the file, the line or key, and what was expected."""
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected a space file)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path}: not TOML: {error}") from None
+    content = read_toml(path, "a space file")
     space = checked(content, str(path))
     if not isinstance(space.kernel, str):
         raise InputFileError(f"{path}: kernel is {space.kernel!r}, expected the path of a file")
@@ -152,11 +158,6 @@ def checked(given: Space | Mapping[str, Any], origin: str) -> Space:
     except (UsageError, ExpressionError) as error:
         raise InputFileError(f"{origin}: {error}") from None
     return space
-
-
-def text_of(value: Cell) -> str:
-    """A value as text for a compiler, an expression or a table."""
-    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
 
 
 def _check(space: Space) -> None:
@@ -188,6 +189,7 @@ def _check(space: Space) -> None:
     known = {*names, GPU}
     for text in space.restrictions:
         _check_names(text, known, "restrictions")
+    _check_optimisations(space)
     recipe = space.recipe()
     known |= {*space.defines, *numbers_of(recipe.args)}
     for key in ("grid", "block", "shared", "max_registers", "clock"):
@@ -202,6 +204,23 @@ def _check(space: Space) -> None:
                 for part in split(match[1]):
                     if part.strip():
                         _check_names(part, known, f"{table}.{name}")
+
+
+def _check_optimisations(space: Space) -> None:
+    for name, change in space.optimisations.items():
+        for parameter, value in change.set.items():
+            if parameter in space.problem or parameter not in space.names():
+                choices = ", ".join(known for known in space.names() if known not in space.problem)
+                raise UsageError(f"optimisations.{name}: no parameter {parameter!r} to choose; there are: {choices}")
+            listed = [c[parameter] for c in space.configurations] or space.parameters[parameter]
+            values = list(dict.fromkeys(map(text_of, listed)))
+            if text_of(value) not in values[1:]:
+                others = " or ".join(values[1:]) or "another value, of which there is none"
+                raise UsageError(f"optimisations.{name}: {parameter} = {text_of(value)}, expected {others}")
+    for number, name in enumerate(space.steps):
+        if name not in space.optimisations or name in space.steps[:number]:
+            known = ", ".join(space.optimisations) or "none"
+            raise UsageError(f"steps: {name!r}: expected names of optimisations, each once; there are: {known}")
 
 
 def _check_names(text: str, known: set[str], key: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from ...analysis.result import SCHEMA_VERSION
 from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
 from ...support.by_name import figures
-from ..rows.kept_answers import NOT_APPLICABLE
+from ...support.text import json_of
+from ..rows.predict import NOT_APPLICABLE
 from . import statistics
 from .groups import Coverage, Group, KernelAccuracy, coverage_of, groups_of, kernels_of, labels_of
 from .row import RowResult
@@ -57,25 +58,7 @@ class ModelAccuracy:
 
     def to_dict(self) -> dict[str, Any]:
         """The model's part of the documented JSON object."""
-        return {
-            "model": self.model,
-            "rows": self.rows,
-            "mape": self.mape,
-            "median_error": self.median_error,
-            "p90_error": self.p90_error,
-            "bias": self.bias,
-            "median_ratio": self.median_ratio,
-            "spread_error": self.spread_error,
-            "mape_shape": self.mape_shape,
-            "spearman": self.spearman,
-            "kendall": self.kendall,
-            "regret": {str(k): value for k, value in self.regret.items()},
-            "limiters": dict(self.limiters),
-            "by": {name: [group.to_dict() for group in groups] for name, groups in self.by.items()},
-            "explained": dict(self.explained),
-            "not_applicable": dict(self.not_applicable),
-            "band": self.band.to_dict() if self.band else None,
-        }
+        return {**json_of(self), "regret": {str(k): value for k, value in self.regret.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +155,8 @@ class ValidationReport:
             "failed": dict(self.failed),
             "left_out": dict(self.left_out),
             "models": [model.to_dict() for model in self.models],
-            "kernels": [kernel.to_dict() for kernel in self.kernels],
-            "worst": [asdict(row) for row in self.worst(worst)],
+            "kernels": json_of(self.kernels),
+            "worst": json_of(self.worst(worst)),
             "wall_s": self.seconds,
         }
 

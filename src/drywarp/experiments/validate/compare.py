@@ -12,6 +12,7 @@ import numpy as np
 from ..._version import __version__
 from ...analysis.result import SCHEMA_VERSION
 from ...errors import InputFileError
+from ...support.text import json_of
 from ..rows.recipe import Recipe, named_columns
 from ..rows.row_file import Form, RowFile, read_file
 from . import statistics
@@ -68,10 +69,6 @@ class RatioAccuracy:
     bias: float
     spearman: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model's part of the documented JSON object."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
 
 @dataclass(frozen=True)
 class RatioReport:
@@ -91,7 +88,7 @@ class RatioReport:
             "first": {"rows": self.first, "gpu": self.gpus[0]},
             "second": {"rows": self.second, "gpu": self.gpus[1]},
             "matched": self.matched,
-            "models": [model.to_dict() for model in self.models],
+            "models": json_of(self.models),
         }
 
 

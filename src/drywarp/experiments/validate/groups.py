@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
-from ..rows.kept_answers import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
+from ..rows.predict import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
 from ..rows.recipe import as_value
 from . import statistics
-from .described import KERNEL_NAME, VARIANT
+from .read_csv import KERNEL_NAME, VARIANT
 from .row import RowResult
 
 FEWEST_FOR_SHAPE = 3
@@ -36,11 +35,6 @@ class KernelAccuracy:
     rows: int
     curves: int
     models: Mapping[str, Figures]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The kernel's part of the documented JSON object."""
-        figures = {name: {"mape": f.mape, "mape_shape": f.mape_shape} for name, f in self.models.items()}
-        return {"kernel": self.kernel, "rows": self.rows, "curves": self.curves, "models": figures}
 
 
 def kernels_of(rows: Sequence[RowResult], models: Sequence[str]) -> tuple[KernelAccuracy, ...]:
@@ -106,16 +100,6 @@ class Group:
     mape: float
     median_error: float
     median_ratio: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The group in the documented JSON object."""
-        return {
-            "value": self.value,
-            "rows": self.rows,
-            "mape": self.mape,
-            "median_error": self.median_error,
-            "median_ratio": self.median_ratio,
-        }
 
 
 def labels_of(column: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -197,19 +181,6 @@ class Coverage:
     width_at_clock: float
     below: int
     above: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in the documented JSON object."""
-        return {
-            "level": self.level,
-            "rows": self.rows,
-            "held": self.held,
-            "width": self.width,
-            "held_at_clock": self.held_at_clock,
-            "width_at_clock": self.width_at_clock,
-            "below": self.below,
-            "above": self.above,
-        }
 
 
 def coverage_of(rows: Sequence[RowResult]) -> Coverage | None:

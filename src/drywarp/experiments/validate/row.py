@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import InputFileError, UsageError
-from ..rows.kept_answers import BAND, FACTS
+from ..rows.predict import BAND, FACTS
 from ..rows.recipe import as_value
+from ..rows.row_file import Cells
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 """Seconds in each unit that a table may use."""
@@ -155,16 +156,7 @@ def from_flat(cells: Mapping[str, object], columns: Sequence[str], place: str) -
     """The row that `flat` wrote; cells may be texts. Raises InputFileError with place and column."""
     parameters, models = layout(columns, place)
 
-    def text(name: str) -> str:
-        value = cells.get(name)
-        return "" if value is None else str(value)
-
-    def number(name: str) -> float:
-        try:
-            return float(text(name))
-        except ValueError:
-            raise InputFileError(f"{place}: {name} is {text(name)!r}, expected a number") from None
-
+    text, number = Cells(cells, place).text, Cells(cells, place).number
     facts = {name: as_value(text(name)) for name in FACTS if text(name)}
     return RowResult(
         row=int(number("row")),

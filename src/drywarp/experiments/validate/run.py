@@ -14,17 +14,15 @@ from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...support.expressions import ExpressionError, evaluate
 from ..rows.identity import fingerprint
-from ..rows.kept_answers import Answer
 from ..rows.pool import run_rows
-from ..rows.predict import Settings, every_model
+from ..rows.predict import Answer, Settings, every_model
 from ..rows.recipe import Recipe, as_source, as_value, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import Task, command_of, spread
 from .accuracy import ValidationReport, report_of
 from .compare import RowStore, check, read_rows
-from .described import as_described, described_launches, is_described
 from .read import read_table
-from .read_csv import MeasuredRow, Table
+from .read_csv import MeasuredRow, Table, as_described, described_launches, is_described
 from .row import FAILED, RowResult
 
 # Selects rows of a table: filtered, evenly spread, from both halves or one.

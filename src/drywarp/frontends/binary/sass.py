@@ -47,7 +47,7 @@ from ...kernel.instruction import (
     Predicate,
     SourceLine,
 )
-from ...kernel.isa.nvidia.classes import class_of, memory_access
+from ...kernel.isa.nvidia.opcodes import class_of, memory_access
 from ..cache import toolkit_folder
 from .sass_operands import parse_operand
 

@@ -15,6 +15,7 @@ from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.layout import Layouts
 from ...kernel.launch.values import number_code
+from ...support.folders import read_bytes
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
@@ -24,7 +25,7 @@ from ..cache import library_folders, tool_versions
 from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
-from .nvcc import compile_otherwise, kept
+from .nvcc import cached_result, compile_otherwise
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
 from .repair import compile_repaired
@@ -41,16 +42,11 @@ INLINE_NAME = "<source>"
 
 def read_source(path: Path) -> str:
     """Read the text of a source file. Raises InputFileError if it cannot be read."""
+    data = read_bytes(path, "CUDA C++ source")
     try:
-        return decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected CUDA C++ source)") from None
-    except IsADirectoryError:
-        raise InputFileError(f"{path}: is a folder (expected CUDA C++ source)") from None
+        return decode(data).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise InputFileError(f"{path}: not text (expected CUDA C++ source)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origin: str) -> KernelDeclaration:
@@ -269,7 +265,7 @@ def compile_translation(
     origin = translation.origin
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
     key = _key(translation, expressions, flags)
-    if (entry := cache.load(key) or kept(key)) is not None:
+    if (entry := cache.load(key) or cached_result(key)) is not None:
         return entry
     flags += _folders(translation)
     try:

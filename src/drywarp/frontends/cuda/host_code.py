@@ -147,12 +147,17 @@ _HOST_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.
 
 def device_macros(texts: Iterable[str]) -> frozenset[str]:
     """Macros that expand to a device qualifier, possibly among other things; they mark device code."""
+    meanings = [(match[1], match[2]) for text in texts for match in _MACRO.finditer(text)]
     found: set[str] = set()
-    for text in texts:
-        for match in _MACRO.finditer(text):
-            if _DEVICE.search(match[2]) or found.intersection(re.findall(r"\w+", match[2])):
-                found.add(match[1])
-    return frozenset(found)
+    while True:  # a macro may name one that is defined below it
+        further = {
+            name
+            for name, meaning in meanings
+            if name not in found and (_DEVICE.search(meaning) or found.intersection(re.findall(r"\w+", meaning)))
+        }
+        if not further:
+            return frozenset(found)
+        found |= further
 
 
 def is_host_only(piece: Piece, macros: frozenset[str] = frozenset()) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...kernel.kernel import Symbol
 from .deduce import deduced_arguments, local_constants
@@ -65,7 +66,8 @@ class _Function:
 
 def instances(translation: Translation) -> tuple[Instance, ...]:
     """The template instances that the source, or a file that it includes, launches, in source order."""
-    texts = [blank_comments(text) for text in (translation.text, *translation.bodies)]
+    # A launch within a macro may go over several lines.
+    texts = [re.sub(r"\\(?=\r?\n)", " ", blank_comments(text)) for text in (translation.text, *translation.bodies)]
     templates = {d.name: d for text in texts for d in find_kernels(text, texts) if d.template}
     if not templates:
         return ()
@@ -268,6 +270,13 @@ _DECLARATOR = re.compile(r"^(.*?)([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.S)
 
 def constant_types(text: str) -> dict[str, tuple[str, bool, bool]]:
     """Element type of each `__constant__` or `__device__` variable, whether it is a pointer, and whether an array."""
+    return dict(_constant_types(text))
+
+
+@lru_cache(maxsize=4096)  # every kernel of a file asks for those of all its headers
+def _constant_types(text: str) -> dict[str, tuple[str, bool, bool]]:
+    if "__constant__" not in text and "__device__" not in text:
+        return {}
     clean = blank_directives(blank_comments(text))
     found = {}
     for match in _DECLARATION.finditer(clean):

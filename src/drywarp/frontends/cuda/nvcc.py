@@ -190,7 +190,7 @@ def _plain(name: str) -> str:
 # Compile what NVRTC rejects with nvcc, if installed; the result is cached like NVRTC's.
 
 
-def kept(key: str) -> cache.Entry | None:
+def cached_result(key: str) -> cache.Entry | None:
     """The cached nvcc result for the compilation whose NVRTC cache key is `key`."""
     tool = find_nvcc()
     return cache.load(_key(key, tool)) if tool else None

@@ -30,7 +30,7 @@ _HOST_SWITCHES = (
     "dc", "device-c", "lineinfo", "generate-line-info", "expt-relaxed-constexpr", "expt-extended-lambda",
     "extended-lambda", "m64", "keep", "shared", "allow-unsupported-compiler", "Wno-deprecated-gpu-targets",
     "Wreorder", "cubin", "resource-usage", "source-in-ptx", "res-usage", "no-align-double",
-    "forward-unknown-to-host-compiler", "device-as-default-execution-space",
+    "forward-unknown-to-host-compiler", "device-as-default-execution-space", "default-device",
 )  # fmt: skip
 _HOST_VALUED = (
     "relocatable-device-code", "Xcompiler", "compiler-options", "Xlinker", "linker-options", "Xnvlink", "Xarchive",

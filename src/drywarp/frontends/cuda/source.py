@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from .branches import compiled_branches
 
@@ -100,7 +101,9 @@ def blank_directives(clean: str) -> str:
 _ATTRIBUTE = re.compile(
     r"[\s\w]*?\b(?:__launch_bounds__|__cluster_dims__|__block_size__|__maxnreg__|__attribute__|alignas)\s*\("
 )
-_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*)>(?:\s++|[A-Za-z_]\w*+(?:\s*+\([^()]*+\))?+)*+$")
+_CALL = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+"""What stands in parentheses, with up to two more pairs inside: `(warps(TYPE, size()) * 32, 1)`."""
+_TEMPLATE = re.compile(rf"\btemplate\s*<([^;{{}}]*)>(?:\s++|[A-Za-z_]\w*+(?:\s*+{_CALL})?+)*+$")
 
 
 _HEADER = re.compile(r"[^;{}()]*?(?<!\w)([A-Za-z_]\w*+)\s*+\(")
@@ -118,12 +121,10 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
 
     If a kernel is both declared and defined, the definition counts.
     """
-    meanings: dict[str, list[bool]] = {}
-    for one in (text, *included):
-        for name, meaning in _ANY_VALUE.findall(blank_comments(one)):
-            meanings.setdefault(name, []).append("__global__" in meaning)
-    # A macro that means something else elsewhere (`#ifdef … #define HD __device__`) does not mark kernels.
-    macros = [name for name, marks in meanings.items() if all(marks)]
+    # A library's headers are many, each of which is read with the macros of all.
+    macros = _kernel_macros(frozenset((text, *included)))
+    if "__global__" not in text and not any(name in text for name in macros):
+        return ()
     clean = blank_directives(blank_comments(text))
     if macros:  # `#define KERNEL extern "C" __global__ void`
         clean = re.sub(rf"\b(?:{'|'.join(sorted(macros))})\b", "__global__", clean)
@@ -162,6 +163,29 @@ def find_kernels(text: str, included: Iterable[str] = ()) -> tuple[KernelDeclara
     return tuple(found.values())
 
 
+@lru_cache(maxsize=64)
+def _kernel_macros(texts: frozenset[str]) -> set[str]:
+    """Macros that expand to `__global__`, also by way of other macros, in whichever order they are defined.
+
+    One that means something else elsewhere (`#ifdef … #define HD __device__`) does not mark kernels.
+    """
+    meanings: dict[str, list[frozenset[str]]] = {}
+    for text in texts:
+        for name, words in _macro_words(text):
+            meanings.setdefault(name, []).append(words)
+    marks = {"__global__"}
+    while further := {n for n, said in meanings.items() if n not in marks and all(marks & words for words in said)}:
+        marks |= further
+    return marks - {"__global__"}
+
+
+@lru_cache(maxsize=4096)
+def _macro_words(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The macros with a value that a text defines, and the words of the value."""
+    found = _ANY_VALUE.findall(blank_comments(text))
+    return tuple((name, frozenset(re.findall(r"\w+", meaning))) for name, meaning in found)
+
+
 def _follow_scopes(clean: str, start: int, end: int, scopes: list[str]) -> None:
     """Advance the list of open namespaces and braces from `start` to `end`."""
     for match in _NAMESPACE_OR_BRACE.finditer(clean, start, end):
@@ -193,17 +217,23 @@ def _template_parameter(text: str) -> tuple[str, str]:
 _TYPEDEF = re.compile(r"\btypedef\s+([^;{}()\[\]]+?)([\s*])([A-Za-z_]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([A-Za-z_]\w*)\s*=\s*([^;{}]+);")
 _ANY_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(?:[ \t]+(.*?))?[ \t]*$", re.M)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)[ \t]+([A-Za-z_][\w \t:*]*?)[ \t]*$", re.M)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(?:[ \t]+([A-Za-z_][\w \t:*]*?))?[ \t]*$", re.M)
 
 
 def type_names(texts: Iterable[str], defines: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Type aliases that the texts introduce: typedef, using, and macros that may expand to a type.
+    """Type aliases that the texts introduce: typedef, using, and macros that may expand to a type or to nothing.
 
     `defines` are macros given to the compiler. The last text is the file itself, whose macros its headers see. A name
     with several possible meanings that the visible macros do not resolve is left out.
     """
+    return dict(_type_names(tuple(texts), tuple((defines or {}).items())))
+
+
+@lru_cache(maxsize=16)  # every kernel of a file asks for the same
+def _type_names(texts: tuple[str, ...], given: tuple[tuple[str, str], ...]) -> dict[str, str]:
     cleaned = [blank_comments(text) for text in texts]
-    macros = {name: value or "1" for name, value in (defines or {}).items()}
+    defines = dict(given)
+    macros = {name: value or "1" for name, value in given}
     own = dict(_ANY_MACRO.findall(cleaned[-1])) if cleaned else {}
     names: dict[str, str] = {}
     for clean in cleaned:
@@ -222,7 +252,7 @@ def type_names(texts: Iterable[str], defines: Mapping[str, str] | None = None) -
             names.pop(name, None)
             if len(found) == 1:
                 names[name] = found.pop()
-    return names | {name: value for name, value in (defines or {}).items() if value}
+    return names | {name: value for name, value in defines.items() if value}
 
 
 def template_arguments(declaration: KernelDeclaration, entry: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""NVIDIA machine code in any of its containers: cubin, fat binary, object file, executable, listing."""
+"""NVIDIA machine code in any of its containers (cubin, fat binary, object file, executable, listing), and PTX."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ...kernel.launch.structures import with_layouts
 from ..binary.containers import debug_layouts, is_binary, load_binary
 from ..cuda.options import CudaOptions
 from ..loaded import Loaded
+from ..ptx.ptx import is_ptx, load_ptx, ptx_tools
 from . import NVIDIA, Format, Source
 
 
@@ -20,4 +21,13 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     return Loaded(kernel if layouts is None else with_layouts(kernel, layouts), source.comment)
 
 
-FORMATS = (Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), load),)
+def assemble(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+    """Assemble the text; of `options`, the assembler's apply."""
+    kernel = load_ptx(source.text, arch=arch, origin=source.origin, entry=entry, options=options)
+    return Loaded(kernel, source.comment, source.inline, ptx_tools())
+
+
+FORMATS = (
+    Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), load),
+    Format("PTX", NVIDIA, lambda s: is_ptx(s.text), assemble),
+)

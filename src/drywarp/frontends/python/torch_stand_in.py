@@ -129,6 +129,9 @@ def torch_values(gpu: Gpu | None) -> dict[str, Any]:
     known |= {"device": _device, "dtype": Dtype, "__version__": installed_version("torch") or VERSION}
     known |= {"version.hip": None, "version.xpu": None, "cuda.is_available": lambda: True}
     known |= {"xpu.is_available": lambda: False, "backends.mps.is_available": lambda: False}
+    # Settings of PyTorch, at their defaults.
+    known |= {"are_deterministic_algorithms_enabled": lambda: False, "is_grad_enabled": lambda: True}
+    known |= {"is_autocast_enabled": lambda *device: False}
     known |= {"cuda.device_count": lambda: 1, "cuda.current_device": lambda: 0}
     if gpu is not None:
         facts = _properties(gpu)

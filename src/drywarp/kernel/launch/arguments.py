@@ -32,7 +32,7 @@ from .layout import ENUMERATION, is_table, root_of
 from .structures import fields_in, structure, whole_bytes
 from .tensor_maps import MAP_TYPES, given_map, resolved
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
-from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, scalar
+from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, number_of, packed, scalar
 
 _LARGEST_VALUE = 32
 """Size in bytes of the largest type that a single value can fill: four doubles."""
@@ -188,6 +188,12 @@ def _argument(parameter: Parameter, value: Any, place: str) -> Argument:
     if buffer is not None:
         # Eight bytes of a type that we do not know may well be an address.
         known = number_code(parameter.type.split("::")[-1]) or VECTOR.match(parameter.type)
+        if not parameter.pointer and not is_number_type(parameter.type) and parameter.size > 8:
+            fill = "" if buffer.fill in ("zeros", "array") else f" filled with {buffer.fill}"
+            raise UsageError(
+                f"{place}: got {buffer.nbytes} bytes{fill}, expected the {parameter.size} bytes of the structure, as "
+                f"u8[{parameter.size}] or a .npy file, or its fields"
+            )
         if not parameter.pointer and (parameter.size != 8 or known):
             raise UsageError(f"{place}: got a buffer, expected a value, as in {parameter_name(parameter)}=1")
         _check_elements(parameter, buffer, place)
@@ -293,6 +299,19 @@ def _constant_fields(kernel: Kernel, name: str, symbol: Symbol, given: list[tupl
     return Scalar(made.data, made.text)
 
 
+def _listed(symbol: Symbol, value: Any, place: str) -> Scalar | None:
+    """An array of numbers given as a list, `1,2,3`, whose rest is zero; None if its elements are no plain numbers."""
+    code = number_code(symbol.type.removesuffix("[]").strip())
+    numbers = str(value).strip("[] ").split(",") if isinstance(value, str) else value
+    if not code or not isinstance(numbers, list | tuple):
+        return None
+    most = symbol.size // struct.calcsize(code)
+    if len(numbers) > most:
+        raise UsageError(f"{place}: got {len(numbers)} numbers, expected at most {most}")
+    data = b"".join(packed(code, [number_of(one, place)], one, place) for one in numbers)
+    return Scalar(data.ljust(symbol.size, b"\0"), str(value))
+
+
 def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:
     place = f"constant {name}" + (f" ({symbol.type})" if symbol.type else "")
     pointer = symbol.type.endswith("*")
@@ -306,6 +325,8 @@ def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:
         if buffer.nbytes > symbol.size:
             raise UsageError(f"{place}: got {buffer.nbytes} bytes, but the variable has {symbol.size}")
         return buffer
+    if symbol.type.endswith("[]") and (listed := _listed(symbol, value, place)) is not None:
+        return listed
     if symbol.size > _LARGEST_VALUE or symbol.type.endswith("]"):
         raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[9]:ones or @file.npy")
     return scalar(variable, value, place)

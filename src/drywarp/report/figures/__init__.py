@@ -15,9 +15,10 @@ from .theme import THEMES, Bar
 
 if TYPE_CHECKING:
     from .bar_charts import bars, overlap, stalls, utilization
+    from .benefit_charts import bars_of_kernels, benefits_of_kernels, study
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
-    from .occupancy_curve import models, occupancy
+    from .occupancy_curve import models, mwp_cwp, occupancy, wfg
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
 
@@ -32,6 +33,11 @@ OF_ANSWERS = {
     "profile": "issue and completion of the first instructions, by subsystem",
 }
 """The figures of an analysis, with their contents."""
+OF_COMPARISONS = {
+    "mwp_cwp": "MWP and CWP over the warps of an SM, with Hong and Kim's three cases marked",
+    "wfg": "the cycles on the arcs of the work-flow graph, over occupancy",
+}
+"""The figures of all models on one workload, besides their curves."""
 NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 """Figures that need a result with detail, such as the curves of all models."""
 NEEDS_EVENTS = ("overlap", "profile")
@@ -43,6 +49,9 @@ _HOMES = {
     "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
     "abstract_profile": "execution_profile",
     "papers_figure": "execution_profile",
+    "benefits_of_kernels": "benefit_charts", "bars_of_kernels": "benefit_charts",
+    "study": "benefit_charts",
+    "mwp_cwp": "occupancy_curve", "wfg": "occupancy_curve",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -98,11 +107,14 @@ __all__ = [
     "NEEDS_DETAIL",
     "NEEDS_EVENTS",
     "OF_ANSWERS",
+    "OF_COMPARISONS",
     "THEMES",
     "Bar",
     "abstract_profile",
     "bars",
+    "bars_of_kernels",
     "benefits",
+    "benefits_of_kernels",
     "check_installed",
     "check_name",
     "check_place",
@@ -110,6 +122,7 @@ __all__ = [
     "instruction_roofline",
     "lines",
     "models",
+    "mwp_cwp",
     "occupancy",
     "overlap",
     "papers_figure",
@@ -117,6 +130,8 @@ __all__ = [
     "profile",
     "roofline",
     "stalls",
+    "study",
     "utilization",
+    "wfg",
     "write",
 ]

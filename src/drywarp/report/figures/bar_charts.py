@@ -85,7 +85,7 @@ def stalls(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) ->
 
 # Times as horizontal bars: the rungs of a ladder, the sides of a comparison, a kernel on many GPUs.
 
-_LOG_FROM = 30.0
+LOG_FROM = 30.0
 """If the longest time is at least this many times the shortest, the axis is logarithmic, with points for bars."""
 
 
@@ -95,7 +95,7 @@ def bars(rows: Sequence[Bar], title: str = "", *, theme: str = "light", width: f
         raise UsageError("no time was predicted: nothing to draw")
     groups = list(dict.fromkeys(row.group for row in rows))
     longest, shortest = max(row.high_s or row.time_s for row in rows), min(row.time_s for row in rows)
-    logarithmic = shortest > 0 and longest / shortest >= _LOG_FROM
+    logarithmic = shortest > 0 and longest / shortest >= LOG_FROM
     with drawing(theme, width, HEAD_IN + ROW_IN * max(3, len(rows)) + (0.2 if len(groups) > 1 else 0)) as figure:
         axes = figure.add_subplot()
         if logarithmic:

@@ -108,7 +108,7 @@ def benefits(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) 
                 name, (x, y), xytext=(-5 if right else 5, 4), textcoords="offset points", fontsize=SMALL_PT,
                 ha="right" if right else "left",
             )  # fmt: skip
-        unit, words = next(((u, w) for u, w in ((1e6, "million "), (1e3, "thousand ")) if most >= u), (1.0, ""))
+        unit, words = unit_of(most)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
             axis.set_major_locator(MaxNLocator(5))
@@ -118,6 +118,11 @@ def benefits(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) 
         gridded(axes, "both")
         figure.legend(loc="outside lower center", ncols=5, handlelength=1.4, columnspacing=1.0)
     return figure
+
+
+def unit_of(most: float) -> tuple[float, str]:
+    """The unit of an axis that ends at `most`, and its word."""
+    return next(((unit, word) for unit, word in ((1e6, "million "), (1e3, "thousand ")) if most >= unit), (1.0, ""))
 
 
 def _cycles(answer: Answer) -> Mapping[str, float]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
@@ -15,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ...analysis.result import Analysis, limit_words, unit_words
-from ...errors import UsageError
 from ...experiments.calibrate.result import Calibration, Curve
 from ...support.text import bytes_text, count_text, percent_text, range_text, time_text
 from ..figures.theme import REASON_COLOURS
 from ..terminal import bounds_text, no_conflicts_text
-from .payload import json_for_script, payload
+from .document import asset, document
+from .payload import payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
@@ -35,37 +32,23 @@ def html_page(analysis: Analysis) -> str:
     Names and source are always escaped as text. The Content-Security-Policy allows only the page's own script and
     style, identified by their hashes. Raises UsageError if Jinja2 is not installed.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("an HTML report needs Jinja2: pip install jinja2") from None
-    assets = files(__package__)
-    style = assets.joinpath("report.css").read_text(encoding="utf-8")
-    script = "".join(assets.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(
-        time=time_text,
-        bytes=bytes_text,
-        count=count_text,
-        percent=percent_text,
-        words=_words,
-        figure=figure_text,
-        first_capital=_capital,
-    )
-    template = environment.from_string(assets.joinpath("page.html").read_text(encoding="utf-8"))
     answer = analysis.to_dict()
     benefits = _benefits(analysis, answer)
-    data = json_for_script(payload(analysis, answer, benefits))
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return template.render(
-        policy=policy,
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(data),
+    text, _ = document(
+        "html/page.html",
+        ["html/report.css"],
+        "".join(asset(f"html/{name}") for name in SCRIPTS),
+        what="an HTML report",
+        data=payload(analysis, answer, benefits),
+        filters={
+            "time": time_text,
+            "bytes": bytes_text,
+            "count": count_text,
+            "percent": percent_text,
+            "words": _words,
+            "figure": figure_text,
+            "first_capital": _capital,
+        },
         a=analysis,
         answer=answer,
         detail=analysis.detail,
@@ -85,6 +68,7 @@ def html_page(analysis: Analysis) -> str:
         lanes=_lanes(analysis),
         rooflines=_rooflines(analysis),
     )
+    return text
 
 
 def _rooflines(analysis: Analysis) -> list[tuple[object, ...]]:
@@ -132,10 +116,6 @@ def _band(analysis: Analysis) -> dict[str, Any]:
         any_clock = f"{whole} at any clock from {low} to {high} MHz"
         words["text"] = any_clock if whole == inner else f"{words['text']}, {any_clock}"
     return words
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _words(name: str) -> str:
@@ -263,19 +243,10 @@ class Drawing:
 
 def calibration_page(calibration: Calibration) -> str:
     """The page as one HTML document; all text from the device is escaped. Raises UsageError without Jinja2."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("a calibration's report needs Jinja2: pip install jinja2") from None
-    assets = files(__package__)
-    style = "".join(assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "calibration.css"))
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(assets.joinpath("calibration.html").read_text(encoding="utf-8")).render(
-        policy=policy,
-        style=Markup(style),
+    text, _ = document(
+        "html/calibration.html",
+        ["html/report.css", "html/calibration.css"],
+        what="a calibration's report",
         c=calibration,
         curves=[drawing(curve) for curve in calibration.curves],
         width=WIDTH,
@@ -285,6 +256,7 @@ def calibration_page(calibration: Calibration) -> str:
         right=RIGHT,
         bottom=BOTTOM,
     )
+    return text
 
 
 def drawing(curve: Curve) -> Drawing:

@@ -6,7 +6,6 @@ from base64 import b64encode
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -51,17 +50,6 @@ def packed_events(events: Events, opcodes: dict[int, str]) -> dict[str, object]:
             "awaited": packed(events.awaited),
         },
     }
-
-
-_ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-
-
-def json_for_script(value: Any) -> str:
-    """JSON that is safe inside markup: markup characters, which occur only in strings, are escaped."""
-    text = msgspec.json.encode(value).decode("utf-8")
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
-    return text
 
 
 def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
-from importlib.resources import files
 
 from ...analysis.advice.case import change_nodes
 from ...errors import UsageError
@@ -21,7 +18,7 @@ from ...pipeline.extrapolate import instructions, shorten, simulate
 from ...pipeline.reasons import REASONS, dependent_reason
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
-from ..html.payload import json_for_script
+from ..html.document import asset, document
 
 ISSUE = "issue"
 BARRIER, FIXED = "barrier", "wait"
@@ -32,7 +29,7 @@ def group_of(node: CostedNode) -> str:
     return BARRIER if node.barrier or node.sync else dependent_reason(node.class_, bool(node.levels))
 
 
-def lambdas(bound: CostedWorkload) -> dict[str, float]:
+def lambdas(costed: CostedWorkload) -> dict[str, float]:
     """Busy subsystems with the mean λ in cycles of their instructions and transactions, over one warp of each path."""
     times: dict[str, float] = {}
     counts: dict[str, float] = {}
@@ -42,21 +39,21 @@ def lambdas(bound: CostedWorkload) -> dict[str, float]:
             times[name] = times.get(name, 0.0) + ticks * count
             counts[name] = counts.get(name, 0.0) + count
 
-    for path in bound.paths:
+    for path in costed.paths:
         for node, count in zip(path.nodes, path.counts(), strict=True):
-            add(bound.subsystems[node.subsystem].name, node.lambda_ticks, count)
+            add(costed.subsystems[node.subsystem].name, node.lambda_ticks, count)
             for level in node.levels:
-                add(bound.subsystems[level.subsystem].name, level.lambda_ticks, count)
-            if bound.issue_ticks:
-                add(ISSUE, bound.issue_ticks, count)
+                add(costed.subsystems[level.subsystem].name, level.lambda_ticks, count)
+            if costed.issue_ticks:
+                add(ISSUE, costed.issue_ticks * node.issues, count)
     return {name: times[name] / counts[name] / TICKS_PER_CYCLE for name in times if counts[name]}
 
 
-def latencies(bound: CostedWorkload) -> dict[str, float]:
+def latencies(costed: CostedWorkload) -> dict[str, float]:
     """Groups with the mean Λ of their instructions, in cycles; for fixed latencies, the stall counts in the code."""
     times: dict[str, float] = {}
     counts: dict[str, float] = {}
-    for path in bound.paths:
+    for path in costed.paths:
         for node, count in zip(path.nodes, path.counts(), strict=True):
             group = group_of(node)
             ticks = node.stall_ticks if group == FIXED else node.latency_ticks
@@ -68,14 +65,14 @@ def latencies(bound: CostedWorkload) -> dict[str, float]:
 
 
 def scaled(
-    bound: CostedWorkload, lambda_factors: Mapping[str, float], latency_factors: Mapping[str, float]
+    costed: CostedWorkload, lambda_factors: Mapping[str, float], latency_factors: Mapping[str, float]
 ) -> CostedWorkload:
     """The workload with λ and Λ scaled, in whole ticks. Raises UsageError for an unknown name."""
-    _known(lambda_factors, lambdas(bound), "lambda")
-    _known(latency_factors, latencies(bound), "latency")
-    by_subsystem = [lambda_factors.get(subsystem.name, 1.0) for subsystem in bound.subsystems]
+    _known(lambda_factors, lambdas(costed), "lambda")
+    _known(latency_factors, latencies(costed), "latency")
+    by_subsystem = [lambda_factors.get(subsystem.name, 1.0) for subsystem in costed.subsystems]
     # Instructions of one warp issue at least one slot apart, whatever the code states.
-    slot = bound.issue_ticks or TICKS_PER_CYCLE
+    slot = costed.issue_ticks or TICKS_PER_CYCLE
 
     def change(node: CostedNode) -> CostedNode:
         group = group_of(node)
@@ -98,8 +95,8 @@ def scaled(
             ),
         )
 
-    issue = _ticks(bound.issue_ticks, lambda_factors.get(ISSUE, 1.0))
-    return replace(change_nodes(bound, change), issue_ticks=issue)
+    issue = _ticks(costed.issue_ticks, lambda_factors.get(ISSUE, 1.0))
+    return replace(change_nodes(costed, change), issue_ticks=issue)
 
 
 def _ticks(ticks: int, factor: float) -> int:
@@ -127,18 +124,7 @@ def offered_gpus() -> list[tuple[str, str]]:
 
 def page() -> tuple[bytes, str]:
     """The document in UTF-8, and its Content-Security-Policy. Raises UsageError if Jinja2 is not installed."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("drywarp serve needs Jinja2: pip install jinja2") from None
-    ours, theirs = files(__package__), files("drywarp.report.html")
-    style = "".join(
-        folder.joinpath(name).read_text(encoding="utf-8")
-        for folder, name in ((theirs, "report.css"), (ours, "serve.css"))
-    )
-    script = "".join(theirs.joinpath(name).read_text(encoding="utf-8") for name in SHARED)
-    script += ours.joinpath("serve.js").read_text(encoding="utf-8")
+    script = "".join(asset(f"html/{name}") for name in SHARED) + asset("serve/serve.js")
     none = {"type": "u8", "data": ""}
     columns = dict.fromkeys(("step", "duration", "warp", "block", "node", "reason", "awaited"), none)
     start = {
@@ -158,20 +144,16 @@ def page() -> tuple[bytes, str]:
             "lanes": [], "nodes": [], "opcodes": {}, "columns": columns,
         },
     }  # fmt: skip
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(ours.joinpath("page.html").read_text(encoding="utf-8"))
-    html = template.render(
-        style=Markup(style), script=Markup(script), data=Markup(json_for_script(start)), gpus=offered_gpus()
-    )
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    html, policy = document(
+        "serve/page.html",
+        ["html/report.css", "serve/serve.css"],
+        script,
+        what="drywarp serve",
+        data=start,
+        served=True,
+        gpus=offered_gpus(),
     )
     return html.encode("utf-8"), policy
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 # The effect of λ, Λ and occupancy on a launch's time, estimated within milliseconds on a small stand-in.
@@ -185,33 +167,33 @@ WAVES = 2
 BUDGET = 40_000
 """Target number of warp instructions of the stand-in at the highest occupancy."""
 
-FEWEST_TURNS = 3
+FEWEST_ITERATIONS = 3
 """Minimum iterations left of a loop."""
 
 
 class StandIn:
     """The stand-in of one kernel."""
 
-    def __init__(self, bound: CostedWorkload) -> None:
-        share = share_of(bound, bound.max_blocks_per_sm)
-        self._whole = instructions(bound, share.blocks) <= BUDGET  # small enough to be its own stand-in
-        total = instructions(bound, min(share.blocks, WAVES * bound.max_blocks_per_sm))
+    def __init__(self, costed: CostedWorkload) -> None:
+        share = share_of(costed, costed.max_blocks_per_sm)
+        self._whole = instructions(costed, share.blocks) <= BUDGET  # small enough to be its own stand-in
+        total = instructions(costed, min(share.blocks, WAVES * costed.max_blocks_per_sm))
         # With synchronisation, another warp might wait for an omitted iteration.
-        self._scale = 1.0 if bound.synchronises or self._whole else min(1.0, BUDGET / max(1, total))
-        self._usual = self._cycles(bound)[0]
+        self._scale = 1.0 if costed.synchronises or self._whole else min(1.0, BUDGET / max(1, total))
+        self._usual = self._cycles(costed)[0]
 
     def ratio(self, changed: CostedWorkload) -> tuple[float, str]:
         """The time of the changed workload relative to the original kernel, and its limiter."""
         cycles, found = self._cycles(changed)
         return (cycles / self._usual if self._usual else 1.0), found
 
-    def _cycles(self, bound: CostedWorkload) -> tuple[float, str]:
+    def _cycles(self, costed: CostedWorkload) -> tuple[float, str]:
         """Cycles of one SM's whole share, assuming similar waves, and the limiter."""
-        whole = share_of(bound, bound.blocks_per_sm)
+        whole = share_of(costed, costed.blocks_per_sm)
         share = whole
         if not self._whole and whole.blocks > WAVES * whole.resident:
             share = whole.shortened(WAVES * whole.resident + whole.blocks % whole.resident)
-        small = shorten(bound, self._scale, FEWEST_TURNS) if self._scale < 1 else bound
+        small = shorten(costed, self._scale, FEWEST_ITERATIONS) if self._scale < 1 else costed
         result = simulate(small, share, stalls=False)
         waves = -(-whole.blocks // whole.resident), -(-share.blocks // share.resident)
         return result.cycles * waves[0] / waves[1], limiter(utilization(small, result))

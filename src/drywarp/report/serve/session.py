@@ -67,7 +67,7 @@ class Session:
         self._kernel, self._time_s = prepared, answer.time_s
         self._stand_in = None
         self.number += 1
-        bound, prediction = prepared.costed, answer.prediction
+        costed, prediction = prepared.costed, answer.prediction
         code = code_lines(prepared, prediction.node_stalls)[0]
         opcodes = {line.index: _opcode(line.text) for line in code}
         return {
@@ -82,18 +82,18 @@ class Session:
             "registers": answer.resources.registers,
             "limited_by": answer.occupancy.limited_by,
             "notes": list(answer.notes),
-            "warps_per_block": bound.warps_per_block,
-            "occupancy": bound.warps_per_sm,
-            "most_occupancy": bound.max_blocks_per_sm * bound.warps_per_block,
-            "lambda": lambdas(bound),
-            "latency": latencies(bound),
+            "warps_per_block": costed.warps_per_block,
+            "occupancy": costed.warps_per_sm,
+            "most_occupancy": costed.max_blocks_per_sm * costed.warps_per_block,
+            "lambda": lambdas(costed),
+            "latency": latencies(costed),
             "code": {
                 "index": [line.index for line in code],
                 "text": [line.text for line in code],
                 "line": [line.line if line.file == prepared.kernel.source_file else 0 for line in code],
             },
-            **_figures(bound, prediction),
-            **_profile(bound, opcodes),
+            **_figures(costed, prediction),
+            **_profile(costed, opcodes),
         }
 
     def resimulate(self, request: Resimulate) -> dict[str, Any]:
@@ -105,49 +105,49 @@ class Session:
         kernel = self._kernel
         if kernel is None or request.number != self.number:
             raise UsageError("another kernel has been analysed in the meantime; analyse this one again")
-        bound = _changed(kernel.costed, request)
+        costed = _changed(kernel.costed, request)
         if request.settled:
-            occupancies = curve_occupancies(bound, None)
-            prediction = Pipeline().predict(bound, occupancies)
+            occupancies = curve_occupancies(costed, None)
+            prediction = Pipeline().predict(costed, occupancies)
             opcodes = {n: _opcode(ins.text) for n, ins in enumerate(kernel.kernel.instructions)}
             return {
                 "number": self.number,
                 "settled": True,
-                "occupancy": bound.warps_per_sm,
-                **_figures(bound, prediction),
-                **_profile(bound, opcodes),
+                "occupancy": costed.warps_per_sm,
+                **_figures(costed, prediction),
+                **_profile(costed, opcodes),
             }
         self._stand_in = self._stand_in or StandIn(kernel.costed)
-        ratio, limiter = self._stand_in.ratio(bound)
+        ratio, limiter = self._stand_in.ratio(costed)
         time_s = self._time_s * ratio
         return {
             "number": self.number,
             "settled": False,
-            "occupancy": bound.warps_per_sm,
+            "occupancy": costed.warps_per_sm,
             "time_s": time_s,
             "limiter": limit_words(limiter),
-            "point": [bound.warps_per_sm, _rate(bound, (time_s - bound.start_s) * bound.clock_hz), time_s, limiter],
+            "point": [costed.warps_per_sm, _rate(costed, (time_s - costed.start_s) * costed.clock_hz), time_s, limiter],
         }
 
 
-def _changed(bound: CostedWorkload, request: Resimulate) -> CostedWorkload:
+def _changed(costed: CostedWorkload, request: Resimulate) -> CostedWorkload:
     if request.occupancy is not None:
-        blocks, rest = divmod(request.occupancy, bound.warps_per_block)
-        if rest or not 0 < blocks <= bound.max_blocks_per_sm:
+        blocks, rest = divmod(request.occupancy, costed.warps_per_block)
+        if rest or not 0 < blocks <= costed.max_blocks_per_sm:
             raise UsageError(
-                f"occupancy {request.occupancy}: expected a multiple of {bound.warps_per_block} warps (one block) up "
-                f"to {bound.max_blocks_per_sm * bound.warps_per_block}"
+                f"occupancy {request.occupancy}: expected a multiple of {costed.warps_per_block} warps (one block) up "
+                f"to {costed.max_blocks_per_sm * costed.warps_per_block}"
             )
-        bound = replace(bound, blocks_per_sm=blocks)
-    return scaled(bound, request.lambda_factors, request.latency_factors)
+        costed = replace(costed, blocks_per_sm=blocks)
+    return scaled(costed, request.lambda_factors, request.latency_factors)
 
 
-def _rate(bound: CostedWorkload, cycles: float) -> float | None:
+def _rate(costed: CostedWorkload, cycles: float) -> float | None:
     """Warps completed per cycle per SM, as in a point of the curve."""
-    return -(-bound.blocks // bound.sm_count) * bound.warps_per_block / cycles if cycles else None
+    return -(-costed.blocks // costed.sm_count) * costed.warps_per_block / cycles if cycles else None
 
 
-def _figures(bound: CostedWorkload, prediction: Prediction) -> dict[str, Any]:
+def _figures(costed: CostedWorkload, prediction: Prediction) -> dict[str, Any]:
     return {
         "time_s": prediction.time_s,
         "limiter": limit_words(prediction.limiter),
@@ -160,15 +160,15 @@ def _figures(bound: CostedWorkload, prediction: Prediction) -> dict[str, Any]:
         "curve": [
             [p.occupancy_warps, p.warps_per_cycle if p.time_s else None, p.time_s, p.bound] for p in prediction.curve
         ],
-        "point": [bound.warps_per_sm, _rate(bound, prediction.cycles), prediction.time_s, prediction.limiter],
+        "point": [costed.warps_per_sm, _rate(costed, prediction.cycles), prediction.time_s, prediction.limiter],
     }
 
 
-def _profile(bound: CostedWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
+def _profile(costed: CostedWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
     """The first wave's issues, up to the limit; if there are none, the reason."""
-    wave = max(1, min(MOST_EVENTS, instructions(bound, bound.blocks_per_sm)))
+    wave = max(1, min(MOST_EVENTS, instructions(costed, costed.blocks_per_sm)))
     try:
-        events = issue_events(bound, wave)
+        events = issue_events(costed, wave)
     except DrywarpError as reason:
         return {"events": None, "no_events": str(reason)}
     if events is None:

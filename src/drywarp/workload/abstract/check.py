@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +12,7 @@ import msgspec
 
 from ...errors import InputFileError
 from ...support.expressions import ExpressionError, evaluate
+from ...support.folders import read_toml
 from .file import (
     FORMAT,
     AbstractClass,
@@ -238,14 +238,7 @@ def _order(file: AbstractFile, known: dict[str, Step]) -> None:
 
 def read_abstract(path: Path, name: str | None = None) -> AbstractFile:
     """Read and check a file. Raises InputFileError naming file, key and what was expected."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file (expected an abstract kernel)") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputFileError(f"{path}: not TOML: {error}") from None
+    content = read_toml(path, "an abstract kernel")
     for section, kind in (("settings", Setting), ("classes", AbstractClass), ("graphs", Graph)):
         tables = content.get(section)
         for key, table in tables.items() if isinstance(tables, dict) else ():

@@ -97,6 +97,29 @@ def _between(table: Measured, occupancy: int) -> float:
 
 # Costs of the classes of an abstract kernel on one GPU at one occupancy.
 
+Lambdas = tuple[float, float]
+"""λ and Λ in cycles."""
+
+MOST_RATIO = 256.0
+"""Most bytes that DRAM may move per byte that is accessed: 32 lanes that each read a byte of 8 sectors of their own."""
+
+
+def global_lambdas(ratio: float, dram: Lambdas, cache: Lambdas) -> Lambdas:
+    """λ_global and Λ_global from R, those of DRAM and those of the L2 (analysis §6.3).
+
+    Below 1 they are means, weighted by R and 1 − R; above, DRAM takes R λ_DRAM, and the last byte arrives
+    (R − 1) λ_DRAM after the first.
+    """
+    if ratio < 1:
+        return ratio * dram[0] + (1 - ratio) * cache[0], ratio * dram[1] + (1 - ratio) * cache[1]
+    return ratio * dram[0], dram[1] + (ratio - 1) * dram[0]
+
+
+def local_lambdas(degree: float, local: Lambdas) -> Lambdas:
+    """λ'_local and Λ'_local from the degree D of bank conflicts (analysis §6.3): (1 + D) λ and Λ + D λ."""
+    return (1 + degree) * local[0], local[1] + degree * local[0]
+
+
 SHARED_CLASSES = ("shared_load", "shared_store", "shared_atomic")
 
 
@@ -146,7 +169,17 @@ class _ClassCosts:
             async_result=self.class_.store,
             levels=levels,
             transactions=self._transactions() if self.class_.kind == "memory" else 0.0,
+            dram_share=self._dram_share(),
+            issues=self.settings.whole(f"{self.key}.issues", 1 if self.costs.issues is None else self.costs.issues),
         )
+
+    def _dram_share(self) -> float:
+        """The share of an access that DRAM serves, where the GPU has memory levels and the file states no Λ."""
+        served = self.costs.latency is None and self.gpu_class and self.gpu_class not in SHARED_CLASSES
+        if not served or self.machine.gpu.classes[self.gpu_class].latency is not None:
+            return 0.0
+        l1_hit, l2_hit = (self._amount(n, getattr(self.costs, n), 0, 1) for n in ("l1_hit", "l2_hit"))
+        return (1 - l1_hit) * (1 - l2_hit)
 
     def _subsystem(self) -> int:
         name = self.costs.subsystem
@@ -172,7 +205,7 @@ class _ClassCosts:
                 first, second, levels = self._access(cost)
                 usual = (first, second)
             else:
-                usual = (cost.lambda_, cost.latency)
+                usual = self._from_memory((cost.lambda_, cost.latency))
         elif self.class_.fallback:
             usual = (self.class_.fallback.lambda_, self.class_.fallback.latency)
         if usual is not None:
@@ -204,6 +237,19 @@ class _ClassCosts:
         read, write = (0.0, far) if self.class_.store else (far, 0.0)
         behaviour = AccessBehaviour(1, SPACE_GLOBAL, sectors, self._transactions(), l1_hit, l2_hit, read, write)
         return self.machine.memory(read, write).cost(False, behaviour, cost.lambda_)
+
+    def _from_memory(self, own: Lambdas) -> Lambdas:
+        """λ and Λ of a class of the papers, by where its accesses are served."""
+        if self.costs.conflicts is not None:
+            own = local_lambdas(self._amount("conflicts", self.costs.conflicts, 0, 31), own)
+        if self.costs.dram_ratio is None:
+            return own
+        named = self.costs.cached
+        names = [named] if isinstance(named, str) else named or []
+        classes = self.machine.gpu.classes
+        found = next((classes[n] for n in names if n in classes), None)
+        cache = own if found is None or found.latency is None else (found.lambda_, found.latency)
+        return global_lambdas(self._amount("dram_ratio", self.costs.dram_ratio, 1, MOST_RATIO), own, cache)
 
     def _transactions(self) -> float:
         return self._amount("transactions", self.costs.transactions, 1, 32)

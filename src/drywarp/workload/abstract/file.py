@@ -69,7 +69,11 @@ class Own(Table, frozen=True, rename={"lambda_": "lambda"}):
 
 
 class Costs(Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
-    """The costs of a class: the GPU's first class of `from`, with values given here replacing its numbers."""
+    """The costs of a class: the GPU's first class of `from`, with values given here replacing its numbers.
+
+    On a GPU of the papers, `dram_ratio` is R of analysis §6.3, the bytes that DRAM moves per byte that is accessed, and
+    `cached` the GPU's class of accesses that a cache serves. `conflicts` is D, the degree of bank conflicts.
+    """
 
     from_: str | list[str] | None = None
     subsystem: str | None = None
@@ -79,6 +83,10 @@ class Costs(Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
     sectors: Amount | None = None
     l1_hit: Amount | None = None
     l2_hit: Amount | None = None
+    dram_ratio: Amount | None = None
+    cached: str | list[str] | None = None
+    conflicts: Amount | None = None
+    issues: Amount | None = None
 
 
 class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):

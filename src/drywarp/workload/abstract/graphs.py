@@ -162,20 +162,22 @@ class _Graph:
                     run += self.copies[step.id or ""]
 
     def _loop(self, step: Step, key: str, runs: list[list[Item]]) -> None:
-        turns, body = self.settings.whole(f"{key}.loop", step.loop or 0), step.body or []
+        iterations, body = self.settings.whole(f"{key}.loop", step.loop or 0), step.body or []
         if not branches(body):
             once: list[list[Item]] = [[]]
             self._run(body, f"{key}.body", once)
             for run in runs:
-                run.append(Repeat(turns, tuple(once[0])))
+                run.append(Repeat(iterations, tuple(once[0])))
             return
-        if len(runs) * turns > MOST_EXECUTIONS:
-            problem = f"a branch in it would be drawn {len(runs) * turns:,} times; expected at most {MOST_EXECUTIONS:,}"
+        if len(runs) * iterations > MOST_EXECUTIONS:
+            problem = (
+                f"a branch in it would be drawn {len(runs) * iterations:,} times; expected at most {MOST_EXECUTIONS:,}"
+            )
             raise self.settings.file.error(f"{key}.loop", f"{problem} (fewer iterations, or a lower occupancy)")
-        bodies: list[list[Item]] = [[] for _ in range(len(runs) * turns)]
+        bodies: list[list[Item]] = [[] for _ in range(len(runs) * iterations)]
         self._run(body, f"{key}.body", bodies)
         for number, run in enumerate(runs):
-            for items, same in groupby(bodies[number * turns : (number + 1) * turns]):
+            for items, same in groupby(bodies[number * iterations : (number + 1) * iterations]):
                 count = len(list(same))
                 run += items if count == 1 else [Repeat(count, tuple(items))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....kernel.isa.nvidia.classes import is_barrier
+from ....kernel.isa.nvidia.opcodes import is_barrier
 from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
 from ..case import Case, Setting
 from ..whatif import WhatIf
@@ -19,8 +19,8 @@ from .base import Documentation, Suspicion, can_be_hidden, register
 def half_the_barriers() -> WhatIf:
     """Keep the first, third, fifth … barrier of each warp."""
 
-    def change(bound: CostedWorkload) -> CostedWorkload:
-        return replace(bound, paths=tuple(_halved(path) for path in bound.paths))
+    def change(costed: CostedWorkload) -> CostedWorkload:
+        return replace(costed, paths=tuple(_halved(path) for path in costed.paths))
 
     def apply(setting: Setting) -> Setting | None:
         some = any(node.barrier for path in setting.costed.paths for node in path.nodes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ....kernel.isa.nvidia.classes import is_barrier
+from ....kernel.isa.nvidia.opcodes import is_barrier
 from ....kernel.profile import SPACE_SHARED, Profile, WarpPath
 from ....memory.behaviour import AccessBehaviour
 from ....workload.build import build_workload
@@ -67,13 +67,13 @@ def kept_steps(profile: Profile, path: WarpPath) -> npt.NDArray[np.bool_]:
         return kept
     shares = np.minimum(1.0, lanes / max(1.0, lanes[0]))
     shares[(shares >= FULL) | _holding_barriers(profile)[path.blocks]] = 1.0
-    turns = np.bincount(path.blocks, minlength=len(profile.cfg.blocks))
-    for block in np.flatnonzero(turns >= OFTEN).tolist():
+    iterations = np.bincount(path.blocks, minlength=len(profile.cfg.blocks))
+    for block in np.flatnonzero(iterations >= OFTEN).tolist():
         at = np.flatnonzero(path.blocks == block)
         kept[at] = np.diff(np.floor(np.cumsum(shares[at]) + ROUNDING), prepend=0.0) > 0
     lengths = np.array([block.end - block.start for block in profile.cfg.blocks], dtype=np.float64)
     owed = 0.0
-    for step in np.flatnonzero(turns[path.blocks] < OFTEN).tolist():
+    for step in np.flatnonzero(iterations[path.blocks] < OFTEN).tolist():
         length = lengths[path.blocks[step]]
         owed += shares[step] * length
         kept[step] = shares[step] >= 1.0 or owed >= length / 2

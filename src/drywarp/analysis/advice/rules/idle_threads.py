@@ -19,9 +19,9 @@ from .base import Documentation, Suspicion, register
 def coarser(loads: Collection[int], times: int) -> WhatIf:
     """Issue each of these loads `times` times, in blocks / times blocks."""
 
-    def change(bound: CostedWorkload) -> CostedWorkload:
-        paths = tuple(_repeated(path, loads, times) for path in bound.paths)
-        return replace(bound, paths=paths, blocks=-(-bound.blocks // times))
+    def change(costed: CostedWorkload) -> CostedWorkload:
+        paths = tuple(_repeated(path, loads, times) for path in costed.paths)
+        return replace(costed, paths=paths, blocks=-(-costed.blocks // times))
 
     def apply(setting: Setting) -> Setting | None:
         return setting.then(change) if loads else None

@@ -62,8 +62,8 @@ class OccupancyBlockSize:
 def full_warps(share: float) -> WhatIf:
     """The same threads in correspondingly fewer, full blocks."""
 
-    def fewer(bound: CostedWorkload) -> CostedWorkload:
-        return replace(bound, blocks=max(1, round(bound.blocks * share)))
+    def fewer(costed: CostedWorkload) -> CostedWorkload:
+        return replace(costed, blocks=max(1, round(costed.blocks * share)))
 
     def apply(setting: Setting) -> Setting | None:
         return setting.then(fewer)

@@ -17,16 +17,16 @@ from .base import Documentation, Suspicion, can_be_hidden, register
 def balanced_partitions() -> WhatIf:
     """Merge all partitions into one with their combined rate."""
 
-    def merge(bound: CostedWorkload) -> CostedWorkload:
-        several = bound.partitions
-        inside = {n for n, subsystem in enumerate(bound.subsystems) if subsystem.scope == "partition"}
+    def merge(costed: CostedWorkload) -> CostedWorkload:
+        several = costed.partitions
+        inside = {n for n, subsystem in enumerate(costed.subsystems) if subsystem.scope == "partition"}
 
         def change(node: CostedNode) -> CostedNode:
             even, odd = (round(ticks / several) for ticks in node.register_ticks)
             own = round(node.lambda_ticks / several) if node.subsystem in inside else node.lambda_ticks
             return replace(node, lambda_ticks=own, register_ticks=(even, odd))
 
-        merged = replace(bound, partitions=1, issue_ticks=round(bound.issue_ticks / several))
+        merged = replace(costed, partitions=1, issue_ticks=round(costed.issue_ticks / several))
         return change_nodes(merged, change)
 
     def apply(setting: Setting) -> Setting | None:
@@ -59,27 +59,27 @@ class SchedulerImbalance:
 
     def look(self, case: Case) -> Suspicion | None:
         """The imbalance between partitions, where it is large enough."""
-        bound = case.setting.costed
-        uneven = imbalance(bound)
+        costed = case.setting.costed
+        uneven = imbalance(costed)
         if uneven < _LEAST_IMBALANCE or not can_be_hidden(case):
             return None
         return Suspicion(
             balanced_partitions(),
             (),
-            f"the average scheduler has {uneven:.0%} fewer instructions than the busiest, with {bound.warps_per_sm} "
+            f"the average scheduler has {uneven:.0%} fewer instructions than the busiest, with {costed.warps_per_sm} "
             "warps per SM",
             "give all warps of a block the same work, in blocks of a multiple of four warps",
             uneven,
         )
 
 
-def imbalance(bound: CostedWorkload) -> float:
+def imbalance(costed: CostedWorkload) -> float:
     """How far the average partition's instructions are below the busiest one's, 0..1, with all block slots filled."""
-    total = sum(kind.weight for kind in bound.block_types)
-    resident = min(bound.blocks_per_sm, -(-bound.blocks // bound.sm_count))
-    load = [0.0] * bound.partitions
-    for kind in bound.block_types:
+    total = sum(kind.weight for kind in costed.block_types)
+    resident = min(costed.blocks_per_sm, -(-costed.blocks // costed.sm_count))
+    load = [0.0] * costed.partitions
+    for kind in costed.block_types:
         for warp in range(resident * len(kind.paths)):
-            length = bound.paths[kind.paths[warp % len(kind.paths)]].length
-            load[warp % bound.partitions] += kind.weight / total * length
+            length = costed.paths[kind.paths[warp % len(kind.paths)]].length
+            load[warp % costed.partitions] += kind.weight / total * length
     return 1 - sum(load) / len(load) / max(load) if max(load) else 0.0

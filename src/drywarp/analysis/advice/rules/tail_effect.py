@@ -19,17 +19,17 @@ def even_grid() -> WhatIf:
     """The same blocks, spread evenly over the SMs in whole waves."""
 
     def apply(setting: Setting) -> Setting | None:
-        bound = setting.costed
-        each, rest = divmod(bound.blocks, bound.sm_count)
-        if bound.runs or (rest == 0 and each % bound.blocks_per_sm == 0):
+        costed = setting.costed
+        each, rest = divmod(costed.blocks, costed.sm_count)
+        if costed.runs or (rest == 0 and each % costed.blocks_per_sm == 0):
             return None
-        wave = bound.blocks_per_sm * bound.sm_count
-        waves = -(-bound.blocks // wave)
+        wave = costed.blocks_per_sm * costed.sm_count
+        waves = -(-costed.blocks // wave)
 
         def change(workload: CostedWorkload) -> CostedWorkload:
             return replace(workload, runs=waves)
 
-        return replace(setting.then(change), part=setting.part * bound.blocks / (waves * wave))
+        return replace(setting.then(change), part=setting.part * costed.blocks / (waves * wave))
 
     return WhatIf("no tail of the grid", "launch", apply)
 
@@ -59,11 +59,11 @@ class TailEffect:
 
     def look(self, case: Case) -> Suspicion | None:
         """Compare the grid with whole waves."""
-        bound = case.setting.costed
-        if bound.runs:
+        costed = case.setting.costed
+        if costed.runs:
             return None
-        waves = bound.blocks / (bound.sm_count * bound.blocks_per_sm)
-        loads = -(-bound.blocks // bound.sm_count) * bound.sm_count / bound.blocks
+        waves = costed.blocks / (costed.sm_count * costed.blocks_per_sm)
+        loads = -(-costed.blocks // costed.sm_count) * costed.sm_count / costed.blocks
         # The busiest unit needs its time for an average SM's share in any case.
         busiest = max(case.prediction.utilization.values(), default=0.0)
         most = loads / busiest if busiest else float("inf")
@@ -75,7 +75,7 @@ class TailEffect:
         return Suspicion(
             even_grid(),
             (),
-            f"{bound.blocks} blocks are {waves:.2f} waves of {bound.sm_count * bound.blocks_per_sm}",
+            f"{costed.blocks} blocks are {waves:.2f} waves of {costed.sm_count * costed.blocks_per_sm}",
             "use smaller blocks or less work in each, or a grid of whole waves with a grid-stride loop"
             if waves >= 1
             else "split the work into more blocks, along another dimension as well if necessary",

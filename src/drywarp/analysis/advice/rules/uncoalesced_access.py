@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....memory.behaviour import AccessBehaviour
 from ....memory.table import MemoryGeometry
-from ...residency import geometry_of
+from ...prepared import geometry_of
 from ..case import Case, Setting
 from ..resimulate import SPACE_GLOBAL, Ideal, ideal_units
 from ..whatif import WhatIf

@@ -1,1 +1,1 @@
-"""The emulator's loop as machine code: most instructions, for all warps of a batch at once."""
+"""Most instructions as rows of numbers, which the core's loop runs for all warps of a batch at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....kernel.instruction import PT, RZ, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
+from ....kernel.isa.nvidia.opcodes import having
 from ..bitwise import permutation
 from ..integer import split_predicates
 from ..machine import SPECIAL_ROWS
@@ -87,7 +88,7 @@ def _ones_left_out(operand: Operand, extended: bool) -> int:
     return int(isinstance(operand, Register | Constant) and operand.negate and not extended)
 
 
-@encodes("NOP DEPBAR LDGDEPBAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT FENCE UCCTL PREEXIT", None)
+@encodes(" ".join(having("idle")), None)
 def _nothing(row: Row, i: Instruction) -> None:
     if row.cells[GUARD] != ALWAYS:
         refuse()

@@ -121,7 +121,7 @@ class CompiledScheduler(Scheduler):
         state[SHARED_BYTES], state[LOCAL_BYTES] = machine.shared_bytes, machine.local_bytes
         state[INSTRUCTIONS] = len(program.instructions)
         state[SLOTS] = state[WAITED] = 0
-        state[SINCE], state[LOOK_AFTER], state[LOOKED] = 0, self._standstill.after, -1
+        state[SINCE], state[LOOK_AFTER], state[LOOKED] = 0, self._watch.after, -1
         state[MISSING], state[TURNED] = -1, 0
         self._batch = np.zeros(machine.warps, np.int64)
         self._slots = np.zeros(machine.warps, np.int64)
@@ -205,15 +205,15 @@ class CompiledScheduler(Scheduler):
 
     def _look(self) -> None:
         """Check whether spinning threads are deadlocked."""
-        state, standstill = self.state, self._standstill
+        state, watch = self.state, self._watch
         self._begin()
-        if state[SINCE] > standstill.since:
-            standstill.progress(int(state[SINCE]))
+        if state[SINCE] > watch.since:
+            watch.progress(int(state[SINCE]))
         state[LOOKED] = state[STEP]
-        if standstill.certain(int(state[STEP])):
+        if watch.certain(int(state[STEP])):
             self._get_going(int(state[PC]))
             state[MODE] = CHOOSE
-        state[SINCE], state[LOOK_AFTER] = standstill.since, standstill.after
+        state[SINCE], state[LOOK_AFTER] = watch.since, watch.after
         self._end()
 
     def _begin(self) -> Frame:

@@ -1,7 +1,6 @@
 """AMD machine code (GCN, CDNA) in the static mode."""
 
-from .architecture import Amd
-from .control import AmdWords
+from .architecture import Amd, AmdWords
 from .start import dimensions
 
 __all__ = ["Amd", "AmdWords", "dimensions"]

@@ -1,28 +1,27 @@
-"""A kernel of AMD machine code, prepared for a walk."""
+"""A kernel of AMD machine code, prepared for a walk: its words, its branches and ends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ....kernel.cfg import ControlFlowGraph, ends_block
+from ....kernel.cfg import ControlFlowGraph, jump_target
 from ....kernel.instruction import Immediate, Instruction, RegisterRange
+from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.opcodes import adds_address, is_jump, works_on_long
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
-from ....kernel.kernel import Kernel
-from ..flow import Flow
-from ..parameters import INTEGER, POINTER, SLOT_BYTES, StaticLaunch
-from ..report import Record
-from ..state import FileShape, State
-from ..words import Code, Step, safely
-from .control import AmdWords, Finishes
-from .iterations import Loops, with_turns
+from ..flow import EXIT_BLOCK, Flow
+from ..parameters import INTEGER, POINTER, SLOT_BYTES
+from ..state import Batch, FileShape, Flags, Lanes, State
+from ..words import Architecture, Branch, Call, Finish, Goto, Step, Walked, safely
+from .iterations import Loops, non_affine_flags, with_iterations
 from .memory import MemorySteps
-from .operands import SCALARS, Operands
+from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
 from .start import Handed, start
-from .values import Values
+from .values import Values, settled_exec
 
 # Which AMD instructions must be evaluated to know where every warp goes and what it accesses.
 
@@ -123,24 +122,100 @@ _VARIABLE_BYTES = SLOT_BYTES >> 16
 """Address space for one variable of the module."""
 
 
-class Amd(AmdWords):
-    """The code of one kernel under one launch, decoded block by block as the walk reaches it; see `nvidia.Nvidia`."""
+# Branches and ends of AMD machine code. Whole warps branch; lanes diverge through the exec mask only.
+
+
+class AmdWords:
+    """Which instructions call and exit; code of the HSA runtime never returns from a kernel."""
+
+    def is_call(self, instruction: Instruction) -> bool:
+        """Whether it calls; the compiler inlines every function that it can."""
+        return opcodes.is_call(instruction.opcode)
+
+    def is_return(self, instruction: Instruction) -> bool:
+        """Whether it jumps to an address in registers."""
+        return opcodes.is_return(instruction.opcode)
+
+    def is_exit(self, instruction: Instruction) -> bool:
+        """Whether the warp ends."""
+        return opcodes.is_exit(instruction.opcode)
+
+    def callee(self, instruction: Instruction) -> int | None:
+        """The code of called functions is not followed."""
+        return None
+
+    def is_slow(self, instruction: Instruction) -> bool:
+        """There are no slow paths behind calls."""
+        return False
+
+
+Test = Callable[[Batch], tuple[Lanes, Flags]]
+
+
+class Finishes:
+    """Builds the ends of blocks of one kernel."""
+
+    def __init__(self, operands: Operands, instructions: Sequence[Instruction], cfg: ControlFlowGraph) -> None:
+        self.o, self.instructions, self.cfg = operands, instructions, cfg
+
+    def finish(self, block: int) -> Finish:
+        """How a block ends."""
+        i = self.instructions[self.cfg.blocks[block].end - 1]
+        fall = block + 1 if block + 1 < len(self.cfg.blocks) else EXIT_BLOCK
+        if opcodes.is_exit(i.opcode):
+            return Goto(EXIT_BLOCK)
+        if opcodes.is_call(i.opcode):
+            return Call(None, fall)
+        if not opcodes.is_jump(i.opcode):
+            return Goto(EXIT_BLOCK if opcodes.is_return(i.opcode) else fall)
+        target = jump_target(i)
+        to = EXIT_BLOCK if target is None else self.cfg.block_of[target // 16]
+        return Goto(to) if i.opcode == "s_branch" else self._branch(i, to, fall)
+
+    def _branch(self, i: Instruction, to: int, fall: int) -> Finish:
+        what = i.opcode.removeprefix("s_cbranch_")
+        if what in ("scc0", "scc1"):
+            wanted = what == "scc1"
+
+            def by_code(b: Batch) -> tuple[Lanes, Flags]:
+                file: Any = b.s
+                return b.spread((file[SCC] != 0) == wanted), b.spread(non_affine_flags(b.flags["s"][SCC]))
+
+            return Branch(by_code, to, fall)
+        if what in ("vccz", "vccnz"):
+            return Branch(self._mask_test(VCC, what == "vccnz"), to, fall)
+        if what in ("execz", "execnz"):
+            while_nonzero = what == "execnz"
+
+            def settle(b: Batch, taken: Lanes) -> None:
+                settled_exec(b, taken, while_nonzero)
+
+            return Branch(self._mask_test(EXEC, while_nonzero), to, fall, settle)
+        return Goto(fall)
+
+    def _mask_test(self, register: int, nonzero: bool) -> Test:
+        def test(b: Batch) -> tuple[Lanes, Flags]:
+            file: Any = b.s
+            if register == EXEC:
+                any_lane = active(b).any(axis=1, keepdims=True)
+            else:
+                word = file[register].astype(np.uint64) | file[register + 1].astype(np.uint64) << np.uint64(32)
+                any_lane = (lanes_of(word, b) & b.there).any(axis=1, keepdims=True)
+            flags = b.flags["s"][register] | b.flags["s"][register + 1]
+            return b.spread(any_lane == nonzero), b.spread(non_affine_flags(flags))
+
+        return test
+
+
+class Amd(AmdWords, Architecture):
+    """The code of one kernel under one launch."""
 
     convergence_barriers = 0
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> None:
-        self.kernel, self.instructions, self.cfg = kernel, kernel.instructions, cfg
+    def __init__(self, walked: Walked) -> None:
+        super().__init__(walked)
         highest = {"v": 2, "a": 0}
-        for i in kernel.instructions:
+        for i in self.instructions:
             for o in i.operands:
                 if isinstance(o, RegisterRange) and o.file in highest:
                     highest[o.file] = max(highest[o.file], o.index + o.count - 1)
@@ -149,26 +224,24 @@ class Amd(AmdWords):
             "a": FileShape(highest["a"] + 1, np.uint32, True),
             "s": FileShape(SCALARS, np.uint32, False),
         }
-        self.counts = np.zeros((len(kernel.instructions), warps), np.int64)
         self._places: dict[str, int] = {}
-        self._image = given.image
+        self._image = walked.given.image
         self._operands = operands = Operands(self._address_of)
-        wide = wide_loads(kernel.instructions)
-        self.memory = MemorySteps(operands, Handed(kernel, given), record, patterns, len(given.places) + 1, wide)
-        self._values = Values(operands, shares)
-        self._finishes = Finishes(operands, kernel.instructions, cfg)
-        self._needed = needed_instructions(kernel.instructions)
-        self._codes: dict[int, Code] = {}
-        self._loops = Loops(kernel.instructions, cfg, Flow(kernel.instructions, cfg, self).loops, self._needed)
+        handed, places, wide = (
+            Handed(self.kernel, walked.given),
+            len(walked.given.places) + 1,
+            wide_loads(self.instructions),
+        )
+        self._memory = MemorySteps(operands, handed, walked.record, walked.patterns, places, wide)
+        self.unsure = self._memory.unsure
+        self._values = Values(operands, walked.shares)
+        self.finish = Finishes(operands, self.instructions, self.cfg).finish
+        self._needed = needed_instructions(self.instructions)
+        self._loops = Loops(self.instructions, self.cfg, Flow(self.instructions, self.cfg, self).loops, self._needed)
 
     def _address_of(self, symbol: str) -> int:
         """The address of a module variable: each has its own slot."""
         return self._image + self._places.setdefault(symbol, len(self._places)) * _VARIABLE_BYTES
-
-    @property
-    def unsure(self) -> Mapping[int, int]:
-        """Flags of addresses that are not fully known, by memory instruction."""
-        return self.memory.unsure
 
     def changed(self, loop: int) -> Sequence[Place]:
         """Relevant registers that a loop changes."""
@@ -182,26 +255,16 @@ class Amd(AmdWords):
         """Set the registers that identify each lane's work-item."""
         start(state, self.kernel)
 
-    def code(self, block: int) -> Code:
-        """A basic block as steps; instructions that affect no address or branch are omitted."""
-        code = self._codes.get(block)
-        if code is None:
-            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
-            if body and ends_block(body[-1]):
-                body = body[:-1]
-            steps = [step for i in body if (step := self._step(i)) is not None]
-            code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
-        return code
-
-    def _step(self, i: Instruction) -> Step | None:
+    def step(self, i: Instruction) -> Step | None:
+        """An instruction as a step; None if it affects no address or branch."""
         needed = i.pc // 16 in self._needed
         if i.memory is not None:
-            return self.memory.step(i, needed)
+            return self._memory.step(i, needed)
         if not needed:
             return None
         unknown = self._values.unknown(i)
         try:
-            step = self.memory.scalar_load(i) or self._values.step(i)
-            return with_turns(self._operands, i, safely(step, unknown))
+            step = self._memory.scalar_load(i) or self._values.step(i)
+            return with_iterations(self._operands, i, safely(step, unknown))
         except LookupError:  # fewer operands than the opcode takes
             return unknown

@@ -12,7 +12,18 @@ from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ..flow import StaticLoop
-from ..state import ANY_BENT, ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Batch, Compared, Flags, Lanes, Value
+from ..state import (
+    ANY_ITERATION,
+    ANY_NON_AFFINE,
+    ITERATIONS,
+    NON_AFFINE_SHIFT,
+    UNSURE,
+    Batch,
+    Compared,
+    Flags,
+    Lanes,
+    Value,
+)
 from ..words import Step
 from .operands import SCC, Operands, active, place_of, range_places
 
@@ -20,22 +31,22 @@ _FAR = 1 << 62
 _HOW = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "eq": "EQ", "ne": "NE", "lg": "NE"}
 
 
-def with_turns(o: Operands, i: Instruction, step: Step) -> Step:
+def with_iterations(o: Operands, i: Instruction, step: Step) -> Step:
     """A step that marks results that are not affine in the iteration although their sources are."""
     touched = [place_of(*place) for place in sorted(reads_and_writes(i)[1])]
     if opcodes.is_compare(i.opcode):
         return _forgetting(step, touched)
-    bent = _condition(o, i)
-    if bent is None:
+    non_affine = _condition(o, i)
+    if non_affine is None:
         return step
 
     def run(b: Batch) -> None:
-        bends, lanes = bent(b), active(b)
+        non_affine_at, lanes = non_affine(b), active(b)
         step(b)
-        if bends:
+        if non_affine_at:
             for file, index in touched:
                 row = b.flags[file][index]
-                marked = bent_flags(row)
+                marked = non_affine_flags(row)
                 if marked is not row:
                     np.copyto(row, marked, where=lanes if row.shape[1] > 1 else np.bool_(True))
 
@@ -49,7 +60,7 @@ def _forgetting(step: Step, touched: Iterable[Place]) -> Step:
         step(b)
         for file, index in touched:
             row = b.flags[file][index]
-            row &= np.uint16(~(ANY_TURN | ANY_BENT) & 0xFFFF)
+            row &= np.uint16(~(ANY_ITERATION | ANY_NON_AFFINE) & 0xFFFF)
 
     return run
 
@@ -60,7 +71,7 @@ def _condition(o: Operands, i: Instruction) -> Callable[[Batch], bool] | None:
     if "sdwa" in i.modifiers:
         return lambda b: True
     if opcodes.selects(opcode):
-        return lambda b: _turns(b.flags["s"][SCC])
+        return lambda b: _iterations(b.flags["s"][SCC])
     if opcode in opcodes.SIGN_AMOUNT:
         amount = operands[opcodes.SIGN_AMOUNT[opcode]]
         if isinstance(amount, Immediate) and amount.value == opcodes.SIGN_BIT:
@@ -68,23 +79,23 @@ def _condition(o: Operands, i: Instruction) -> Callable[[Batch], bool] | None:
     constant = opcodes.CONSTANT_OPERAND.get(opcode)
     if constant is not None and len(operands) > constant:
         amounts = o.flags([operands[constant]])
-        return lambda b: _turns(amounts(b))
+        return lambda b: _iterations(amounts(b))
     if opcodes.is_product(opcode):
         first = result_count(i)
         left, right = o.flags(operands[first : first + 1]), o.flags(operands[first + 1 : first + 2])
-        return lambda b: _turns(left(b) & right(b))
+        return lambda b: _iterations(left(b) & right(b))
     return None if opcodes.keeps_affine(opcode) else lambda b: True
 
 
-def _turns(flags: Value) -> bool:
-    return bool(np.any(np.asarray(flags) & ANY_TURN))
+def _iterations(flags: Value) -> bool:
+    return bool(np.any(np.asarray(flags) & ANY_ITERATION))
 
 
-def bent_flags(flags: Flags) -> Flags:
+def non_affine_flags(flags: Flags) -> Flags:
     """Flags of numbers that are not affine in their sources; the same array if none moves."""
-    if not (flags >= TURNS[0]).any():
+    if not (flags >= ITERATIONS[0]).any():
         return flags
-    return flags | (flags & np.uint16(ANY_TURN)) << np.uint16(BENT_SHIFT)
+    return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
 
 
 def note_compare(
@@ -95,16 +106,17 @@ def note_compare(
     `exact` says that they are whole numbers.
     """
     tested = np.atleast_2d(np.asarray(flags[0] | flags[1], np.uint16))
-    if not (tested >= TURNS[0]).any():
+    if not (tested >= ITERATIONS[0]).any():
         return
     wide = any(np.asarray(v).dtype.itemsize > 4 for v in values)
     if wide and exact:
         exact = not any(np.any(v >= _FAR) or np.any(v <= -_FAR) for v in (np.asarray(v) for v in values))
     if not exact or relation not in _HOW:
-        b.rely_on(bent_flags(tested))
+        b.rely_on(non_affine_flags(tested))
         return
     b.rely_on(tested)
-    lanes = lanes & b.spread((tested & ANY_TURN & ~(tested >> np.uint16(BENT_SHIFT)) != 0) & (tested & UNSURE == 0))
+    moving = tested & ANY_ITERATION & ~(tested >> np.uint16(NON_AFFINE_SHIFT)) != 0
+    lanes = lanes & b.spread(moving & (tested & UNSURE == 0))
     if lanes.any():
         left, right = (np.asarray(v).astype(np.int64) for v in values)
         gap = b.spread(np.atleast_2d(left - right))

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange
 from ....kernel.isa.amd.registers import result_count
 from ....kernel.profile import SPACE_SHARED
-from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
+from ..parameters import Addresses, RecordedAccesses, element, offset_in_slot
 from ..report import Record
-from ..state import ANY_TURN, DATA, UNSURE, VARYING, Batch, Lanes, Value
+from ..state import ANY_ITERATION, DATA, UNSURE, VARYING, Batch, Lanes, Value
 from ..words import Step
 from .operands import M0, PRIVATE_APERTURE, SHARED_APERTURE, Operands, active, put, range_places
 from .start import Handed
@@ -29,8 +29,8 @@ _TWO = re.compile(r"ds_(read2|write2|wrxchg2)(st64)?_")
 _TWO_STRIDE = 64
 
 
-class MemorySteps:
-    """Builds the steps of memory instructions of one kernel; see `nvidia.memory.MemorySteps`."""
+class MemorySteps(RecordedAccesses):
+    """Builds the steps of memory instructions of one kernel."""
 
     def __init__(
         self,
@@ -41,12 +41,8 @@ class MemorySteps:
         slots: int,
         wide: Mapping[int, str],
     ) -> None:
-        self.o, self.handed, self.record, self.patterns = operands, handed, record, patterns
-        self.unsure: dict[int, int] = {}
-        self._wide = wide
-        # Targets of addresses that are themselves loaded: a slot for each load of them.
-        self._loaded = {n: slots + k for k, n in enumerate(sorted(n for n, kind in wide.items() if kind == POINTER))}
-        self._end = slot(slots + len(self._loaded))
+        super().__init__(record, patterns, slots, wide)
+        self.o, self.handed = operands, handed
 
     def scalar_load(self, i: Instruction) -> Step | None:
         """`s_load_dwordx4 s[8:11], s[4:5], 0x8`: known if it reads launch data. None for other opcodes."""
@@ -70,7 +66,7 @@ class MemorySteps:
             found = self.handed.words(int(where[0, 0]), words) if (where == where[0, 0]).all() else None
             for k, (file, index) in enumerate(places[:words]):
                 if found is not None and not np.asarray(flags & UNSURE).any():
-                    put(b, file, index, np.uint32(found[0][k]), np.uint16(found[1][k]) | flags & ANY_TURN)
+                    put(b, file, index, np.uint32(found[0][k]), np.uint16(found[1][k]) | flags & ANY_ITERATION)
                 else:
                     number = self._held(i.pc // 16, offset_in_slot(where.view(np.uint64)), 4 * words, k)
                     put(b, file, index, number, np.uint16(DATA))
@@ -92,7 +88,7 @@ class MemorySteps:
             # Compute all addresses before any result: a result may overwrite their sources.
             for word, (where, flags) in enumerate([address(b) for address in parts]):
                 for space, inside, part in _by_space(memory.space, where, lanes):
-                    noted = self._note(i, b, space, inside, flags, part)
+                    noted = self.note(i, b, space, inside, flags, part)
                     if results:
                         share = len(results) // len(parts)
                         self._data(i, b, space, noted, flags, results[word * share : (word + 1) * share], part)
@@ -154,28 +150,6 @@ class MemorySteps:
             return np.array(b.spread(np.asarray(total, np.uint64))), known(b)
 
         return address
-
-    # What is noted and made up --------------------------------------------------------------------
-
-    def _note(self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes) -> Addresses:
-        """Record an access; returns the addresses used."""
-        assert i.memory is not None
-        number, width = i.pc // 16, i.memory.width
-        b.rely_on(flags)
-        unsure = b.spread(np.asarray(flags, np.uint16)) & UNSURE
-        seen = int(np.bitwise_or.reduce(unsure, axis=None, where=lanes, initial=0))
-        pattern = self.patterns.get(number)
-        if seen or pattern:
-            self.unsure[number] = self.unsure.get(number, 0) | seen
-            aligned = ~np.uint64((width & -width) - 1)
-            if seen & DATA:
-                lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
-                inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
-                where = (np.where(lost, inside, where) if space == "global" else where) & aligned
-            if pattern is not None:
-                where = stated(b, pattern, number, where, width, lanes)
-        self.record.access(number, SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
-        return where
 
     def _data(
         self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, results: list[Any], lanes: Lanes

@@ -405,12 +405,12 @@ def _assumed(
     return test
 
 
-def settled_exec(b: Batch, taken: Lanes, goes_on: bool) -> None:
+def settled_exec(b: Batch, taken: Lanes, while_nonzero: bool) -> None:
     """Make exec agree with a decision to stay in a loop although no lane was left in it.
 
-    `taken` are the lanes that take the branch; `goes_on` says whether that side is the one with exec not empty.
+    `taken` are the lanes that take the branch; `while_nonzero` says whether that side is the one with exec not empty.
     """
-    stay = taken.any(axis=1) if goes_on else ~taken.any(axis=1)
+    stay = taken.any(axis=1) if while_nonzero else ~taken.any(axis=1)
     word, flags = _exec(b)
     empty = (lanes_of(word, b) & b.there).any(axis=1) == 0
     again = (stay & empty)[:, None]

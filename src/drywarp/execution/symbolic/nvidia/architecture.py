@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from ....kernel.cfg import ControlFlowGraph, ends_block
 from ....kernel.instruction import Instruction
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ....kernel.kernel import Kernel
 from ...emulator.machine import BARRIER_REGISTERS, PREDICATES
 from ...emulator.program import register_counts
 from ..flow import Flow
-from ..parameters import StaticLaunch
-from ..report import Record
 from ..state import FileShape, State
-from ..words import Code, Step, safely
+from ..words import Architecture, Step, Walked, safely
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder
@@ -26,52 +22,31 @@ from .reads import StaticBanks
 from .steps import guarded, phase_step, unknown_step, value_step
 
 
-class Nvidia(NvidiaWords):
-    """The code of one kernel under one launch, decoded block by block as the walk reaches it.
-
-    `patterns` and `shares` are user hints by instruction: the pattern of an access, the share of threads for which a
-    condition holds.
-    """
+class Nvidia(NvidiaWords, Architecture):
+    """The code of one kernel under one launch."""
 
     convergence_barriers = BARRIER_REGISTERS
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        cfg: ControlFlowGraph,
-        given: StaticLaunch,
-        record: Record,
-        warps: int,
-        patterns: Mapping[int, str],
-        shares: Mapping[int, float],
-    ) -> None:
-        super().__init__(kernel.instructions)
-        self.instructions = kernel.instructions
-        self.cfg = cfg
-        general, uniform = register_counts(kernel.instructions)
+    def __init__(self, walked: Walked) -> None:
+        Architecture.__init__(self, walked)
+        NvidiaWords.__init__(self, self.instructions)
+        general, uniform = register_counts(self.instructions)
         self.files = {
             "R": FileShape(general, np.uint32, True),
             "U": FileShape(uniform, np.uint32, False),
             "P": FileShape(PREDICATES, np.bool_, True),
             "UP": FileShape(PREDICATES, np.bool_, False),
         }
-        self.counts = np.zeros((len(kernel.instructions), warps), np.int64)
-        self._decoder = StaticDecoder(kernel, StaticBanks(kernel, given))
-        self.memory = MemorySteps(
-            self._decoder, record, patterns, len(given.places) + 1, wide_loads(kernel.instructions)
-        )
-        self._finishes = Finishes(self._decoder, kernel.instructions, cfg)
-        self._needed = needed_instructions(kernel.instructions)
-        self._shares = shares_of_compares(kernel.instructions, shares)
-        self._codes: dict[int, Code] = {}
-        self._loops = Flow(kernel.instructions, cfg, self).loops
+        places, wide = len(walked.given.places) + 1, wide_loads(self.instructions)
+        self._decoder = StaticDecoder(self.kernel, StaticBanks(self.kernel, walked.given))
+        self._memory = MemorySteps(self._decoder, walked.record, walked.patterns, places, wide)
+        self.unsure = self._memory.unsure
+        self.finish = Finishes(self._decoder, self.instructions, self.cfg).finish
+        self._needed = needed_instructions(self.instructions)
+        self._shares = shares_of_compares(self.instructions, walked.shares)
+        self._loops = Flow(self.instructions, self.cfg, self).loops
         self._changed: dict[int, list[Place]] = {}
         self._pairs: dict[int, list[tuple[Place, Place]]] = {}
-
-    @property
-    def unsure(self) -> Mapping[int, int]:
-        """Flags of addresses that are not fully known, by memory instruction."""
-        return self.memory.unsure
 
     def changed(self, loop: int) -> Sequence[Place]:
         """Relevant registers that a loop changes; all relevant ones if the loop calls functions."""
@@ -125,23 +100,13 @@ class Nvidia(NvidiaWords):
         for axis, name in enumerate("XYZ"):
             state.special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_block)[:, None]
 
-    def code(self, block: int) -> Code:
-        """A basic block as steps; instructions that affect no address or branch are omitted."""
-        code = self._codes.get(block)
-        if code is None:
-            body = self.instructions[self.cfg.blocks[block].start : self.cfg.blocks[block].end]
-            if body and ends_block(body[-1]) and body[-1].opcode != "SYNCS":
-                body = body[:-1]
-            steps = [step for i in body if (step := self._step(i)) is not None]
-            code = self._codes[block] = Code(tuple(steps), self._finishes.finish(block))
-        return code
-
-    def _step(self, i: Instruction) -> Step | None:
+    def step(self, i: Instruction) -> Step | None:
+        """An instruction as a step; None if it affects no address or branch."""
         number = i.pc // 16
         needed = number in self._needed
         step = convergence_step(self._decoder, i) or phase_step(self._decoder, i)
         if step is None and i.memory is not None:
-            step = self.memory.step(i, needed)
+            step = self._memory.step(i, needed)
         elif step is None and needed:
             step = safely(value_step(self._decoder, i, self._shares), unknown_step(i))
         return None if step is None else guarded(self._decoder, i, step, self.counts)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from ....kernel.instruction import Instruction, Operand, Predicate
 from ....kernel.isa.nvidia.opcodes import having
 from ...emulator.compare import boolean_op
-from ..state import ASSUMED, DATA, TURNS, UNSURE, VARYING, Batch, Compared, Lanes, Value
+from ..state import ASSUMED, DATA, ITERATIONS, UNSURE, VARYING, Batch, Compared, Lanes, Value
 from ..words import Step
 from .decoder import StaticDecoder
-from .needed import bent_flags, even_turns
+from .needed import even_iterations, non_affine_flags
 
 DEFAULT_SHARE = 0.5
 """Share of threads for which a data-dependent condition is assumed to hold."""
@@ -135,10 +135,10 @@ def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: floa
                     test = np.where(alone, holds ^ (value < 0), test)
                     replaced = replaced | alone
         if order is None and not equality:
-            tested = bent_flags(tested)
+            tested = non_affine_flags(tested)
         batch.rely_on(tested)
-        if sides_words and np.ndim(tested) and (tested >= TURNS[0]).any():
-            lanes = batch.lanes() & batch.spread(even_turns(tested) & (tested & UNSURE == 0))
+        if sides_words and np.ndim(tested) and (tested >= ITERATIONS[0]).any():
+            lanes = batch.lanes() & batch.spread(even_iterations(tested) & (tested & UNSURE == 0))
             if lanes.any():
                 left, right = (batch.spread(np.asarray(w(batch)).view(kind)).astype(np.int64) for w in sides_words)
                 batch.state.compared.append(Compared(number, how, batch.warps, lanes, left - right))

@@ -16,9 +16,9 @@ from ....errors import UnsupportedInstructionError
 from ....kernel.instruction import RZ, Address, Instruction, Predicate, Register
 from ...emulator.constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ...emulator.memory_ops import address32, address64
-from ..parameters import POINTER, SPACES, STRAY_BYTES, Addresses, element, offset_in_slot, slot, stated
+from ..parameters import Addresses, RecordedAccesses, element, offset_in_slot
 from ..report import Record
-from ..state import DATA, UNSURE, VARYING, Batch, Lanes, Value
+from ..state import DATA, VARYING, Batch, Lanes, Value
 from ..words import Step
 from .decoder import FILES, StaticDecoder
 from .steps import places
@@ -26,26 +26,14 @@ from .steps import places
 _ROW_LANES = {"1": 8, "2": 16, "4": 32}
 
 
-class MemorySteps:
-    """Builds the steps of memory instructions of one kernel.
-
-    `patterns` are stated patterns by instruction; `unsure` collects flags of addresses by instruction; `slots` is the
-    number of used slots of the address space.
-    """
+class MemorySteps(RecordedAccesses):
+    """Builds the steps of memory instructions of one kernel."""
 
     def __init__(
         self, d: StaticDecoder, record: Record, patterns: Mapping[int, str], slots: int, wide: Mapping[int, str]
     ) -> None:
+        super().__init__(record, patterns, slots, wide)
         self.d = d
-        self.record = record
-        self.patterns = patterns
-        self.unsure: dict[int, int] = {}
-        self._wide = wide
-        # Targets of addresses that are themselves loaded: a slot for each load of them.
-        self._loaded = {
-            number: slots + n for n, number in enumerate(sorted(n for n, k in wide.items() if k == POINTER))
-        }
-        self._end = slot(slots + len(self._loaded))
 
     def step(self, i: Instruction, needed: bool) -> Step:
         """The step of one instruction; `needed` says whether its result is required."""
@@ -73,7 +61,7 @@ class MemorySteps:
             reads = lanes if valid is None else lanes & batch.spread(np.asarray(valid(batch)))
             for space, address, there in zip(("global", "shared"), addresses, (reads, lanes), strict=True):
                 where, flags = address(batch)
-                self._note(i, batch, space, where, flags, there)
+                self.note(i, batch, space, where, flags, there)
 
         return copy
 
@@ -92,7 +80,7 @@ class MemorySteps:
             if lowest is not None:
                 lanes = lanes & (np.arange(batch.state.lanes) < lowest)
             for space, inside, part in self._by_space(memory.space, where, lanes):
-                noted = self._note(i, batch, space, inside, flags, part)
+                noted = self.note(i, batch, space, inside, flags, part)
                 if part is lanes:
                     self._data(i, batch, space, noted, flags, results)
                 else:
@@ -145,31 +133,6 @@ class MemorySteps:
         if not found:
             return [("global", where, lanes)]
         return [*found, ("global", where, rest)] if rest.any() else found
-
-    def _note(
-        self, i: Instruction, batch: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes
-    ) -> Addresses:
-        """Record an access; returns the addresses used."""
-        assert i.memory is not None
-        number, width = i.pc // 16, i.memory.width
-        batch.rely_on(flags)
-        unsure = batch.spread(np.asarray(flags, np.uint16)) & UNSURE
-        seen = int(np.bitwise_or.reduce(unsure, axis=None, where=lanes, initial=0))
-        pattern = self.patterns.get(number)
-        if seen or pattern:
-            self.unsure[number] = self.unsure.get(number, 0) | seen
-            if seen & DATA:
-                where = self._settled(where, width) if space == "global" else where & ~np.uint64(width - 1)
-            if pattern is not None:
-                where = stated(batch, pattern, number, where, width, lanes)
-        self.record.access(number, SPACES[space], batch.warps, np.ascontiguousarray(where).view(np.int64), lanes)
-        return where
-
-    def _settled(self, where: Addresses, width: int) -> Addresses:
-        """Addresses computed from data, mapped into the address space: aligned, and in a slot."""
-        lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
-        inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
-        return np.where(lost, inside, where) & ~np.uint64(width - 1)
 
     def _data(
         self, i: Instruction, batch: Batch, space: str, where: Addresses, flags: Value, results: list[Any]

@@ -10,7 +10,7 @@ from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand,
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed, address_places
 from ..parameters import INTEGER, POINTER
-from ..state import ANY_TURN, BENT_SHIFT, TURNS, UNSURE, Batch, Compared, Value
+from ..state import ANY_ITERATION, ITERATIONS, NON_AFFINE_SHIFT, UNSURE, Batch, Compared, Value
 from .decoder import StaticDecoder
 
 _MOVES_WARPS = having("moves")
@@ -69,7 +69,7 @@ _EVEN, _LEAST = having("even"), having("least")
 _SIGN = 31
 
 
-def bending(d: StaticDecoder, i: Instruction) -> Callable[[Batch, Value], Value]:
+def non_affine(d: StaticDecoder, i: Instruction) -> Callable[[Batch, Value], Value]:
     """A function of a batch that combines the flags of all sources into the result's."""
     sources = [o for o in i.operands[1:] if not isinstance(o, Predicate)]
     if i.opcode in ("IMAD", "UIMAD", "IMUL") and "HI" not in i.modifiers and len(sources) >= 2:
@@ -88,30 +88,30 @@ def _nothing(batch: Batch, flags: Value) -> Value:
 
 
 def _bend(batch: Batch, flags: Value) -> Value:
-    return bent_flags(flags)
+    return non_affine_flags(flags)
 
 
-def bent_flags(flags: Value) -> Value:
+def non_affine_flags(flags: Value) -> Value:
     """Flags of a result that is not affine in its sources."""
-    if np.ndim(flags) and (flags >= TURNS[0]).any():
-        return flags | (flags & np.uint16(ANY_TURN)) << np.uint16(BENT_SHIFT)
+    if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
+        return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
     return flags
 
 
-def even_turns(flags: Value) -> Value:
+def even_iterations(flags: Value) -> Value:
     """Where a number changes between iterations of some loop and is affine in that loop."""
-    return flags & ANY_TURN & ~(flags >> np.uint16(BENT_SHIFT)) != 0
+    return flags & ANY_ITERATION & ~(flags >> np.uint16(NON_AFFINE_SHIFT)) != 0
 
 
 def _product(d: StaticDecoder, a: Operand, b: Operand) -> Callable[[Batch, Value], Value]:
     """A product of two numbers that both move."""
 
     def flags_of(batch: Batch, flags: Value) -> Value:
-        if np.ndim(flags) and (flags >= TURNS[0]).any():
+        if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
             left, right = (np.asarray(d.operand_flags(batch, o), np.uint16) for o in (a, b))
-            both = left & right & ANY_TURN
+            both = left & right & ANY_ITERATION
             if both.any():
-                return flags | both << np.uint16(BENT_SHIFT)
+                return flags | both << np.uint16(NON_AFFINE_SHIFT)
         return flags
 
     return flags_of
@@ -138,8 +138,8 @@ def _minimum(d: StaticDecoder, i: Instruction, a: Operand, b: Operand) -> Callab
         return _bend
 
     def flags_of(batch: Batch, flags: Value) -> Value:
-        if np.ndim(flags) and (flags >= TURNS[0]).any():
-            lanes = batch.lanes() & batch.spread(even_turns(flags) & (flags & UNSURE == 0))
+        if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
+            lanes = batch.lanes() & batch.spread(even_iterations(flags) & (flags & UNSURE == 0))
             if lanes.any():
                 x, y = (batch.spread(np.asarray(w(batch)).view(kind)).astype(np.int64) for w in (left, right))
                 batch.state.compared.append(Compared(i.pc // 16, "LT", batch.warps, lanes, x - y))

@@ -14,7 +14,7 @@ from ..state import DATA, VARYING, Batch, Value
 from ..words import Step
 from .compare import COMPARES, DEFAULT_SHARE, compare_step
 from .decoder import FILES, StaticDecoder, joined_flags, stand_in
-from .needed import bending
+from .needed import non_affine
 
 _PER_LANE = ("TID", "LANEID", "LTMASK", "LEMASK", "EQMASK", "GTMASK", "GEMASK")
 _NOT_KNOWN = ("CLOCK", "GLOBALTIMER", "SMID", "VIRTUALSMID", "VIRTID", "VIRTCFG", "NSMID")
@@ -31,7 +31,7 @@ def value_step(d: StaticDecoder, i: Instruction, shares: Mapping[int, float]) ->
     constant = _constant_flags(d, i)
     known = run is not None
     floating = i.class_.startswith(("fp", "sfu", "tensor"))
-    bends = bending(d, i)
+    non_affine_at = non_affine(d, i)
     over_lanes, same = i.opcode in _OVER_LANES, i.opcode in _SAME_IN_ALL
 
     def step_with_flags(batch: Batch) -> None:
@@ -39,7 +39,7 @@ def value_step(d: StaticDecoder, i: Instruction, shares: Mapping[int, float]) ->
         if over_lanes and np.ndim(flags):
             gathered = np.bitwise_or.reduce(np.where(batch.lanes(), flags, 0), axis=1, keepdims=True)
             flags = gathered & ~np.uint16(VARYING) if same else gathered | np.uint16(VARYING)
-        flags = bends(batch, flags)
+        flags = non_affine_at(batch, flags)
         if floating and np.ndim(flags) and (flags & DATA).all():
             # Numbers computed from data are irrelevant: they decide nothing.
             pass

@@ -11,7 +11,7 @@ from ..result import Curve, Estimate, Findings
 
 STEPS = 16
 """Steps per iteration of the walk."""
-TURNS = (64, 320)
+ITERATIONS = (64, 320)
 LINE = 128
 FOOTPRINTS = tuple(1 << power for power in range(12, 21))
 PLACES = 12
@@ -26,11 +26,11 @@ def measure_l2(session: Session, findings: Findings) -> None:
 
 
 def walk(
-    session: Session, cache: str, footprint: int, stride: int, place: int = 0, turns: tuple[int, int] = TURNS
+    session: Session, cache: str, footprint: int, stride: int, place: int = 0, iterations: tuple[int, int] = ITERATIONS
 ) -> Estimate:
     """Cycles per load in a chain of one lane over a footprint, `place` bytes from the start of the buffer.
 
-    The short and the long run make `turns` iterations of `STEPS` loads.
+    The short and the long run make so many `iterations` of `STEPS` loads.
     """
     program = Program("chase", (("CACHE", f'"{cache}"'), ("LENGTH", str(STEPS))))
     session.check(program, {"LDG": STEPS}, at_most=10 * STEPS)
@@ -43,20 +43,20 @@ def walk(
         "data": data,
         "out": None,
     }
-    times = [session.cycles(Run(program, 1, 32, {"turns": t, **arguments})) for t in turns]
-    step = (times[1] - times[0]) / (STEPS * (turns[1] - turns[0]))
+    times = [session.cycles(Run(program, 1, 32, {"iterations": t, **arguments})) for t in iterations]
+    step = (times[1] - times[0]) / (STEPS * (iterations[1] - iterations[0]))
     return step - cycles_between_loads(session.device.code(program), "LDG")
 
 
 def _whole_passes(footprint: int) -> tuple[int, int]:
     """Iterations of a run that covers the footprint at least once, and of one that covers it twice more."""
     once = -(-footprint // (LINE * STEPS))
-    return max(TURNS[0], once), max(TURNS[0], once) + max(TURNS[1] - TURNS[0], 2 * once)
+    return max(ITERATIONS[0], once), max(ITERATIONS[0], once) + max(ITERATIONS[1] - ITERATIONS[0], 2 * once)
 
 
 def _latency(session: Session, findings: Findings) -> None:
     for cache, title in (("ca", "through the L1"), ("cg", "past the L1")):
-        points = [walk(session, cache, size, LINE, turns=_whole_passes(size)) for size in FOOTPRINTS]
+        points = [walk(session, cache, size, LINE, iterations=_whole_passes(size)) for size in FOOTPRINTS]
         levels = plateaus([float(f) for f in FOOTPRINTS], [p.value for p in points])
         told = "; ".join(f"{low / 1024:.0f} to {high / 1024:.0f} KiB: {level:.1f}" for low, high, level in levels)
         findings.curves.append(
@@ -91,7 +91,7 @@ def _bandwidth(session: Session, findings: Findings) -> None:
         arguments: dict[str, Value] = {"steps": LINES_EACH, "data": Zeros(BLOCK * 16 * LINES_EACH), "out": Zeros(64)}
         program = Program("reread")
         session.check(program, {"LDG": 4}, at_most=40)
-        times = [session.cycles(Run(program, grid, BLOCK, {"turns": t, **arguments})) for t in PASSES]
+        times = [session.cycles(Run(program, grid, BLOCK, {"iterations": t, **arguments})) for t in PASSES]
         rate = (times[1] - times[0]).into(each * blocks)
         whom = "all SMs" if grid > 1 else "one SM"
         how = f"{whom} reading {BLOCK * 16 * LINES_EACH >> 10} KiB repeatedly"
@@ -167,7 +167,7 @@ INSIDE, BEYOND = 1 << 20, 1 << 31
 """Footprints that certainly fit in the L2, and far beyond it."""
 OF_L2, OUTSIDE = (0.25, 0.5, 0.75), (1 << 28, 1 << 29)
 """Further footprints: fractions of the L2 size that the driver reports, and bytes; `l2-size` covers its limit."""
-TURNS_INSIDE, TURNS_BEYOND = (2, 6), (1, 3)
+ITERATIONS_INSIDE, ITERATIONS_BEYOND = (2, 6), (1, 3)
 """Iterations of a full block in the two runs whose difference is used. The shorter one already evicts most of the lines
 that a launch finds in the L2, so both include writing those back."""
 
@@ -224,7 +224,7 @@ def _rate(session: Session, footprint: int, warps: int) -> Estimate:
     held = footprint <= session.device.attributes.l2_bytes
     program = Program("random", (("LENGTH", str(LOADS)),))
     session.check(program, {"LDG": LOADS}, at_most=8 * LOADS)
-    turns = [t * FULL // warps for t in (TURNS_INSIDE if held else TURNS_BEYOND)]
+    iterations = [t * FULL // warps for t in (ITERATIONS_INSIDE if held else ITERATIONS_BEYOND)]
     width = sms * warps * 32 * PRIMED
     rounds = -(-footprint // width) if held else 0
     arguments: dict[str, Value] = {
@@ -233,8 +233,8 @@ def _rate(session: Session, footprint: int, warps: int) -> Estimate:
         "data": Zeros(max(footprint, rounds * width)),
         "out": Zeros(64),
     }
-    times = [session.cycles(Run(program, sms, warps * 32, {"turns": t, **arguments})) for t in turns]
-    requests = [sms * warps * LOADS * t for t in turns]
+    times = [session.cycles(Run(program, sms, warps * 32, {"iterations": t, **arguments})) for t in iterations]
+    requests = [sms * warps * LOADS * t for t in iterations]
     places = footprint / SECTOR
     # Beyond the L2, a place drawn twice may be cached or refetched; this is rare, and rarer for larger footprints.
     asked = [n * distinct(LANES, places) if held else distinct(n * LANES, places) for n in requests]

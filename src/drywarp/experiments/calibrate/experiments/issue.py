@@ -6,7 +6,7 @@ every partition has one. Several kinds of instructions on several pipes demand m
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, loop_of
+from ..device import Program, Run, Value, Zeros, cycles_between_loads, loop_of
 from ..fits import fit_line
 from ..journal import Session
 from ..result import Curve, Estimate, Findings
@@ -81,11 +81,13 @@ def _taken_branch(session: Session, findings: Findings) -> None:
     program = Program("chain", (("OP_FFMA", ""), ("LENGTH", "1")))
     session.check(program, {"FFMA": 1})
     loop = loop_of(session.device.code(program))
-    sms, turns = session.device.attributes.sm_count, (64, 576)
-    times = [session.cycles(Run(program, sms, 32, {"turns": t, **ARGUMENTS})) for t in turns]
-    turn = (times[1] - times[0]) / (turns[1] - turns[0])
+    sms, iterations = session.device.attributes.sm_count, (64, 576)
+    times = [session.cycles(Run(program, sms, 32, {"iterations": t, **ARGUMENTS})) for t in iterations]
+    iteration = (times[1] - times[0]) / (iterations[1] - iterations[0])
     stated = sum(max(i.control.stall, 1) for i in loop if i.opcode != "BRA")
-    findings.add("scheduler.taken_cycles", turn - stated, "cycles", "a short loop, minus the distances in its code")
+    findings.add(
+        "scheduler.taken_cycles", iteration - stated, "cycles", "a short loop, minus the distances in its code"
+    )
 
 
 # The iterative barrier (§6.2): consecutive barriers for different block sizes.
@@ -116,10 +118,70 @@ def measure_barrier(session: Session, findings: Findings) -> None:
     )
 
 
+# Γ: what a barrier adds to each warp, in DRAM latencies times the share of memory instructions (GPUPerf, Eqs. 7, 8).
+#
+# Sim et al. chose 64 for their GPU "based on microarchitecture simulations" without saying which. Here warps load fresh
+# memory, compute on it, and meet at a barrier, or not; the block fills its SM, so that no other block hides the wait.
+
+COMPUTING = (16, 64, 128, 256)
+"""Dependent FFMA between two loads."""
+ROUNDS = (8, 40)
+"""Loads of a warp in the two launches, whose difference excludes all other costs."""
+UNROLLED = 4
+
+
+def measure_synchronisation(session: Session, findings: Findings) -> None:
+    """Measure ``parameters.sync_gamma``: what barriers add, over what they would with Γ = 1, in all mixes."""
+    attributes = session.device.attributes
+    warps = min(attributes.max_warps_per_sm, attributes.max_threads_per_block // 32)
+    loads = [_loads(length, synchronised=False) for length in COMPUTING]
+    alone = _round(session, loads[0], 1) - cycles_between_loads(session.device.code(loads[0]), "LDG")
+    added, unit = Estimate(0.0), []
+    points = []
+    for length, plain in zip(COMPUTING, loads, strict=True):
+        wait = _round(session, _loads(length, synchronised=True), warps) - _round(session, plain, warps)
+        unit.append(alone.value * UNROLLED / len(loop_of(session.device.code(plain))))
+        points.append(wait / warps)
+        added += points[-1]
+    gamma = added / sum(unit)
+    how = f"barriers of {warps} warps between loads and {COMPUTING[0]} to {COMPUTING[-1]} FFMA, against no barriers"
+    findings.add("parameters.sync_gamma", gamma, "F_sync / (avg_DRAM_lat · memory share)", how)
+    findings.curves.append(
+        Curve(
+            "synchronisation",
+            "What a barrier adds to each warp of an SM",
+            "DRAM latency times the share of memory instructions, cycles",
+            "cycles per warp and barrier",
+            tuple(unit),
+            tuple(p.value for p in points),
+            tuple(p.spread for p in points),
+            tuple(gamma.value * x for x in unit),
+            f"F_sync = Γ · avg_DRAM_lat · #mem_insts / #insts: Γ = {gamma.value:.3g}",
+        )
+    )
+
+
+def _loads(length: int, synchronised: bool) -> Program:
+    return Program("sync", (("LENGTH", str(length)), *((("SYNC", ""),) if synchronised else ())))
+
+
+def _round(session: Session, program: Program, warps: int) -> Estimate:
+    """Cycles from one load of a warp to the next."""
+    length = int(dict(program.defines)["LENGTH"])
+    session.check(program, {"LDG": UNROLLED, "FFMA": UNROLLED * length}, at_most=12 * UNROLLED)
+    sms = session.device.attributes.sm_count
+    data = Zeros(sms * warps * 128 * (ROUNDS[1] + 1))
+    times = [
+        session.cycles(Run(program, sms, warps * 32, {"steps": steps, "data": data, "out": Zeros(64)}))
+        for steps in ROUNDS
+    ]
+    return (times[1] - times[0]) / (ROUNDS[1] - ROUNDS[0])
+
+
 # Λ_launch: from the end of a thread block to the start of its successor.
 
 WAVES = (1, 2, 4, 8, 16, 32)
-LENGTH, TURNS = 32, 2
+LENGTH, ITERATIONS = 32, 2
 
 
 def measure_block_launch(session: Session, findings: Findings) -> None:
@@ -130,7 +192,7 @@ def measure_block_launch(session: Session, findings: Findings) -> None:
     attributes = session.device.attributes
     program = Program("chain", (("OP_FFMA", ""), ("LENGTH", str(LENGTH))))
     session.check(program, {"FFMA": LENGTH})
-    arguments = {"turns": TURNS, "every": 1, "a": 3, "b": 5, "out": None}
+    arguments = {"iterations": ITERATIONS, "every": 1, "a": 3, "b": 5, "out": None}
     shared = attributes.shared_bytes_per_block_optin
     points = [session.cycles(Run(program, waves * attributes.sm_count, 32, arguments, shared)) for waves in WAVES]
     line = fit_line([w - 1 for w in WAVES], points)

@@ -17,7 +17,7 @@
 #endif
 
 extern "C" __global__ void bench(
-    unsigned turns, unsigned every, unsigned lanes, unsigned stride, unsigned apart, char *data, unsigned *out, u64 *clocks)
+    unsigned iterations, unsigned every, unsigned lanes, unsigned stride, unsigned apart, char *data, unsigned *out, u64 *clocks)
 {
     if (warp_of_block() % every || (threadIdx.x & 31) >= lanes) return;
     u64 p[ILP];
@@ -28,7 +28,7 @@ extern "C" __global__ void bench(
     __threadfence();
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) STEP(p[i % ILP], i);
     }

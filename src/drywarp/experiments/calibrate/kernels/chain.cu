@@ -1,6 +1,6 @@
 // Chains of dependent instructions of one kind: each takes the result of the one before.
 // The FFMA reads one register alone, so that the banks of the register file do not hold it up.
-// ILP independent chains go round in turn; LENGTH is the instructions of one turn of the loop.
+// ILP independent chains go round in turn; LENGTH is the instructions of one iteration of the loop.
 // Only every EVERY-th warp of a block takes part (1: all, 4: those of one partition).
 #include "record.cuh"
 #ifndef ILP
@@ -82,7 +82,7 @@ typedef unsigned value;
 #define STEP(x) asm volatile("{.reg .pred p, q, r; setp.ne.u32 p, %0, 0; setp.ne.u32 q, %1, 0; xor.pred r, p, q; selp.u32 %0, %1, %2, r;}" : "+r"(x) : "r"(a), "r"(b))
 #endif
 
-extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned a, unsigned b, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned every, unsigned a, unsigned b, unsigned *out, u64 *clocks)
 {
     if (warp_of_block() % every) return;
     float fa = __uint_as_float(a), fb = __uint_as_float(b);
@@ -91,7 +91,7 @@ extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned a, uns
     for (int i = 0; i < ILP; ++i) x[i] = (value)(a + threadIdx.x * b + i);
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) STEP(x[i % ILP]);
     }

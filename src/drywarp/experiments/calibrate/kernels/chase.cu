@@ -7,14 +7,14 @@
 #endif
 
 extern "C" __global__ void bench(
-    unsigned turns, unsigned stride, unsigned footprint, unsigned own, unsigned place, char *data, unsigned *out, u64 *clocks)
+    unsigned iterations, unsigned stride, unsigned footprint, unsigned own, unsigned place, char *data, unsigned *out, u64 *clocks)
 {
     if (threadIdx.x & 31) return;
     const char *region = data + place + (u64)own * (blockIdx.x * (blockDim.x >> 5) + warp_of_block());
     unsigned at = 0;
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) {
             unsigned found;

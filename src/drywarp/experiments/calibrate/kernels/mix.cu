@@ -8,13 +8,13 @@
 #define LOGIC(x) asm volatile("shf.l.wrap.b32 %0, %0, %0, 7;" : "+r"(x))
 #define HALF(x) asm volatile("add.rn.f16x2 %0, %0, %1;" : "+r"(x) : "r"(0x3c003c00))
 
-extern "C" __global__ void bench(unsigned turns, unsigned a, unsigned b, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned a, unsigned b, unsigned *out, u64 *clocks)
 {
     float fa = __uint_as_float(a), fb = __uint_as_float(b), x = fa + threadIdx.x, y = fb + threadIdx.x;
     unsigned l = a + threadIdx.x, h = b + threadIdx.x;
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) {
 #if defined(THREE)

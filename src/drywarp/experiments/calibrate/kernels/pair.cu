@@ -8,13 +8,13 @@
 #define POPC(x) asm volatile("popc.b32 %0, %0;" : "+r"(x))
 #define SHFL(x) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+r"(x))
 
-extern "C" __global__ void bench(unsigned turns, unsigned a, unsigned b, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned a, unsigned b, unsigned *out, u64 *clocks)
 {
     float fa = __uint_as_float(a), fb = __uint_as_float(b);
     unsigned x = a + threadIdx.x * b;
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) {
             FIRST(x);

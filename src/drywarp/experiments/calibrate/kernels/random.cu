@@ -3,7 +3,7 @@
 #include "record.cuh"
 
 extern "C" __global__ void bench(
-    unsigned turns, unsigned words, unsigned rounds, const char *data, unsigned *out, u64 *clocks)
+    unsigned iterations, unsigned words, unsigned rounds, const char *data, unsigned *out, u64 *clocks)
 {
     unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     u64 start = clock64();
@@ -19,7 +19,7 @@ extern "C" __global__ void bench(
     state = (state ^ (state >> 16)) * 0x85EBCA6Bu;
     state ^= state >> 13;
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) {
             unsigned found;

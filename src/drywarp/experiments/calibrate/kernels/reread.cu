@@ -1,11 +1,11 @@
-// All blocks read the same region of `steps` times a block's width past the L1, `turns` times, each from a place of its own.
+// All blocks read the same region of `steps` times a block's width past the L1, `iterations` times, each from a place of its own.
 #include "record.cuh"
 
-extern "C" __global__ void bench(unsigned turns, unsigned steps, char *data, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned steps, char *data, unsigned *out, u64 *clocks)
 {
     u64 start = clock64();
     unsigned sum = 0;
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll 4
         for (unsigned step = 0; step < steps; ++step) {
             uint4 v;

@@ -20,7 +20,7 @@
 
 extern __shared__ __align__(16) unsigned words[];
 
-extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned stride, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned every, unsigned stride, unsigned *out, u64 *clocks)
 {
     unsigned at = (threadIdx.x & 31) * stride;
     unsigned own = (unsigned)__cvta_generic_to_shared(words + at);
@@ -31,7 +31,7 @@ extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned stride
     for (int i = 0; i < ILP; ++i) x[i] = own;
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) STEP(x[i % ILP], i);
     }

@@ -34,7 +34,7 @@ typedef double element;
 #define STEP(d) asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(d[0]), "+d"(d[1]) : "d"(da), "d"(db))
 #endif
 
-extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned a, unsigned b, unsigned *out, u64 *clocks)
+extern "C" __global__ void bench(unsigned iterations, unsigned every, unsigned a, unsigned b, unsigned *out, u64 *clocks)
 {
     if (warp_of_block() % every) return;
     double da = __hiloint2double(a, b), db = __hiloint2double(b, a);
@@ -43,7 +43,7 @@ extern "C" __global__ void bench(unsigned turns, unsigned every, unsigned a, uns
         for (int j = 0; j < ELEMENTS; ++j) d[i][j] = (element)(threadIdx.x + i + j);
     u64 start = clock64();
 #pragma unroll 1
-    for (unsigned turn = 0; turn < turns; ++turn) {
+    for (unsigned iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int i = 0; i < LENGTH; ++i) STEP(d[i % ILP]);
     }

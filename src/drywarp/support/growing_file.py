@@ -1,0 +1,98 @@
+"""A file that grows by whole lines during a run, so that a run that is killed loses only unfinished work."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from ..errors import UsageError
+
+
+class GrowingFile:
+    """A file that this process alone writes, from `open` to `close`.
+
+    Messages name `path` (default: the file), and what it holds: `contents`, such as ``rows``. Every method raises
+    UsageError if the file cannot be written.
+    """
+
+    def __init__(self, file: Path, path: Path | None = None, contents: str = "rows") -> None:
+        self.file, self.path, self.contents = file, path or file, contents
+        self._fd = -1
+
+    def open(self) -> None:
+        """Open or create the file and lock it. Raises UsageError if another process is writing to it."""
+        while True:
+            try:
+                self._fd = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise self._refused(error) from None
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self.close()
+                raise UsageError(f"{self.path}: another process is writing to it") from None
+            # Another process may have replaced the file just before the lock: try again.
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(self._fd), self.file.stat()):
+                    return
+            self.close()
+
+    def read(self) -> bytes:
+        """The whole content."""
+        try:
+            return self.file.read_bytes()
+        except OSError as error:
+            raise self._refused(error) from None
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return os.fstat(self._fd).st_size
+
+    def cut(self, size: int = 0) -> None:
+        """Shorten the file to so many bytes: what a run that was killed left behind, or all of it."""
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def append(self, data: bytes) -> None:
+        """Write at the end; on return the file holds all of `data`, after an error none of it."""
+        before, left = self.size, memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, before)
+            raise UsageError(
+                f"{self.path}: cannot be written ({error.strerror}); its {self.contents} are saved; "
+                "rerun the same command to resume"
+            ) from None
+
+    def replace(self, data: bytes) -> None:
+        """Replace the content atomically, unless it is the same."""
+        beside = self.file.with_name(self.file.name + ".new")
+        try:
+            if self.file.read_bytes() == data:
+                return
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise self._refused(error) from None
+
+    def close(self) -> None:
+        """Close and unlock the file, if it is open."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _refused(self, error: OSError) -> UsageError:
+        return UsageError(f"{self.path}: cannot be written ({error.strerror})")
