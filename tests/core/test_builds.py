@@ -20,16 +20,17 @@ from drywarp.core import build
 from drywarp.core.library import LIBRARY_VARIABLE
 
 ROOT = Path(__file__).parents[2]
-COMPARED = ("tests/emulator/test_compiled_loop.py", "tests/pipeline/test_against_reference.py", "tests/memory")
+COMPARED = (
+    "tests/emulator/test_compiled_loop.py",
+    "tests/pipeline/test_against_reference.py",
+    *(f"tests/memory/test_{name}.py" for name in ("core", "footprint", "lru")),
+)
 ZIG = [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=undefined"]
 ALL = os.environ.get("DRYWARP_SANITIZE") == "all"
 SANITIZED = (
     ("tests/emulator", "tests/memory", "tests/pipeline", "--deselect=tests/emulator/test_isolation.py")
     if ALL
-    else (
-        *COMPARED,
-        *(f"tests/emulator/test_{name}.py" for name in ("apart", "divergence", "faults", "memories", "record")),
-    )
+    else (*COMPARED, *(f"tests/emulator/test_{name}.py" for name in ("apart", "faults", "memories")))
 )
 """A process under an audit hook, as in `test_isolation.py`, would see the sanitizers' own files."""
 DAMAGED = 1500 if ALL else 300
