@@ -139,3 +139,21 @@ def test_the_oldest_go_when_there_are_too_many(cache: Path, monkeypatch: pytest.
         disk.write("emulations", f"{number}", bytes(1000), 3500)
     held = sorted(path.stem for path in (cache / "emulations").iterdir())
     assert held == ["3", "4", "5"]
+
+
+def test_a_warm_run_loads_no_validator() -> None:
+    """Options that need no conversion do not load pydantic, which typer imports for the others."""
+    code = (
+        "import sys; from drywarp.cli.main import run; status = run(sys.argv[1:]);"
+        " print(status, 'pydantic' in sys.modules, file=sys.stderr)"
+    )
+    kernel = str(Path(__file__).parents[1] / "examples" / "saxpy.cu")
+    found = []
+    for further in ((), ("--lane-steps", "1e9"), ("--max-registers", "many")):
+        command = [sys.executable, "-c", code, "analyze", kernel, "--gpu", "a100", *further]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found.append(done.stderr.splitlines())
+    plain, converted, wrong = found
+    assert plain[-1] == "0 False"
+    assert converted[-1] == "0 True"
+    assert wrong[-1] == "2 True" and "--max-registers" in wrong[-2]

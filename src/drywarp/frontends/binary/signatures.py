@@ -28,7 +28,7 @@ from .elf import ElfFile, parse_elf
 @cache
 def _library() -> Any:
     try:
-        found = ctypes.CDLL("libstdc++.so.6")  # Numba needs it too
+        found = ctypes.CDLL("libstdc++.so.6")
     except OSError:
         return None
     found.__cxa_demangle.restype = ctypes.c_void_p
