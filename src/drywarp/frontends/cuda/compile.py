@@ -22,7 +22,7 @@ from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
 from ..binary.signatures import layouts_in
 from ..cache import library_folders, tool_versions
-from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
+from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
 from .nvcc import cached_result, compile_otherwise
@@ -34,6 +34,10 @@ from .source import Declared, KernelDeclaration, decode, find_kernels, includes,
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
 STAND_INS = "compiled with drywarp's stand-ins for PyTorch's headers, whose device code may differ from PyTorch's own"
+CURAND_STAND_IN = (
+    "compiled with drywarp's stand-in for cuRAND, whose curand_init is cheaper for XORWOW states than cuRAND's own; "
+    "pip install nvidia-curand has the real headers"
+)
 OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
 
 INLINE_NAME = "<source>"
@@ -115,21 +119,31 @@ def machine_code_of(
     source: str | Path, arch: str, entry: str | None, options: CudaOptions, name: str = ""
 ) -> MachineCode:
     """Compile one kernel, as `compile_cuda` describes; the CUBIN is in `compiled`."""
-    translation, declaration, expression = _wanted(source, entry, options, name)
+    translation, declaration, expression = _wanted(source, entry, options, name, arch)
     origin = translation.origin
     try:
-        compiled = compile_translation(translation, arch, [expression], options)
+        compiled = _with_expression(translation, arch, expression, options)
     except CompileError as error:
         other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
         if other is None:
             raise
         raise CompileError(f"{error}; {other} includes this file, so try that with --entry", error.log) from None
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
-    symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
+    symbol = compiled.symbols.get(expression) or only_named(kernels, expression.removeprefix("::"))
     if symbol not in kernels:
         held = kernels_text(list(kernels), expression, origin) or "none"
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
+
+
+def _with_expression(translation: Translation, arch: str, expression: str, options: CudaOptions) -> cache.Entry:
+    try:
+        return compile_translation(translation, arch, [expression], options)
+    except CompileError as error:
+        if "<" in expression or "overloaded function" not in str(error):
+            raise
+    # A kernel named like one of CUDA's functions (`all`): it is no template, so it is compiled without being asked for.
+    return compile_translation(translation, arch, [], options)
 
 
 def layouts_of(
@@ -139,7 +153,7 @@ def layouts_of(
 
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
-    translation, _, expression = _wanted(source, entry, options, name)
+    translation, _, expression = _wanted(source, entry, options, name, arch)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     key = cache.key_of("layouts", kernel.symbol, _key(translation, [expression], flags))
     kept_layouts = cache.load(key)
@@ -158,7 +172,7 @@ def layouts_of(
 
 
 def _wanted(
-    source: str | Path, entry: str | None, options: CudaOptions, name: str
+    source: str | Path, entry: str | None, options: CudaOptions, name: str, arch: str
 ) -> tuple[Translation, KernelDeclaration | None, str]:
     """The compiler's input, the kernel's declaration, and the expression that names it. Raises UsageError."""
     text = read_source(source) if isinstance(source, Path) else source
@@ -168,6 +182,8 @@ def _wanted(
     try:
         declaration = declaration_of(text, translation.bodies, entry, origin)
     except UsageError as error:
+        if (declaration := _only_instance(translation, entry, options, arch)) is not None:
+            return translation, declaration, declaration.qualified
         other = beside(source, lambda found: any(d.name == plain_entry(entry) for d in find_kernels(found)))
         raise UsageError(f"{error}{f'; {other} holds it' if other and entry else ''}") from None
     expression = entry or ""
@@ -175,6 +191,25 @@ def _wanted(
         arguments = "".join((entry or "").partition("<")[1:])
         expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
     return translation, declaration, expression
+
+
+def _only_instance(
+    translation: Translation, entry: str | None, options: CudaOptions, arch: str
+) -> KernelDeclaration | None:
+    """The template that `entry` names without arguments, if the source itself makes one instance of it; else None."""
+    meant = (entry or "").strip().removeprefix("::")
+    declared = find_kernels(translation.text, translation.bodies)
+    declared += tuple(kernel for body in translation.bodies for kernel in find_kernels(body, translation.bodies))
+    held = {one.qualified: one for one in declared if one.template and meant in (one.qualified, one.name)}
+    if len(held) != 1 or not meant:
+        return None
+    try:
+        made = compile_translation(translation, arch, [], options)
+    except CompileError:
+        return None
+    kernels = kernels_of(made.cubin, made.listing, arch, translation.origin, made.log)
+    found = next(iter(held.values()))
+    return found if [kernel.name for kernel in kernels.values()].count(found.qualified) == 1 else None
 
 
 _MOST_BESIDE = 500
@@ -288,9 +323,14 @@ def _folders(translation: Translation) -> list[str]:
     """Options that name the folders in which headers are searched."""
     beside = [translation.folder] if translation.folder else []
     headers = header_folder()
-    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders()]
+    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders(), DEVICE_LIBRARIES]
     # As nvcc does: files may rely on INFINITY and the like.
     return [*(f"-I{place}" for place in places), f"--pre-include={_PRE_INCLUDED}"]
+
+
+def _uses_curand(translation: Translation) -> bool:
+    texts = (translation.text, *translation.bodies)
+    return any(name == "curand_kernel.h" for text in texts for name, _ in includes(text))
 
 
 def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:
@@ -310,6 +350,7 @@ def _compiled(translation: Translation, flags: Sequence[str], expressions: Seque
         more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
         made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
         told = [STAND_INS] if Remedy("torch").flags()[0] in more else []
+        told += [CURAND_STAND_IN] if not library_folders() and _uses_curand(translation) else []
         told += [OPEN_CALLS] if RELOCATABLE in more else []
         return replace(made, notes=tuple(told))
 

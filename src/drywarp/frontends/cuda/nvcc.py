@@ -22,9 +22,11 @@ from .. import cache
 from ..binary.elf import parse_elf
 from ..binary.sass import disassemble
 from ..binary.signatures import demangled, without_parameters
+from ..binary.signatures import plain_name as symbol_name
 from ..cache import library_folders
-from .headers import RELOCATABLE
+from .headers import RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
+from .source import type_names
 
 # Run a compiler that starts child processes, within a time limit; after that, kill all of them.
 
@@ -142,7 +144,8 @@ def compile_with_nvcc(
         source.write_text(f'#line 1 "{place}"\n{translation.text}', encoding="utf-8")
         beside = [f"-I{translation.folder.resolve()}"] if translation.folder else []
         removed = [f"-D{old}={new}" for old, new in _REMOVED.items()]
-        libraries = [f"-I{library}" for library in library_folders()]
+        # pip's nvcc lacks the CUDA C++ core libraries (`nv/target`); searched last, those of NVRTC stand in.
+        libraries = [*(f"-I{library}" for library in library_folders()), "-isystem", str(header_folder() / "cccl")]
         fixed = ["-cubin", f"-arch={arch}", "-lineinfo", "-Xptxas=-v", *_RELAXED, str(source), "-o", str(made)]
         linked: list[str] = []
         while True:
@@ -155,10 +158,14 @@ def compile_with_nvcc(
             linked = [RELOCATABLE]
 
 
-def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mapping[str, str]:
+def expressions_of(
+    symbols: Sequence[str], expressions: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
     """Map kernel names (templates with their arguments) to the symbols that nvcc emitted.
 
-    Names without a symbol are left out: nvcc emits only the instances that the source itself uses.
+    Names without a symbol are left out: nvcc emits only the instances that the source itself uses. `aliases` are the
+    type aliases of the source, which symbols do not know. If text does not settle which instance is meant, the only
+    one of the template is.
     """
     known = {symbol: plain_name(demangled(symbol)) for symbol in symbols}
     found = {}
@@ -168,9 +175,29 @@ def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mappin
         # The rest of the template arguments may be defaults.
         begun = meant.removesuffix(">") + ("" if meant.endswith("<>") else ",")
         matches = matches or [symbol for symbol, name in known.items() if "<" in meant and name.startswith(begun)]
+        if not matches and "<" in meant:
+            matches = _by_alias(known, expression, aliases or {})
         if len(matches) == 1:
             found[expression] = matches[0]
     return found
+
+
+def _by_alias(known: Mapping[str, str], expression: str, aliases: Mapping[str, str]) -> list[str]:
+    """The symbols of an instance whose arguments are aliases: by their meaning, else the template's only instance.
+
+    An alias of a class's member has no meaning in text (`using K = Gemm<float>::Kernel`), and the library's demangler
+    does not read every long symbol.
+    """
+    if not any(word in aliases for word in re.findall(r"\w+", expression.partition("<")[2])):
+        return []
+    resolved = expression
+    for _ in range(4):  # an alias may refer to another alias; a circular one must terminate too
+        name, opening, arguments = resolved.partition("<")
+        resolved = name + opening + re.sub(r"(?<!::)\b[A-Za-z_]\w*", lambda m: aliases.get(m[0], m[0]), arguments)
+    if matches := [symbol for symbol, name in known.items() if name == _plain(resolved)]:
+        return matches
+    template = _plain(expression).partition("<")[0]
+    return [symbol for symbol in known if symbol.startswith("_Z") and symbol_name(symbol) == template]
 
 
 def plain_name(signature: str) -> str:
@@ -216,7 +243,7 @@ def compile_otherwise(
     symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
     listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
     note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
-    named = dict(expressions_of(symbols, expressions))
+    named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))
     entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
     cache.store(_key(key, tool), entry)
     return entry
