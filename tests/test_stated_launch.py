@@ -71,7 +71,7 @@ def test_arguments_of_another_kernels_comment_do_not_disturb(kernel: Kernel) -> 
         (
             SAID.replace("--grid 4,2", ""),
             "no grid given",
-            "--grid 4096 --block 64 --shared 128 --arg 'a=f32[64]' --arg n=3",
+            "--grid 1 --block 64 --shared 128 --arg 'a=f32[64]' --arg n=3",
         ),
         (
             SAID.replace("--block 64", ""),

@@ -30,10 +30,12 @@ _SIZES = (
     *("pitch", "wa", "wb"),
 )  # fmt: skip
 
-_SMALLER, _MOST_BYTES, _STEPS = (64, 8), 1 << 28, 20_000
+_SMALLER, _MOST_BYTES, _STEPS = (64, 8), 1 << 28, 4_000
 """Sizes to try if the first leads to larger buffers than this many bytes; steps of the walk that tells."""
-_MOST_REACH = 1 << 39
-"""Half of the address space that static mode gives a buffer."""
+_ROWS = 1 << 16
+"""Accesses that it records."""
+_MOST_REACH, _MOST_BEFORE = 1 << 39, 1 << 24
+"""Bytes beyond and before the start of a buffer that an address belongs to it."""
 
 
 def placeholders(kernel: Kernel, size: int = 0) -> dict[str, str]:
@@ -164,25 +166,27 @@ def _reached(
 ) -> tuple[dict[str, int], bool]:
     """How many bytes of each parameter's buffer a launch reaches, and whether addresses depend on data."""
     from ..execution.symbolic import static_profile
-    from ..execution.symbolic.parameters import offset_in_slot, slot
+    from ..execution.symbolic.parameters import SLOT_BYTES, offset_in_slot, slot
     from ..execution.symbolic.walk import Effort
 
     extents = parse_dim3(grid, "grid"), parse_dim3(block, "block")
     launch = make_launch(kernel, *extents, arguments, dynamic_shared=int(shared))
     sides = math.prod(extents[0])
     sample = sorted({0, sides // 2, sides - 1})
-    made = static_profile(kernel, launch, blocks=sample, effort=Effort(steps=_STEPS))
+    made = static_profile(kernel, launch, blocks=sample, effort=Effort(steps=_STEPS, accesses=_ROWS))
     unsure = {one.pc for one in made.report.accesses if one.known == "data"}
     starts, ends, numbers = _ranges(made.profile, unsure)
     slots = (starts - slot(0)) // (slot(1) - slot(0))
     found: dict[str, int] = {}
     for number, at, end in zip(numbers.tolist(), slots.tolist(), ends.tolist(), strict=True):
         access = kernel.instructions[number].memory
-        if 0 <= at < len(kernel.parameters) and access is not None:
+        last = int(offset_in_slot(np.array([end], np.uint64))[0]) + (access.width if access else 0)
+        if last >= _MOST_REACH:
+            # Below the next buffer: a neighbour of its start, or an index beyond 32 bits, which is too far.
+            at, last = at + 1, 0 if last > SLOT_BYTES - _MOST_BEFORE else _MOST_REACH
+        if 0 <= at < len(kernel.parameters):
             name = parameter_name(kernel.parameters[at])
-            last = int(offset_in_slot(np.array([end], np.uint64))[0]) + access.width
-            # An address below a buffer lies at the end of the slot before.
-            found[name] = max(found.get(name, 0), last if last < _MOST_REACH else 0)
+            found[name] = max(found.get(name, 0), last)
     return found, bool(unsure)
 
 

@@ -25,7 +25,7 @@ from ..cache import library_folders, tool_versions
 from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
-from .nvcc import cached_result, compile_otherwise
+from .nvcc import cached_result, compile_otherwise, curand_notes
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
 from .repair import compile_repaired
@@ -34,10 +34,6 @@ from .source import Declared, KernelDeclaration, decode, find_kernels, includes,
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
 STAND_INS = "compiled with drywarp's stand-ins for PyTorch's headers, whose device code may differ from PyTorch's own"
-CURAND_STAND_IN = (
-    "compiled with drywarp's stand-in for cuRAND, whose curand_init is cheaper for XORWOW states than cuRAND's own; "
-    "pip install nvidia-curand has the real headers"
-)
 OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
 
 INLINE_NAME = "<source>"
@@ -328,11 +324,6 @@ def _folders(translation: Translation) -> list[str]:
     return [*(f"-I{place}" for place in places), f"--pre-include={_PRE_INCLUDED}"]
 
 
-def _uses_curand(translation: Translation) -> bool:
-    texts = (translation.text, *translation.bodies)
-    return any(name == "curand_kernel.h" for text in texts for name, _ in includes(text))
-
-
 def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:
     """The cache key of a compilation: all texts, the names that include them, options and tools."""
     included = [part for i in translation.included for part in (i.name, str(i.path), i.text)]
@@ -350,7 +341,7 @@ def _compiled(translation: Translation, flags: Sequence[str], expressions: Seque
         more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
         made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
         told = [STAND_INS] if Remedy("torch").flags()[0] in more else []
-        told += [CURAND_STAND_IN] if not library_folders() and _uses_curand(translation) else []
+        told += curand_notes(translation)
         told += [OPEN_CALLS] if RELOCATABLE in more else []
         return replace(made, notes=tuple(told))
 

@@ -24,9 +24,9 @@ from ..binary.sass import disassemble
 from ..binary.signatures import demangled, without_parameters
 from ..binary.signatures import plain_name as symbol_name
 from ..cache import library_folders
-from .headers import RELOCATABLE, header_folder
+from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
-from .source import type_names
+from .source import includes, type_names
 
 # Run a compiler that starts child processes, within a time limit; after that, kill all of them.
 
@@ -144,8 +144,10 @@ def compile_with_nvcc(
         source.write_text(f'#line 1 "{place}"\n{translation.text}', encoding="utf-8")
         beside = [f"-I{translation.folder.resolve()}"] if translation.folder else []
         removed = [f"-D{old}={new}" for old, new in _REMOVED.items()]
-        # pip's nvcc lacks the CUDA C++ core libraries (`nv/target`); searched last, those of NVRTC stand in.
-        libraries = [*(f"-I{library}" for library in library_folders()), "-isystem", str(header_folder() / "cccl")]
+        # pip's nvcc lacks the CUDA C++ core libraries (`nv/target`), as it lacks cuRAND: searched last, those of NVRTC
+        # and our own stand in.
+        instead = [f"-isystem={folder}" for folder in (header_folder() / "cccl", DEVICE_LIBRARIES)]
+        libraries = [*(f"-I{library}" for library in library_folders()), *instead]
         fixed = ["-cubin", f"-arch={arch}", "-lineinfo", "-Xptxas=-v", *_RELAXED, str(source), "-o", str(made)]
         linked: list[str] = []
         while True:
@@ -156,6 +158,19 @@ def compile_with_nvcc(
             if linked or not _NEEDS_LINKING.search(log):
                 raise CompileError(f"{name}: {first_error(log)}", log)
             linked = [RELOCATABLE]
+
+
+CURAND_STAND_IN = (
+    "compiled with drywarp's stand-in for cuRAND, whose curand_init is cheaper for XORWOW states than cuRAND's own; "
+    "pip install nvidia-curand has the real headers"
+)
+
+
+def curand_notes(translation: Translation) -> list[str]:
+    """A note if the source includes cuRAND's device functions, which are not installed."""
+    texts = (translation.text, *translation.bodies)
+    used = any(name == "curand_kernel.h" for text in texts for name, _ in includes(text))
+    return [CURAND_STAND_IN] if used and not library_folders() else []
 
 
 def expressions_of(
@@ -242,9 +257,10 @@ def compile_otherwise(
     origin = translation.origin
     symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
     listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    notes = [*made.notes, *curand_notes(translation)]
     note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
     named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))
-    entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
+    entry = cache.Entry(made.cubin, listing, made.log, named, (*notes, note), made.compiler)
     cache.store(_key(key, tool), entry)
     return entry
 
