@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from ..errors import DrywarpError
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
+from ..kernel.launch.launch import Dim3
 from ..kernel.launch.layout import NUMBER, Layout, root_of
 from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
@@ -171,8 +173,7 @@ def _reached(
 
     extents = parse_dim3(grid, "grid"), parse_dim3(block, "block")
     launch = make_launch(kernel, *extents, arguments, dynamic_shared=int(shared))
-    sides = math.prod(extents[0])
-    sample = sorted({0, sides // 2, sides - 1})
+    sample = _corners(extents[0])
     made = static_profile(kernel, launch, blocks=sample, effort=Effort(steps=_STEPS, accesses=_ROWS))
     unsure = {one.pc for one in made.report.accesses if one.known == "data"}
     starts, ends, numbers = _ranges(made.profile, unsure)
@@ -188,6 +189,15 @@ def _reached(
             name = parameter_name(kernel.parameters[at])
             found[name] = max(found.get(name, 0), last)
     return found, bool(unsure)
+
+
+def _corners(grid: Dim3) -> list[int]:
+    """Linear indices of the blocks at the grid's corners, and of the one in the middle."""
+    x, y, z = grid
+    found = {
+        i + x * (j + y * k) for i, j, k in itertools.product(*((0, side - 1) for side in grid))
+    } | {x * y * z // 2}  # fmt: skip
+    return sorted(found)
 
 
 def _ranges(profile: Profile, unsure: Collection[int]) -> tuple[Any, Any, Any]:

@@ -118,25 +118,30 @@ def machine_code_of(
     translation, declaration, expression = _wanted(source, entry, options, name, arch)
     origin = translation.origin
     try:
-        compiled = _with_expression(translation, arch, expression, options)
+        compiled = _with_names(translation, arch, _asked_for(declaration, expression), options)
     except CompileError as error:
         other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
         if other is None:
             raise
         raise CompileError(f"{error}; {other} includes this file, so try that with --entry", error.log) from None
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
-    symbol = compiled.symbols.get(expression) or only_named(kernels, expression.removeprefix("::"))
+    symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
         held = kernels_text(list(kernels), expression, origin) or "none"
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
 
 
-def _with_expression(translation: Translation, arch: str, expression: str, options: CudaOptions) -> cache.Entry:
+def _asked_for(declaration: KernelDeclaration | None, expression: str) -> list[str]:
+    """What the compiler is asked to instantiate: nothing if the source itself makes the only instance."""
+    return [] if declaration is not None and declaration.template and "<" not in expression else [expression]
+
+
+def _with_names(translation: Translation, arch: str, names: Sequence[str], options: CudaOptions) -> cache.Entry:
     try:
-        return compile_translation(translation, arch, [expression], options)
+        return compile_translation(translation, arch, names, options)
     except CompileError as error:
-        if "<" in expression or "overloaded function" not in str(error):
+        if any("<" in name for name in names) or "overloaded function" not in str(error):
             raise
     # A kernel named like one of CUDA's functions (`all`): it is no template, so it is compiled without being asked for.
     return compile_translation(translation, arch, [], options)
@@ -149,16 +154,17 @@ def layouts_of(
 
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
-    translation, _, expression = _wanted(source, entry, options, name, arch)
+    translation, declaration, expression = _wanted(source, entry, options, name, arch)
+    names = _asked_for(declaration, expression)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
-    key = cache.key_of("layouts", kernel.symbol, _key(translation, [expression], flags))
+    key = cache.key_of("layouts", kernel.symbol, _key(translation, names, flags))
     kept_layouts = cache.load(key)
     if kept_layouts is None:
         try:
-            cubin = _compiled(translation, [*flags, *_folders(translation)], [expression]).cubin
+            cubin = _compiled(translation, [*flags, *_folders(translation)], names).cubin
         except CompileError as error:
             debug = ["-G", *options.flags()]
-            cubin = compile_otherwise(translation, arch, [expression], debug, key, error).cubin
+            cubin = compile_otherwise(translation, arch, names, debug, key, error).cubin
         found = layouts_in(cubin, kernel.symbol, translation.origin)
         if found is None:
             raise UsageError(f"{translation.origin}: {kernel.name}: the debug information does not describe it")
