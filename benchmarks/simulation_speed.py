@@ -5,7 +5,7 @@
 The workload is the main loop of a tiled matrix multiplication: per iteration two global loads, two shared
 stores, barriers, and 16 steps of two shared loads with four fused multiply-adds; 64 warps per SM. Rates
 are those of the processor time of one core. Every instruction is simulated. Beside it an obvious simulation in
-plain Python: the one that the tests hold the compiled loop against.
+plain Python: the one that the tests hold the core against.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def main() -> None:
     reference = Reference(small, Share(1, 1, 1))
     reference.run()
     rate = len(reference.rows) / (time.process_time() - start)
-    print(f"plain Python: {rate:.0f} warp instructions/s; compiled is {quickest / rate:,.0f} times as fast")
+    print(f"plain Python: {rate:.0f} warp instructions/s; the core is {quickest / rate:,.0f} times as fast")
     with tempfile.TemporaryDirectory() as cache:
-        for label in ("cold (compiles)", "warm cache"):
+        for label in ("first process", "second process"):
             code = COLD.format(folder=str(Path(__file__).parent))
             environment = {**os.environ, "DRYWARP_CACHE_DIR": cache}
             out = subprocess.run(

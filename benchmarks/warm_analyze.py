@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tiled_matmul.cu"
+HELP = "import sys; sys.argv = ['drywarp', '--help']; from drywarp.cli.main import main; main()"
 PARTS = """
 import json, sys, time
 parts, last = {}, [time.perf_counter(), time.process_time()]
@@ -56,7 +57,9 @@ print(json.dumps(parts))
 def run(command: list[str]) -> tuple[float, float, str]:
     """Wall time and processor time of a process, and what it printed."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    # Compiled modules are kept, as after `pip install`.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     assert process.stdout is not None
     text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -71,6 +74,9 @@ def main() -> None:
     run(whole)
     walls, cpus, _ = zip(*(run(whole) for _ in range(10)), strict=True)
     print(f"whole process: {min(walls):.2f} s, {min(cpus):.2f} s of processor time")
+    for name, code in {"Python alone": "", "NumPy alone": "import numpy", "drywarp --help": HELP}.items():
+        walls, cpus, _ = zip(*(run([sys.executable, "-c", code]) for _ in range(10)), strict=True)
+        print(f"{name}: {min(walls):.2f} s, {min(cpus):.2f} s of processor time")
     found = [json.loads(run([sys.executable, "-c", PARTS, str(EXAMPLE)])[2]) for _ in range(5)]
     for name in found[0]:
         wall, cpu = (min(parts[name][k] for parts in found) for k in (0, 1))

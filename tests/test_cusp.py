@@ -41,6 +41,21 @@ def test_other_instructions(partner: str) -> None:
     assert partner in cusp("a100", partner=partner, alphas=(0.1, 100)).bounds
 
 
+@pytest.mark.parametrize(
+    ("partner", "before_adds", "needed"),
+    # §4.7, Maxwell: Λ 9 and 22 towards adds. α = 4: (9 + 4 · 6) · 0.8 IPC; (22 + 4 · 6) · 0.8 IPC.
+    [("sfu", 9, 26.4), ("shared", 22, 36.8)],
+)
+def test_latency_depends_on_what_waits_for_it(partner: str, before_adds: float, needed: float) -> None:
+    result = cusp("papers/volkov-maxwell", partner=partner, alphas=(0.5, 4))
+    assert result.mix.mem_lat_alu == before_adds
+    assert result.needed["volkov"][1] == pytest.approx(needed)
+    # Below α = 1 only the share α of them is followed by an add.
+    half = (result.mix.mem_lat + before_adds) / 2 + 0.5 * result.mix.alu_lat
+    assert result.needed["volkov"][0] == pytest.approx(half * min(1.0, 4 / 1.5))
+    assert cusp("papers/volkov-kepler", partner=partner, alphas=(4,)).mix.mem_lat_alu is None
+
+
 def test_a_share_of_the_peak_needs_fewer_warps() -> None:
     whole, part = (cusp("papers/volkov-fermi", share=share).needed["volkov_contention"] for share in (1.0, 0.9))
     assert all(a is not None and b is not None and a > b for a, b in zip(whole, part, strict=True))

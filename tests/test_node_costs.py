@@ -206,6 +206,8 @@ TENSOR = {"fp16": 128.0, "tf32": 64.0, "fp64": 16.0, "int8": 512.0, "bf16": 32.0
         ("HMMA.884.F32", 8 * 8 * 4 / 128),
         ("IMMA.8832.S8.S8", 8 * 8 * 32 / 512),
         ("IMMA.16864.S8.S8", 16 * 8 * 64 / 512),
+        ("HMMA.SP.16832.F32", 16 * 8 * 16 / 128),  # half of the products are of zeros that are not stored
+        ("DMMA.16x8x16", 16 * 8 * 16 / 16),
         ("HMMA.123.F32", 3),  # an unknown shape: λ of the class
         ("BMMA.168256.XOR.POPC", 3),
     ],

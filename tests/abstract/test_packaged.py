@@ -30,6 +30,8 @@ from tests.effort import first
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
+    *("merge-sepia", "merge-linear", "merge-svm", "merge-mat-tiled", "merge-blackscholes"),
+    *("dep", "indep", "sync"),
 }
 RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/abstract/test_rodinia.py
 
@@ -121,7 +123,7 @@ def test_hong_and_kims_example() -> None:
     assert given.computation.count + given.barrier.count == 27
     assert (given.memory.count, given.barrier.count, given.uncoalesced) == (6, 6, 6)
     assert (given.uncoalesced_transactions, given.warps, given.repetitions) == (32, 20, 1)
-    assert given.dram_latency == pytest.approx(420 + 31 * given.departure_delay)
+    assert given.dram_latency == pytest.approx(730)  # Mem_L of Table 2: 420 + 31 transactions of 10 more
 
 
 @pytest.mark.parametrize(
@@ -196,3 +198,34 @@ def test_lambda_and_latency_over_occupancy(tmp_path: Path) -> None:
     at = {warps: inputs_of(load_workload(str(path), gpu, occupancy=warps)).memory for warps in (1, 2, 5, 7, 8, 9)}
     assert [part.latency for part in at.values()] == [100, 120, 180, 180, 180, 180]
     assert [part.lambda_ for part in at.values()] == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "computations", "accesses"),
+    [
+        ("sepia", 71, 6),
+        ("linear", 111, 30),
+        ("svm", 10871, 819),
+        ("mat-tiled", 9780, 201),
+        ("blackscholes", 137, 7),
+    ],
+)
+def test_merge_benchmarks_have_the_counts_of_table_5(name: str, computations: int, accesses: int) -> None:
+    given = inputs(f"merge-{name}")
+    assert (given.computation.count, given.memory.count) == (computations, accesses)
+    assert bool(given.uncoalesced) == (name != "svm")
+    # Hong and Kim, 5.2: all but Mat. (tiled) and Linear have an occupancy above 70 %.
+    assert (given.warps / 24 > 0.7) == (name not in ("mat-tiled", "linear"))
+
+
+def test_independent_accesses_only_help_few_warps() -> None:
+    """Hong and Kim, Figure 26: far shorter below MWP warps, much the same above."""
+    gpu = load_gpu("papers/fx5600")
+
+    def curve(name: str) -> list[float]:
+        answer = get_model("pipeline").predict(load_workload(f"papers/{name}", gpu), (1, 24))
+        return [point.cycles_per_run or 0.0 for point in answer.curve]
+
+    (few, many), (few_free, many_free) = curve("dep"), curve("indep")
+    assert few > 1.8 * few_free
+    assert many == pytest.approx(many_free, rel=0.01)

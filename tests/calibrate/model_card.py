@@ -20,6 +20,8 @@ LOOP = 18.0
 """What an iteration of a loop takes besides."""
 UNDER_WAY, LOADED = 12, 500.0
 """Accesses that one SM may have under way, and Λ of each."""
+SYNC_COST = 7.0
+"""What a barrier adds to each warp."""
 L2_END = 3 << 20
 """Bytes of the L2 that a walk finds, of the 4 MiB that the driver states; of more than that nothing is kept."""
 RANDOM_L2, RANDOM_DRAM = 40.0, 7.0
@@ -60,6 +62,9 @@ class ModelCard:
         if run.program.template == "load":
             accesses = warps * int(macros.get("ILP", 1))
             return given["steps"] * LOADED * max(1.0, accesses / UNDER_WAY)
+        if run.program.template == "sync":
+            barrier = SYNC_COST * warps if "SYNC" in macros else 0.0
+            return given["steps"] * (cycles_between_loads(self.code(run.program), "LDG") + LOADED + barrier)
         if run.program.template == "stream":
             moved = given["steps"] * run.grid * run.block * 16 * (2 if "COPY" in macros else 1)
             return moved / 500 * MHZ / 1000

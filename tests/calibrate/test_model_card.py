@@ -11,19 +11,24 @@ import pytest
 from drywarp.errors import UsageError
 from drywarp.experiments.calibrate import Calibration, calibrate, experiment_names
 from drywarp.experiments.calibrate.calibrate import FIRST
-from drywarp.experiments.calibrate.experiments import chains
+from drywarp.experiments.calibrate.card import SimulatedCard
+from drywarp.experiments.calibrate.device import Program, cycles_between_loads, loop_of
+from drywarp.experiments.calibrate.experiments import chains, issue
 from drywarp.experiments.calibrate.experiments import chains as operations
-from drywarp.hardware import load_gpu
+from drywarp.hardware import gpu_names, load_gpu
+from tests.effort import first
 
 from .model_card import (
     FAR,
     FLAT,
     L2_END,
     L2_TO_DRAM,
+    LOADED,
     NEAR,
     RANDOM_DRAM,
     RANDOM_L2,
     SLOPE,
+    SYNC_COST,
     UNDER_WAY,
     ModelCard,
 )
@@ -84,6 +89,34 @@ def test_the_file_passes_the_schema_and_names_its_source(found: Calibration, tmp
     assert re.search(r"± .* = .* ns; dependent chain", fact.note)
     assert "classes.move.lambda" in found.inherited
     assert "classes.sfu.lambda" not in found.inherited
+
+
+def test_gamma_is_what_barriers_add_over_what_they_would_add_with_one() -> None:
+    """GPUPerf, Eqs. 7 and 8: F_sync = Γ · avg_DRAM_lat · #mem_insts / #insts, by the loops of the compiled kernels."""
+    card = ModelCard()
+    found = calibrate(card, only=["sync"], repeats=3)
+    shares, added = [], []
+    for length in issue.COMPUTING:
+        plain, meets = (card.code(Program("sync", (("LENGTH", str(length)), *more))) for more in ((), (("SYNC", ""),)))
+        shares.append(sum(i.opcode == "LDG" for i in loop_of(plain)) / len(loop_of(plain)))
+        # The barrier itself takes some cycles of the warp's code.
+        code = cycles_between_loads(meets, "LDG") - cycles_between_loads(plain, "LDG")
+        added.append(SYNC_COST + code / 32)
+    assert value(found, "parameters.sync_gamma") == pytest.approx(sum(added) / (LOADED * sum(shares)))
+    curve = next(c for c in found.curves if c.name == "synchronisation")
+    assert curve.y == pytest.approx(added)
+    assert curve.x == pytest.approx([LOADED * share for share in shares])
+
+
+@pytest.mark.parametrize("name", first(["a100", *sorted({name for name in gpu_names() if "/" not in name} - {"a100"})]))
+def test_packaged_gammas_are_those_of_the_experiment(name: str) -> None:
+    """A GPU file whose costs change needs another Γ: `drywarp calibrate --simulated NAME --only sync`."""
+    gpu = load_gpu(name)
+    if gpu.is_amd:
+        assert gpu.parameters.sync_gamma is None
+        return
+    found = calibrate(SimulatedCard(name, noise=0.0), only=["sync"], repeats=3)
+    assert gpu.parameters.sync_gamma == pytest.approx(value(found, "parameters.sync_gamma"), rel=0.01)
 
 
 def test_only_some_experiments(tmp_path: Path) -> None:

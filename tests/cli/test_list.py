@@ -339,7 +339,7 @@ def test_placeholders_fit_what_the_kernel_reaches(tmp_path: Path) -> None:
 def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:
     (tmp_path / "classes.cu").write_text(
         "#include <cmath>\n__global__ void f(const float* x, const double* d, int* y) {\n"
-        "  y[threadIdx.x] = std::isinf(x[threadIdx.x]) + std::isnan(d[threadIdx.x]) + std::isfinite(x[threadIdx.x]);\n}\n"
+        "  y[threadIdx.x] = std::isinf(x[threadIdx.x]) + std::isnan(d[0]) + std::isfinite(x[threadIdx.x]);\n}\n"
     )
     for gpu in ("mi300x", "a100"):
         assert listed("classes.cu", tmp_path, "--gpu", gpu)["f"]["reason"] is None

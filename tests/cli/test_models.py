@@ -82,6 +82,32 @@ def test_text_chart_inputs_and_figure(capsys: pytest.CaptureFixture[str], tmp_pa
     assert {"pipeline", "volkov", "mwp_cwp", "warps per cycle"} <= texts
 
 
+def test_figures_and_text_of_terms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures are drawn with Matplotlib, the extra `plot`")
+    parallelism, arcs = tmp_path / "mwp.svg", tmp_path / "arcs.svg"
+    drawn = ["--figure", f"mwp_cwp={parallelism}", "--figure", f"wfg={arcs}", "--figure-theme", "dark"]
+    assert run(["models", "papers/alpha-mix", "--occupancy", "1-32", "--inputs", *drawn]) == 0
+    text = capsys.readouterr().out
+    assert "Terms of the models" in text
+    assert "few warps" in text
+    assert "exposed" in text
+    words = {
+        path: {"".join(t.itertext()) for t in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+        for path in (parallelism, arcs)
+    }
+    assert {"MWP", "CWP", "N", "few warps"} <= words[parallelism]
+    assert {"0: memory, exposed", "cycles on the arc"} <= words[arcs]
+    assert run(["models", "papers/itilp", "--figure", f"mwp_cwp={parallelism}"]) == 2
+    assert "without memory instructions" in capsys.readouterr().err
+
+
+def test_terms_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    terms = answer(capsys, "models", "papers/alpha-mix", "--occupancy", "1-8")["terms"]
+    assert [p["n"] for p in terms["parallelism"]] == terms["occupancies"] == list(range(1, 9))
+    assert {arc["arc"] for arc in terms["arcs"]} == {"transition", "exposed"}
+    assert terms["accesses"] == []  # no addresses in an abstract kernel
+
+
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["name"] for row in answer(capsys, "workloads")["workloads"]] == workload_names()
     assert run(["workloads"]) == 0
@@ -101,6 +127,8 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
         (["papers/example", "--grid", "4"], "it takes no grid"),
         (["papers/example", "--plot", "curves.pdf"], "ends in .svg or .png"),
         (["papers/example", "--plot", "/nowhere/curves.svg"], "cannot be written"),
+        (["papers/example", "--figure", "curves=a.svg"], "expected NAME=FILE with one of mwp_cwp, wfg"),
+        (["papers/example", "--figure", "wfg=a.pdf"], "ends in .svg or .png"),
         (["papers/example", "--gpu", "papers/volkov-fermii"], "unknown GPU"),
         (["papers/example", "--scheduler", "fair"], "fair"),
         (["papers/example", "--clock", "-1"], "positive number"),

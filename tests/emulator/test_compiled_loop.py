@@ -31,7 +31,7 @@ SPECIAL = np.array(
     " 3c003c00 7c00fc00 00010001 1f 20 5 3ff00000 7ff00000 40080000 00000200".split()
 )
 SPECIAL_WORDS = np.array([int(word, 16) for word in SPECIAL], np.uint32)
-MODES = ("", "baseline") if level() > 1 else ("",)
+MODES = {1: ("",), 3: ("", "baseline"), 4: ("", "avx2", "baseline")}[level()]
 """What else this processor can run: the code for its own level, and that for any."""
 ELSEWHERE = {"texture", "constant_load", "bulk_copy", "wgmma", "mbarrier"}
 BANK = np.random.default_rng(5).integers(0, 256, 4096).astype(np.uint8).tobytes()

@@ -75,7 +75,16 @@ def fragment_c(c: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("arch", first(ARCHES))
 @pytest.mark.parametrize("case", some(CASES, 2))
 def test_matrix_multiply_accumulate(arch, case):
-    m, k, types, per = CASES[case]
+    multiply_accumulate(arch, *CASES[case])
+
+
+@pytest.mark.parametrize("k", [4, 8, 16])
+def test_double_products_of_16_rows(k):
+    multiply_accumulate("sm_90", 16, k, "f64.f64.f64.f64", 1)
+
+
+def multiply_accumulate(arch: str, m: int, k: int, types: str, per: int) -> None:
+    """Run one instruction on fragments of random matrices and compare the accumulator's bits."""
     d_kind, a_kind, b_kind, c_kind = types.split(".")
     a, b, c = values(a_kind, (m, k)), values(b_kind, (k, 8)), values(c_kind, (m, 8))
     words_a = packed(fragment_a(a, per), a_kind).reshape(32, -1)

@@ -195,6 +195,28 @@ def test_element_types(name, n):
     multiply(kind, out, a, b, c, images, source(kind, out, n, k, tails=tails(kind)))
 
 
+WIDTHS = [8, 256, *range(16, 256, 8)]
+
+
+@pytest.mark.parametrize("n", first(WIDTHS, 2))
+@pytest.mark.parametrize(("kind", "out"), [("e5m2", "f32"), ("f16", "f16")])
+def test_every_width(kind, out, n):
+    """N is any multiple of 8 up to 256."""
+    k = 32 if kind == "e5m2" else 16
+    a, b, c = numbers(kind, (64, k)), numbers(kind, (n, k)), np.round(numbers("f16", (64, n)))
+    images = [(*k_major(stored(m, kind), 32), 32) for m in (a, b)]
+    multiply(kind, out, a, b, c, images, source(kind, out, n, k, tails=tails(kind)))
+
+
+@pytest.mark.parametrize(("left", "right"), [("e4m3", "e5m2"), ("u8", "s8"), ("s8", "u8")])
+def test_operands_of_different_types(left, right):
+    a, b = numbers(left, (64, 32)), numbers(right, (16, 32))
+    out = "s32" if left[1] == "8" else "f32"
+    images = [(*k_major(stored(m, kind), 128), 128) for m, kind in ((a, left), (b, right))]
+    text = source(left, out, 16, 32, tails=tails(left)).replace(f"{left}.{left}", f"{left}.{right}")
+    multiply(left, out, a, b, None, images, text)
+
+
 @pytest.mark.parametrize(("swizzle", "turned"), in_turn([0, 32, 64, 128], [(0, 0), (1, 0), (0, 1), (1, 1)]))
 def test_layouts_of_16_bit_elements(swizzle, turned):
     n = 40
@@ -259,6 +281,13 @@ def test_a_negated_operand():
     images = [(*k_major(stored(m, "bf16"), 32), 32) for m in (a, b)]
     text = source("bf16", "f32", 8, 16, tails=tails("bf16", negate=True))
     multiply("bf16", "f32", -a, b, c, images, text)
+
+
+def test_negated_registers():
+    a, b, c = numbers("bf16", (64, 16)), numbers("bf16", (8, 16)), numbers("f16", (64, 8))
+    images = [None, (*k_major(stored(b, "bf16"), 32), 32)]
+    text = source("bf16", "f32", 8, 16, registers=True, tails=tails("bf16", registers=True, negate=True))
+    multiply("bf16", "f32", -a, b, c, images, text, rows=fragments(a, "bf16"))
 
 
 def test_saturation_of_integer_sums():

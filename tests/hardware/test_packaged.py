@@ -95,7 +95,9 @@ def test_architecture_values_are_written_once(name: str) -> None:
     stated = {key for key, fact in load_gpu(name).facts() if fact.file == name}
     sections = {key.partition(".")[0] for key in stated - {"classes.tensor.lambda"}}
     # GeForce cards, and A10G, halve some rates of the tensor cores that the chip has.
-    assert sections <= {"device", "memory", *(["tensor"] if name.startswith(("rtx", "a10g")) else [])}
+    # Γ belongs to the product too: it depends on the clock and the DRAM.
+    assert {key for key in stated if key.startswith("parameters.")} <= {"parameters.sync_gamma"}
+    assert sections <= {"device", "memory", "parameters", *(["tensor"] if name.startswith(("rtx", "a10g")) else [])}
 
 
 def test_nanoseconds_and_gigabytes_follow_the_clock(a100: Gpu) -> None:
@@ -189,7 +191,9 @@ def test_units_are_known(a100: Gpu) -> None:
 
 def test_facts_stand_section_by_section(a100: Gpu) -> None:
     sections = [key.partition(".")[0] for key, _ in a100.facts()]
-    assert list(dict.fromkeys(sections)) == ["device", "memory", "occupancy", "scheduler", "classes", "tensor"]
+    assert list(dict.fromkeys(sections)) == [
+        *("device", "memory", "occupancy", "scheduler", "parameters", "classes", "tensor")
+    ]
     assert sections == sorted(sections, key=list(dict.fromkeys(sections)).index)
 
 

@@ -28,6 +28,12 @@ def places(names: str) -> set[tuple[str, int]]:
         ("STG.E.64 [R2.64], R6", "R2 R3 R6 R7", ""),
         ("LDS.64 R4, [R2]", "R2", "R4 R5"),
         ("IMAD.WIDE R4, R6, 0x4, R8", "R6 R8 R9", "R4 R5"),
+        ("HMMA.1688.F32 R4, R8, R10, RZ", "R8 R9 R10", "R4 R5 R6 R7"),
+        ("IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, RZ", "R8 R9 R10 R11 R12 R13", "R4 R5 R6 R7"),
+        ("QMMA.16832.F16.E4M3.E4M3 R4, R8.ROW, R12.COL, RZ", "R8 R9 R10 R11 R12 R13", "R4 R5"),
+        ("HMMA.SP.16816.F16 R4, R8, R10, R12, R2, 0x0", "R2 R8 R9 R10 R11 R12 R13", "R4 R5"),
+        ("BMMA.88128.AND.POPC R4, R8.ROW, R9.COL, RZ", "R8 R9", "R4 R5"),
+        ("HGMMA.SP.64x8x32.F16 R4, gdesc[UR4], R4, UP0, R9, 0x0, gsb0", "UR4 UR5 UR6 UR7 R4 R5 R9 UP0", "R4 R5"),
         ("P2R R4, PR, RZ, 0x7f", "P0 P1 P2 P3 P4 P5 P6", "R4"),
     ],
 )

@@ -7,10 +7,13 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
+from drywarp.hardware import load_gpu
+from drywarp.models.cusp import contention_of
 from drywarp.models.needed_occupancy import Mix, instruction_throughput, memory_gbs
 from drywarp.models.prior_on_mix import baghsorkhi_warp_latency, sim_time, zhang_owens_throughput
-from drywarp.models.volkov_contention import Contention, Term, memory_throughput, needed_occupancy, solve
+from drywarp.models.volkov_contention import Contention, Term, fit_of, memory_throughput, needed_occupancy, solve
 
 alphas = st.floats(0.01, 1000)
 warps = st.integers(1, 64)
@@ -96,16 +99,20 @@ def test_contention_never_needs_fewer_warps_than_its_unloaded_latency(
     assert needed_occupancy(mix, load, alpha, share) >= unloaded.needed_occupancy(alpha, share) * (1 - 1e-9)
 
 
-G80_REFINED = Contention(441, (Term(4, 71), Term(156, 121)))
-"""§6.4: the refined fit for the G80."""
-
-
 def test_latency_grows_without_limit_and_is_never_negative() -> None:
-    assert G80_REFINED.limit == 71
-    assert G80_REFINED.latency(0) == 441
-    assert G80_REFINED.latency(70.99) > 1000
-    assert G80_REFINED.latency(71) == G80_REFINED.latency(500) == inf
-    assert G80_REFINED.scaled(2).latency(60) == pytest.approx(G80_REFINED.latency(30))
+    g80 = Contention(441, (Term(4, 71), Term(156, 121)))  # §6.4
+    assert g80.limit == 71
+    assert g80.latency(0) == 441
+    assert g80.latency(70.99) > 1000
+    assert g80.latency(71) == g80.latency(500) == inf
+    assert g80.scaled(2).latency(60) == pytest.approx(g80.latency(30))
+    gpu = load_gpu("papers/volkov-g80")
+    given = {name: value for name, value in asdict(gpu.parameters).items() if value is not None}
+    assert fit_of(given) == g80
+    assert fit_of(given, refined=False) == Contention(453, (Term(61, 81),))  # Table 6.5
+    assert fit_of({}) is None
+    scale = instruction_throughput(1, 1.35, 16)
+    assert contention_of(gpu) == g80.scaled(scale)
     assert solve(10, lambda x: 100, 1) == pytest.approx(0.1)
     assert solve(1000, lambda x: 100, 1) == 1
 

@@ -62,7 +62,7 @@ def loads(transactions: float, parameters: dict[str, float]) -> CostedWorkload:
         (1, {"dram_latency": 400.0, "departure_delay": 10.0}, 400),
         (4, {"dram_latency": 400.0, "departure_delay": 10.0}, 400 + 3 * 10),
         (0.5, {"dram_latency": 400.0, "departure_delay": 10.0}, 400),
-        (4, {"dram_latency": 400.0}, 400 + 3 * 8),  # λ of memory where the file knows no delay
+        (4, {"dram_latency": 400.0}, 400 + 3 * 8 / 4),  # where the file knows no delay, they share λ of memory
         (4, {}, 500),
     ],
 )

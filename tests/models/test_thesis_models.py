@@ -15,7 +15,7 @@ from drywarp.models.cuda_guide import warps_needed, warps_needed_refined
 from drywarp.models.cusp import contention_of, mix_of
 from drywarp.models.cycles_per_run import agarwal, prefetch_distance, run_cycles, saavedra_barrera
 from drywarp.models.kothapalli import time_added
-from drywarp.models.volkov_contention import memory_throughput
+from drywarp.models.volkov_contention import FIT, REFINED, memory_throughput
 from drywarp.models.zhang_owens import adds_per_cycle, time_overlapped
 from drywarp.workload.cost import CostedWorkload
 
@@ -25,11 +25,11 @@ positive = st.floats(0.1, 1000)
 
 def with_parameters(generation: str, alpha: int) -> CostedWorkload:
     gpu = volkov_gpu(generation)
-    names = ("contention_latency", "contention_slope", "contention_gbs")
+    given = {name: getattr(gpu.parameters, name) for name in (*FIT, *REFINED)}
     work = alpha_mix(gpu, alpha, GROUPS)
     return replace(
         work,
-        parameters={name: gpu.parameter(name) for name in names},
+        parameters={name: value for name, value in given.items() if value is not None},
         sm_count=int(gpu.parameter("sm_count")),
         max_blocks_per_sm=int(gpu.parameter("max_warps_per_sm")),
     )

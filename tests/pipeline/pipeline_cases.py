@@ -55,6 +55,18 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     )
 
 
+def reissuing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
+    """A random workload with an issue limit, of whose instructions some are dual-issued and some reissued."""
+    r = random.Random(seed)
+    work = random_workload(r.randrange(10**9), in_order)
+
+    def issuing(node: CostedNode) -> CostedNode:
+        return replace(node, issues=r.choice((0, 1, 1, 2, 3)))
+
+    paths = tuple(replace(path, nodes=tuple(issuing(node) for node in path.nodes)) for path in work.paths)
+    return replace(work, paths=paths, issue_ticks=r.choice((1, 2, 3)))
+
+
 def queueing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
     """A random workload in which transactions also visit subsystems that instructions issue to, some their own."""
     r = random.Random(seed)

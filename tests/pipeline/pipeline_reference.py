@@ -270,7 +270,7 @@ class Reference:
             self.holders.setdefault(resource, []).append(completion)
             self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)
-        self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks
+        self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks * node.issues
         if self.w.subsystems[node.subsystem].scope != "partition":
             self.served_at[partition] = tick
         if node.barrier:

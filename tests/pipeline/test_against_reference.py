@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pipeline_cases import meeting_workload, queueing_workload, random_workload
+from pipeline_cases import meeting_workload, queueing_workload, random_workload, reissuing_workload
 from pipeline_classify import classify
 from pipeline_reference import Reference
 from tests.effort import first
@@ -53,6 +53,14 @@ def test_in_order_equals_the_reference(chunk: int) -> None:
     for seed in range(chunk * 200, chunk * 200 + 200):
         workload = random_workload(seed)
         check(workload, share_of(workload, workload.blocks_per_sm), seed)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("chunk", first(range(4), 1))
+def test_dual_issues_and_reissues_equal_the_reference(chunk: int, in_order: bool) -> None:
+    for seed in range(chunk * 200, chunk * 200 + 200):
+        workload = reissuing_workload(seed, in_order)
+        check(workload, share_of(workload, workload.blocks_per_sm), seed, accounts=False)
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import UsageError
 from ..hardware import Gpu, load_gpu
 from ..kernel.dataflow import Dataflow
+from ..kernel.profile import SPACE_GLOBAL
 from ..models.base import NotApplicable, Prediction, get_model, model_names
 from ..models.comparison import Comparison, curve_occupancies
 from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
+from ..models.terms import AccessTerm, coalescing, terms_over
 from ..pipeline import share_of, simulate
 from ..pipeline.result import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
@@ -77,7 +81,37 @@ def _real(
         prepared.kernel.name, str(prepared.kernel.source_file), prepared.gpu, at, costed, found, {}, notes
     )
     sources = sources_of_kernel(prepared.measured is not None and options.memory != "emulated", counts.matters)
-    return replace(answer, input_sources=sources)
+    terms = replace(terms_over(costed, at), accesses=coalescing_of(prepared))
+    return replace(answer, input_sources=sources, terms=terms)
+
+
+MOST_PATTERNS = 256
+"""Different accesses of an instruction that Algorithms 1 and 2 are asked about, the most frequent first."""
+
+
+def coalescing_of(prepared: Prepared) -> tuple[AccessTerm, ...]:
+    """Hong and Kim's Algorithms 1 and 2 on each global memory instruction, by the addresses of the emulated warps."""
+    log, code = prepared.profile.accesses, prepared.kernel.instructions
+    whole = (log.space == SPACE_GLOBAL) & (log.masks[log.pattern] == np.uint32(0xFFFFFFFF))
+    found = []
+    for index in np.unique(log.instruction[whole]).tolist():
+        memory = code[index].memory
+        size = memory.width if memory else 0
+        rows = np.flatnonzero(whole & (log.instruction == index))
+        if not size:
+            continue
+        # Only where the first element lies within 16 matters, and the steps from it.
+        keys = np.stack([log.base[rows] % (16 * size), log.pattern[rows]], axis=1)
+        different, counts = np.unique(keys, axis=0, return_counts=True)
+        often = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+        accesses = [
+            (((start + log.offsets[pattern]) // size).tolist(), count)
+            for (start, pattern), count in zip(different[often].tolist(), counts[often].tolist(), strict=True)
+        ]
+        source = code[index].source
+        term = coalescing(index, source.line if source else 0, size, accesses)
+        found += [term] if term else []
+    return tuple(found)
 
 
 def with_producers(prepared: Prepared) -> CostedWorkload:
@@ -119,7 +153,8 @@ def _abstract(
 
     options.on_stage("running every model")
     found = _ask(models, predict)
-    return _comparison(file.name, file.kernel.title, machine, at, costed, found, values, costed.notes)
+    answer = _comparison(file.name, file.kernel.title, machine, at, costed, found, values, costed.notes)
+    return replace(answer, terms=terms_over(costed, at))
 
 
 def _whole(wanted: Sequence[int], per_block: int, most: int) -> list[int]:

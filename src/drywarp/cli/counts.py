@@ -23,6 +23,7 @@ def counts_command(
     warm_l2: take.WarmL2 = False,
     blocks: take.Blocks = None,
     seconds: take.Seconds = None,
+    jobs: take.Jobs = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain each metric instead of showing its value.")
     ] = False,

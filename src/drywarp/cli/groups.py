@@ -84,6 +84,7 @@ class RunOptions:
     full_simulation: take.FullSimulation = False
     full_emulation: take.FullEmulation = False
     seconds: take.Seconds = None
+    jobs: take.Jobs = None
     lane_steps: take.LaneSteps = 2e9
     recorded_accesses: take.RecordedAccesses = 4e7
     strict: take.Strict = False

@@ -7,16 +7,19 @@ standard error.
 from __future__ import annotations
 
 import codecs
+import gc
 import io
 import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from .._version import __version__
 from ..errors import CompileError, DrywarpError, InterruptedRunError
@@ -152,7 +155,8 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     Shown.whole_logs = False
     try:
-        status = app_for(arguments)(arguments or ["--help"], standalone_mode=False, prog_name="drywarp")
+        command = _without_validators(get_command(app_for(arguments)))
+        status = command(arguments or ["--help"], standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
         return _refused(error)
     except DrywarpError as error:
@@ -178,6 +182,36 @@ def run(arguments: list[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
+def _without_validators(command: Any) -> Any:
+    """The same command; typer loads pydantic, which takes as long as NumPy, only for values that have to be converted.
+
+    Options that were not given, texts and lists of texts stay what they are.
+    """
+    for one in (command, *getattr(command, "commands", {}).values()):
+        for option in one.get_params(typer.Context(one)):  # that of --help too, which is made here
+            option.get_runtime_param = partial(_Unvalidated, option, option.get_runtime_param)
+    return command
+
+
+class _Unvalidated:
+    """In the place of typer's `RuntimeParam` of an option, which `validator` makes."""
+
+    def __init__(self, option: Any, validator: Callable[[], Any]) -> None:
+        self.option, self.validator = option, validator
+
+    def coerce(self, value: Any, **given: Any) -> Any:
+        """The value of the option as its type."""
+        type_ = self.option.type_descriptor
+        if value is None:
+            return () if self.option.multiple or self.option.nargs == -1 else None
+        if type_.parameter_info.parser is None and not (type_.is_path or type_.is_ranged):
+            if type_.annotation in (str, int, float, bool) and type(value) is type_.annotation:
+                return value
+            if type_.annotation == list[str] and isinstance(value, (list, tuple)) and {*map(type, value)} <= {str}:
+                return [*value]
+        return self.validator().coerce(value, **given)
+
+
 def _refused(error: CompileError) -> int:
     """Print the compiler's first error in one line, and with --verbose its whole log; returns the exit status."""
     if not Shown.whole_logs:
@@ -194,6 +228,8 @@ def _complain(message: str, status: int) -> int:
 
 def main() -> None:
     """Entry point of the installed command."""
+    # Imports make many objects and next to no cycles: by default, looking for those takes a twentieth of a short run.
+    gc.set_threshold(100_000)
     codecs.register_error(in_other_words.__name__, in_other_words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -164,6 +164,11 @@ def parse_occupancies(text: str | None) -> Sequence[int] | None:
         raise UsageError(f"--occupancy {text!r}: expected numbers of warps, as in 8,16,32 or 8-64") from None
 
 
+def _use_threads(count: int | None) -> int | None:
+    time_box.use_threads(count)
+    return count
+
+
 def _stop_after(seconds: float | None) -> float | None:
     """Start the timer that ends the whole command; `main` stops it."""
     if seconds is not None:
@@ -294,6 +299,14 @@ Seconds = Annotated[
         help="Time limit: exit with status 2 and no result (default: none).",
         metavar="SECONDS",
         callback=_stop_after,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads that emulate blocks and simulate (default: all cores). The answer is the same for any number.",
+        min=1,
+        callback=_use_threads,
     ),
 ]
 Advice = Annotated[

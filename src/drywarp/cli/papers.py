@@ -41,8 +41,17 @@ def models_command(
             help="Abstract kernels: run this many times the resident warps, replacing each that finishes.", min=1
         ),
     ] = None,
-    inputs: Annotated[bool, typer.Option("--inputs", help="Show the inputs of the models.")] = False,
+    inputs: Annotated[
+        bool, typer.Option("--inputs", help="Show the inputs of the models, and the terms that follow from them.")
+    ] = False,
     plot: Plot = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Draw mwp_cwp (MWP and CWP over N) or wfg (the work-flow graph's arcs).",
+            metavar="NAME=FILE.svg|FILE.png",
+        ),
+    ] = None,
     figure_theme: FigureTheme = None,
     launch: LaunchOptions,
     on: ClockOptions,
@@ -58,7 +67,8 @@ def models_command(
     from ..analysis.request import Options
     from ..analysis.without_data import always_static
 
-    check_plot(plot, figure_theme)
+    drawn = _term_figures(figure, figure_theme)
+    check_plot(plot, None if drawn and plot is None else figure_theme)
     if trip and not static and not (gpu and always_static(gpu)):
         raise UsageError("--trip requires --static")
     wanted = parse_occupancies(occupancy)
@@ -85,7 +95,27 @@ def models_command(
         from ..report.figures import models, write
 
         write(models(result, theme=figure_theme or "light"), Path(plot), "--plot")
+    for name, path in drawn:
+        from ..report import figures
+
+        figures.write(getattr(figures, name)(result, theme=figure_theme or "light"), path, "--figure")
     _print(result, json, inputs)
+
+
+def _term_figures(texts: list[str] | None, theme: str | None) -> list[tuple[str, Path]]:
+    """The figures of terms, all checked before anything is computed. Raises UsageError."""
+    wanted = []
+    for text in texts or ():
+        from ..report.figures import OF_COMPARISONS, check_place
+
+        name, equals, file = text.partition("=")
+        if not (equals and file and name in OF_COMPARISONS):
+            raise UsageError(f"--figure {text!r}: expected NAME=FILE with one of {', '.join(OF_COMPARISONS)}")
+        check_place(Path(file), "--figure")
+        wanted.append((name, Path(file)))
+    if wanted:
+        check_theme(theme, True, "--figure NAME=FILE")
+    return wanted
 
 
 def _print(result: Comparison, json: bool, inputs: bool) -> None:

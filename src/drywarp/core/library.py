@@ -61,17 +61,23 @@ class Function:
         return int(self._call(*(_address(one) if isinstance(one, np.ndarray) else one for one in arguments)))
 
 
+_LEVELS = {"baseline": 1, "avx2": 3}
+
+
 def mode() -> str:
-    """$DRYWARP_CORE: `reference` (opcodes in NumPy), `baseline` (code for any x86-64) or nothing. Raises UsageError."""
+    """$DRYWARP_CORE: `reference` (opcodes in NumPy), `baseline` (code for any x86-64), `avx2` or nothing.
+
+    Raises UsageError for something else.
+    """
     asked = os.environ.get(MODE_VARIABLE, "")
-    if asked not in ("", "baseline", "reference"):
-        raise UsageError(f"{MODE_VARIABLE} is {asked!r}: expected baseline, reference or nothing")
+    if asked not in ("", *_LEVELS, "reference"):
+        raise UsageError(f"{MODE_VARIABLE} is {asked!r}: expected baseline, avx2, reference or nothing")
     return asked
 
 
 def level() -> int:
-    """The level of x86-64 that the core uses: the highest that the processor has and there is code for, or 1."""
-    return 1 if mode() == "baseline" else _level()
+    """The level of x86-64 that the core uses (1, 3 or 4): the highest that the processor has, unless told otherwise."""
+    return min(_level(), _LEVELS.get(mode(), 4))
 
 
 _level = Function("level", "")

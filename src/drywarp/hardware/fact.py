@@ -111,7 +111,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     until its next store; `branch_taken_latency`, `branch_untaken_latency`; `block_launch_latency` (Λ_launch).
 
     Contention (Volkov §6.4): at throughput T, Λ of streaming access is `contention_latency` + `contention_slope` ·
-    T / (`contention_gbs` − T).
+    T / (`contention_gbs` − T); a fit with a second such term has the keys `contention_refined_…`. Synchronisation
+    (GPUPerf Eq. 8): `sync_gamma` is Γ.
     """
 
     sm_count: Whole | None = None
@@ -151,3 +152,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     contention_latency: Cycles | None = None
     contention_slope: Cycles | None = None
     contention_gbs: GigabytesPerSecond | None = None
+    contention_refined_latency: Cycles | None = None
+    contention_refined_slope: Cycles | None = None
+    contention_refined_gbs: GigabytesPerSecond | None = None
+    contention_refined_slope_2: Cycles | None = None
+    contention_refined_gbs_2: GigabytesPerSecond | None = None
+    sync_gamma: Factor | None = None

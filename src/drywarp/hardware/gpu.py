@@ -90,13 +90,15 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
 
     A memory class has λ per wavefront and no Λ, which depends on the memory level that serves the access. The
     exception is `bulk_copy`, whose Λ is what the copy engine adds.
-    `read_latency` is Λ_read, after which the source registers are free again, if known.
+    `read_latency` is Λ_read, after which the source registers are free again, if known. `arithmetic_latency` is Λ
+    towards an instruction of the CUDA cores, if it differs (Volkov 2016, §4.7).
     """
 
     subsystem: str
     lambda_: Cycles
     latency: Cycles | None = None
     read_latency: Cycles | None = None
+    arithmetic_latency: Cycles | None = None
 
 
 class L1Level(_Section, frozen=True):

@@ -64,8 +64,13 @@ def unit_of(key: str) -> str:
     """Unit of the value at a dotted key; `""` for counts, names and unknown keys."""
     section, *names = key.split(".")
     if section in TABLES:
-        return _unit(msgspec.inspect.type_info(TABLES[section]), names[1:])
-    return _unit(msgspec.inspect.type_info(SECTIONS[section]), names) if section in SECTIONS else ""
+        return _unit(_type_info(TABLES[section]), names[1:])
+    return _unit(_type_info(SECTIONS[section]), names) if section in SECTIONS else ""
+
+
+@cache
+def _type_info(kind: Any) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind)
 
 
 def _unit(kind: msgspec.inspect.Type, names: list[str]) -> str:
@@ -81,7 +86,7 @@ def _unit(kind: msgspec.inspect.Type, names: list[str]) -> str:
 
 def _type_at(kind: Any, inner: str) -> msgspec.inspect.Type:
     """The type at a path such as `.l2.bytes` below `kind`."""
-    info = msgspec.inspect.type_info(kind)
+    info = _type_info(kind)
     for name in filter(None, inner.split(".")):
         if isinstance(info, msgspec.inspect.StructType):
             info = next(field.type for field in info.fields if field.encode_name == name)

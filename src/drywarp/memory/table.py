@@ -98,7 +98,7 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
     addresses = align[:, None] + log.offsets[pattern]
     units, ideal = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     lines, passes = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    for size in np.unique(width):
+    for size in sorted({*width.tolist()}):
         for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL):
             at = np.flatnonzero((width == size) & (space == kind))
             if not len(at):

@@ -13,6 +13,7 @@ from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction
 from .inputs import ModelInputs
 from .inputs_parts import kind_of, scoped, weighed
+from .terms import Terms
 from .throughput import path_weights
 
 
@@ -22,7 +23,7 @@ class Comparison:
 
     `predictions` holds the models that apply; `not_applicable` gives the reason for each of the others. `settings` and
     `runs` are those of an abstract workload (`runs` 0: a grid of blocks). `input_sources` gives the source of each
-    input (see `input_sources`).
+    input (see `input_sources`), `terms` what the older models derive from them.
     """
 
     workload: str
@@ -39,6 +40,7 @@ class Comparison:
     not_applicable: Mapping[str, str]
     notes: tuple[str, ...] = ()
     input_sources: Mapping[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), without its header."""
@@ -53,6 +55,7 @@ class Comparison:
                 for name, prediction in self.predictions.items()
             },
             "inputs": inputs_dict(self.inputs),
+            "terms": None if self.terms is None else asdict(self.terms),
         }
 
     @staticmethod
@@ -98,7 +101,9 @@ def _components(workload: CostedWorkload) -> list[tuple[str, float, float, float
     for node, count in weighed(workload, path_weights(workload)):
         kind = kind_of(workload, node)
         component = kind if kind in ("shared", "memory") else "instructions"
-        found.append((component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue, _lambda(workload, node))))
+        found.append(
+            (component, count, node.latency_ticks / TICKS_PER_CYCLE, max(issue * node.issues, _lambda(workload, node)))
+        )
     return found
 
 

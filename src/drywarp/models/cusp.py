@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from msgspec.structs import asdict
+
 from ..errors import UsageError
 from ..hardware import Gpu, load_gpu
 from . import cuda_guide, prior_on_mix, volkov_contention
@@ -101,16 +103,25 @@ def mix_of(gpu: Gpu, partner: str = "memory") -> Mix:
     alu_lat, alu_thru = _cost(gpu, _ADDS)
     issue = gpu.scheduler.issue_per_cycle
     latency, throughput = _cost(gpu, _CLASSES[partner]) if gpu.abstract_only else _real(gpu, partner)
-    return Mix(latency, throughput, alu_lat, alu_thru, issue * gpu.scheduler.partitions if issue else inf)
+    issue_thru = issue * gpu.scheduler.partitions if issue else inf
+    return Mix(latency, throughput, alu_lat, alu_thru, issue_thru, _to_adds(gpu, _CLASSES[partner]))
 
 
-def contention_of(gpu: Gpu) -> volkov_contention.Contention | None:
-    """Memory latency over memory instructions per cycle and SM, if the GPU file has the fit (Table 6.5)."""
+def _to_adds(gpu: Gpu, names: Sequence[str]) -> float | None:
+    """Λ of the first of these classes towards an add, where the file says that it differs (§4.7)."""
+    return next((gpu.classes[name].arithmetic_latency for name in names if name in gpu.classes), None)
+
+
+def contention_of(gpu: Gpu, refined: bool = True) -> volkov_contention.Contention | None:
+    """Memory latency over memory instructions per cycle and SM, if the GPU file has a fit (Table 6.5; G80's in §6.4).
+
+    `refined` False is Table 6.5's fit even where there is a tighter one.
+    """
     p = gpu.parameters
-    if not (p.contention_latency and p.contention_slope and p.contention_gbs and p.clock_mhz and p.sm_count):
+    given = {name: value for name, value in asdict(p).items() if value is not None}
+    fit = volkov_contention.fit_of(given, refined)
+    if not (fit and p.clock_mhz and p.sm_count):
         return None
-    term = volkov_contention.Term(p.contention_slope, p.contention_gbs)
-    fit = volkov_contention.Contention(p.contention_latency, (term,))
     return fit.scaled(instruction_throughput(1, p.clock_mhz / 1000, p.sm_count))
 
 

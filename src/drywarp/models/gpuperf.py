@@ -6,12 +6,13 @@ from the workload and the GPU:
 
 - #insts: all instructions but SFU ones; avg_inst_lat: the mean Λ of its computations; warp_size /
   SIMD_width and warp_size / SFU_width: the GPU's, else λ of those computations and of SFU instructions.
-- avg_DRAM_lat, Δ: the GPU's, else AMAT and λ_mem; AMAT: the mean Λ of memory accesses (Eq. 12, by level).
+- avg_DRAM_lat, Δ: the GPU's, else AMAT and λ_mem; AMAT: Eq. 12, its hits by level.
 - MWP_peak_bw: Eqs. A.6, A.7 with the GPU's bandwidth and transaction size, else avg_DRAM_lat / λ_mem.
-- O_sync with Γ = 64 as printed: at each barrier every warp pays 64 memory latencies, scaled by the share of memory
-  instructions. That can be many times the kernel's time (docs/papers.md).
-- O_bank: the cycles lost to bank conflicts. O_CFdiv is 0: the instructions of a diverging warp's further
-  paths are in #insts already.
+- Γ: the GPU's, which `drywarp calibrate` finds by experiment (64 on the paper's C2050: docs/papers.md). Without it
+  O_sync is left out.
+- O_bank: the cycles lost to bank conflicts.
+- O_CFdiv: the time of the instructions that inactive lanes are worth, at the ITILP of the others. #insts counts both
+  sides of a divergent branch, so W_parallel is that of the rest.
 - size_of_data: the kernel's transfers with DRAM in warp accesses, or, if they are not known, all its accesses: then
   T_mem_min is too high and B_memlp too low.
 
@@ -35,9 +36,6 @@ from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions, running_warps
 from .gpuperf_terms import BenefitChart
 from .inputs import ModelInputs, inputs_of
-
-GAMMA = 64.0
-"""Γ, the machine's parameter of the synchronisation cost (Table 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,8 @@ class Kernel:
     delta: float
     mwp_peak_bw: float
     bank_cycles: float
+    idle_insts: float = 0.0
+    gamma: float = 0.0
 
     @property
     def itilp_max(self) -> float:
@@ -123,6 +123,8 @@ def kernel_of(inputs: ModelInputs) -> Kernel:
         delta=inputs.departure_delay,
         mwp_peak_bw=_peak_bw(inputs),
         bank_cycles=inputs.conflict_cycles,
+        idle_insts=min(inputs.idle, inputs.instructions - sfu.count),
+        gamma=given.get("sync_gamma", 0.0),
     )
 
 
@@ -143,13 +145,15 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
     # Nothing limits the warps that wait for memory where none does.
     mwp = eq.mwp(k.avg_dram_lat, k.delta, k.mwp_peak_bw, n) if k.mem_insts else n
     itmlp = eq.itmlp(k.mlp, eq.mwp_cp(cwp, mwp), k.mwp_peak_bw)
-    parallel = eq.w_parallel(k.insts, warps, 1, k.avg_inst_lat, itilp) if itilp else 0.0
-    at_max = eq.w_parallel(k.insts, warps, 1, k.avg_inst_lat, k.itilp_max) if k.itilp_max else 0.0
-    sync = eq.o_sync(k.sync_insts, warps, 1, eq.f_sync(GAMMA, k.avg_dram_lat, k.mem_insts, k.insts))
+    useful = k.insts - k.idle_insts
+    parallel = eq.w_parallel(useful, warps, 1, k.avg_inst_lat, itilp) if itilp else 0.0
+    at_max = eq.w_parallel(useful, warps, 1, k.avg_inst_lat, k.itilp_max) if k.itilp_max else 0.0
+    diverging = eq.w_parallel(k.idle_insts, warps, 1, k.avg_inst_lat, itilp) if itilp else 0.0
+    sync = eq.o_sync(k.sync_insts, warps, 1, eq.f_sync(k.gamma, k.avg_dram_lat, k.mem_insts, k.insts))
     visible = eq.f_sfu(k.sfu_insts, k.insts, 1 / k.warp_over_sfu, 1 / k.warp_over_simd) if k.warp_over_simd else 0.0
     sfu = eq.o_sfu(k.sfu_insts, warps, 1, k.warp_over_sfu, 1, visible)
     bank = k.bank_cycles * warps
-    t_comp = parallel + eq.w_serial(sync, sfu, 0.0, bank)
+    t_comp = parallel + eq.w_serial(sync, sfu, diverging, bank)
     t_mem = eq.t_mem(k.mem_insts, warps, 1, itmlp, k.amat) if k.mem_insts else 0.0
     overlap = eq.t_overlap(t_comp, eq.f_overlap(n, cwp, mwp), t_mem)
     return Costs(
@@ -161,7 +165,7 @@ def costs_of(k: Kernel, n: float, warps: float | None = None) -> Costs:
         w_parallel_at_max=at_max,
         o_sync=sync,
         o_sfu=sfu,
-        o_cf_div=0.0,
+        o_cf_div=diverging,
         o_bank=bank,
         t_comp=t_comp,
         t_mem=t_mem,
@@ -215,8 +219,10 @@ class GpuPerf:
         named = (("B_itilp", gains.b_itilp), ("B_memlp", gains.b_memlp), ("B_fp", gains.b_fp))
         notes = tuple(f"{name} {value:.6g} cycles" for name, value in (*named, ("B_serial", gains.b_serial)))
         costs = costs_of(k, workload.warps_per_sm)
-        if costs.o_sync > costs.t_comp / 2:
-            notes += (f"O_sync as published (Γ = {GAMMA:g}) is {costs.o_sync / costs.t_comp:.0%} of T_comp",)
+        if k.sync_insts and not k.gamma:
+            notes += ("the GPU file has no Γ (parameters.sync_gamma): O_sync is left out",)
+        elif costs.o_sync > costs.t_comp / 2:
+            notes += (f"O_sync with Γ = {k.gamma:g} is {costs.o_sync / costs.t_comp:.0%} of T_comp",)
         return predict_runs(self.name, workload, occupancies, run_of, notes)
 
 

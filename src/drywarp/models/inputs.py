@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .inputs_graph import WorkNode, mean_ilp, mean_mlp, work_flow_graph
-from .inputs_parts import Part, kind_of, make_parts, scoped, transactions_of
+from .inputs_parts import Part, kind_of, make_parts, memory_latency, scoped, transactions_of
 from .throughput import demand, path_weights
 from .volkov import latency_bound
 
@@ -174,13 +174,16 @@ class ModelInputs:
     Parallelism within a warp, GPUPerf §5.3: `ilp` is instructions over groups that can issue together, `mlp` memory
     requests between a load and its first use, both as means over straight-line code, weighted by execution count.
 
-    Latencies: `latency_app` is Λ_app, a lone warp's time with the replacement of its block; `amat` the mean
-    Λ over memory instructions (AMAT); `dram_latency` avg_DRAM_lat of GPUPerf Eq. 13 where the GPU gives
-    DRAM_lat and Δ, else `amat`; `departure_delay` Δ, or λ_mem where the GPU gives none (analysis §2.3.4).
+    Latencies: `latency_app` is Λ_app, a lone warp's time with the replacement of its block; `dram_latency`
+    avg_DRAM_lat of GPUPerf Eq. 13 where the GPU gives DRAM_lat, else the mean Λ over memory instructions; `amat` is
+    AMAT of Eq. 12: that latency times `miss_ratio`, the share of accesses that DRAM serves, plus what hits take of the
+    mean Λ; `departure_delay` Δ, or λ_mem where the GPU gives none (analysis §2.3.4), which an access's transactions
+    share.
 
     Memory requests: `transactions` per access in the mean, `coalesced` and `uncoalesced` accesses per warp
     (one transaction each, and more than one), `uncoalesced_transactions` per uncoalesced access.
-    `conflict_cycles` per warp are lost to bank conflicts.
+    `conflict_cycles` per warp are lost to bank conflicts. `idle` is the warp instructions that inactive lanes are worth
+    (`CostedPath.idle`).
 
     Structure: `intervals` of the representative warp at one instruction a cycle, each ending in a stall;
     `memory_intervals` the same where only memory instructions have a latency; `graph` the work-flow graph.
@@ -204,6 +207,7 @@ class ModelInputs:
     mlp: float
     latency_app: float
     amat: float
+    miss_ratio: float
     dram_latency: float
     departure_delay: float
     transactions: float
@@ -211,6 +215,7 @@ class ModelInputs:
     uncoalesced: float
     uncoalesced_transactions: float
     conflict_cycles: float
+    idle: float
     intervals: tuple[Interval, ...]
     memory_intervals: tuple[Interval, ...]
     graph: tuple[WorkNode, ...]
@@ -255,9 +260,7 @@ def inputs_of(workload: CostedWorkload) -> ModelInputs:
     is_memory = [kind_of(workload, node) == "memory" for node in representative.nodes]
     parameters = workload.parameters
     split = transactions_of(workload, weights)
-    amat = parts.memory.latency
-    delay = parameters.get("departure_delay", parts.memory.lambda_)
-    dram = parameters.get("dram_latency")
+    served = memory_latency(parameters, parts.memory, split)
     sms, blocks = workload.sm_count, workload.blocks
     if workload.runs:
         blocks = workload.blocks_per_sm * sms * workload.runs
@@ -274,14 +277,16 @@ def inputs_of(workload: CostedWorkload) -> ModelInputs:
         ilp=mean_ilp(workload, weights),
         mlp=mean_mlp(workload, weights),
         latency_app=latency_bound(workload),
-        amat=amat,
-        dram_latency=amat if dram is None else dram + (max(1.0, split.per_access) - 1) * delay,
-        departure_delay=delay,
+        amat=served.amat,
+        miss_ratio=split.dram_share,
+        dram_latency=served.dram,
+        departure_delay=parameters.get("departure_delay", parts.memory.lambda_),
         transactions=split.per_access,
         coalesced=split.coalesced,
         uncoalesced=split.uncoalesced,
         uncoalesced_transactions=split.per_uncoalesced,
         conflict_cycles=_conflicts(workload, weights),
+        idle=sum(weight * path.idle for path, weight in zip(workload.paths, weights, strict=True)),
         intervals=intervals(representative, is_memory),
         memory_intervals=intervals(representative, is_memory, memory_only=True),
         graph=work_flow_graph(workload, representative),

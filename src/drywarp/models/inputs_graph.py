@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
+from .gpuperf_terms import average
 from .inputs_parts import kind_of, own_lambda
 
 
@@ -92,15 +93,14 @@ def mean_mlp(workload: CostedWorkload, weights: Sequence[float]) -> float:
 def _mean(
     workload: CostedWorkload, weights: Sequence[float], local: Callable[[CostedPath, Sequence[int]], float | None]
 ) -> float:
-    """The mean of a straight line's figure over those that have one; 1 if none has."""
-    total = share = 0.0
+    """§5.3's average of a straight line's figure over those that have one; 1 if none has."""
+    found: list[tuple[float, float]] = []
     for path, weight in zip(workload.paths, weights, strict=True):
-        for line, times in straight_lines(path.program):
-            value = local(path, line) if weight else None
+        for line, times in straight_lines(path.program) if weight else ():
+            value = local(path, line)
             if value is not None:
-                total += value * weight * times
-                share += weight * times
-    return total / share if share else 1.0
+                found.append((value, weight * times))
+    return average(found)
 
 
 # The work-flow graph of a warp: blocks of computation, memory transactions and barriers, and their arcs.

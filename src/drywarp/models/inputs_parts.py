@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
+from .gpuperf_terms import amat, avg_dram_lat
 
 MEMORY = (
     *("global_load", "global_store", "global_atomic", "local_load", "local_store", "texture"),
@@ -43,12 +44,24 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """How a warp's accesses split: means per access, and accesses with one transaction and with several."""
+    """How a warp's accesses split: means per access, and accesses with one transaction and with several.
+
+    `dram_share` is the share of the accesses that DRAM serves.
+    """
 
     per_access: float
     coalesced: float
     uncoalesced: float
     per_uncoalesced: float
+    dram_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """AMAT and avg_DRAM_lat, in cycles (GPUPerf Eqs. 12 and 13)."""
+
+    amat: float
+    dram: float
 
 
 def kind_of(workload: CostedWorkload, node: CostedNode) -> str:
@@ -97,6 +110,7 @@ def make_parts(workload: CostedWorkload, weights: list[float]) -> Parts:
     kinds = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
     classes: dict[str, list[float]] = {}
     levels: dict[int, float] = {}
+    events = 0.0
     computing: dict[int, float] = {}
     for node, times in weighed(workload, weights):
         kind = kind_of(workload, node)
@@ -106,6 +120,7 @@ def make_parts(workload: CostedWorkload, weights: list[float]) -> Parts:
             total[1] += times * lambda_
             total[2] += times * node.latency_ticks / TICKS_PER_CYCLE
         if kind in KINDS[:-2]:
+            events += times * node.issues
             computing[node.subsystem] = computing.get(node.subsystem, 0.0) + times * lambda_
             for level in node.levels:  # the tensor core and the shared memory of a warp-group product
                 if level.subsystem != node.subsystem:
@@ -117,7 +132,7 @@ def make_parts(workload: CostedWorkload, weights: list[float]) -> Parts:
     memory = (own[0], max(own[1], *levels.values()) if levels else own[1], own[2])
     computation = [sum(kinds[kind][i] for kind in KINDS[:-2]) for i in range(3)]
     issue = workload.issue_ticks / TICKS_PER_CYCLE / workload.partitions
-    least = computation[0] * issue
+    least = events * issue
     mixed = max(computation[1], least)
     computation[1] = max(least, *computing.values()) if computing else least
     return Parts(
@@ -138,19 +153,39 @@ def _mean(count: float, lambda_: float, latency: float) -> Part:
 
 def transactions_of(workload: CostedWorkload, weights: list[float]) -> Transactions:
     """Coalesced and uncoalesced accesses; one whose transactions are not known counts as one."""
-    single = several = total = split = 0.0
+    single = several = total = split = far = 0.0
     for node, times in weighed(workload, weights):
         if kind_of(workload, node) != "memory":
             continue
         each = max(1.0, node.transactions)
         total += times * each
+        far += times * node.dram_share
         if each > 1:
             several += times
             split += times * each
         else:
             single += times
     accesses = single + several
-    return Transactions(total / accesses if accesses else 0.0, single, several, split / several if several else 0.0)
+    if not accesses:
+        return Transactions(0.0, 0.0, 0.0, 0.0, 0.0)
+    per_uncoalesced = split / several if several else 0.0
+    return Transactions(total / accesses, single, several, per_uncoalesced, far / accesses)
+
+
+def memory_latency(parameters: Mapping[str, float], memory: Part, split: Transactions) -> Latency:
+    """GPUPerf's Eqs. 12 and 13 from the mean λ and Λ of memory instructions.
+
+    What hits take is the part of the mean Λ that is not DRAM_lat on a miss: the sum over the levels that Eq. 12 leaves
+    out "for brevity". A GPU that gives no Δ serves an access's transactions within its λ_mem.
+    """
+    base = parameters.get("dram_latency")
+    if base is None:
+        return Latency(memory.latency, memory.latency)
+    transactions = max(1.0, split.per_access)
+    delta = parameters.get("departure_delay", memory.lambda_ / transactions)
+    far = avg_dram_lat(base, transactions, delta)
+    hits = max(0.0, memory.latency - base * split.dram_share)
+    return Latency(amat(far, split.dram_share, hits), far)
 
 
 # Source of each model input, as GPUPerf's collector (Sim et al. 2012, §5) gives it in its Table 3.
@@ -165,7 +200,7 @@ _MACHINE = ("sm_count", "active_sms", "clock_hz", "memory_gbs", "parameters", "i
 _COUNTS = ("computation", "memory", "barrier", "sfu", "shared", "fp", "by_class", "busy", "mixed_cycles", "roof")
 _ACCESSES = (
     *("transactions", "coalesced", "uncoalesced", "uncoalesced_transactions", "conflict_cycles"),
-    *("amat", "dram_latency", "data_bytes"),
+    *("amat", "miss_ratio", "dram_latency", "data_bytes", "idle"),
 )
 _STRUCTURE = ("ilp", "mlp", "latency_app", "intervals", "memory_intervals", "graph")
 _FITS = ("warps", "blocks_per_sm")

@@ -139,6 +139,13 @@ def rep(blocks: float, active_blocks_per_sm: float, active_sms: float) -> float:
     return blocks / (active_blocks_per_sm * active_sms)
 
 
+def case_of(n: float, mwp: float, cwp: float, comp_cycles: float, mem_cycles: float) -> str:
+    """Which of Eqs. 22 to 24 holds, under their printed conditions: ``few warps``, ``memory`` or ``computation``."""
+    if mwp >= n and cwp >= n:
+        return "few warps"
+    return "memory" if cwp >= mwp or comp_cycles > mem_cycles else "computation"
+
+
 def exec_cycles_app(
     *,
     mem_cycles: float,
@@ -152,9 +159,10 @@ def exec_cycles_app(
 ) -> float:
     """Exec_cycles_app, Eqs. 22 to 24, under their printed conditions; MWP − 1 is 0 where MWP is below 1."""
     comp_p = comp_cycles / mem_insts
-    if mwp >= n and cwp >= n:
+    case = case_of(n, mwp, cwp, comp_cycles, mem_cycles)
+    if case == "few warps":
         return exec_cycles_few_warps(mem_cycles, comp_cycles, comp_p, n, mwp) * rep
-    if cwp >= mwp or comp_cycles > mem_cycles:
+    if case == "memory":
         return (mem_cycles * n / mwp + comp_p * max(0.0, mwp - 1)) * rep
     return exec_cycles_compute(mem_l, comp_cycles, n) * rep
 

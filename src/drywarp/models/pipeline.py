@@ -12,7 +12,6 @@ at least 80 %, else ``latency``. `headroom` holds the roofline's time of each su
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,6 +21,7 @@ from ..pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from ..pipeline.occupancy import trace_of
 from ..pipeline.result import SimulationResult
 from ..pipeline.simulate import Program
+from ..support.folders import thread_count
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
 from .base import CurvePoint, Prediction, register
 from .throughput import ISSUE, demand, resident_blocks, share_cycles
@@ -81,7 +81,7 @@ class Pipeline:
         shares = [share_of(workload, resident_blocks(workload, occupancy)) for occupancy in occupancies]
         program, full, stalls = Program(workload), self.full_simulation, not self.brief
         # The compiled loop releases the interpreter lock, so threads use all cores.
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        with ThreadPoolExecutor(thread_count()) as threads:
             launch = threads.submit(
                 simulate, workload, share, self.launch_budget, stalls=stalls, full=full, program=program
             )

@@ -21,6 +21,8 @@ ISSUE = "issue"
 class Demand:
     """Cycles that one mean warp keeps each subsystem of an SM busy, Σλ; ``issue`` is the valve.
 
+    Of a dual-issued pair the valve sees one instruction, a reissued one several times (Volkov 2016, §3.6).
+
     `tail` is the same while only the SMs of the partial last wave are active.
     """
 
@@ -65,20 +67,21 @@ def demand(workload: CostedWorkload) -> Demand:
 def _demand(workload: CostedWorkload) -> Demand:
     size = len(workload.subsystems)
     busy, tail, held = [0.0] * size, [0.0] * size, [0.0] * size
-    instructions = 0.0
+    instructions = events = 0.0
     for path, weight in zip(workload.paths, path_weights(workload), strict=True):
         if weight == 0.0:
             continue
         for node, count in node_counts(path):
             times = weight * count
             instructions += times
+            events += times * node.issues
             busy[node.subsystem] += times * node.lambda_ticks
             tail[node.subsystem] += times * node.lambda_ticks
             held[node.subsystem] += times * max(node.latency_ticks, node.lambda_ticks)
             for level in node.levels:
                 busy[level.subsystem] += times * level.lambda_ticks
                 tail[level.subsystem] += times * level.tail_ticks
-    issue = instructions * workload.issue_ticks
+    issue = events * workload.issue_ticks
     return Demand(_per_sm(workload, busy, held, issue), _per_sm(workload, tail, held, issue), instructions)
 
 

@@ -163,11 +163,6 @@ class Volkov:
 # cycles per instruction.
 
 
-def issue_events(instructions: float, dual_issues: float = 0, reissues: float = 0) -> float:
-    """Issue events per warp, §3.6: a pair is issued once, a diverging or conflicting instruction once more."""
-    return instructions - dual_issues + reissues
-
-
 def cycles_total(uses: Iterable[tuple[float, float]]) -> float:
     """Cycles that a warp occupies a resource exclusively: Σ CPI · instructions, Table 3.4."""
     return sum(cpi * instructions for cpi, instructions in uses)

@@ -20,7 +20,7 @@ For a workload in general Λ_app is the latency bound of `volkov` with Λ of eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -70,6 +70,22 @@ class Contention:
     def scaled(self, factor: float) -> Contention:
         """The same with throughput in another unit: c times `factor`."""
         return Contention(self.a, tuple(Term(term.b, term.c * factor) for term in self.terms))
+
+
+FIT = ("contention_latency", "contention_slope", "contention_gbs")
+REFINED = (
+    *("contention_refined_latency", "contention_refined_slope", "contention_refined_gbs"),
+    *("contention_refined_slope_2", "contention_refined_gbs_2"),
+)
+
+
+def fit_of(parameters: Mapping[str, float], refined: bool = True) -> Contention | None:
+    """A GPU's fit, with throughput in GB/s: with both terms of §6.4 where its file has them, else that of Table 6.5."""
+    for names in (REFINED, FIT) if refined else (FIT,):
+        if all(name in parameters for name in names):
+            a, *rest = (parameters[name] for name in names)
+            return Contention(a, tuple(Term(b, c) for b, c in zip(rest[::2], rest[1::2], strict=True)))
+    return None
 
 
 def solve(occupancy: float, latency: Callable[[float], float], bound: float) -> float:
@@ -133,16 +149,15 @@ class VolkovContention:
 def _per_warp(given: ModelInputs) -> Contention:
     """The GPU's fit, with throughput in warps per cycle of one SM."""
     parameters = given.parameters
-    names = ("contention_latency", "contention_slope", "contention_gbs")
+    fit = fit_of(parameters)
     if not given.memory.count:
         raise NotApplicable("it has no memory instructions, the only ones that contend")
-    if any(name not in parameters for name in names):
+    if fit is None:
         raise NotApplicable("the GPU file gives no contention_latency, contention_slope and contention_gbs")
     if given.uncoalesced:
         raise NotApplicable("latencies under load were measured for coalesced accesses only")
-    a, b, c = (parameters[name] for name in names)
     bytes_per_warp = given.memory.count * WARP_ACCESS_BYTES
-    return Contention(a, (Term(b, c * 1e9 / (given.clock_hz * given.sm_count * bytes_per_warp)),))
+    return fit.scaled(1e9 / (given.clock_hz * given.sm_count * bytes_per_warp))
 
 
 def _latency_over_load(workload: CostedWorkload, contention: Contention, roof: float) -> Callable[[float], float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..workload.cost import CostedWorkload
 from .columns import (
+    ISSUE_TICKS,
     LEVEL_LAMBDA,
     LEVEL_PER_PARTITION,
     LEVEL_QUEUES,
@@ -26,7 +27,7 @@ from .result import Ticks
 
 def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tables:
     """The result of `flatten` for these paths as the warps of one block, with as many partitions that each have all
-    subsystems, and with no time for visits to memory levels. `tables` are those of `workload`.
+    subsystems, and with no issue limit and no time for visits to memory levels. `tables` are those of `workload`.
 
     Waits and levels are unchanged, including rows that no node of these paths references.
     """
@@ -36,6 +37,7 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
     rows = tables.nodes[nodes]
     rows[:, RESOURCE] = rows[:, RESOURCE] // workload.partitions * len(paths)
     rows[:, PER_PARTITION] = 1
+    rows[:, ISSUE_TICKS] = 0
     levels = tables.levels.copy()
     levels[:, LEVEL_RESOURCE] = levels[:, LEVEL_RESOURCE] // workload.partitions * len(paths)
     levels[:, [LEVEL_LAMBDA, LEVEL_TAIL]] = 0

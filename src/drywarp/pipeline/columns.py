@@ -13,10 +13,10 @@ RESOURCE, LAMBDA, LATENCY, STALL, WAIT_FROM, WAIT_TO, SETS, SETS_READ = range(8)
 READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASON, BUSY_REASON = range(8, 16)
 # Its effect on phases (`blocks.py`).
 SYNC, AFTER_SLOT, AWAIT_REASON = range(16, 19)
-# Its use of the register file's two banks, the window in which it must get that, and whether a greedy policy may stay
-# with its warp.
-READS_EVEN, READS_ODD, READ_WINDOW, STAYS = range(19, 23)
-NODE_COLUMNS = 23
+# Its use of the register file's two banks, the window in which it must get that, whether a greedy policy may stay with
+# its warp, and for how long it shuts the valve.
+READS_EVEN, READS_ODD, READ_WINDOW, STAYS, ISSUE_TICKS = range(19, 24)
+NODE_COLUMNS = 24
 
 # A phase of a block's barriers: missing signals, and the time of the latest signal so far.
 MISSING, COMPLETE_AT = range(2)

@@ -95,7 +95,8 @@ def _events(
     slot, block, issue = column("warp"), column("block"), column("issue")
     per_block = workload.warps_per_block
     warp = slot % per_block
-    taken = workload.issue_ticks or np.array([node.lambda_ticks for node in nodes], dtype=np.int64)[column("node")]
+    each = [workload.issue_ticks * node.issues if workload.issue_ticks else node.lambda_ticks for node in nodes]
+    taken = np.array(each, dtype=np.int64)[column("node")]
     # Warp by warp, each warp's rows in order: a new warp begins where the warp number changes.
     number = block * per_block + warp
     order = np.lexsort((np.arange(len(issue)), number))

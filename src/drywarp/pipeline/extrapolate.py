@@ -116,7 +116,7 @@ def _go_on(
     # distance, but nothing is busy for longer than that.
     most = end.tick - begin.tick
     busy = zip(run.busy_ticks, per_instance(workload, np.minimum(end.busy - begin.busy, most)), strict=True)
-    issuing = min(span * workload.issue_ticks / workload.partitions, most)
+    issuing = min(span * _events_each(workload) * workload.issue_ticks / workload.partitions, most)
     return replace(
         run,
         total_ticks=run.total_ticks + more(end.tick - begin.tick),
@@ -128,6 +128,13 @@ def _go_on(
         stall_ticks=apportion(run.stall_ticks + (end.stalls - begin.stalls) * rate, warp_ticks),
         extrapolated=True,
     )
+
+
+def _events_each(workload: CostedWorkload) -> float:
+    """Issue events per warp instruction, over one block of each type."""
+    if all(node.issues == 1 for path in workload.paths for node in path.nodes):
+        return 1.0
+    return sum(workload.issue_events) / max(1, sum(instructions_per_block(workload)))
 
 
 def _active(run: SimulationResult, begin: int, end: int) -> int:

@@ -1,6 +1,6 @@
 """The results of a simulation, and the scheduler policies: which of the ready warps issues.
 
-Every policy is a priority among the warps of one partition, so it is stored as data that the compiled loops read; a new
+Every policy is a priority among the warps of one partition, so it is stored as data that the core reads; a new
 policy of this kind is one entry here and needs no recompilation.
 """
 

@@ -108,11 +108,12 @@ def try_share(
     tables = program.tables
     each = instructions_per_block(workload)
     if len(each) == 1:  # however many blocks there are
-        kinds, total = np.zeros(1, dtype=np.int64), share.blocks * each[0]
+        kinds, per_kind = np.zeros(1, dtype=np.int64), [share.blocks]
     else:
         kinds = type_order([kind.weight for kind in workload.block_types], share.blocks, each)
         per_kind = np.bincount(kinds, minlength=len(each)).tolist()
-        total = sum(blocks * count for blocks, count in zip(per_kind, each, strict=True))
+    total = sum(blocks * count for blocks, count in zip(per_kind, each, strict=True))
+    events = sum(blocks * count for blocks, count in zip(per_kind, workload.issue_events, strict=True))
     if profile and total > LARGEST_PROFILE:
         raise UsageError(
             f"an execution profile of {total} warp instructions is too large: expected at most {LARGEST_PROFILE}"
@@ -146,7 +147,7 @@ def try_share(
         issued=issued,
         blocks=share.blocks,
         busy_ticks=per_instance(workload, state.busy_until(last)),
-        issue_busy_ticks=(issued * workload.issue_ticks - state.valves_after(last)) / workload.partitions,
+        issue_busy_ticks=(events * workload.issue_ticks - state.valves_after(last)) / workload.partitions,
         warp_ticks=warp_ticks,
         stall_ticks=state.stalls,
         nodes=tables.paths_nodes,

@@ -21,6 +21,7 @@ from .columns import (
     FULL_END,
     FULL_LEFT,
     GREEDY,
+    ISSUE_TICKS,
     LAST,
     LAST_ARRIVAL,
     LIMIT,
@@ -52,7 +53,7 @@ _SHARED = (
     *("pending_from", "warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 MACHINE = (
-    *("partitions", "issue_ticks", "launch_ticks", "per_block", "greedy", "order", "cycle"),
+    *("partitions", "launch_ticks", "per_block", "greedy", "order", "cycle"),
     *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
     *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types", *_SHARED),
 )
@@ -99,7 +100,7 @@ class State:
     rank: Ticks
     at_rank: Ticks
     cycle: int
-    issue_ticks: int
+    most_issue_ticks: int
     warp_ends: Ticks
     blocks: Ticks
     stalls: Ticks
@@ -161,7 +162,7 @@ class State:
             rank=np.zeros((workload.partitions, width), dtype=np.int64),
             at_rank=np.zeros(warps, dtype=np.int64),
             cycle=cycle,
-            issue_ticks=workload.issue_ticks,
+            most_issue_ticks=int(tables.nodes[:, ISSUE_TICKS].max(initial=0)),
             warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
             blocks=np.zeros((noted, BLOCK_COLUMNS), dtype=np.int64),
             stalls=np.zeros((len(tables.nodes) if stalls else 0, len(REASONS)), dtype=np.int64),
@@ -180,7 +181,7 @@ class State:
 
     def valves_after(self, tick: int) -> int:
         """For how many ticks after `tick` the valves of all partitions together are still shut by their last issue."""
-        return int(np.clip(self.parts[:, VALVE] - tick, 0, self.issue_ticks).sum())
+        return int(np.clip(self.parts[:, VALVE] - tick, 0, self.most_issue_ticks).sum())
 
     @property
     def words(self) -> int:
@@ -191,7 +192,6 @@ class State:
         """The fields of `MACHINE`, without those of the warps."""
         return {
             "partitions": workload.partitions,
-            "issue_ticks": workload.issue_ticks,
             "launch_ticks": workload.launch_ticks,
             "greedy": policy.greedy,
             "order": policy.order,

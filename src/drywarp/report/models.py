@@ -15,6 +15,7 @@ from ..models.base import CurvePoint
 from ..models.comparison import Comparison
 from ..models.inputs import ModelInputs, Part
 from ..models.inputs_parts import in_words
+from ..models.terms import Terms
 from ..support.text import time_text
 from .cusp import chart, sign_of
 from .gpus import aligned
@@ -59,6 +60,8 @@ def _figures(inputs: ModelInputs) -> list[list[str]]:
         ["transactions per access", f"{inputs.transactions:.4g}"],
         ["coalesced, uncoalesced", f"{inputs.coalesced:.6g}, {inputs.uncoalesced:.6g} accesses"],
         ["computation on one subsystem", f"{inputs.mixed_cycles:.6g} cycles"],
+        ["share of accesses served by DRAM", f"{inputs.miss_ratio:.4g}"],
+        ["instructions of inactive lanes", f"{inputs.idle:.6g}"],
         ["bank conflicts", f"{inputs.conflict_cycles:.5g} cycles"],
         ["roof", f"{inputs.roof:.5g} warps per cycle, set by {inputs.roof_bound}"],
         ["issue limit", rate],
@@ -82,6 +85,51 @@ def _structure(inputs: ModelInputs) -> str:
     lines += [f"  {i.instructions}, {i.stall:.5g}, {i.times}" for i in inputs.intervals[:MOST_NODES]]
     lines += [f"  and {len(inputs.intervals) - MOST_NODES} more"] if len(inputs.intervals) > MOST_NODES else []
     return "\n".join(lines)
+
+
+# Terms of the older models that follow from the inputs.
+
+
+def render_terms(terms: Terms) -> str:
+    """MWP and CWP over N with the case, the paths, the work-flow graph's arcs, and Algorithms 1 and 2."""
+    parts = []
+    if terms.parallelism:
+        rows = [["N", "MWP without BW", "MWP peak BW", "MWP", "CWP", "case", "cycles", "CPI"]]
+        shown = set(shown_occupancies(terms.occupancies))
+        rows += [
+            [str(p.n), *(f"{v:.4g}" for v in (p.without_bw, p.peak_bw, p.mwp, p.cwp)), p.case,
+             f"{p.exec_cycles:.6g}", f"{p.cpi:.4g}"]
+            for p in terms.parallelism if p.n in shown
+        ]  # fmt: skip
+        parts.append("MWP and CWP over N warps (Hong and Kim, Eqs. 5, 9, 22 to 25)\n" + "\n".join(aligned(rows)))
+    if len(terms.paths) > 1:
+        rows = [["share of warps", "instructions", "cycles of a run"]]
+        rows += [[f"{p.share:.3g}", f"{p.instructions}", f"{p.cycles:.6g}"] for p in terms.paths]
+        total = f"a warp whose threads take all of these: {terms.all_paths:.6g} cycles (§6.3)"
+        parts.append("paths of warps, each alone\n" + "\n".join([*aligned(rows), total]))
+    if terms.arcs:
+        parts.append(_arcs(terms))
+    if terms.accesses:
+        rows = [["instruction", "line", "bytes", "coalesced", "transactions before 1.3", "from 1.3"]]
+        rows += [
+            [str(a.instruction), str(a.line or "–"), str(a.size), f"{a.coalesced:.0%}", f"{a.before_1_3:.4g}",
+             f"{a.from_1_3:.4g} of {a.transaction_bytes} B"]
+            for a in terms.accesses[:MOST_NODES]
+        ]  # fmt: skip
+        parts.append("coalescing by Hong and Kim's Algorithms 1 and 2\n" + "\n".join(aligned(rows)))
+    return "\n\n".join(parts)
+
+
+def _arcs(terms: Terms) -> str:
+    shown = [terms.occupancies.index(warps) for warps in shown_occupancies(terms.occupancies)]
+    rows = [["node", "arc", "", *(str(terms.occupancies[at]) for at in shown)]]
+    for arc in terms.arcs[:MOST_NODES]:
+        for word, values in (("as published", arc.published), ("corrected", arc.corrected)):
+            if word == "as published" or values != arc.published:
+                rows.append([f"{arc.node}: {arc.kind}", arc.arc, word, *(f"{values[at]:.4g}" for at in shown)])
+    more = len(terms.arcs) - MOST_NODES
+    lines = [*aligned(rows), *([f"and {more} more arcs"] if more > 0 else [])]
+    return "cycles on the work-flow graph's arcs, over occupancy (analysis, Fig. 5)\n" + "\n".join(lines)
 
 
 MOST_COLUMNS = 10
@@ -111,6 +159,9 @@ def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text
     if with_inputs:
         text.append("\nInputs of the models\n", style="bold")
         text.append(render_inputs(comparison.inputs, comparison.input_sources) + "\n")
+        if comparison.terms and (found := render_terms(comparison.terms)):
+            text.append("\nTerms of the models\n", style="bold")
+            text.append(found + "\n")
     text.append(f"\n{_assumptions(comparison)}", style="dim")
     for note in comparison.notes:
         text.append(f"\nnote: {note}", style="yellow")

@@ -7,10 +7,12 @@ depend.
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -25,6 +27,10 @@ def plugins(group: str) -> Mapping[str, Any]:
 
     Raises UsageError that names the package if an entry point cannot be loaded.
     """
+    if not _any_declared():
+        return MappingProxyType({})
+    from importlib.metadata import entry_points  # slow to import
+
     found = {}
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
         try:
@@ -33,6 +39,35 @@ def plugins(group: str) -> Mapping[str, Any]:
             package = point.dist.name if point.dist else point.value
             raise UsageError(f"{package}: entry point {group}: {point.name}: {type(error).__name__}: {error}") from None
     return MappingProxyType(found)
+
+
+@cache
+def _any_declared() -> bool:
+    """Whether an installed package may declare an entry point of drywarp's; places other than folders may.
+
+    Reads a few small files, a tenth of the time that `importlib.metadata` takes.
+    """
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            if os.path.exists(place):  # an archive
+                return True
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info", ".egg")):
+                inner = "EGG-INFO" if name.endswith(".egg") else ""
+                if _declares(os.path.join(place, name, inner, "entry_points.txt")):
+                    return True
+    return False
+
+
+def _declares(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return re.search(rb"^\[\s*drywarp\.", file.read(), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def plugins_of(group: str, kind: type[T]) -> list[T]:

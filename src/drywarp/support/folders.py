@@ -1,4 +1,4 @@
-"""The user's folders and files, cache keys, locks between processes, atomic replacement, time limits, and progress."""
+"""Folders and files, cache keys, locks between processes, atomic replacement, threads, time limits, and progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -48,16 +48,33 @@ def own_gpu_folder() -> Path:
 def sources_digest(*parts: str, suffixes: tuple[str, ...] = (".py", ".c", ".h")) -> str:
     """SHA-256 over names and contents of the sources below `parts` (files or folders; default: the whole package).
 
-    It is part of every cache key, so that edited sources never use results of older ones.
+    It is part of every cache key, so that edited sources never use results of older ones. Sources whose sizes and times
+    of change are known from an earlier run are not read again.
     """
+    files = sorted(_files(parts or (".",), suffixes))
+    stated = hashlib.sha256(f"{_PACKAGE}".encode())
+    for path in files:
+        status = os.stat(path)
+        stated.update(f"\0{path}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+    known = cache_folder() / "sources" / stated.hexdigest()
+    with contextlib.suppress(OSError):
+        if len(text := known.read_text("ascii", "replace")) == 64:
+            return text
     digest = hashlib.sha256()
-    for part in parts or (".",):
-        place = _PACKAGE / part
-        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
-            if path.suffix in suffixes:
-                data = path.read_bytes()
-                digest.update(f"{os.path.relpath(path, _PACKAGE)}\0{len(data)}\0".encode() + data)
+    for path in files:
+        data = Path(path).read_bytes()
+        digest.update(f"{os.path.relpath(path, _PACKAGE)}\0{len(data)}\0".encode() + data)
+    replace_file(known, digest.hexdigest().encode())
     return digest.hexdigest()
+
+
+def _files(parts: Iterable[str], suffixes: tuple[str, ...]) -> Iterator[str]:
+    for part in parts:
+        place = os.path.join(_PACKAGE, part)
+        if not os.path.isdir(place):
+            yield place
+        for folder, _, names in os.walk(place):
+            yield from (os.path.join(folder, name) for name in names if name.endswith(suffixes))
 
 
 @contextlib.contextmanager
@@ -110,6 +127,22 @@ def replace_file(path: Path, data: bytes) -> None:
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+# Threads.
+
+_threads = 0
+
+
+def thread_count() -> int:
+    """How many threads may run the core's loops, which hold no interpreter lock; all cores if nobody says otherwise."""
+    return _threads or len(os.sched_getaffinity(0))
+
+
+def use_threads(count: int | None) -> None:
+    """From now on, this process runs the core's loops in this many threads (None: on all cores)."""
+    global _threads
+    _threads = count or 0
 
 
 # Time limits.

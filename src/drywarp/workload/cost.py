@@ -72,10 +72,12 @@ class CostedNode:
 
     `register_ticks` is how long its operands occupy the even and the odd bank of the register file. If a bank has not
     delivered them `CostedWorkload.read_window_ticks` after issue, it and all behind it are delayed. `stays`
-    says whether a greedy policy may stay with the warp after it.
+    says whether a greedy policy may stay with the warp after it. `issues` is how many issue events it takes (Volkov
+    2016, §3.6): 0 if it is dual-issued with the instruction before it, 2 if it is reissued once.
 
     Read by analytical models only: `transactions`, the number that one warp's memory access splits into (0: not an
-    access, or not known), and `conflict_ticks`, the part of λ that shared-memory bank conflicts add.
+    access, or not known), `conflict_ticks`, the part of λ that shared-memory bank conflicts add, and `dram_share`, the
+    share of an access that DRAM serves (0: none, or not known).
     """
 
     instruction: int
@@ -93,10 +95,12 @@ class CostedNode:
     levels: tuple[Level, ...] = ()
     transactions: float = 0.0
     conflict_ticks: int = 0
+    dram_share: float = 0.0
     sync: int = 0
     after: int = -1
     register_ticks: tuple[int, int] = (0, 0)
     stays: bool = True
+    issues: int = 1
 
     @property
     def queued(self) -> bool:
@@ -127,6 +131,9 @@ class CostedPath:
     signals, those phases, and the phase that it awaits (-1: none). Phases are numbered within a block, so warps that
     name the same phase synchronise there. `signals` counts, by phase, how often this path signals it; a phase is
     complete when all of the block's warps have signalled as often as their paths specify.
+
+    Read by analytical models only: `idle`, the warp instructions that the lanes which are off are worth: Σ over the
+    executed instructions of the share of the warp's lanes that is off (0: none, or not known).
     """
 
     nodes: tuple[CostedNode, ...]
@@ -134,6 +141,7 @@ class CostedPath:
     slots: int
     events: tuple[int, ...] = ()
     signals: tuple[int, ...] = ()
+    idle: float = 0.0
 
     @cached_property
     def length(self) -> int:
@@ -235,6 +243,15 @@ class CostedWorkload:
     def duration_s(self, cycles: float) -> float:
         """The kernel's duration in seconds if its blocks take this many cycles."""
         return self.start_s + cycles / self.clock_hz
+
+    @property
+    def issue_events(self) -> tuple[int, ...]:
+        """Issue events of one block of each type."""
+        return self.once("issue events", self._issue_events)
+
+    def _issue_events(self) -> tuple[int, ...]:
+        each = [sum(n.issues * c for n, c in zip(p.nodes, p.counts(), strict=True)) for p in self.paths]
+        return tuple(sum(each[path] for path in kind.paths) for kind in self.block_types)
 
     @property
     def synchronises(self) -> bool:

@@ -6,15 +6,15 @@ instructions from their behaviour (mapper g).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
 from ..kernel.isa.amd import is_amd
 from ..kernel.isa.amd.opcodes import matrix_shape
 from ..kernel.isa.nvidia.opcodes import is_barrier
-from ..kernel.isa.nvidia.registers import register_reads
+from ..kernel.isa.nvidia.registers import matrix_form, register_reads
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
@@ -108,7 +108,8 @@ class _Costs:
                     self.equal[node] = self.node(node)
                 self.known[id(node)] = self.equal[node]
         nodes = tuple(self.known[id(node)] for node in path.nodes)
-        return CostedPath(nodes, path.program, path.slots, path.events, path.signals)
+        made = CostedPath(nodes, path.program, path.slots, path.events, path.signals)
+        return replace(made, idle=idle_instructions(made.counts(), path.lanes))
 
     def node(self, node: Node) -> CostedNode:
         instruction = self.instructions[node.instruction]
@@ -147,6 +148,7 @@ class _Costs:
             levels=levels,
             transactions=_transactions(instruction, behaviour),
             conflict_ticks=_conflict(behaviour, cost.lambda_),
+            dram_share=dram_share(behaviour),
             sync=node.sync,
             after=node.after,
             register_ticks=self._register_ticks(node.instruction),
@@ -185,11 +187,14 @@ class _Costs:
         of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads
         and stores of shared memory are assumed to fit into the gaps.
         """
-        kind, (_, columns, depth) = _group_shape(instruction)
-        busy = self.gpu.tensor_lambda(kind, _GROUP_ROWS, columns, depth)
+        form = matrix_form(instruction)
+        assert form is not None
+        kind, rows = _input_type(instruction, form.element_bits), form.rows // _GROUP_WARPS
+        busy = self.gpu.tensor_lambda(kind, rows, form.columns, form.depth // (1 + form.sparse))
         held = [o for o in instruction.operands if isinstance(o, Register | Address)]
-        own = _GROUP_ROWS if isinstance(held[1], Address) else 0
-        moved = (own + columns / _GROUP_WARPS) * _GROUP_K_BYTES
+        own = rows if isinstance(held[1], Address) else 0
+        # A sparse first operand is stored by half, so that its rows are as long as usual and the second's twice that.
+        moved = (own + form.columns * (1 + form.sparse) / _GROUP_WARPS) * _GROUP_K_BYTES
         fetch = self.access.shared_ticks(moved)
         tensor = self.index[self.gpu.classes["tensor"].subsystem]
         product = to_ticks(busy)
@@ -209,26 +214,23 @@ class _Costs:
 
 def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
     """Input type (as in `[tensor]`) and multiply-adds of a warp's matrix instruction; None if the shape is unknown."""
-    if instruction.class_ == "wgmma":
-        kind, (rows, columns, depth) = _group_shape(instruction)
-        return kind, rows * columns * depth
     if is_amd(instruction.opcode):
         matrix = matrix_shape(instruction.opcode)
         return (matrix.input_type, matrix.multiplications) if matrix else None
-    shape = _SHAPES.get(next((m for m in instruction.modifiers if m in _SHAPES), ""))
-    kind = {"DMMA": "fp64", "IMMA": "int8"}.get(instruction.opcode, "fp16")
-    if "TF32" in instruction.modifiers:
-        kind = "tf32"
-    return (kind, prod(shape)) if shape else None
+    form = matrix_form(instruction)
+    if form is None:
+        return None
+    share = _GROUP_WARPS if instruction.class_ == "wgmma" else 1
+    return _input_type(instruction, form.element_bits), form.multiplications // share
 
 
-def _group_shape(instruction: Instruction) -> tuple[str, tuple[int, int, int]]:
-    """Input type, and a warp's rows, columns and depth, of a warp-group product."""
-    _, columns, depth = (int(extent) for extent in instruction.modifiers[0].split("x"))
-    kind = _GROUP_TYPES.get(instruction.opcode, "fp16")
-    if kind == "fp16" and {"BF16", "TF32"} & set(instruction.modifiers):
-        kind = "bf16" if "BF16" in instruction.modifiers else "tf32"
-    return kind, (_GROUP_ROWS, columns, depth)
+def _input_type(instruction: Instruction, element_bits: int) -> str:
+    """The input type of a matrix instruction, as `[tensor]` names it; no GPU file knows a rate of 4-bit integers."""
+    if instruction.opcode in ("IMMA", "IGMMA"):
+        return "int8"
+    if element_bits == 16:
+        return "bf16" if instruction.class_ == "wgmma" and "BF16" in instruction.modifiers else "fp16"
+    return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
 
 
 _UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"
@@ -253,21 +255,31 @@ def _conflict(behaviour: AccessBehaviour | None, wavefront: float) -> int:
     return to_ticks(max(0.0, behaviour.units - behaviour.requests) * wavefront)
 
 
+def dram_share(behaviour: AccessBehaviour | None) -> float:
+    """The share of an access that neither a cache nor shared memory serves."""
+    if behaviour is None or behaviour.space == SPACE_SHARED:
+        return 0.0
+    return (1 - behaviour.l1_hit) * (1 - behaviour.l2_hit) * (1 - behaviour.l3_hit)
+
+
+def idle_instructions(counts: Sequence[int], lanes: Sequence[float]) -> float:
+    """Warp instructions that a path's inactive lanes are worth, against the lanes that the warp starts with.
+
+    `counts` says how often the warp runs each node, `lanes` its mean number of active lanes. Of two sides of a branch
+    with half of the lanes each, half of the instructions are idle: a warp whose lanes agree runs one side.
+    """
+    first = max(1.0, lanes[0]) if lanes else 1.0
+    return sum(count * max(0.0, 1 - on / first) for count, on in zip(counts, lanes, strict=True))
+
+
 _OWN_COSTS = ("tensor", "wgmma", "bulk_copy")
 """Classes whose costs depend on their shapes and bytes."""
 _FIXED = ("alu", "fma", "fp16")
 """Pipes whose instructions have fixed latencies."""
 _ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")
 """Kinds of access that are complete once memory has accepted them."""
-_GROUP_TYPES = {"HGMMA": "fp16", "QGMMA": "fp8", "IGMMA": "int8"}
-_GROUP_ROWS, _GROUP_WARPS, _GROUP_K_BYTES = 16, 4, 32
-"""For a warp-group product: a warp's rows, the warps, and the bytes of K."""
-
-_SHAPES = {
-    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
-    "16832": (16, 8, 32), "8816": (8, 8, 16), "8832": (8, 8, 32), "16864": (16, 8, 64),
-}  # fmt: skip
-"""Shapes m, n, k as the machine code spells them."""
+_GROUP_WARPS, _GROUP_K_BYTES = 4, 32
+"""For a warp-group product: the warps, and the bytes of K that are stored."""
 
 
 def class_totals(workload: Workload, executions: list[float]) -> dict[str, float]:

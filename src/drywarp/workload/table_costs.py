@@ -7,7 +7,7 @@ from the table's figures, the bytes that it moves to and from DRAM, and its bank
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..hardware import ClassCost, Gpu, MachineCode
@@ -19,7 +19,7 @@ from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Path, Workload
 from .cost import CostedNode, CostedPath, CostedWorkload, Item, Repeat, to_ticks
-from .cost_model import Conditions, on_gpu
+from .cost_model import Conditions, idle_instructions, on_gpu
 
 LANE_BYTES = 4
 """The table's accesses are of four bytes per lane."""
@@ -59,7 +59,8 @@ class _Costs:
         place = {path.nodes[old].instruction: new for new, old in enumerate(kept)}
         nodes = tuple(self.node(path.nodes[old].instruction, place) for old in kept)
         moved = {old: new for new, old in enumerate(kept)}
-        return CostedPath(nodes, _kept_items(path.program, moved), len(nodes))
+        made = CostedPath(nodes, _kept_items(path.program, moved), len(nodes))
+        return replace(made, idle=idle_instructions(made.counts(), [path.lanes[old] for old in kept]))
 
     def node(self, instruction: int, place: dict[int, int]) -> CostedNode:
         i = self.instructions[instruction]

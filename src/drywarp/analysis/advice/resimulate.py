@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ...models.base import Prediction
 from ...models.pipeline import limiter, utilization
 from ...pipeline.blocks import share_of
 from ...pipeline.extrapolate import CURVE_BUDGET, instructions, simulate
+from ...support.folders import thread_count
 from .case import Setting
 
 MOST_ROWS = 1 << 16
@@ -144,7 +144,7 @@ def baseline(setting: Setting, prediction: Prediction, budget: int = BUDGET, ful
 
 def resimulate_all(settings: Sequence[Setting], budget: int = BUDGET, full: bool = False) -> list[Outcome]:
     """Each setting's outcome; the compiled loop runs on all cores."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(thread_count()) as threads:
         outcomes: Iterable[Outcome] = threads.map(lambda setting: resimulate(setting, budget, full), settings)
         return list(outcomes)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ...models.base import Model, Prediction
 from ...models.pipeline import Pipeline
+from ...support.folders import thread_count
 from ..prepared import Prepared
 from ..request import Options
 from ..result import Band, BandPart, MemoryBounds
@@ -53,7 +53,7 @@ def _tried(probe: Probe, found: Sequence[Variant], running: float) -> Iterator[B
     """
     usual = probe.seconds()
     # The compiled loop releases the GIL, so threads use all cores.
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(thread_count()) as threads:
         others = threads.map(probe.seconds, [change for variant in found for change in variant.changes])
     for variant in found:
         ratios = [1 + running * (next(others) / usual - 1) if usual else 1.0 for _ in variant.changes]

@@ -143,19 +143,26 @@ int64_t advance(Run *run) {
 #ifdef BASELINE
 
 int64_t advance_v3(Run *run);
+int64_t advance_v4(Run *run);
 
 // The highest level of x86-64 that this processor has and there is code for; 1 elsewhere.
 EXPORT int64_t drywarp_level(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return 3;
-#endif
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) return 1;
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                    __builtin_cpu_supports("avx512cd");
+  return wide ? 4 : 3;
+#else
   return 1;
+#endif
 }
 
 // Resume a run with the code for a level, at most that of `drywarp_level`.
 EXPORT int64_t drywarp_advance(Run *run, int64_t level) {
 #if defined(__x86_64__)
+  if (level >= 4) return advance_v4(run);
   if (level >= 3) return advance_v3(run);
 #endif
   (void)level;

@@ -98,6 +98,58 @@ EXPORT int64_t drywarp_fill_table(Run *run) {
   return 0;
 }
 
+// Enter `count` patterns of another record; `numbers` gets the number of each in this one. There must be room for all.
+EXPORT int64_t drywarp_enter_patterns(Run *run, const uint64_t *offsets, const uint32_t *masks, int64_t count,
+                                      int32_t *numbers) {
+  for (int64_t i = 0; i < count; ++i) numbers[i] = (int32_t)pattern_of(run, offsets + i * LANES, masks[i]);
+  return 0;
+}
+
+// A part of a run that is searched for words of global memory that another part stores: `bytes` per lane by instruction, 0
+// for those that do not matter; the number of the part that stores each word from the address `start` on, 0 for none; the
+// addresses between which there are such words.
+typedef struct {
+  const int64_t *bytes;
+  uint16_t *owners, part;
+  int64_t start, *bounds;
+} Search;
+
+// Whether another part stores a word that the lanes of an access touch. With `claiming` they become this part's.
+static bool is_foreign(const Run *run, int64_t row, int64_t width, const Search *search, bool claiming) {
+  const int64_t *offsets = run->log_offsets + run->log_pattern[row] * LANES;
+  for (Lanes lanes = run->log_masks[run->log_pattern[row]]; lanes; lanes &= lanes - 1) {
+    const int64_t first = run->log_base[row] + offsets[lowest(lanes)], end = first + width;
+    if (claiming) {
+      search->bounds[0] = least(search->bounds[0], first);
+      search->bounds[1] = most(search->bounds[1], end);
+    } else if (first < search->bounds[0] || end > search->bounds[1]) {
+      // One that only reaches into the words at the bounds counts as one that meets them.
+      if (end <= search->bounds[0] || first >= search->bounds[1]) continue;
+      return true;
+    }
+    for (int64_t word = (first - search->start) >> 2; word <= (end - 1 - search->start) >> 2; ++word) {
+      if (search->owners[word] && search->owners[word] != search->part) return true;
+      if (claiming) search->owners[word] = search->part;
+    }
+  }
+  return false;
+}
+
+// Claim the words that a part of a run stores, or look whether it loads words that another part has claimed; returns 1 as
+// soon as there is such a word.
+EXPORT int64_t drywarp_find_shared(const Run *run, const int64_t *bytes, uint16_t *owners, int64_t *bounds, int64_t start,
+                                   int64_t part, int64_t claiming) {
+  const Search search = {bytes, owners, (uint16_t)part, start, bounds};
+  for (int64_t row = 0; row < run->state->accesses; ++row) {
+    const int64_t width = bytes[run->log_instruction[row]], base = run->log_base[row];
+    if (!width || run->log_space[row] != GLOBAL) continue;
+    const Shape *shape = run->log_shapes + run->log_pattern[row];
+    if (!claiming && shape->narrow && (base + shape->high + width <= bounds[0] || base + shape->low >= bounds[1])) continue;
+    if (is_foreign(run, row, width, &search, claiming)) return 1;
+  }
+  return 0;
+}
+
 // The stable order of `count` numbers from 0 to `kinds` - 1. `bounds` has kinds + 1 zeros, and gets where each kind begins
 // in `order`; `next` has room for as many.
 EXPORT int64_t drywarp_order_by(const int32_t *keys, int64_t count, int64_t kinds, int64_t *bounds, int64_t *next,
@@ -121,13 +173,12 @@ EXPORT int64_t drywarp_count_accesses(const Run *run, const int32_t *places, int
   return bounds[kinds];
 }
 
-// All accesses, by warp and in each warp as recorded: their columns, and how many of the warp came before. `next` is a copy of
-// the `bounds` that were counted.
-EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, const int64_t *bounds, int64_t *next,
+// The accesses of the rows from `first` to `end`, by warp and in each warp as recorded: their columns, and how many of the
+// warp came before. `next` is a copy of the `bounds` that were counted. Rows with other warps may be sorted at the same time.
+EXPORT int64_t drywarp_sort_accesses(const Run *run, int64_t first, int64_t end, const int32_t *places, const int64_t *bounds, int64_t *next,
                                      int32_t *instruction, int32_t *warp, int64_t *order, int64_t *base,
                                      int32_t *pattern, int8_t *space) {
-  const int64_t rows = run->state->accesses;
-  for (int64_t i = 0; i < rows; ++i) {
+  for (int64_t i = first; i < end; ++i) {
     const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
     if (number < 0) continue;
     const int64_t to = next[number]++;

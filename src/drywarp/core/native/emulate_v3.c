@@ -1,4 +1,4 @@
-// The emulator's loop once more, for processors with AVX2, FMA and BMI2 (x86-64-v3): the same sources, the same bits.
+// The emulator's loop for processors with AVX2, FMA and BMI2 (x86-64-v3).
 #if defined(__x86_64__)
 
 #include <math.h>
@@ -12,14 +12,7 @@
 #endif
 
 #define VARIANT v3
-#include "emulate.c"
-#include "emulate_access.c"
-#include "emulate_ends.c"
-#include "emulate_floats.c"
-#include "emulate_groups.c"
-#include "emulate_log.c"
-#include "emulate_predicates.c"
-#include "emulate_words.c"
+#include "emulate_all.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

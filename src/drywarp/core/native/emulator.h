@@ -2,7 +2,7 @@
 //
 // A warp's register is 32 words in a row. A set of lanes is a mask with a bit per lane. Every operation is a loop over the
 // lanes, which the compiler turns into vector instructions; the same sources are compiled for several processors
-// (emulate_v3.c), and VARIANT tells them apart.
+// (emulate_v3.c, emulate_v4.c), and VARIANT tells them apart.
 #ifndef DRYWARP_EMULATOR_H
 #define DRYWARP_EMULATOR_H
 

@@ -23,7 +23,7 @@ typedef struct {
   int64_t resource, lambda, latency, stall, wait_from, wait_to, sets, sets_read;
   int64_t read_ticks, barrier, async, level_from, level_to, per_partition, dependent_reason, busy_reason;
   int64_t sync, after_slot, await_reason;
-  int64_t reads_even, reads_odd, read_window, stays;
+  int64_t reads_even, reads_odd, read_window, stays, issue_ticks;
 } Node;
 
 typedef struct {
@@ -91,7 +91,7 @@ typedef struct {
 
 // One SM, apart from its warps. Names and order are those of `pipeline.state.MACHINE`.
 typedef struct {
-  int64_t partitions, issue_ticks, launch_ticks, per_block, greedy, order, cycle;
+  int64_t partitions, launch_ticks, per_block, greedy, order, cycle;
   int64_t slot_count, resource_count, type_count, width, spell_room, issue_room, accounting, reason_count, block_room;
   const Node *nodes;
   const Level *levels;
@@ -215,7 +215,7 @@ static inline int64_t read_registers(Partition *part, const Node *node, int64_t 
 // Warp `w` issued in the partition: the valve closes, and the next issue must be found anew.
 static inline void issued_in(const Machine *m, Partition *part, const Node *node, int64_t w, int64_t tick, int64_t held) {
   if (!node->per_partition) part->served = tick;
-  part->valve = tick + m->issue_ticks + held;
+  part->valve = tick + node->issue_ticks + held;
   part->last = w;
   part->greedy = m->greedy && node->stays ? w : -1;
   part->next = part->valve;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...kernel.instruction import Instruction, Operand, Register
 from .decode import Decoder, Step, opcode
 from .floating import rounding_of
 from .frame import Frame
-from .half import double_to_bf16, half_source
+from .half import bf16_to_double, double_to_bf16, f16_to_double, half_source
 from .operands import Fetch, Put, Value, double_bits, flush_denormals, single_bits
 from .rounding import narrow, narrow_half
 
@@ -195,10 +196,17 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
     return lambda f: store(f, source(f))
 
 
-@opcode("F2FP", "F16 BF16 F32 PACK_AB RZ RN RELU PACK_B TF32 MERGE_C SATFINITE")
+@opcode(
+    "F2FP",
+    "F16 BF16 F32 PACK_AB RZ RN RELU PACK_B TF32 MERGE_C SATFINITE E4M3 E5M2 UNPACK_B PACK_AB_MERGE_C UNPACK_B_MERGE_C",
+)
 def _pack(d: Decoder, i: Instruction) -> Step:
     """Two float32 to halves: the first source goes to the upper half."""
-    for name in ("PACK_B", "TF32", "MERGE_C", "SATFINITE"):
+    if i.modifiers[-1].endswith("_MERGE_C"):
+        return _pack_bytes(d, i)
+    if "UNPACK_B" in i.modifiers:
+        return _unpack(d, i)
+    for name in ("PACK_B", "TF32", "SATFINITE", "E4M3", "E5M2"):
         if name in i.modifiers:
             raise UnsupportedInstructionError(f"modifier .{name}")
     bf16, toward_zero, relu = "BF16" in i.modifiers, "RZ" in i.modifiers, "RELU" in i.modifiers
@@ -214,6 +222,44 @@ def _pack(d: Decoder, i: Instruction) -> Step:
                 value = np.fmax(value, np.float32(0))
             words.append(round_half(value, bf16).astype(np.uint32))
         put(f, words[0] | words[1] << np.uint32(16))
+
+    return pack
+
+
+def _unpack(d: Decoder, i: Instruction) -> Step:
+    """Two 8-bit floats of a register's half to halves: the lower byte goes to the lower one."""
+    source, kind = i.operands[-1], next((n for n in i.modifiers if n in ("E4M3", "E5M2")), "")
+    if i.modifiers[0] != "F16" or not kind or not isinstance(source, Register) or source.select not in ("", "H1"):
+        raise UnsupportedInstructionError(f"operands {i.text}")
+    word, put = d.raw(replace(source, select=""), 0), d.put(i.operands[0])
+    shift = np.uint32(16 if source.select else 0)
+
+    def unpack(f: Frame) -> None:
+        bits = np.ascontiguousarray(np.asarray(word(f)) >> shift)[..., None].view(np.uint8)[..., :2]
+        put(f, np.ascontiguousarray(float8_to_single(bits, kind).astype(np.float16)).view(np.uint32)[..., 0])
+
+    return unpack
+
+
+def _pack_bytes(d: Decoder, i: Instruction) -> Step:
+    """Two numbers to 8-bit floats, above them the low half of the last source: the second of two goes to the low byte.
+
+    The numbers are those of two registers, or the halves of one.
+    """
+    kind, wide = i.modifiers[1], i.modifiers[-1] == "PACK_AB_MERGE_C"
+    if i.modifiers[0] != "SATFINITE" or kind not in _FLOATS_8 or i.modifiers[2] not in ("F32", "F16", "BF16"):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
+    singles = [d.f32(o) for o in (i.operands[2], i.operands[1])] if wide else []
+    halves, widen = d.word(i.operands[1]), bf16_to_double if i.modifiers[2] == "BF16" else f16_to_double
+    above, put = d.word(i.operands[-1]), d.put(i.operands[0])
+
+    def pack(f: Frame) -> None:
+        if wide:
+            pair = np.stack([f.spread(np.asarray(single(f))) for single in singles], axis=-1).astype(np.float64)
+        else:
+            pair = widen(np.ascontiguousarray(f.spread(halves(f))))
+        low, high = (double_to_float8(pair[..., n], kind).astype(np.uint32) for n in range(2))
+        put(f, low | high << np.uint32(8) | f.spread(above(f)) << np.uint32(16))
 
     return pack
 
@@ -270,3 +316,18 @@ def _table(name: str) -> npt.NDArray[np.float32]:
 def float8_to_single(bits: Any, name: str) -> npt.NDArray[np.float32]:
     """Numbers of bit patterns (uint8) of ``E4M3`` or ``E5M2``."""
     return np.asarray(_table(name)[bits])
+
+
+_FLOATS_8 = {"E4M3": (3, -6, 127), "E5M2": (2, -14, 124)}
+"""Bits of the fraction, the least exponent, and how many bit patterns are finite numbers of one sign."""
+
+
+def double_to_float8(values: Any, name: str) -> npt.NDArray[np.uint8]:
+    """Bit patterns of ``E4M3`` or ``E5M2``, rounded to nearest even; too large ones become the largest, NaN 0x7f."""
+    fraction, least, count = _FLOATS_8[name]
+    known = _table(name)[:count].astype(np.float64)
+    size = np.where(np.isfinite(values), np.abs(values), known[-1])
+    exponent = np.maximum(np.frexp(np.maximum(size, 2.0**least))[1] - 1, least) - fraction
+    rounded = np.minimum(np.ldexp(np.rint(np.ldexp(size, -exponent)), exponent), known[-1])
+    bits = np.searchsorted(known, rounded) | np.signbit(values).astype(np.int64) << 7
+    return np.where(np.isnan(values), 0x7F, bits).astype(np.uint8)

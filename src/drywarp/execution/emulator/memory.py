@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,8 @@ class DeviceMemory:
         strict: bool = False,
     ) -> None:
         self._strict = strict
+        # Blocks may run in several threads.
+        self._lock = threading.Lock()
         self._served: dict[tuple[str, str], tuple[int, int]] = {}
         self.regions: list[Region] = []
         self.heap_used = 0
@@ -117,6 +120,11 @@ class DeviceMemory:
         if image:
             self.bytes_of(self.image)[...] = np.frombuffer(image, np.uint8)
 
+    @property
+    def size(self) -> int:
+        """Bytes from the start of the first region to the end of the last, and what lies between."""
+        return len(self._arena)
+
     def region_named(self, name: str) -> Region:
         """The region of this name, which must exist."""
         return next(region for region in self.regions if region.name == name)
@@ -135,16 +143,17 @@ class DeviceMemory:
     def content(self, region: Region) -> npt.NDArray[Any]:
         """The present content of a buffer, filled where no thread has touched it, as a view."""
         assert region.buffer is not None
-        if region.pending is not None:
-            self._fill(region, np.flatnonzero(region.pending))
+        if (pending := region.pending) is not None:
+            self._fill(region, np.flatnonzero(pending))
         return self.bytes_of(region).view(numpy_dtype(region.buffer.dtype)).reshape(region.buffer.shape)
 
     def prepare(self, region: Region, offsets: npt.NDArray[np.uint64]) -> None:
         """Fill the chunks that an access at these byte offsets is the first to touch."""
-        if region.pending is None:
+        pending = region.pending
+        if pending is None:
             return
         chunks = (offsets >> _CHUNK_SHIFT).view(np.int64)
-        missing = region.pending.take(chunks)
+        missing = pending.take(chunks)
         if missing.any():
             self._fill(region, np.unique(chunks[missing]))
 
@@ -177,8 +186,9 @@ class DeviceMemory:
             return None
         region = fits[0]
         end = region.start + region.size
-        longest, _ = self._served.get((where, region.name), (0, 0))
-        self._served[where, region.name] = max(longest, high - end), region.size
+        with self._lock:
+            longest, _ = self._served.get((where, region.name), (0, 0))
+            self._served[where, region.name] = max(longest, high - end), region.size
         # The gap behind a region holds zeros: nothing can be written there.
         near = addresses + np.uint64(width) <= np.uint64(end + _GAP)
         return np.where(outside & ~near, np.uint64(-(-end // 16) * 16), addresses)
@@ -232,15 +242,18 @@ class DeviceMemory:
         return min(self.regions, key=lambda r: max(r.start - address, address + width - r.start - r.size, 0))
 
     def _fill(self, region: Region, chunks: npt.NDArray[np.int64]) -> None:
-        assert region.pending is not None
         assert region.buffer is not None
         memory = self.bytes_of(region)
-        for chunk in chunks:
-            fill_chunk(memory, region.buffer, region.ordinal, self._seed, int(chunk))
-        region.pending[chunks] = False
-        if not region.pending.any():
-            region.pending = None
-            self.table[self._starts == region.base, 3] = 0
+        with self._lock:
+            # Another thread may have filled some meanwhile, and written to them.
+            if region.pending is None:
+                return
+            for chunk in chunks[region.pending[chunks]]:
+                fill_chunk(memory, region.buffer, region.ordinal, self._seed, int(chunk))
+                region.pending[chunk] = False
+            if not region.pending.any():
+                region.pending = None
+                self.table[self._starts == region.base, 3] = 0
 
 
 def _whole_pages(size: int) -> int:

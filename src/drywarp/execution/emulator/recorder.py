@@ -6,17 +6,21 @@ end. Lane offsets of accesses repeat endlessly, so each access stores the number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernel.profile import SPACE_GLOBAL, SYNC_COLUMNS, SYNC_KIND, SYNC_STEP, SYNC_WARP, AccessLog, WarpPath
+from ...support.folders import thread_count
 from .bits import LANES
 from .compiled.layout import (
     ACCESS_ROOM,
     ACCESSES,
     FIRST_WARP,
+    LANE_STEPS,
     LOG_INSTRUCTION,
     PATTERN_ROOM,
     PATTERNS,
@@ -27,8 +31,9 @@ from .compiled.layout import (
     STEP_ROOM,
     STEPS,
     TABLE_SIZE,
+    WARP_STEPS,
 )
-from .compiled.log import WEIGHTS, Log, count_accesses, fill_table, note_rows, order_by, sort_accesses
+from .compiled.log import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
 from .operands import Value
 from .sampling import Limits, Reached
@@ -38,8 +43,12 @@ _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 RECORD_OPTION = "--recorded-accesses"
 Mark = tuple[int, int, int]
 """Numbers of steps, accesses and synchronisations."""
+_STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
+_ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
 """Elements per row, where they are several."""
+_GROWTH = 8
+"""Factor by which arrays grow: what is copied costs time, what is never touched costs nothing."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
 
@@ -69,6 +78,8 @@ class Recorder:
             weights=WEIGHTS,
         )
         self._syncs: list[list[int]] = []
+        # Rows of accesses from which on other warps follow.
+        self._cuts = [0]
         self.locate(self._places)
 
     def locate(self, places: npt.NDArray[np.int64]) -> None:
@@ -89,6 +100,11 @@ class Recorder:
     def steps(self) -> int:
         """Number of recorded warp steps."""
         return int(self.state[STEPS])
+
+    @property
+    def lane_steps(self) -> int:
+        """Lane steps that compiled code has run."""
+        return int(self.state[LANE_STEPS])
 
     @property
     def first_warp(self) -> int:
@@ -115,22 +131,54 @@ class Recorder:
         """Drop what was recorded since."""
         self.state[STEPS], self.state[ACCESSES], syncs = mark
         del self._syncs[syncs:]
+        self._cuts = [cut for cut in self._cuts if cut <= self.accesses]
 
-    def make_room(self, steps: int, accesses: int) -> None:
-        """Make room for this many more steps and accesses, each with its own pattern."""
+    def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
+        """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""
         log, state = self.log, self.state
         changed = {
-            **_grown(log, ("step_block", "step_warp", "step_lanes"), int(state[STEPS]), steps),
-            **_grown(log, ("instruction", "warp", "base", "pattern", "space"), int(state[ACCESSES]), accesses),
+            **_grown(log, _STEP_COLUMNS, int(state[STEPS]), steps),
+            **_grown(log, _ACCESS_COLUMNS, int(state[ACCESSES]), accesses),
         }
-        patterns = _grown(log, ("masks", "offsets", "shapes"), int(state[PATTERNS]), accesses)
-        if patterns:
-            changed |= {**patterns, "table": np.zeros(len(patterns["masks"]) * _TABLE_FACTOR, np.int32)}
+        kinds = accesses if patterns is None else patterns
+        grown = _grown(log, ("masks", "offsets", "shapes"), int(state[PATTERNS]), kinds)
+        if grown:
+            changed |= {**grown, "table": np.zeros(len(grown["masks"]) * _TABLE_FACTOR, np.int32)}
         if changed:
             self.log = log._replace(**changed)
             self.locate(self._places)
-        if patterns:
+        if grown:
             fill_table(self._places)
+
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """Where the core finds the arrays."""
+        return self._places
+
+    def absorb(self, parts: Sequence[Recorder], pool: Executor) -> None:
+        """Append the records of waves that ran apart from each other, in their order, as if they had run one by one."""
+        counts = np.array([(part.steps, part.accesses, int(part.state[PATTERNS])) for part in parts], np.int64)
+        begins = np.cumsum([(self.steps, self.accesses, 0), *counts.tolist()], axis=0).tolist()
+        steps, accesses, patterns = counts.sum(axis=0).tolist()
+        self.make_room(steps, accesses, patterns)
+        numbers = [np.empty(count, np.int32) for count in counts[:, 2].tolist()]
+        for part, number in zip(parts, numbers, strict=True):
+            enter_patterns(self._places, part.log.offsets, part.log.masks, len(number), number)
+
+        def copy(part: Recorder, number: npt.NDArray[np.int32], begin: list[int], end: list[int]) -> None:
+            for place, names in enumerate((_STEP_COLUMNS, _ACCESS_COLUMNS)):
+                for name in names:
+                    given = getattr(part.log, name)[: end[place] - begin[place]]
+                    target = getattr(self.log, name)[begin[place] : end[place]]
+                    np.take(number, given, out=target, mode="clip") if name == "pattern" else np.copyto(target, given)
+
+        for _ in pool.map(copy, parts, numbers, begins, begins[1:]):
+            pass
+        for part, begin in zip(parts, begins, strict=False):
+            self._syncs += [[row[0], row[SYNC_STEP] + begin[0], *row[2:]] for row in part._syncs]
+            self.state[[WARP_STEPS, LANE_STEPS]] += part.state[[WARP_STEPS, LANE_STEPS]]
+        self.state[STEPS], self.state[ACCESSES] = begins[-1][:2]
+        self._cuts += [begin[1] for begin in begins]
 
     def block(self, block: int, frame: Frame) -> None:
         """Record that the frame's warps issue a basic block."""
@@ -196,7 +244,15 @@ class Recorder:
         kept = count_accesses(self._places, places, kinds, bounds)
         types = (np.int32, np.int32, np.int64, np.int64, np.int32, np.int8)  # as `AccessLog` has them
         columns: list[Any] = [np.empty(kept, kind) for kind in types]
-        sort_accesses(self._places, places, bounds, bounds.copy(), *columns)
+        following = bounds.copy()
+
+        def sort(first: int, end: int) -> None:
+            sort_accesses(self._places, first, end, places, bounds, following, *columns)
+
+        cuts = [*self._cuts, count]
+        with ThreadPoolExecutor(thread_count()) as pool:
+            for _ in pool.map(sort, cuts, cuts[1:]):
+                pass
         offsets = log.offsets[: patterns * LANES].reshape(-1, LANES).copy()
         instruction, warp, order, base, pattern, space = columns
         return AccessLog(instruction, warp, order, base, pattern, space, offsets, log.masks[:patterns].copy())
@@ -250,7 +306,7 @@ def _grown(log: Log, names: tuple[str, ...], used: int, more: int) -> dict[str, 
     if used + more <= size:
         return {}
     while size < used + more:
-        size *= 2
+        size *= _GROWTH
     grown = {}
     for name in names:
         old, each = getattr(log, name), _EACH.get(name, 1)

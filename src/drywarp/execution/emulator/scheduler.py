@@ -52,6 +52,10 @@ class Budget:
         """The lane-step limit."""
         return Reached(f"{self.limits.lane_steps:,} lane steps", LANE_OPTION)
 
+    def checked(self, recorder: Recorder) -> int:
+        """Called whenever limits are checked, since waves may run in several threads; returns all lane steps so far."""
+        return recorder.lane_steps
+
     def exceeded(self) -> Reached | None:
         """The limit that was exceeded."""
         return self.lane_limit() if self.lane_steps_left() < 0 else None

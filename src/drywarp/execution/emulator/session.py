@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
+from ...support.folders import thread_count
+from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
 from .constants import (
     AREA_BYTES,
     PARAMETERS,
@@ -88,17 +91,25 @@ class Session:
                 " cluster is not modelled; expected clusters of one block"
             )
         self.kernel, self.launch, self.limits = kernel, launch, limits
+        self._local_bytes = _local_bytes(kernel)
+        self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
+        self._compiled = compiled and mode() != "reference"
+        self._registers = register_counts(kernel.instructions)
+        self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
+        self._apart = self._compiled and may_run_apart(kernel)
+        self._done: list[tuple[list[int], bool]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has been run: device memory as the launch finds it, and an empty record."""
+        kernel, launch, limits = self.kernel, self.launch, self.limits
         self.memory = DeviceMemory(
             _buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), limits.strict
         )
-        self._local_bytes = _local_bytes(kernel)
         self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
-        self._recorder = Recorder()
-        self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
-        self._program = Program(Decoder(kernel, self.banks, self.memory, self._recorder), self.cfg)
-        self._schedule = _compiled(self._program) if compiled and mode() != "reference" else Scheduler
-        self._registers = register_counts(kernel.instructions)
-        self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
+        self.budget = Budget(limits)
+        self._strand = self._new_strand(self.budget)
+        self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
         self._steps: dict[int, int] = {}
         self._signatures: dict[int, Signature] = {}
@@ -107,12 +118,18 @@ class Session:
         self._first = 0
         self._wave: Sequence[int] = ()
         self._before = self._recorder.mark()
-        self.budget = Budget(limits)
+
+    def _new_strand(self, budget: Budget) -> Strand:
+        """A record, and the code that writes it."""
+        recorder = Recorder()
+        program = Program(Decoder(self.kernel, self.banks, self.memory, recorder), self.cfg)
+        return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler)
 
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
         """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
 
-        Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
+        Waves of blocks run in `support.folders.thread_count` threads if that changes nothing (see `apart`). Raises
+        EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
         instruction, EmulationLimitError past the limits.
         """
         new = [block for block in blocks if block not in self._position]
@@ -121,17 +138,79 @@ class Session:
         size = len(new) if whole else max(_WAVE_WARPS // per_block, 1)
         if whole:
             self._notes.add(WHOLE_GRID_NOTE)
-        for start in range(0, len(new), size):
-            wave = new[start : start + size]
-            self._recorder.first_warp = len(self._position) * per_block
-            self._wave, self._before = wave, self._recorder.mark()
-            machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes)
+        waves = [new[start : start + size] for start in range(0, len(new), size)]
+        apart = self._apart and len(waves) > 1 and thread_count() > 1
+        if apart and not self._run_apart(waves):
+            self._start_over()
+            return self.run(blocks, whole)
+        if not apart:
+            for wave in waves:
+                self._recorder.first_warp = len(self._position) * per_block
+                self._wave, self._before = wave, self._recorder.mark()
+                first = self._recorder.steps
+                machine = self._run_wave(self._strand, wave)
+                self._guarded.append(self._counts(machine))
+                self._notes |= machine.notes
+                self._note_steps(wave, first)
+        if self._apart:
+            self._done.append((new, whole))
+        return None
+
+    def _start_over(self) -> None:
+        """Run everything so far once more, one wave after the other, as all that follows."""
+        self._apart = False
+        self._begin()
+        for blocks, whole in self._done:
+            self.run(blocks, whole)
+
+    def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
+        machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes)
+        strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
+        return machine
+
+    def _run_apart(self, waves: list[list[int]]) -> bool:
+        """Run waves in threads; whether their results are those of one wave after the other, within the limits."""
+        per_block, shared = self.launch.warps_per_block, SharedBudget(self.budget, self._recorder)
+        parts = in_parts(waves, PARTS * thread_count())
+        firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
+
+        def run_part(first: int, part: list[list[int]]) -> tuple[Strand, list[npt.NDArray[np.int64]], set[str]]:
+            strand, counts, notes = self._new_strand(shared.part()), [], set()
+            with shared.stopping():
+                for wave in part:
+                    strand.recorder.first_warp = first * per_block
+                    machine = self._run_wave(strand, wave)
+                    counts.append(self._counts(machine))
+                    notes |= machine.notes
+                    first += len(wave)
+            return strand, counts, notes
+
+        with ThreadPoolExecutor(thread_count()) as pool:
+            running = [pool.submit(run_part, first, part) for first, part in zip(firsts, parts, strict=False)]
+            try:
+                done = [one.result() for one in running]
+            except (EmulationError, StoppedError):
+                return False
+            finally:
+                shared.stop()
+            recorders = [strand.recorder for strand, _, _ in done]
+            if shared.exceeded() or not ran_alone(self.kernel.instructions, self.memory, recorders, pool):
+                return False
             first = self._recorder.steps
-            self._schedule(machine, self._program, self._recorder, self.budget).run()
-            counts = machine.guarded.reshape(len(self.kernel.instructions), len(wave), per_block).sum(axis=2)
-            self._guarded.append(counts.T)
-            self._notes |= machine.notes
-            self._note_steps(wave, first)
+            self._recorder.absorb(recorders, pool)
+        for _, counts, notes in done:
+            self._guarded += counts
+            self._notes |= notes
+        self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
+        self._wave, self._before = [], self._recorder.mark()
+        self._note_steps([block for wave in waves for block in wave], first)
+        return True
+
+    def _counts(self, machine: Machine) -> npt.NDArray[np.int64]:
+        """Lanes that executed each instruction under a guard, by block of a wave."""
+        shape = len(self.kernel.instructions), len(machine.blocks), self.launch.warps_per_block
+        counts: npt.NDArray[np.int64] = machine.guarded.reshape(shape).sum(axis=2).T
+        return counts
 
     def seen(self) -> Profile:
         """The behaviour of the only block run so far, even if incomplete: its paths and accesses, without totals."""

@@ -8,6 +8,8 @@ there; hardware uses a different summation order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +18,13 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import RZ, Instruction, Operand, Register
 from .access import Site
 from .bits import LANE, LANES
+from .convert import float8_to_single
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
-from .operands import Fetch, Value, double_bits, join, single_bits
+from .operands import Fetch, Value, single_bits
+from .sparse import sparsity
 
 _G = LANE.astype(np.int64) // 4
 _T = LANE.astype(np.int64) % 4
@@ -78,28 +82,44 @@ def _matrix(values: Value, places: Places, shape: tuple[int, int]) -> Value:
     return matrix
 
 
-def _step(
-    d: Decoder, i: Instruction, a_count: int, b_count: int, c_count: int, out_count: int,
-    *, widen_a: Callable[[Value], Value], widen_b: Callable[[Value], Value], widen_c: Callable[[Value], Value],
-    per_a: int, per_c: int, finish: Callable[[Value], Value],
-) -> Step:  # fmt: skip
-    """A multiply-accumulate of 16 x K by K x 8, given the conversions of words to elements and back."""
+@dataclass(frozen=True)
+class _Form:
+    """Words to elements and back: of both operands, the accumulator and the result; elements of a register."""
+
+    widen_a: Callable[[Value], Value]
+    widen_b: Callable[[Value], Value]
+    widen_c: Callable[[Value], Value]
+    finish: Callable[[Value], Value]
+    per_a: int
+    per_c: int = 1
+
+
+def _step(d: Decoder, i: Instruction, counts: tuple[int, int, int], form: _Form) -> Step:
+    """A multiply-accumulate of 16 x K by K x 8, given the registers of both operands and the accumulator.
+
+    The first operand of a sparse one is half as deep as it counts; its metadata and selector come last.
+    """
+    a_count, b_count, c_count = counts
     operands = [o for o in i.operands if isinstance(o, Register)]
     a, b, c = _registers(d, operands[1], a_count), _registers(d, operands[2], b_count), None
     if operands[3].index != RZ:
         c = _registers(d, operands[3], c_count)
-    puts = [d.put(operands[0], part) for part in range(out_count)]
-    depth = 4 * per_a * b_count
-    height = 8 * min(a_count, 2) if c_count * per_c > 2 else 8
-    at_a, at_b, at_c = _places_a(a_count, per_a), _places_b(b_count, per_a), _places_c(c_count, per_c)
+    puts = [d.put(operands[0], part) for part in range(c_count)]
+    depth = 4 * form.per_a * b_count
+    height = 8 * min(a_count, 2) if c_count * form.per_c > 2 else 8
+    sparse = sparsity(d, operands[4], i.operands[-1], 32 // form.per_a) if "SP" in i.modifiers else None
+    stored = depth if sparse is None else depth // 2
+    at_a, at_b, at_c = _places_a(a_count, form.per_a), _places_b(b_count, form.per_a), _places_c(c_count, form.per_c)
 
     def multiply(f: Frame) -> None:
-        left = _matrix(widen_a(_stack(f, a)), at_a, (height, depth))
-        right = _matrix(widen_b(_stack(f, b)), at_b, (depth, 8))
+        left = _matrix(form.widen_a(_stack(f, a)), at_a, (height, stored))
+        if sparse is not None:
+            left = sparse.expand(f, left)
+        right = _matrix(form.widen_b(_stack(f, b)), at_b, (depth, 8))
         total = left @ right
         if c is not None:
-            total = total + _matrix(widen_c(_stack(f, c)), at_c, (height, 8))
-        words = finish(total[:, at_c[0], at_c[1]])
+            total = total + _matrix(form.widen_c(_stack(f, c)), at_c, (height, 8))
+        words = form.finish(total[:, at_c[0], at_c[1]])
         for part, put in enumerate(puts):
             put(f, words[..., part])
 
@@ -141,68 +161,124 @@ def _saturated_words(values: Value) -> Value:
     return _integer_words(values.clip(-(2.0**31), 2.0**31 - 1))
 
 
-@opcode("HMMA", "16816 1688 1684 F32 F16 BF16 TF32")
+def _nibbles(signed: bool) -> Callable[[Value], Value]:
+    def widen(words: Value) -> Value:
+        split = words[..., None] >> (4 * np.arange(8, dtype=np.uint32)) & np.uint32(15)
+        return (split.astype(np.int64) ^ 8) - 8.0 if signed else split.astype(np.float64)
+
+    return widen
+
+
+def _bits(words: Value) -> Value:
+    return (words[..., None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)).astype(np.float64)
+
+
+def _float8(name: str) -> Callable[[Value], Value]:
+    def widen(words: Value) -> Value:
+        return float8_to_single(np.ascontiguousarray(words)[..., None].view(np.uint8), name).astype(np.float64)
+
+    return widen
+
+
+def _signed(words: Value) -> Value:
+    return words.view(np.int32).astype(np.float64)[..., None]
+
+
+def _shape(i: Instruction, shapes: str) -> tuple[int, int]:
+    """Registers of the first and second operand, given the bytes of a row of the first (before sparsity) by shape."""
+    held = {"16": (2, 1), "32": (4, 2), "64": (4, 4)}
+    known = dict(pair.split("=") for pair in shapes.split())
+    name = next(n for n in i.modifiers if n[0].isdigit())
+    if name not in known:
+        raise UnsupportedInstructionError(f"shape {name}")
+    if known[name] == "8":
+        return 1, 1
+    first, second = held[known[name]]
+    return (first, second) if "SP" not in i.modifiers else (second, second)
+
+
+def _floats(d: Decoder, i: Instruction, counts: tuple[int, int], a: Any, b: Any, per: int) -> Step:
+    """A product of floating-point elements with accumulators of single or of half precision."""
+    if "F32" in i.modifiers:
+        return _step(d, i, (*counts, 4), _Form(a, b, _singles, _single_words, per))
+    return _step(d, i, (*counts, 2), _Form(a, b, f16_to_double, _half_words, per, 2))
+
+
+@opcode("HMMA", "SP 16832 16816 1688 1684 F32 F16 BF16 TF32")
 def _half_multiply(d: Decoder, i: Instruction) -> Step:
-    names = i.modifiers
-    if "TF32" in names:
-        counts = {"1688": (4, 2), "1684": (2, 1)}[names[0]]
-        return _step(
-            d, i, *counts, 4, 4,
-            widen_a=_tf32, widen_b=_tf32, widen_c=_singles, per_a=1, per_c=1, finish=_single_words,
-        )  # fmt: skip
-    a_count, b_count = {"16816": (4, 2), "1688": (2, 1)}.get(names[0], (0, 0))
-    if not a_count:
-        raise UnsupportedInstructionError(f"shape {names[0]}")
-    widen = bf16_to_double if "BF16" in names else f16_to_double
-    if "F32" in names:
-        return _step(
-            d, i, a_count, b_count, 4, 4,
-            widen_a=widen, widen_b=widen, widen_c=_singles, per_a=2, per_c=1, finish=_single_words,
-        )  # fmt: skip
-    return _step(
-        d, i, a_count, b_count, 2, 2,
-        widen_a=widen, widen_b=widen, widen_c=f16_to_double, per_a=2, per_c=2, finish=_half_words,
-    )  # fmt: skip
+    if "TF32" in i.modifiers:
+        counts = _shape(i, "1688=32 16816=64" if "SP" in i.modifiers else "1684=16 1688=32")
+        return _floats(d, i, counts, _tf32, _tf32, 1)
+    counts = _shape(i, "16816=32 16832=64" if "SP" in i.modifiers else "1688=16 16816=32")
+    widen = bf16_to_double if "BF16" in i.modifiers else f16_to_double
+    return _floats(d, i, counts, widen, widen, 2)
 
 
-@opcode("IMMA", "16816 16832 8816 S8 U8 SAT ROW COL")
+@opcode("QMMA", "SP 16864 16832 16816 F32 F16 E4M3 E5M2")
+def _float8_multiply(d: Decoder, i: Instruction) -> Step:
+    kinds = [n for n in i.modifiers if n in ("E4M3", "E5M2")]
+    counts = _shape(i, "16864=64" if "SP" in i.modifiers else "16816=16 16832=32")
+    return _floats(d, i, counts, _float8(kinds[0]), _float8(kinds[-1]), 4)
+
+
+@opcode("IMMA", "SP 168128 16864 16816 16832 8816 8832 S8 U8 S4 U4 SAT ROW COL")
 def _integer_multiply(d: Decoder, i: Instruction) -> Step:
-    names = i.modifiers
-    kinds = [n == "S8" for n in names if n in ("S8", "U8")]
-    widen_a, widen_b = _bytes(kinds[0]), _bytes(kinds[-1])
-    a_count, b_count, c_count = {"16816": (2, 1, 4), "16832": (4, 2, 4), "8816": (1, 1, 2)}[names[0]]
-
-    finish = _saturated_words if "SAT" in names else _integer_words
-
-    def integers(words: Value) -> Value:
-        return words.view(np.int32).astype(np.float64)[..., None]
-
-    return _step(
-        d, i, a_count, b_count, c_count, c_count,
-        widen_a=widen_a, widen_b=widen_b, widen_c=integers, per_a=4, per_c=1, finish=finish,
-    )  # fmt: skip
+    kinds = [n for n in i.modifiers if n in ("S8", "U8", "S4", "U4")]
+    small, sparse = kinds[0][1] == "4", "SP" in i.modifiers
+    if small:
+        counts = _shape(i, "16864=32 168128=64" if sparse else "8832=8 16832=16 16864=32")
+    else:
+        counts = _shape(i, "16832=32 16864=64" if sparse else "8816=8 16816=16 16832=32")
+    left, right = ((_nibbles if small else _bytes)(kind[0] == "S") for kind in (kinds[0], kinds[-1]))
+    finish = _saturated_words if "SAT" in i.modifiers else _integer_words
+    form = _Form(left, right, _signed, finish, 8 if small else 4)
+    return _step(d, i, (*counts, 2 if counts == (1, 1) else 4), form)
 
 
-@opcode("DMMA", "884 8x8x4")
+@opcode("BMMA", "88128 168128 168256 AND XOR POPC")
+def _bit_multiply(d: Decoder, i: Instruction) -> Step:
+    """Counts of the bits that are set in both rows, or in one of two."""
+    counts = _shape(i, "88128=8 168128=16 168256=32")
+    if "AND" in i.modifiers:
+        form = _Form(_bits, _bits, _signed, _integer_words, 32)
+    else:
+        # With bits as signs a product is 1 where they agree: differing ones are (K - sum) / 2.
+        depth = 128.0 * counts[1]
+
+        def signs(words: Value) -> Value:
+            return 1 - 2 * _bits(words)
+
+        def less(words: Value) -> Value:
+            return -2 * _signed(words)
+
+        def differing(values: Value) -> Value:
+            return _integer_words((depth - values) / 2)
+
+        form = _Form(signs, signs, less, differing, 32)
+    return _step(d, i, (*counts, 2 if counts == (1, 1) else 4), form)
+
+
+_DOUBLES = {"884": (1, 1, 2), "8x8x4": (1, 1, 2), "16x8x4": (2, 1, 4), "16x8x8": (4, 2, 4), "16x8x16": (8, 4, 4)}
+"""Doubles that a lane holds of both operands and of the accumulator."""
+
+
+@opcode("DMMA", " ".join(_DOUBLES))
 def _double_multiply(d: Decoder, i: Instruction) -> Step:
-    """8x4 by 4x8 of doubles: a lane holds (g, t), (t, g) and the accumulators (g, 2t), (g, 2t + 1)."""
-    a_op, b_op, c_op = [o for o in i.operands if isinstance(o, Register)][1:4]
-    a, b, c = _registers(d, a_op, 2), _registers(d, b_op, 2), _registers(d, c_op, 4)
-    puts = [d.put(i.operands[0], part) for part in range(4)]
-
-    def doubles(f: Frame, low: Fetch, high: Fetch) -> Value:
-        both = join(f.spread(low(f)), f.spread(high(f)))
-        return both.view(np.float64)
+    counts = _DOUBLES[i.modifiers[0]]
+    held = [o for o in i.operands if isinstance(o, Register)][1:4]
+    a, b, c = (_registers(d, operand, 2 * count) for operand, count in zip(held, counts, strict=True))
+    puts = [d.put(i.operands[0], part) for part in range(2 * counts[2])]
+    at_a, at_b, at_c = _places_a(counts[0], 1), _places_b(counts[1], 1), _places_c(counts[2], 1)
+    height, depth = 8 * min(counts[0], 2), 4 * counts[1]
 
     def multiply(f: Frame) -> None:
-        left = doubles(f, a[0], a[1]).reshape(f.rows, 8, 4)
-        right = doubles(f, b[0], b[1]).reshape(f.rows, 8, 4).transpose(0, 2, 1)
-        total = left @ right
-        for n in range(2):
-            result = total[:, _G, 2 * _T + n] + doubles(f, c[2 * n], c[2 * n + 1])
-            words = double_bits(result).view(np.uint32).reshape(f.rows, LANES, 2)
-            puts[2 * n](f, words[..., 0])
-            puts[2 * n + 1](f, words[..., 1])
+        def matrix(fragments: Sequence[Fetch], places: Places, shape: tuple[int, int]) -> Value:
+            return _matrix(_stack(f, fragments).view(np.float64)[..., None], places, shape)
+
+        total = matrix(a, at_a, (height, depth)) @ matrix(b, at_b, (depth, 8)) + matrix(c, at_c, (height, 8))
+        words = np.ascontiguousarray(total[:, at_c[0], at_c[1]][..., 0]).view(np.uint32)
+        for part, put in enumerate(puts):
+            put(f, words[..., part])
 
     return multiply
 

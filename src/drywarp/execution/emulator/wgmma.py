@@ -2,9 +2,9 @@
 
 Four warps act together, warp w of the group on rows 16 w to 16 w + 15; here each does its part when it issues, which is
 before any code may read the result. HGMMA takes 16-bit and TF32 elements, QGMMA 8-bit floats, IGMMA 8-bit integers; K
-is 32 bytes of them. `gdesc[URn]` names four uniform registers, two 64-bit descriptors: of the first operand, where that
-is not in registers, and of the second. A predicate before gsb0 says whether the old accumulator counts. Accumulators
-lie as those of the 16 x 8 instructions, column block by column block.
+is 32 bytes of them, 64 where the first operand is sparse (.SP). `gdesc[URn]` names four uniform registers, two 64-bit
+descriptors: of the first operand, where that is not in registers, and of the second. A predicate before gsb0 says
+whether the old accumulator counts. Accumulators lie as those of the 16 x 8 instructions, column block by column block.
 
 Products are exact in float32 and summed there, as integers are without any rounding; the hardware's sums keep
 other bits, fewest for 8-bit floats. A half accumulator is rounded once.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from .convert import float8_to_single
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .operands import Fetch, Put, constant, join, single_bits
+from .sparse import Sparsity, sparsity
 from .tensor_maps import swizzled
 
 Ints = npt.NDArray[np.int64]
@@ -107,10 +108,12 @@ KINDS: dict[str, ElementKind] = {
 
 
 class SharedOperand:
-    """An operand in shared memory: reads its elements by descriptor."""
+    """An operand in shared memory: reads its elements by descriptor, `depth` of them along K."""
 
-    def __init__(self, where: str, extent: int, kind: ElementKind, transposed: bool, negated: bool) -> None:
-        self._where, self._extent, self._kind = where, extent, kind
+    def __init__(
+        self, where: str, extent: int, depth: int, kind: ElementKind, *, transposed: bool, negated: bool
+    ) -> None:
+        self._where, self._extent, self._depth, self._kind = where, extent, depth, kind
         self._transposed, self._negated = transposed, negated
 
     def read(self, f: Frame, warps: Ints, words: npt.NDArray[np.uint64], parts: Ints, height: int) -> Singles:
@@ -118,17 +121,19 @@ class SharedOperand:
 
         Shape (warps, height, K).
         """
-        kind, machine = self._kind, f.machine
-        result = np.empty((len(warps), height, kind.depth), np.float32)
+        kind, depth, machine = self._kind, self._depth, f.machine
+        result = np.empty((len(warps), height, depth), np.float32)
         # Everything except the start is almost always the same for all.
         for rest in np.unique(words & ~_START).tolist():
             same = np.flatnonzero((words & ~_START) == np.uint64(rest))
             _, layout, base_offset = split_descriptor(rest)
             if base_offset:
                 raise UnsupportedInstructionError(f"{self._where}: a matrix descriptor with a base offset")
-            whole = offsets(layout, self._extent, kind.depth, kind.width, self._transposed)
+            if 0 < layout.swizzle < depth * kind.width and not self._transposed:
+                raise UnsupportedInstructionError(f"{self._where}: rows longer than their pattern")
+            whole = offsets(layout, self._extent, depth, kind.width, self._transposed)
             start = (words[same] & _START).astype(np.int64) << 4
-            places = start[:, None, None] + whole.reshape(-1, height, kind.depth)[parts[same]]
+            places = start[:, None, None] + whole.reshape(-1, height, depth)[parts[same]]
             places = swizzled(places, layout.swizzle)
             if places.max() + kind.width > machine.shared_bytes:
                 self._outside(f, warps[same], places)
@@ -146,8 +151,9 @@ class SharedOperand:
 
 @opcode("HGMMA QGMMA IGMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
-    shape = re.fullmatch(r"64x(\d+)x(\d+)", i.modifiers[0])
-    rest = list(i.modifiers[1:])
+    rest = [name for name in i.modifiers if name != "SP"]
+    sparse = len(rest) < len(i.modifiers)
+    shape = re.fullmatch(r"64x(\d+)x(\d+)", rest.pop(0))
     result = "S32" if i.opcode == "IGMMA" else rest.pop(0)
     saturates = "SAT" in rest
     names = [name for name in rest if name in KINDS]
@@ -155,11 +161,12 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
         raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
     left_kind, right_kind = (KINDS[n] for n in ((names or ["F16"])[0], (names or ["F16"])[-1]))
     columns, depth = int(shape[1]), int(shape[2])
-    if depth != left_kind.depth:
-        raise UnsupportedInstructionError(f"shape {i.modifiers[0]}")
+    if depth != left_kind.depth * (1 + sparse):
+        raise UnsupportedInstructionError(f"shape 64x{columns}x{depth}")
     operands = [o for o in i.operands if isinstance(o, Register | Address | Predicate)]
     to = operands.pop(0)
-    held = operands.pop(0) if isinstance(operands[0], Register) else None
+    held = first if isinstance(first := operands[0], Register) else None
+    operands = operands[held is not None :]
     described, old, *more = operands
     if not isinstance(described, Address) or described.descriptor is None or not isinstance(old, Register):
         raise UnsupportedInstructionError(f"operands {i.text}")
@@ -168,11 +175,16 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
         raise UnsupportedInstructionError(f"descriptor .{min(marks)}")
     left: LeftOperand
     if held is None:
-        shared = SharedOperand(where, _ROWS, left_kind, "tnspA" in marks, "negA" in marks)
+        shared = SharedOperand(
+            where, _ROWS, left_kind.depth, left_kind, transposed="tnspA" in marks, negated="negA" in marks
+        )
         left = SharedLeft(shared, _descriptor(d, described.descriptor, 0))
     else:
-        left = HeldLeft([d.raw(held, part) for part in range(4)], left_kind, "negA" in marks)
-    right = SharedOperand(where, columns, right_kind, "tnspB" in marks, "negB" in marks)
+        negated = "negA" in marks or held.negate
+        left = HeldLeft([d.raw(replace(held, negate=False), part) for part in range(4)], left_kind, negated)
+    if sparse:
+        left = _sparse_left(d, i, left, left_kind)
+    right = SharedOperand(where, columns, depth, right_kind, transposed="tnspB" in marks, negated="negB" in marks)
     right_words = _descriptor(d, described.descriptor, 2)
     counts = next((d.predicate(o) for o in more if isinstance(o, Predicate)), constant(np.True_))
     accumulator = Accumulator(d, to, old, columns, result, saturates)
@@ -188,6 +200,13 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
         accumulator.add(f, rows, _products(left.read(f, rows), read, inverse.reshape(-1)), counts(f))
 
     return multiply
+
+
+def _sparse_left(d: Decoder, i: Instruction, left: LeftOperand, kind: ElementKind) -> LeftOperand:
+    """The first operand with its zeros: the metadata is the last register, a selector for wide elements follows it."""
+    at = max(n for n, o in enumerate(i.operands) if isinstance(o, Register))
+    selector = i.operands[at + 1] if kind.width > 1 else None
+    return SparseLeft(left, sparsity(d, i.operands[at], selector, 8 * kind.width))
 
 
 def _products(left: Singles, right: Singles, which: Ints) -> Singles:
@@ -246,6 +265,18 @@ class HeldLeft:
         columns = _T[:, None, None] * per + element + 4 * per * (part >> 1)
         matrix[:, _G[:, None, None] + 8 * (part & 1), columns] = self.kind.widen(words.view(bits))
         return np.negative(matrix) if self.negated else matrix
+
+
+@dataclass(frozen=True)
+class SparseLeft:
+    """A first operand of which half the elements are stored, in either place."""
+
+    stored: LeftOperand
+    sparsity: Sparsity
+
+    def read(self, f: Frame, rows: Ints) -> Singles:
+        """See `LeftOperand`."""
+        return self.sparsity.expand(f, self.stored.read(f, rows), rows)
 
 
 class Accumulator:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...models import volkov as sheet
 from ...models.needed_occupancy import concurrency, instruction_throughput, throughput, warps_for_concurrency
-from ...models.throughput import demand
+from ...models.throughput import ISSUE, demand
 from ...models.volkov import latency_bound, wpc_volkov
 from . import volkov_kernels as kernels
 from .row import LeftOut, Row, differs, inconsistent, of_kind, row
@@ -191,17 +191,23 @@ def _worksheet() -> list[Row]:
 
 
 def _worksheet_issue() -> list[Row]:
-    """Table 3.4's warp scheduler: 135 instructions, 5 dual issues, 15 reissues."""
-    place = "Table 3.4"
-    gpu = volkov_gpu("maxwell")
-    cycle = 1 / (gpu.scheduler.issue_per_cycle or 1)
-    events = sheet.issue_events(135, dual_issues=5, reissues=15)
+    """Table 3.4's warp scheduler: SFU instructions dual-issued, diverging and conflicting ones reissued once."""
+    place, gpu = "Table 3.4", volkov_gpu("maxwell")
+    single = ["add"] * 95 + ["smem"] * 10 + ["stream"] * 5
+    again = ["smem2"] * 10 + ["stream"] * 5  # the latter with stride 2
+
+    def cycles(lines: list[Line]) -> float:
+        return demand(kernels.workload_of(gpu, [kernels.path_of(gpu, lines)])).cycles[ISSUE]
+
+    once, reissued = [Line(name) for name in (*single, *again)], [Line(name, issues=2) for name in again]
+    pairs = [line for _ in range(5) for line in (Line("add"), Line("sfu", issues=0))]
+    whole = cycles([*(Line(name) for name in single), *reissued, *pairs])
     return [
-        row(PAPER, "§3.6", "issue events per warp", "145", events),
-        row(PAPER, place, "cycles, single issue", "31.25", cycle * sheet.issue_events(135 - 2 * 5)),
-        row(PAPER, place, "cycles, dual issue", "1.25", cycle * sheet.issue_events(2 * 5, dual_issues=5)),
-        row(PAPER, place, "cycles, reissue", "3.75", cycle * sheet.issue_events(0, reissues=15)),
-        row(PAPER, place, "cycles, warp scheduler", "36.25", cycle * events),
+        row(PAPER, "§3.6", "issue events per warp", "145", whole * (gpu.scheduler.issue_per_cycle or 1)),
+        row(PAPER, place, "cycles, single issue", "31.25", cycles(once)),
+        row(PAPER, place, "cycles, dual issue", "1.25", cycles(pairs)),
+        row(PAPER, place, "cycles, reissue", "3.75", cycles(reissued) - cycles([Line(name) for name in again])),
+        row(PAPER, place, "cycles, warp scheduler", "36.25", whole),
     ]
 
 
@@ -256,20 +262,20 @@ def _vector_add() -> list[Row]:
     p = gpu.parameter
     clock, sms, schedulers = p("clock_mhz") / 1000, p("sm_count"), p("warp_schedulers")
     latency = latency_bound(kernels.without_limits(kernels.vector_add()))
-    issues = sheet.issue_events(kernels.VECTOR_ADD_INSTRUCTIONS, dual_issues=kernels.VECTOR_ADD_PAIRS)
+    work = kernels.vector_add()
+    bound = 1 / demand(work).cycles[ISSUE]
     moved = kernels.VECTOR_ADD_ACCESSES * WARP_BYTES
     per_cycle = sheet.bytes_per_cycle(p("memory_reached_gbs"), clock, sms)
     roof = round(per_cycle, 1) / moved
     unrounded = per_cycle / moved
     to_gbs = moved * sms * clock
-    arithmetic = kernels.VECTOR_ADD_INSTRUCTIONS - kernels.VECTOR_ADD_ACCESSES
+    arithmetic = demand(kernels.vector_add(arithmetic=True)).cycles[ISSUE]
     best = 156 / to_gbs
     return [
         row(PAPER, place, "mean warp latency (cycles)", "544", latency),
-        row(PAPER, place, "issues per warp", "8", issues),
-        row(PAPER, place, "issue bound (warps per cycle and SM)", "0.5", schedulers / issues),
-        row(PAPER, place, "cycles per warp and scheduler, CUDA cores", "7",
-            sheet.issue_events(arithmetic, dual_issues=kernels.VECTOR_ADD_ARITHMETIC_PAIRS),
+        row(PAPER, place, "issues per warp", "8", schedulers / bound),
+        row(PAPER, place, "issue bound (warps per cycle and SM)", "0.5", bound),
+        row(PAPER, place, "cycles per warp and scheduler, CUDA cores", "7", schedulers * arithmetic,
             note="one for each issue of one or two of the 9 CUDA core instructions"),
         row(PAPER, place, "memory system (B per cycle and SM)", "17.1", per_cycle, kind="input"),
         row(PAPER, place, "throughput bound (warps per cycle and SM)", "0.0445", roof,
@@ -278,7 +284,7 @@ def _vector_add() -> list[Row]:
             wpc_volkov(1, latency, unrounded) * to_gbs),
         row(PAPER, place, "memory throughput bound (GB/s)", "154", wpc_volkov(64, latency, roof) * to_gbs),
         row(PAPER, "§3.9", "instruction throughput at 156 GB/s (IPC per SM)", "0.54",
-            best * kernels.VECTOR_ADD_INSTRUCTIONS, kind="input"),
+            best * work.paths[0].length, kind="input"),
         row(PAPER, "§3.9", "peak arithmetic throughput (IPC per SM)", "6", p("simd_width") / WARP, kind="input"),
     ]  # fmt: skip
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from ...hardware import Gpu, load_gpu
 from ...models import cuda_guide, prior_on_mix
-from ...models.cusp import mix_of
+from ...models.cusp import cusp, mix_of
 from ...models.needed_occupancy import Mix, concurrency, instruction_throughput, memory_gbs
 from ...models.volkov import Volkov, latency_bound
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import CostedWorkload, Repeat
 from . import volkov_kernels as kernels
-from .row import LeftOut, Row, of_kind, row
+from .row import LeftOut, Row, derived, of_kind, row
 from .volkov_kernels import GENERATIONS, PAPER, WARP, Line, volkov_gpu
 
 NAMES = {"g80": "G80", "gt200": "GT200", "fermi": "Fermi", "kepler": "Kepler", "maxwell": "Maxwell"}
@@ -32,6 +32,7 @@ def rows() -> list[Row]:
     """All rows of chapter 4."""
     return [
         *_table_4_1(), *_table_4_2(), *_latencies_hidden(), *_dynamics(), *_cusp(), *_concurrent_instructions(),
+        *_other_instructions(),
         *_cuda_guide(), *_balanced_design(),
     ]  # fmt: skip
 
@@ -166,6 +167,21 @@ def _concurrent_instructions() -> list[Row]:
         ),
         row(PAPER, place, "warps needed when no memory instructions are present", "3", alone),
     ]
+
+
+def _other_instructions() -> list[Row]:
+    """§4.7, Maxwell: Λ of SFU and shared memory instructions towards adds, and towards each other.
+
+    Latency = Λ towards an add + α · 6 at 4 / (α + 1) IPC of issue; below α = 1 only the share α is followed by an add.
+    """
+    found = []
+    for partner, name, to_adds, to_own in (("sfu", "SFU", 9, 13), ("shared", "shared memory", 22, 24)):
+        for alpha, cycles, rate in ((4, to_adds + 4 * 6, 4 / 5), (0.5, (to_adds + to_own) / 2 + 0.5 * 6, 1)):
+            computed = cusp("papers/volkov-maxwell", partner=partner, alphas=(alpha,)).needed["volkov"][0]
+            note = f"{cycles:g} cycles · {rate:g} IPC"
+            quantity = f"warps that hide the latency of {name} instructions, α = {alpha:g}"
+            found.append(derived(PAPER, "§4.7, Maxwell", quantity, cycles * rate, computed or 0.0, note))
+    return found
 
 
 def _adds_per_cycle(warps: int, alpha: int, groups: int) -> float:

@@ -171,7 +171,7 @@ def _gradual_saturation() -> list[Row]:
         ("maxwell", "10", "11.5", "80", (100,)),
     ):
         gpu = volkov_gpu(generation)
-        mix, fit, schedulers = mix_of(gpu), contention_of(gpu), gpu.parameter("warp_schedulers")
+        mix, fit, schedulers = mix_of(gpu), contention_of(gpu, refined=False), gpu.parameter("warp_schedulers")
         if fit is None:
             raise ValueError(f"{generation}: its file lacks the fit of Table 6.5")
         name = NAMES[generation]

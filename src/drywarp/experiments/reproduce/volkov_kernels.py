@@ -28,7 +28,7 @@ class Line:
     """An assembly line: its class in the GPU file, the register it sets, and the registers it waits for.
 
     `latency` and `stall` are in cycles; latency None means that of the class. `stall` is the ILP latency to the next
-    line.
+    line. `issues` is 0 for the second of a dual-issued pair, and one more for each reissue.
     """
 
     class_: str
@@ -38,6 +38,7 @@ class Line:
     stall: float = 0.0
     barrier: bool = False
     store: bool = False
+    issues: int = 1
 
 
 def path_of(gpu: Gpu, lines: Sequence[Line], program: tuple[Item, ...] | None = None) -> CostedPath:
@@ -59,6 +60,7 @@ def path_of(gpu: Gpu, lines: Sequence[Line], program: tuple[Item, ...] | None = 
             sets=slots[line.sets] if line.sets else -1,
             barrier=line.barrier,
             async_result=line.store,
+            issues=line.issues,
         )
 
     nodes = tuple(node(index, line) for index, line in enumerate(lines))
@@ -125,29 +127,39 @@ def issue_cycles(work: CostedWorkload) -> list[list[float]]:
     return warps
 
 
-VECTOR_ADD_INSTRUCTIONS, VECTOR_ADD_PAIRS, VECTOR_ADD_ARITHMETIC_PAIRS, VECTOR_ADD_ACCESSES = 12, 4, 2, 3
-"""Listing 3.5: its lines, dual-issued pairs, pairs of two CUDA core instructions, and memory instructions."""
+def vector_add(arithmetic: bool = False) -> CostedWorkload:
+    """Listing 3.5 with the latencies of Fig. 3.5, on the Kepler GPU: 0 cycles to the second of a dual-issued pair.
 
-
-def vector_add() -> CostedWorkload:
-    """Listing 3.5 with the latencies of Fig. 3.5, on the Kepler GPU: 0 cycles to the second of a dual-issued pair."""
+    `arithmetic` leaves only the CUDA core instructions, of which the second of a pair counts if the first is none.
+    """
     gpu = volkov_gpu("kepler")
     ilp = gpu.parameter("ilp_latency")
-    lines = (
+    lines: tuple[Line, ...] = (
         Line("add", "R1"),
-        Line("add", "R3", stall=ilp),
+        Line("add", "R3", stall=ilp, issues=0),
         Line("add", "R0", stall=ilp),
         Line("add", "R2", "R0 R3", stall=ilp),
         Line("add", "R3", "R2"),
-        Line("add", "R0", "R2", stall=ilp),
+        Line("add", "R0", "R2", stall=ilp, issues=0),
         Line("stream", "R3", "R3", stall=ilp),
         Line("stream", "R0", "R0"),
-        Line("add", "R2", "R2", stall=ilp),
+        Line("add", "R2", "R2", stall=ilp, issues=0),
         Line("add", "R3", "R3 R0", stall=ilp),
         Line("stream", "", "R2 R3", latency=0, store=True),
-        Line("add", latency=0),
+        Line("add", latency=0, issues=0),
     )
+    if arithmetic:
+        first = [True, *(line.class_ != "add" for line in lines)]
+        lines = tuple(
+            replace(line, issues=1) if alone else line
+            for alone, line in zip(first, lines, strict=False)
+            if line.class_ == "add"
+        )
     return workload_of(gpu, [path_of(gpu, lines)], gpu.parameter("block_launch_latency"), sms=8)
+
+
+VECTOR_ADD_ACCESSES = 3
+"""Memory instructions of Listing 3.5."""
 
 
 def without_waits(gpu: Gpu, line: Line, count: int) -> CostedWorkload:

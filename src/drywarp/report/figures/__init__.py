@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .benefit_charts import bars_of_kernels, benefits_of_kernels, study
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
-    from .occupancy_curve import models, occupancy
+    from .occupancy_curve import models, mwp_cwp, occupancy, wfg
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
 
@@ -33,6 +33,11 @@ OF_ANSWERS = {
     "profile": "issue and completion of the first instructions, by subsystem",
 }
 """The figures of an analysis, with their contents."""
+OF_COMPARISONS = {
+    "mwp_cwp": "MWP and CWP over the warps of an SM, with Hong and Kim's three cases marked",
+    "wfg": "the cycles on the arcs of the work-flow graph, over occupancy",
+}
+"""The figures of all models on one workload, besides their curves."""
 NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 """Figures that need a result with detail, such as the curves of all models."""
 NEEDS_EVENTS = ("overlap", "profile")
@@ -46,6 +51,7 @@ _HOMES = {
     "papers_figure": "execution_profile",
     "benefits_of_kernels": "benefit_charts", "bars_of_kernels": "benefit_charts",
     "study": "benefit_charts",
+    "mwp_cwp": "occupancy_curve", "wfg": "occupancy_curve",
 }  # fmt: skip
 FORMATS = (".svg", ".png")
 
@@ -101,6 +107,7 @@ __all__ = [
     "NEEDS_DETAIL",
     "NEEDS_EVENTS",
     "OF_ANSWERS",
+    "OF_COMPARISONS",
     "THEMES",
     "Bar",
     "abstract_profile",
@@ -115,6 +122,7 @@ __all__ = [
     "instruction_roofline",
     "lines",
     "models",
+    "mwp_cwp",
     "occupancy",
     "overlap",
     "papers_figure",
@@ -124,5 +132,6 @@ __all__ = [
     "stalls",
     "study",
     "utilization",
+    "wfg",
     "write",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Protocol
 
 from matplotlib.axes import Axes
@@ -11,7 +12,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...errors import UsageError
 from ...models.base import CurvePoint, Prediction
+from ...models.terms import Terms
 from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, drawing, gridded, title_of
+from .execution_profile import lines
 from .roofline_chart import Answer
 from .theme import DASHES, Theme
 
@@ -35,6 +38,17 @@ class Compared(Protocol):
     def gpu_title(self) -> str: ...  # noqa: D102
     @property
     def predictions(self) -> Mapping[str, Prediction]: ...  # noqa: D102
+
+
+class WithTerms(Protocol):
+    """All models on one workload with their terms."""
+
+    @property
+    def workload(self) -> str: ...  # noqa: D102
+    @property
+    def gpu_title(self) -> str: ...  # noqa: D102
+    @property
+    def terms(self) -> Terms | None: ...  # noqa: D102
 
 
 def occupancy(
@@ -138,3 +152,66 @@ def _mark(axes: Axes, here: int, rates: Sequence[float], primary: str, theme: Th
         textcoords="offset points", ha="right" if right else "left", va="top", fontsize=SMALL_PT,
         bbox=behind(theme.background),
     )  # fmt: skip
+
+
+# Terms of the older models over occupancy.
+
+CASES = {"few warps": "few warps", "memory": "memory-bound", "computation": "compute-bound"}
+"""Labels of Hong and Kim's three cases."""
+MOST_ARCS = 10
+
+
+def mwp_cwp(comparison: WithTerms, *, theme: str = "light", width: float = 1.6 * COLUMN_IN) -> Drawing:
+    """MWP, CWP and what bounds MWP over N warps, with the three cases shaded (Hong and Kim, Figs. 21 to 23).
+
+    Raises UsageError for a workload without memory instructions.
+    """
+    found = comparison.terms.parallelism if comparison.terms else ()
+    if not found:
+        raise UsageError("figure mwp_cwp: MWP and CWP are undefined without memory instructions that have a latency")
+    at = [p.n for p in found]
+    finite = [p.peak_bw if math.isfinite(p.peak_bw) else None for p in found]
+    series: dict[str, tuple[Sequence[float], Sequence[float | None]]] = {
+        "N": (at, at),
+        "MWP": (at, [p.mwp for p in found]),
+        "CWP": (at, [p.cwp for p in found]),
+        "MWP without BW": (at, [p.without_bw for p in found]),
+        "MWP peak BW": (at, finite),
+    }
+    drawn = lines(
+        series, x="N, warps per SM", y="warps", theme=theme, width=width,
+        title=title_of(comparison.workload, comparison.gpu_title, width),
+    )  # fmt: skip
+    axes = drawn.axes[0]
+    for number, (case, same) in enumerate(groupby(found, key=lambda p: p.case)):
+        inside = [p.n for p in same]
+        low, high = inside[0] - 0.5, inside[-1] + 0.5
+        axes.axvspan(low, high, color=drawn.theme.soft, alpha=0.16 if number % 2 else 0.06, gid=f"case-{case}", lw=0)
+        axes.annotate(
+            CASES[case], ((low + high) / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, -2), ha="center",
+            textcoords="offset points", va="top", fontsize=SMALL_PT, bbox=behind(drawn.theme.background),
+        )  # fmt: skip
+    axes.set_xlim(found[0].n - 0.5, found[-1].n + 0.5)
+    highest = max(max(p.mwp, p.cwp, p.n) for p in found)
+    axes.set_ylim(0, 1.15 * highest)  # a bandwidth that never limits may be far above
+    return drawn
+
+
+def wfg(comparison: WithTerms, *, theme: str = "light", width: float = 1.6 * COLUMN_IN) -> Drawing:
+    """Cycles on each arc of the work-flow graph over occupancy, as published (analysis, Fig. 5); ten arcs at most.
+
+    Raises UsageError for a kernel without instructions.
+    """
+    arcs = comparison.terms.arcs[:MOST_ARCS] if comparison.terms else ()
+    if not arcs or comparison.terms is None:
+        raise UsageError("figure wfg: the kernel has no instructions, so its work-flow graph is empty")
+    at = comparison.terms.occupancies
+    series = {f"{arc.node}: {arc.kind}, {arc.arc}": (at, list(arc.published)) for arc in arcs}
+    drawn = lines(
+        series, x="occupancy: warps per SM", y="cycles on the arc", theme=theme, width=width,
+        title=title_of(comparison.workload, comparison.gpu_title, width),
+    )  # fmt: skip
+    lowest = min(min(arc.published) for arc in arcs)
+    if lowest < 0:  # Eq. 36 has no lower bound
+        drawn.axes[0].set_ylim(bottom=1.08 * lowest)
+    return drawn

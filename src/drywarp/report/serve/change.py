@@ -45,7 +45,7 @@ def lambdas(costed: CostedWorkload) -> dict[str, float]:
             for level in node.levels:
                 add(costed.subsystems[level.subsystem].name, level.lambda_ticks, count)
             if costed.issue_ticks:
-                add(ISSUE, costed.issue_ticks, count)
+                add(ISSUE, costed.issue_ticks * node.issues, count)
     return {name: times[name] / counts[name] / TICKS_PER_CYCLE for name in times if counts[name]}
 
 

@@ -169,7 +169,17 @@ class _ClassCosts:
             async_result=self.class_.store,
             levels=levels,
             transactions=self._transactions() if self.class_.kind == "memory" else 0.0,
+            dram_share=self._dram_share(),
+            issues=self.settings.whole(f"{self.key}.issues", 1 if self.costs.issues is None else self.costs.issues),
         )
+
+    def _dram_share(self) -> float:
+        """The share of an access that DRAM serves, where the GPU has memory levels and the file states no Λ."""
+        served = self.costs.latency is None and self.gpu_class and self.gpu_class not in SHARED_CLASSES
+        if not served or self.machine.gpu.classes[self.gpu_class].latency is not None:
+            return 0.0
+        l1_hit, l2_hit = (self._amount(n, getattr(self.costs, n), 0, 1) for n in ("l1_hit", "l2_hit"))
+        return (1 - l1_hit) * (1 - l2_hit)
 
     def _subsystem(self) -> int:
         name = self.costs.subsystem

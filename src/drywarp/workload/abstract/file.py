@@ -86,6 +86,7 @@ class Costs(Table, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):
     dram_ratio: Amount | None = None
     cached: str | list[str] | None = None
     conflicts: Amount | None = None
+    issues: Amount | None = None
 
 
 class AbstractClass(Costs, frozen=True, rename={"from_": "from", "lambda_": "lambda"}):

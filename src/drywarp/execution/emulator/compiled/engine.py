@@ -162,6 +162,7 @@ class CompiledScheduler(Scheduler):
             self.machine.notes.add(WAITS)
         self.budget.warp_steps += int(state[WARP_STEPS]) - before[0]
         self.budget.lane_steps += int(state[LANE_STEPS]) - before[1]
+        self.budget.checked(self.recorder)
 
     def _serve(self, why: int) -> None:
         """Handle what the loop cannot."""
@@ -243,7 +244,8 @@ class CompiledScheduler(Scheduler):
         budget = self.budget
         reached = budget.lane_limit() if over else self.recorder.exceeded(budget.limits)
         self._stop_past(reached, int(self.state[PC]))
-        tell_progress(Progress(int(self.state[LANE_STEPS]), budget.limits.lane_steps, at_most=True, stage="emulating"))
+        done = budget.checked(self.recorder)
+        tell_progress(Progress(done, budget.limits.lane_steps, at_most=True, stage="emulating"))
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """Addresses of all arrays; their lengths go into the state."""

@@ -17,8 +17,9 @@ WEIGHTS = np.random.Generator(np.random.Philox(0x5EED)).integers(0, 1 << 62, LAN
 """Factors of the lanes in a pattern's hash."""
 note_rows = Function("note_rows", "aaaannn")
 fill_table = Function("fill_table", "a")
+enter_patterns = Function("enter_patterns", "aaana")
 count_accesses = Function("count_accesses", "aana")
-sort_accesses = Function("sort_accesses", "aaaaaaaaaa")
+sort_accesses = Function("sort_accesses", "annaaaaaaaaa")
 order_by = Function("order_by", "annaaa")
 
 

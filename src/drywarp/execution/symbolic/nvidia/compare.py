@@ -54,8 +54,7 @@ def lanes_of_share(batch: Batch, share: float, varying: Value, instruction: int)
     by_lane = (_mirrored(np.arange(count), count) + 0.5) / count < share
     turn = (batch.warps + batch.executions(instruction)) % _TURNS
     by_warp = (_mirrored(turn, _TURNS) + 0.5) / _TURNS < share
-    chosen: Lanes = np.where(batch.spread(varying) != 0, by_lane[None, :], by_warp[:, None])
-    return chosen
+    return np.asarray(np.where(batch.spread(varying) != 0, by_lane[None, :], by_warp[:, None]))
 
 
 def _mirrored(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

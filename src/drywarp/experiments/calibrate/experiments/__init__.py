@@ -14,6 +14,7 @@ from . import dram as l2
 from . import dram as random_access
 from . import issue as barrier
 from . import issue as block_launch
+from . import issue as synchronisation
 from . import load as mix
 from . import load as round_trips
 
@@ -33,6 +34,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "l2-size": l2_size.measure_l2_size,
     "random": random_access.measure_random_access,
     "load": load.measure_load,
+    "sync": synchronisation.measure_synchronisation,
     "blocks": block_launch.measure_block_launch,
 }
 """Each is described in its module."""

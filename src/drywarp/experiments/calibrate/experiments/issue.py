@@ -6,7 +6,7 @@ every partition has one. Several kinds of instructions on several pipes demand m
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, loop_of
+from ..device import Program, Run, Value, Zeros, cycles_between_loads, loop_of
 from ..fits import fit_line
 from ..journal import Session
 from ..result import Curve, Estimate, Findings
@@ -116,6 +116,66 @@ def measure_barrier(session: Session, findings: Findings) -> None:
             "Λ + (g − 1)·λ",
         )
     )
+
+
+# Γ: what a barrier adds to each warp, in DRAM latencies times the share of memory instructions (GPUPerf, Eqs. 7, 8).
+#
+# Sim et al. chose 64 for their GPU "based on microarchitecture simulations" without saying which. Here warps load fresh
+# memory, compute on it, and meet at a barrier, or not; the block fills its SM, so that no other block hides the wait.
+
+COMPUTING = (16, 64, 128, 256)
+"""Dependent FFMA between two loads."""
+ROUNDS = (8, 40)
+"""Loads of a warp in the two launches, whose difference excludes all other costs."""
+UNROLLED = 4
+
+
+def measure_synchronisation(session: Session, findings: Findings) -> None:
+    """Measure ``parameters.sync_gamma``: what barriers add, over what they would with Γ = 1, in all mixes."""
+    attributes = session.device.attributes
+    warps = min(attributes.max_warps_per_sm, attributes.max_threads_per_block // 32)
+    loads = [_loads(length, synchronised=False) for length in COMPUTING]
+    alone = _round(session, loads[0], 1) - cycles_between_loads(session.device.code(loads[0]), "LDG")
+    added, unit = Estimate(0.0), []
+    points = []
+    for length, plain in zip(COMPUTING, loads, strict=True):
+        wait = _round(session, _loads(length, synchronised=True), warps) - _round(session, plain, warps)
+        unit.append(alone.value * UNROLLED / len(loop_of(session.device.code(plain))))
+        points.append(wait / warps)
+        added += points[-1]
+    gamma = added / sum(unit)
+    how = f"barriers of {warps} warps between loads and {COMPUTING[0]} to {COMPUTING[-1]} FFMA, against no barriers"
+    findings.add("parameters.sync_gamma", gamma, "F_sync / (avg_DRAM_lat · memory share)", how)
+    findings.curves.append(
+        Curve(
+            "synchronisation",
+            "What a barrier adds to each warp of an SM",
+            "DRAM latency times the share of memory instructions, cycles",
+            "cycles per warp and barrier",
+            tuple(unit),
+            tuple(p.value for p in points),
+            tuple(p.spread for p in points),
+            tuple(gamma.value * x for x in unit),
+            f"F_sync = Γ · avg_DRAM_lat · #mem_insts / #insts: Γ = {gamma.value:.3g}",
+        )
+    )
+
+
+def _loads(length: int, synchronised: bool) -> Program:
+    return Program("sync", (("LENGTH", str(length)), *((("SYNC", ""),) if synchronised else ())))
+
+
+def _round(session: Session, program: Program, warps: int) -> Estimate:
+    """Cycles from one load of a warp to the next."""
+    length = int(dict(program.defines)["LENGTH"])
+    session.check(program, {"LDG": UNROLLED, "FFMA": UNROLLED * length}, at_most=12 * UNROLLED)
+    sms = session.device.attributes.sm_count
+    data = Zeros(sms * warps * 128 * (ROUNDS[1] + 1))
+    times = [
+        session.cycles(Run(program, sms, warps * 32, {"steps": steps, "data": data, "out": Zeros(64)}))
+        for steps in ROUNDS
+    ]
+    return (times[1] - times[0]) / (ROUNDS[1] - ROUNDS[0])
 
 
 # Λ_launch: from the end of a thread block to the start of its successor.

@@ -6,6 +6,7 @@ Widths are not in the text; they follow from the opcode. A place is a pair (file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -177,9 +178,13 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     if opcode in _OF_SIZE and {"64", "S64", "U64"} & set(modifiers):
         return 2
     if instruction.class_ == "tensor":
-        return _tensor_widths(instruction)[1 + min(position, 2)]
+        # The metadata of a sparse operand follows the accumulator.
+        return _tensor_widths(instruction)[1 + position] if position < 3 else 1
     if instruction.class_ == "wgmma" and isinstance(operand, Register):
         # If the first operand is not in registers, the descriptors come first.
+        sources = [o for o in _split(instruction)[1] if isinstance(o, Register | Address)]
+        if operand is sources[-1] and "SP" in modifiers:
+            return 1
         return 4 if position == 0 else _tensor_widths(instruction)[0]
     return 2 if opcode == "SYNCS" and "EXCH" in modifiers else 1
 
@@ -195,23 +200,52 @@ def _copied(instruction: Instruction) -> Iterator[Place]:
             yield from _places(operand.uniform, width)
 
 
+_MATRIX_SHAPE = re.compile(r"(16|8)x?8x?(\d+)|64x(\d+)x(\d+)")
+_ELEMENT_BITS = {"F64": 64, "TF32": 32, "S8": 8, "U8": 8, "E4M3": 8, "E5M2": 8, "S4": 4, "U4": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixForm:
+    """The shape of a warp's matrix instruction, or a warp group's, and the bits of its elements."""
+
+    rows: int
+    columns: int
+    depth: int
+    element_bits: int
+    sparse: bool
+
+    @property
+    def multiplications(self) -> int:
+        """Multiply-adds that are done: a sparse first operand skips half of them."""
+        return self.rows * self.columns * self.depth // (1 + self.sparse)
+
+
+def matrix_form(instruction: Instruction) -> MatrixForm | None:
+    """The form of an NVIDIA matrix instruction (`MMA` or `GMMA`); None if its shape is not spelled as others are."""
+    found = next((m for m in map(_MATRIX_SHAPE.fullmatch, instruction.modifiers) if m), None)
+    if found is None:
+        return None
+    usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1}.get(instruction.opcode, 16)
+    bits = next((_ELEMENT_BITS[m] for m in instruction.modifiers if m in _ELEMENT_BITS), usual)
+    rows, columns, depth = (64, found[3], found[4]) if found[3] else (found[1], 8, found[2])
+    return MatrixForm(int(rows), int(columns), int(depth), bits, "SP" in instruction.modifiers)
+
+
 def _tensor_widths(instruction: Instruction) -> tuple[int, int, int, int]:
     """Number of registers of D, A, B and C of a matrix instruction."""
-    modifiers = set(instruction.modifiers)
+    form = matrix_form(instruction)
+    if form is None:
+        return (4, 2, 1, 4) if "F32" in instruction.modifiers else (2, 2, 1, 2)
+    wide = {"DMMA": 64, "IMMA": 32, "IGMMA": 32, "BMMA": 32, "BGMMA": 32}.get(
+        instruction.opcode, 32 if "F32" in instruction.modifiers else 16
+    )
     if instruction.class_ == "wgmma":
-        columns = int(instruction.modifiers[0].split("x")[1])
-        wide = columns // 4 if instruction.modifiers[1:2] == ("F16",) else columns // 2
-        return wide, 4, 0, wide
-    if instruction.opcode == "DMMA":
-        return 4, 2, 2, 4
-    if instruction.opcode == "IMMA":
-        return (2, 1, 1, 2) if {"8816", "8832"} & modifiers else (4, 2 if "16816" in modifiers else 4, 1, 4)
-    accumulator = 4 if "F32" in modifiers else 2
-    if "16816" in modifiers:
-        return accumulator, 4, 2, accumulator
-    if "1684" in modifiers:
-        return accumulator, 2, 1, accumulator
-    return (accumulator, 4, 2, accumulator) if "TF32" in modifiers else (accumulator, 2, 1, accumulator)
+        # Each of four warps holds a quarter of the rows; the second operand is in shared memory.
+        result = form.columns * wide // 64
+        return result, 4, 0, result
+    result = form.rows * form.columns * wide // 1024
+    left, right = (extent * form.depth * form.element_bits // 1024 for extent in (form.rows, form.columns))
+    return result, left // (1 + form.sparse), right, result
 
 
 def _places(operand: Operand, width: int) -> Iterator[Place]:
@@ -230,7 +264,8 @@ def _places(operand: Operand, width: int) -> Iterator[Place]:
                 yield from _places(register, 2 if wide else 1)
         if operand.descriptor is not None:
             # One memory descriptor, or two matrix descriptors.
-            yield from _places(operand.descriptor, 2 if operand.base is not None or operand.uniform is not None else 4)
+            memory = operand.uniform is not None or (operand.base is not None and operand.base.index != RZ)
+            yield from _places(operand.descriptor, 2 if memory else 4)
     elif isinstance(operand, Constant):
         for register in (operand.register, operand.bank_register):
             if register is not None:

@@ -1,0 +1,83 @@
+"""Sparse first operands: of four neighbours in a row two are stored, and a metadata word says which two.
+
+A code of 2 bits belongs to each stored unit and is its place among its four: a unit is an element of 16 or 8 bits, half
+a TF32 element (of two neighbours one is stored), or two 4-bit elements. The lowest bits are the lowest column's. With
+g = lane / 4 and t = lane % 4 the 16 rows of a warp have their codes
+
+- for 16-bit units in lane t: bits 0 to 15 for 16 columns of row g, bits 16 to 31 for those of row g + 8. Where a row
+  has 16 units the lanes 2s and 2s + 1 hold its columns from left to right, where it has 8 lane s; s is the selector.
+- for 8-bit units: a word is 32 columns of one row. Lanes 2s and 2s + 1 hold rows g and g + 8; where a row has 32
+  units lanes 0 and 1 hold the left halves, 2 and 3 the right ones.
+
+Source: PTX ISA, "Sparse matrix storage" and the metadata figures of mma.sp and wgmma.mma_async.sp; code that ptxas
+makes of 8-bit products for sm_90, out of 16-bit ones, agrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import UnsupportedInstructionError
+from ...kernel.instruction import Operand, Register
+from .bits import LANES
+from .decode import Decoder
+from .frame import Frame
+from .operands import Fetch
+
+_ROWS = 16
+
+
+def codes(words: npt.NDArray[np.uint32], selector: int, unit_bits: int, count: int) -> npt.NDArray[np.int64]:
+    """The codes of metadata words, shape (warps, 32): shape (warps, 16 rows, `count` units of a row)."""
+    by_lane = words.reshape(-1, 8, 4)
+    if unit_bits == 16:
+        chunks = count // 8
+        lanes = by_lane[:, :, selector * chunks : (selector + 1) * chunks]
+        halves = np.stack([lanes & np.uint32(0xFFFF), lanes >> np.uint32(16)], axis=1)
+    else:
+        lanes = by_lane[:, :, 2 * selector : 2 * selector + count // 8]
+        halves = lanes.reshape(len(by_lane), 8, -1, 2).transpose(0, 3, 1, 2)
+    per_word = count // halves.shape[3]
+    split = halves[..., None] >> (2 * np.arange(per_word, dtype=np.uint32)) & np.uint32(3)
+    return np.asarray(split.reshape(len(by_lane), _ROWS, count).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How one instruction's first operand is stored: its metadata, and the units of its elements."""
+
+    metadata: Fetch
+    selector: int
+    unit_bits: int
+    per_unit: float
+
+    def expand(self, f: Frame, stored: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[Any]:
+        """The whole first operand, shape (warps, 16, K), of its stored half; `rows` of the frame or all."""
+        words = f.spread(self.metadata(f))
+        words = np.ascontiguousarray(words if rows is None else words[rows]).reshape(-1, LANES)
+        elements = stored.shape[2]
+        found = codes(words, self.selector, self.unit_bits, int(elements / self.per_unit))
+        if self.per_unit < 1:
+            places = 2 * np.arange(elements) + (found[:, :, ::2] >> 1)
+        else:
+            whole = 4 * (np.arange(found.shape[2]) // 2) + found
+            per = int(self.per_unit)
+            places = (per * whole[..., None] + np.arange(per)).reshape(stored.shape)
+        result = np.zeros((*stored.shape[:2], 2 * elements), stored.dtype)
+        np.put_along_axis(result, places, stored, axis=2)
+        return result
+
+
+def sparsity(d: Decoder, metadata: Operand, selector: Operand | None, element_bits: int) -> Sparsity:
+    """The sparsity that an instruction's last operands describe; without a selector all lanes take part."""
+    if not isinstance(metadata, Register):
+        raise UnsupportedInstructionError(f"metadata {metadata}")
+    chosen = 0 if selector is None else d.known(selector)
+    if chosen is None:
+        raise UnsupportedInstructionError(f"sparsity selector {selector}")
+    unit, per = {32: (16, 0.5), 16: (16, 1), 8: (8, 1), 4: (8, 2)}[element_bits]
+    return Sparsity(d.raw(metadata, 0), int(chosen), unit, per)
