@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from drywarp.frontends.amd.metadata import find_clang
 from drywarp.frontends.cuda.nvrtc import compile_program
 
 from .command import complaint, run
@@ -299,3 +300,47 @@ def test_assembly_for_amd_gpus_is_listed_and_its_command_states_all(tmp_path: Pa
     assert analysed(tmp_path, *command)["notes"] == analysed(tmp_path, *command, "--static")["notes"] == []
     (note,) = analysed(tmp_path, str(ASSEMBLY), "--gpu", "mi210", "--grid", "10")["notes"]
     assert note == f"block, arg0, arg1: assumed; to state all of it: {one['command'].replace('4096', '10')}"
+
+
+REACHING = """#include <cooperative_groups.h>
+__global__ void rows(const float* from, float* to, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; k < 4; k++) to[i * 8 + k] = from[i * stride + k];
+}
+__global__ void gather(const int* index, const float* from, float* to) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = from[index[i]];
+}
+__global__ void together(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += 1;
+  cooperative_groups::this_grid().sync();
+  if (i < n) x[n - 1 - i] *= 2;
+}
+"""
+
+
+def test_placeholders_fit_what_the_kernel_reaches(tmp_path: Path) -> None:
+    (tmp_path / "reaching.cu").write_text(REACHING)
+    found = listed("reaching.cu", tmp_path)
+    rows, gather, together = (shlex.split(found[name]["command"]) for name in ("rows", "gather", "together"))
+    threads = 4096 * 256
+    assert f"to=f32[{(threads - 1) * 8 + 4}]:random" in rows
+    # The stride is such that a buffer stays at hundreds of megabytes.
+    stride = next(int(word.partition("=")[2]) for word in rows if word.startswith("stride="))
+    assert stride < 1 << 20
+    assert f"from=f32[{(threads - 1) * stride + 4}]:random" in rows
+    # What serves as an index leads to the start of the buffer.
+    assert {f"index=i32[{threads}]:zeros", f"from=f32[{threads}]:random"} <= {*gather}
+    assert together[together.index("--grid") + 1 :][:3] == ["32", "--block", "256"]
+    for words in (rows, gather, together):
+        assert analysed(tmp_path, *words[2:])["prediction"]["time_s"] > 0
+
+
+def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:
+    (tmp_path / "classes.cu").write_text(
+        "#include <cmath>\n__global__ void f(const float* x, const double* d, int* y) {\n"
+        "  y[threadIdx.x] = std::isinf(x[threadIdx.x]) + std::isnan(d[0]) + std::isfinite(x[threadIdx.x]);\n}\n"
+    )
+    for gpu in ("mi300x", "a100") if find_clang() else ("a100",):
+        assert listed("classes.cu", tmp_path, "--gpu", gpu)["f"]["reason"] is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
+from drywarp.execution.emulator import emulate
 from drywarp.frontends import cache
 from drywarp.frontends import cache as toolchain
 from drywarp.frontends.cuda import compile as cuda
@@ -18,6 +19,7 @@ from drywarp.frontends.cuda.nvrtc import first_error
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.instruction import Immediate
 from drywarp.kernel.kernel import Kernel
+from drywarp.kernel.launch.arguments import make_launch
 
 SCALE = "__global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }"
 TWO = SCALE + "\n__global__ void fill(int* x, int n) { x[threadIdx.x] = n; }"
@@ -495,3 +497,38 @@ def test_headers_go_to_a_temporary_folder_where_the_cache_cannot_be_written(
     assert {path.name for path in folder.iterdir()} == {"first.h", "last.h"}
     assert headers.header_folder() == folder
     headers.temporary_headers.cache_clear()
+
+
+def test_a_kernel_may_be_named_like_a_function_of_cuda() -> None:
+    kernel = compile_cuda("__global__ void all(float* x, int n) { x[threadIdx.x] = n; }", arch="sm_80")
+    assert (kernel.name, [p.name for p in kernel.parameters]) == ("all", ["x", "n"])
+
+
+RANDOM = """#include <curand_kernel.h>
+__global__ void draw(unsigned* bits, float* uniform, float* normal, unsigned long long seed) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  curandStatePhilox4_32_10_t s;
+  curand_init(seed, i, 0, &s);
+  uint4 x = curand4(&s);
+  if (i == 0) { bits[0] = x.x; bits[1] = x.y; bits[2] = x.z; bits[3] = x.w; bits[4] = curand(&s); }
+  curandState t;
+  curand_init(seed, i, 0, &t);
+  uniform[i] = curand_uniform(&t);
+  normal[i] = i & 1 ? curand_normal(&s) : curand_normal(&t);
+}
+"""
+
+
+def test_curands_stand_in_draws_what_the_literature_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drywarp.frontends.cuda.compile.library_folders", tuple)
+    monkeypatch.setattr("drywarp.frontends.cuda.nvcc.library_folders", tuple)
+    kernel = compile_cuda(RANDOM, arch="sm_80")
+    assert any("stand-in for cuRAND" in note for note in kernel.notes)
+    given = {"bits": "u32[5]", "uniform": "f32[4096]", "normal": "f32[4096]", "seed": 0}
+    made = emulate(kernel, make_launch(kernel, (32, 1, 1), (128, 1, 1), given), blocks="all")
+    # The first test vector of Random123 (Salmon et al., SC 2011): Philox4x32-10 of counter and key 0.
+    assert made.buffer("bits").tolist()[:4] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    uniform, normal = made.buffer("uniform"), made.buffer("normal")
+    assert ((uniform > 0) & (uniform <= 1)).all()
+    assert abs(uniform.mean() - 0.5) < 0.03
+    assert max(abs(normal.mean()), abs(normal.std() - 1)) < 0.08

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.errors import CompileError, ToolError
+from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.binary.module import load_module
 from drywarp.frontends.cuda import nvcc
 from drywarp.frontends.cuda.compile import compile_cuda
@@ -226,3 +226,52 @@ def test_the_real_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {i.source.line for i in weigh.instructions if i.source} == {4}
     assert {i.source.file for i in weigh.instructions if i.source} == {str(source)}
     assert weigh.resources.spill_bytes == 0
+
+
+ALIASED = """
+template <int N> struct Tile { struct Params { int n; float* at; }; };
+template <typename T> struct Outer { using Inner = Tile<T::size>; };
+struct Eight { static const int size = 8; };
+using Plain = Tile<4>;
+using Member = Outer<Eight>::Inner;
+template <typename K> __global__ void run(typename K::Params p) { p.at[p.n] = 1; }
+"""
+
+
+def test_arguments_may_be_aliases() -> None:
+    known = ["_Z3runI4TileILi4EEEvNT_6ParamsE", "_Z3runI4TileILi8EEEvNT_6ParamsE", "_Z3runIiEvNT_6ParamsE"]
+    aliases = {"Plain": "Tile<4>", "Alias": "Plain", "Member": "Outer<Eight>::Inner"}
+    assert nvcc.expressions_of(known, ["run<Plain>"], aliases) == {"run<Plain>": known[0]}
+    assert nvcc.expressions_of(known, ["run<Alias>"], aliases) == {"run<Alias>": known[0]}
+    # The text does not tell what a member of a class is: that is settled only if there is a single instance.
+    assert nvcc.expressions_of(known, ["run<Member>"], aliases) == {}
+    assert nvcc.expressions_of(known[1:2], ["run<Member>"], aliases) == {"run<Member>": known[1]}
+    # What is no alias means what it says.
+    assert nvcc.expressions_of(known[1:2], ["run<float>"], aliases) == {}
+
+
+def test_symbols_that_the_demangler_does_not_read_go_by_their_template() -> None:
+    unread = "_ZN3lib6KernelINS_4NoneIS99_EEEEvNT_6ParamsE"
+    found = nvcc.expressions_of([unread], ["lib::Kernel<K>", "lib::Other<K>"], {"K": "G::Kernel"})
+    assert found == {"lib::Kernel<K>": unread}
+
+
+def test_the_only_instance_goes_by_its_templates_name(tmp_path: Path) -> None:
+    path = tmp_path / "alias.cu"
+    path.write_text(ALIASED + "template __global__ void run<Member>(Member::Params);\n")
+    by_name = compile_cuda(path, arch="sm_80", entry="run")
+    assert by_name.symbol == compile_cuda(path, arch="sm_80", entry="run<Member>").symbol
+    assert [(p.name, p.size) for p in by_name.parameters] == [("p", 16)]
+    # Two instances need their arguments.
+    path.write_text(path.read_text() + "template __global__ void run<Plain>(Plain::Params);\n")
+    with pytest.raises(UsageError, match="run is a template; give its arguments"):
+        compile_cuda(path, arch="sm_80", entry="run")
+
+
+def test_headers_that_pips_nvcc_lacks_are_searched_last(stand_in: Path, source: Path) -> None:
+    compile_cuda(source, arch="sm_80", entry="weigh", options=options())
+    given = (source.parent / "arguments").read_text().split("\n")
+    stand_ins = [n for n, word in enumerate(given) if word.startswith("-isystem=")]
+    assert (Path(given[stand_ins[0]].partition("=")[2]) / "nv" / "target").is_file()
+    assert (Path(given[stand_ins[1]].partition("=")[2]) / "curand_kernel.h").is_file()
+    assert stand_ins[0] > max(n for n, word in enumerate(given) if word.startswith("-I"))

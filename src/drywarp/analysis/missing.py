@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,21 +17,10 @@ from ..kernel.instruction import Instruction
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import fields_text, parameter_name, type_text, unknown_argument
 from ..kernel.launch.launch import Launch, Structure
-from ..kernel.launch.layout import NUMBER, Layout, root_of
-from ..kernel.launch.structures import fields_in
-from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
-from ..kernel.launch.tensor_maps import MAP_TYPES
-from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
-from ..kernel.launch.values import as_buffer, element_type, number_code
+from ..kernel.launch.layout import root_of
+from ..kernel.launch.values import as_buffer
 from ..support.text import some_text
-
-_BLOCKS = {1: ("4096", "256"), 2: ("64,64", "16,16"), 3: ("16,16,16", "8,8,4")}
-_ELEMENTS, _SIDE = 1 << 20, {1: 1 << 10, 2: 1 << 10, 3: 1 << 6}
-_SIZES = (
-    *("n", "m", "k", "h", "w", "nx", "ny", "nz", "ld", "lda", "ldb", "ldc", "dim", "len", "row", "col", "total"),
-    *("size", "count", "length", "num", "width", "height", "depth", "rows", "cols", "columns", "elements", "stride"),
-    *("pitch", "wa", "wb"),
-)  # fmt: skip
+from .placeholders import fitted, placeholders
 
 
 def check_complete(
@@ -119,6 +107,7 @@ def ready_command(
     unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
     shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
     words += ["--shared", shared] if shared != "0" else []
+    instead |= fitted(kernel, grid, block, shared, {key: value for part in stated.values() for key, value in part})
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):
             words += ["--arg", f"{key}={_text(value)}"]
@@ -175,84 +164,3 @@ def command_words(source: object, gpu: Gpu, kernel: str, compiler: CudaOptions) 
     words += ["--std", compiler.std] if compiler.std else []
     words += ["--max-registers", str(compiler.max_registers)] if compiler.max_registers else []
     return words + [f"{FLAG}={option}" for option in compiler.compiler_options]
-
-
-# Values that stand for what is missing, so that a command runs and shows what to replace.
-
-
-def placeholders(kernel: Kernel) -> dict[str, str]:
-    """A ``grid``, a ``block`` and a value for each parameter (``=name``) that fit each other."""
-    from ..execution.symbolic.instruction_sets import instruction_set
-
-    family = instruction_set(kernel)
-    dimensions, pointers = family.dimensions(kernel), family.pointers(kernel)
-    grid, block = _BLOCKS[dimensions]
-    most = kernel.resources.max_threads
-    if most and most < 256:
-        block = str(most)
-    numbers = [p for one in kernel.parameters for p in (fields_in(one) or [one]) if _is_size(p)]
-    size = _ELEMENTS if dimensions == 1 and len(numbers) == 1 else _SIDE[dimensions]
-    values = {f"={parameter_name(p)}": _values(p, size, pointers) for p in kernel.parameters}
-    return {"grid": grid, "block": block, **values}
-
-
-def _is_size(parameter: Parameter) -> bool:
-    words = parameter.name.lower().replace("_", " ").split()
-    whole = number_code(parameter.type)[-1:].lower() in ("i", "q", "h") or not parameter.type
-    return (
-        whole
-        and not parameter.pointer
-        and any(word.rstrip("0123456789") in _SIZES or word[:3] == "num" for word in words)
-    )
-
-
-_MOST_FIELDS, _MOST_ELEMENTS = 16, 8
-
-
-def _values(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
-    """A value for a parameter, or for the first fields of a structure."""
-    held = fields_in(parameter)
-    held = [one for one in held if one.layout is None or _is_short(one.layout)]
-    if not held:
-        return _value(parameter, size, pointers)
-    return f"{{{', '.join(f'{one.name}={_in_table(_value(one, size, ()))}' for one in held[:_MOST_FIELDS])}}}"
-
-
-def _in_table(text: str) -> str:
-    """A value as a table of fields takes it: several numbers stand in brackets."""
-    return f"[{text}]" if "," in text and text[0] in "+-.0123456789" else text
-
-
-def _is_short(held: Layout) -> bool:
-    """Whether a field is no array, or one of few numbers."""
-    number = held.element is None or held.element.kind == NUMBER
-    return number and math.prod(held.extents) <= _MOST_ELEMENTS
-
-
-_VECTOR = re.compile(r"(?:u?(?:char|short|int|long|longlong)|float|double|half|nv_bfloat16)([1-4])")
-
-
-def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
-    name = parameter.type.split("::")[-1]
-    vector = _VECTOR.fullmatch(name.lstrip("_"))
-    held = parameter.layout
-    if held is not None and held.enumerators:
-        return held.enumerators[0][0]
-    if held is not None and held.extents:
-        return f"[{', '.join(['0'] * math.prod(held.extents))}]"
-    if name in MAP_TYPES:
-        return MAP_EXAMPLE
-    if name in TEXTURE_TYPES or name in SURFACE_TYPES:
-        return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
-    if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in pointers):
-        dtype, bytes_ = element_type(parameter)
-        known = bytes_ > 1 or number_code(name)
-        return f"{dtype if known else 'f32'}[{_ELEMENTS * (int(vector[1]) if vector else 1)}]:random"
-    if vector:
-        return ",".join("1" * int(vector[1]))
-    if parameter.size > 8:
-        return f"u8[{parameter.size}]"
-    if number_code(name)[-1:] in ("e", "f", "d"):
-        return "1.0"
-    # A narrow integer holds no large size.
-    return str(min(size, {1: 64, 2: 1024}.get(parameter.size, size))) if _is_size(parameter) else "1"

@@ -22,10 +22,10 @@ from ..binary.cubin import kernels_of
 from ..binary.sass import disassemble
 from ..binary.signatures import layouts_in
 from ..cache import library_folders, tool_versions
-from .headers import HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
+from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .instances import constant_types, typed
-from .nvcc import cached_result, compile_otherwise
+from .nvcc import cached_result, compile_otherwise, curand_notes
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
 from .options import CudaOptions
 from .repair import compile_repaired
@@ -115,10 +115,10 @@ def machine_code_of(
     source: str | Path, arch: str, entry: str | None, options: CudaOptions, name: str = ""
 ) -> MachineCode:
     """Compile one kernel, as `compile_cuda` describes; the CUBIN is in `compiled`."""
-    translation, declaration, expression = _wanted(source, entry, options, name)
+    translation, declaration, expression = _wanted(source, entry, options, name, arch)
     origin = translation.origin
     try:
-        compiled = compile_translation(translation, arch, [expression], options)
+        compiled = _with_names(translation, arch, _asked_for(declaration, expression), options)
     except CompileError as error:
         other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
         if other is None:
@@ -132,6 +132,21 @@ def machine_code_of(
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
 
 
+def _asked_for(declaration: KernelDeclaration | None, expression: str) -> list[str]:
+    """What the compiler is asked to instantiate: nothing if the source itself makes the only instance."""
+    return [] if declaration is not None and declaration.template and "<" not in expression else [expression]
+
+
+def _with_names(translation: Translation, arch: str, names: Sequence[str], options: CudaOptions) -> cache.Entry:
+    try:
+        return compile_translation(translation, arch, names, options)
+    except CompileError as error:
+        if any("<" in name for name in names) or "overloaded function" not in str(error):
+            raise
+    # A kernel named like one of CUDA's functions (`all`): it is no template, so it is compiled without being asked for.
+    return compile_translation(translation, arch, [], options)
+
+
 def layouts_of(
     source: str | Path, arch: str, entry: str | None, options: CudaOptions, kernel: Kernel, name: str = ""
 ) -> Layouts:
@@ -139,16 +154,17 @@ def layouts_of(
 
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
-    translation, _, expression = _wanted(source, entry, options, name)
+    translation, declaration, expression = _wanted(source, entry, options, name, arch)
+    names = _asked_for(declaration, expression)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
-    key = cache.key_of("layouts", kernel.symbol, _key(translation, [expression], flags))
+    key = cache.key_of("layouts", kernel.symbol, _key(translation, names, flags))
     kept_layouts = cache.load(key)
     if kept_layouts is None:
         try:
-            cubin = _compiled(translation, [*flags, *_folders(translation)], [expression]).cubin
+            cubin = _compiled(translation, [*flags, *_folders(translation)], names).cubin
         except CompileError as error:
             debug = ["-G", *options.flags()]
-            cubin = compile_otherwise(translation, arch, [expression], debug, key, error).cubin
+            cubin = compile_otherwise(translation, arch, names, debug, key, error).cubin
         found = layouts_in(cubin, kernel.symbol, translation.origin)
         if found is None:
             raise UsageError(f"{translation.origin}: {kernel.name}: the debug information does not describe it")
@@ -158,7 +174,7 @@ def layouts_of(
 
 
 def _wanted(
-    source: str | Path, entry: str | None, options: CudaOptions, name: str
+    source: str | Path, entry: str | None, options: CudaOptions, name: str, arch: str
 ) -> tuple[Translation, KernelDeclaration | None, str]:
     """The compiler's input, the kernel's declaration, and the expression that names it. Raises UsageError."""
     text = read_source(source) if isinstance(source, Path) else source
@@ -168,6 +184,8 @@ def _wanted(
     try:
         declaration = declaration_of(text, translation.bodies, entry, origin)
     except UsageError as error:
+        if (declaration := _only_instance(translation, entry, options, arch)) is not None:
+            return translation, declaration, declaration.qualified
         other = beside(source, lambda found: any(d.name == plain_entry(entry) for d in find_kernels(found)))
         raise UsageError(f"{error}{f'; {other} holds it' if other and entry else ''}") from None
     expression = entry or ""
@@ -175,6 +193,25 @@ def _wanted(
         arguments = "".join((entry or "").partition("<")[1:])
         expression = declaration.qualified + (arguments or ("<>" if declaration.template else ""))
     return translation, declaration, expression
+
+
+def _only_instance(
+    translation: Translation, entry: str | None, options: CudaOptions, arch: str
+) -> KernelDeclaration | None:
+    """The template that `entry` names without arguments, if the source itself makes one instance of it; else None."""
+    meant = (entry or "").strip().removeprefix("::")
+    declared = find_kernels(translation.text, translation.bodies)
+    declared += tuple(kernel for body in translation.bodies for kernel in find_kernels(body, translation.bodies))
+    held = {one.qualified: one for one in declared if one.template and meant in (one.qualified, one.name)}
+    if len(held) != 1 or not meant:
+        return None
+    try:
+        made = compile_translation(translation, arch, [], options)
+    except CompileError:
+        return None
+    kernels = kernels_of(made.cubin, made.listing, arch, translation.origin, made.log)
+    found = next(iter(held.values()))
+    return found if [kernel.name for kernel in kernels.values()].count(found.qualified) == 1 else None
 
 
 _MOST_BESIDE = 500
@@ -288,7 +325,7 @@ def _folders(translation: Translation) -> list[str]:
     """Options that name the folders in which headers are searched."""
     beside = [translation.folder] if translation.folder else []
     headers = header_folder()
-    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders()]
+    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders(), DEVICE_LIBRARIES]
     # As nvcc does: files may rely on INFINITY and the like.
     return [*(f"-I{place}" for place in places), f"--pre-include={_PRE_INCLUDED}"]
 
@@ -310,6 +347,7 @@ def _compiled(translation: Translation, flags: Sequence[str], expressions: Seque
         more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
         made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
         told = [STAND_INS] if Remedy("torch").flags()[0] in more else []
+        told += curand_notes(translation)
         told += [OPEN_CALLS] if RELOCATABLE in more else []
         return replace(made, notes=tuple(told))
 

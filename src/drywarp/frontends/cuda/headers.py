@@ -83,6 +83,9 @@ def _install(folder: Path) -> None:
 HOST_HEADERS = Path(__file__).parent / "host_headers"
 """Stand-ins for host headers, which NVRTC does not include and device code rarely needs."""
 
+DEVICE_LIBRARIES = HOST_HEADERS / "device_libraries"
+"""Stand-ins for NVIDIA's device libraries; searched last, so that installed ones are used."""
+
 
 @dataclass(frozen=True, slots=True)
 class Remedy:

@@ -22,9 +22,11 @@ from .. import cache
 from ..binary.elf import parse_elf
 from ..binary.sass import disassemble
 from ..binary.signatures import demangled, without_parameters
+from ..binary.signatures import plain_name as symbol_name
 from ..cache import library_folders
-from .headers import RELOCATABLE
+from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
+from .source import includes, type_names
 
 # Run a compiler that starts child processes, within a time limit; after that, kill all of them.
 
@@ -142,7 +144,10 @@ def compile_with_nvcc(
         source.write_text(f'#line 1 "{place}"\n{translation.text}', encoding="utf-8")
         beside = [f"-I{translation.folder.resolve()}"] if translation.folder else []
         removed = [f"-D{old}={new}" for old, new in _REMOVED.items()]
-        libraries = [f"-I{library}" for library in library_folders()]
+        # pip's nvcc lacks the CUDA C++ core libraries (`nv/target`), as it lacks cuRAND: searched last, those of NVRTC
+        # and our own stand in.
+        instead = [f"-isystem={folder}" for folder in (header_folder() / "cccl", DEVICE_LIBRARIES)]
+        libraries = [*(f"-I{library}" for library in library_folders()), *instead]
         fixed = ["-cubin", f"-arch={arch}", "-lineinfo", "-Xptxas=-v", *_RELAXED, str(source), "-o", str(made)]
         linked: list[str] = []
         while True:
@@ -155,10 +160,27 @@ def compile_with_nvcc(
             linked = [RELOCATABLE]
 
 
-def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mapping[str, str]:
+CURAND_STAND_IN = (
+    "compiled with drywarp's stand-in for cuRAND, whose curand_init is cheaper for XORWOW states than cuRAND's own; "
+    "pip install nvidia-curand has the real headers"
+)
+
+
+def curand_notes(translation: Translation) -> list[str]:
+    """A note if the source includes cuRAND's device functions, which are not installed."""
+    texts = (translation.text, *translation.bodies)
+    used = any(name == "curand_kernel.h" for text in texts for name, _ in includes(text))
+    return [CURAND_STAND_IN] if used and not library_folders() else []
+
+
+def expressions_of(
+    symbols: Sequence[str], expressions: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
     """Map kernel names (templates with their arguments) to the symbols that nvcc emitted.
 
-    Names without a symbol are left out: nvcc emits only the instances that the source itself uses.
+    Names without a symbol are left out: nvcc emits only the instances that the source itself uses. `aliases` are the
+    type aliases of the source, which symbols do not know. If text does not settle which instance is meant, the only
+    one of the template is.
     """
     known = {symbol: plain_name(demangled(symbol)) for symbol in symbols}
     found = {}
@@ -168,9 +190,29 @@ def expressions_of(symbols: Sequence[str], expressions: Sequence[str]) -> Mappin
         # The rest of the template arguments may be defaults.
         begun = meant.removesuffix(">") + ("" if meant.endswith("<>") else ",")
         matches = matches or [symbol for symbol, name in known.items() if "<" in meant and name.startswith(begun)]
+        if not matches and "<" in meant:
+            matches = _by_alias(known, expression, aliases or {})
         if len(matches) == 1:
             found[expression] = matches[0]
     return found
+
+
+def _by_alias(known: Mapping[str, str], expression: str, aliases: Mapping[str, str]) -> list[str]:
+    """The symbols of an instance whose arguments are aliases: by their meaning, else the template's only instance.
+
+    An alias of a class's member has no meaning in text (`using K = Gemm<float>::Kernel`), and the library's demangler
+    does not read every long symbol.
+    """
+    if not any(word in aliases for word in re.findall(r"\w+", expression.partition("<")[2])):
+        return []
+    resolved = expression
+    for _ in range(4):  # an alias may refer to another alias; a circular one must terminate too
+        name, opening, arguments = resolved.partition("<")
+        resolved = name + opening + re.sub(r"(?<!::)\b[A-Za-z_]\w*", lambda m: aliases.get(m[0], m[0]), arguments)
+    if matches := [symbol for symbol, name in known.items() if name == _plain(resolved)]:
+        return matches
+    template = _plain(expression).partition("<")[0]
+    return [symbol for symbol in known if symbol.startswith("_Z") and symbol_name(symbol) == template]
 
 
 def plain_name(signature: str) -> str:
@@ -215,9 +257,10 @@ def compile_otherwise(
     origin = translation.origin
     symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
     listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    notes = [*made.notes, *curand_notes(translation)]
     note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
-    named = dict(expressions_of(symbols, expressions))
-    entry = cache.Entry(made.cubin, listing, made.log, named, (*made.notes, note), made.compiler)
+    named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))
+    entry = cache.Entry(made.cubin, listing, made.log, named, (*notes, note), made.compiler)
     cache.store(_key(key, tool), entry)
     return entry
 
