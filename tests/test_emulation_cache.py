@@ -156,4 +156,5 @@ def test_a_warm_run_loads_no_validator() -> None:
     plain, converted, wrong = found
     assert plain[-1] == "0 False"
     assert converted[-1] == "0 True"
-    assert wrong[-1] == "2 True" and "--max-registers" in wrong[-2]
+    assert wrong[-1] == "2 True"
+    assert "--max-registers" in wrong[-2]
