@@ -50,6 +50,14 @@ def test_it_can_be_switched_off(terminal: bool, monkeypatch: pytest.MonkeyPatch)
     assert stream.getvalue() == ""
 
 
+def test_what_it_is_set_to_is_checked(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "drywarp", "analyze", str(SAXPY), "--gpu", "a100"]
+    environment = os.environ | {"DRYWARP_PROGRESS": "no"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "drywarp: DRYWARP_PROGRESS is 'no': expected off or nothing\n"
+
+
 def test_the_last_item_is_told_with_rate_and_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from types import FrameType
 
-from ..errors import InterruptedRunError
+from ..errors import InterruptedRunError, UsageError
 from ..support.folders import Progress, listening
 
 SILENT_S, LEAST_S = 10.0, 1.0
@@ -31,8 +31,14 @@ Tell = Callable[[str, int, int], None]
 """Reports a finished item, the number done and the total."""
 
 
+VARIABLE = "DRYWARP_PROGRESS"
+
+
 def _off() -> bool:
-    return os.environ.get("DRYWARP_PROGRESS") == "off"
+    asked = os.environ.get(VARIABLE, "")
+    if asked not in ("", "off"):
+        raise UsageError(f"{VARIABLE} is {asked!r}: expected off or nothing")
+    return asked == "off"
 
 
 @dataclass

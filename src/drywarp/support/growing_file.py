@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UsageError
@@ -38,6 +39,15 @@ class GrowingFile:
                 if os.path.samestat(os.fstat(self._fd), self.file.stat()):
                     return
             self.close()
+
+    def open_and(self, read: Callable[[GrowingFile], None]) -> None:
+        """Open the file and have its content read; close it again if that fails."""
+        self.open()
+        try:
+            read(self)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self) -> bytes:
         """The whole content."""

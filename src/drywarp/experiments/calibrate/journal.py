@@ -33,12 +33,7 @@ class Journal:
         if self._file is not None:
             with contextlib.suppress(OSError):  # then it cannot be opened either
                 self._file.file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.open()
-            try:
-                self._read(self._file)
-            except BaseException:
-                self._file.close()
-                raise
+            self._file.open_and(self._read)
         return self
 
     def __exit__(

@@ -158,12 +158,7 @@ class RowsFile:
 
     def __enter__(self) -> RowsFile:
         if self._file is not None:
-            self._file.open()
-            try:
-                self._read(self._file)
-            except BaseException:
-                self._file.close()
-                raise
+            self._file.open_and(self._read)
         return self
 
     def __exit__(

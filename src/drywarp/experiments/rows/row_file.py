@@ -126,20 +126,19 @@ class RowFile(Generic[Found]):
         self._accepted = False
 
     def __enter__(self) -> RowFile[Found]:
-        self._file.open()
-        try:
-            data = self._file.read()
-            self._ours = _begins_as(data, self.journal, self.form.columns)
-            if self._ours:
-                whole = data.rfind(b"\n") + 1
-                if whole < len(data):
-                    self._file.cut(whole)
-                if not whole:
-                    self._begin()
-        except BaseException:
-            self._file.close()
-            raise
+        self._file.open_and(self._resume)
         return self
+
+    def _resume(self, file: GrowingFile) -> None:
+        """Cut off a row that was not finished; begin a new file."""
+        data = file.read()
+        self._ours = _begins_as(data, self.journal, self.form.columns)
+        if self._ours:
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                file.cut(whole)
+            if not whole:
+                self._begin()
 
     def rows(self) -> list[Found]:
         """The rows already in the file. Raises InputFileError if its columns are not those of the form."""
