@@ -5,10 +5,12 @@
 The tiled matrix multiplication of the examples on an A100, at 1024³ and 4096³, at every occupancy: the time of the
 full simulation over that of the answer, how far the answer is off (0 where a state recurs: it is exact), and what the
 whole curve takes at both sizes. Then grids of a thousand and of a million blocks, and a loop of ten million
-iterations with the memory that it takes. All in one process.
+iterations with the memory that it takes. Last, a long loop before a short one of many instructions, which are shortened
+in different proportions: the known weakness of the estimate. All in one process.
 """
 
 import resource
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +20,43 @@ from typing import TypeVar
 from simulation_speed import tiled_matmul
 
 from drywarp.analysis.prepare import prepare_kernel
+from drywarp.hardware import load_gpu
 from drywarp.models import get_model
 from drywarp.pipeline import Share, share_of, simulate
 from drywarp.pipeline.extrapolate import CURVE_BUDGET, LAUNCH_BUDGET
+from drywarp.workload.abstract import load_workload
 from drywarp.workload.cost import CostedWorkload
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 T = TypeVar("T")
+UNEVEN = """
+format = 1
+title = "A long loop of accesses before a short one of arithmetic"
+gpu = "papers/volkov-kepler"
+
+[launch]
+warps_per_block = 4
+occupancy = 64
+
+[classes.add]
+kind = "fp"
+from = ["add"]
+
+[classes.load]
+kind = "memory"
+from = ["stream"]
+
+[[program]]
+loop = 20000
+body = [
+    { id = "load", class = "load", previous = ["use"] },
+    { loop = 3, body = [{ id = "use", class = "add", needs = ["load"], previous = ["use"] }] },
+]
+
+[[program]]
+loop = 40
+body = [{ loop = 200, body = [{ id = "rest", class = "add", needs = ["use"], previous = ["rest"] }] }]
+"""
 
 
 def timed(run: Callable[[], T], times: int = 1) -> tuple[T, float]:
@@ -91,6 +123,15 @@ def long_loop() -> None:
     print(f"peak memory {before / 1024:.0f} MiB before, {after / 1024:.0f} MiB after")
 
 
+def uneven_loops() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "uneven.toml"
+        file.write_text(UNEVEN)
+        work = load_workload(str(file), load_gpu("papers/volkov-kepler"), {}, runs=3)
+    times = [get_model("pipeline", full_simulation=full).predict(work, (64,)).cycles for full in (False, True)]
+    print(f"20,000 iterations before 40: estimated, off by {times[0] / times[1] - 1:+.1%}")
+
+
 def main() -> None:
     warm = tiled_matmul(4, iterations=2)
     simulate(warm, Share(1, 1, 1))
@@ -102,6 +143,8 @@ def main() -> None:
     grids()
     print()
     long_loop()
+    print()
+    uneven_loops()
 
 
 if __name__ == "__main__":
