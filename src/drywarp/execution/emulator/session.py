@@ -16,36 +16,22 @@ from ...core.library import mode
 from ...errors import EmulationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
-from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
+from ...kernel.launch.launch import Launch
+from ...kernel.profile import Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
-from .constants import (
-    AREA_BYTES,
-    PARAMETERS,
-    WHOLE_GRID_NOTE,
-    ConstantBanks,
-    build_banks,
-    parameter_bytes,
-    uses_grid_barrier,
-)
-from .control import HEAP, HEAP_BYTES, needs_heap
+from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
+from .launch_memory import device_memory, local_bytes
 from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
-from .refine import Signature
-from .sampling import Limits
+from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
 
 _WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
-_MOST_ORDINALS = 1 << 16
-"""Above every argument ordinal: random texels of several textures differ."""
-_STACK_LIMIT = 1 << 20
-_STACK_MARGIN = 4096
-"""Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +77,7 @@ class Session:
                 " cluster is not modelled; expected clusters of one block"
             )
         self.kernel, self.launch, self.limits = kernel, launch, limits
-        self._local_bytes = _local_bytes(kernel)
+        self._local_bytes = local_bytes(kernel)
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._compiled = compiled and mode() != "reference"
         self._registers = register_counts(kernel.instructions)
@@ -102,12 +88,8 @@ class Session:
 
     def _begin(self) -> None:
         """Nothing has been run: device memory as the launch finds it, and an empty record."""
-        kernel, launch, limits = self.kernel, self.launch, self.limits
-        self.memory = DeviceMemory(
-            _buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), limits.strict
-        )
-        self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
-        self.budget = Budget(limits)
+        self.memory, self.banks = device_memory(self.kernel, self.launch, self.limits.strict)
+        self.budget = Budget(self.limits)
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -402,40 +384,3 @@ def _compiled(program: Program) -> Any:
         return CompiledScheduler(machine, program, table, recorder, budget)
 
     return schedule
-
-
-def _local_bytes(kernel: Kernel) -> int:
-    """Local memory per thread. A compiler that cannot bound a recursion states a meaningless size."""
-    frame = kernel.resources.local_bytes
-    return -(-((frame if frame < _STACK_LIMIT else 0) + _STACK_MARGIN) // 16) * 16
-
-
-def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
-    """Name, ordinal and content of the launch's buffers, those of textures and tensor maps included."""
-    names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
-    names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
-    buffers = [area for n, argument in enumerate(launch.arguments) for area in _areas(names[n], n, argument)]
-    textures = [(name, value.buffer) for name, value in launch.constants.items() if isinstance(value, Texture)]
-    return buffers + [(name, len(names) + n, buffer) for n, (name, buffer) in enumerate(textures)]
-
-
-def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, Buffer]]:
-    """The device memory areas of an argument: a buffer, texels, handles and the texels of several, fields' buffers."""
-    if isinstance(argument, TextureTable):
-        first = _MOST_ORDINALS * (ordinal + 1)
-        texels = [(f"{name}[{n}]", first + n, made.buffer) for n, made in enumerate(argument.objects)]
-        return [(name, ordinal, Buffer("u64", (len(texels),))), *texels]
-    if isinstance(argument, Structure):
-        first = _MOST_ORDINALS * (ordinal + 1)
-        own = [(name, ordinal, Buffer("u8", (len(argument.data),)))] if argument.in_memory else []
-        parts = enumerate(argument.parts)
-        return own + [area for n, (_, path, part) in parts for area in _areas(path, first + n, part)]
-    buffer = argument.buffer if isinstance(argument, Texture | TensorMap) else argument
-    return [(name, ordinal, buffer)] if isinstance(buffer, Buffer) else []
-
-
-def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
-    """Device memory areas that the driver provides, by name and bytes."""
-    areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
-    areas += [(GRID_BARRIER_AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
-    return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas
