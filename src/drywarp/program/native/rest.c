@@ -1,13 +1,9 @@
 /* The rest of the runtime: functions that drywarp knows by name only. A call is told, and fails as unsupported. */
 #include "wire.h"
 
-#include <string.h>
-
 #define REST(name)                                                                                                    \
     API int name(void);                                                                                               \
-    int name(void) {                                                                                                  \
-        return ask_with("unsupported", (int64_t[MOST_NUMBERS]){0}, #name, strlen(#name), NULL, 0).status;             \
-    }
+    int name(void) { return unsupported(#name); }
 
 REST(__cudaGetProcAddress)
 REST(__cudaRegisterUnifiedTable)

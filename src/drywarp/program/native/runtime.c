@@ -41,6 +41,10 @@ __attribute__((constructor)) static void begin(void) {
         redirect_static_runtime();
 }
 
+int unsupported(const char *name) {
+    return noted(ask_with("unsupported", (int64_t[MOST_NUMBERS]){0}, name, strlen(name), NULL, 0).status);
+}
+
 /* Errors -------------------------------------------------------------------------------------------------------- */
 
 API error_t cudaGetLastError(void) {
@@ -464,7 +468,7 @@ struct copy3d {
 
 static error_t copy_volume(const struct copy3d *asked, stream_t stream, int async) {
     if (asked->from_array || asked->to_array)
-        return ask_with("unsupported", (int64_t[MOST_NUMBERS]){0}, "cudaMemcpy3D of arrays", 22, NULL, 0).status;
+        return unsupported("cudaMemcpy3D of arrays");
     for (size_t z = 0; z < asked->extent.depth; z++) {
         char *to = (char *)asked->to.pointer + asked->to_at.x +
                    asked->to.pitch * (asked->to_at.y + asked->to.height * (asked->to_at.z + z));

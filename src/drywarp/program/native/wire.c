@@ -17,6 +17,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+__attribute__((used)) static const char built_from[] = "drywarp " DRYWARP_DIGEST;
 static const char SOCKET_VARIABLE[] = "DRYWARP_RUN_SOCKET";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int link_to = -1, forked, lost;

@@ -38,6 +38,9 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
 /* Replaces the functions that a program linked in by a call of ours of the same name (redirect.c). */
 void redirect_static_runtime(void);
 
+/* Tell drywarp of a call that it cannot serve; returns the error for it. */
+int unsupported(const char *name);
+
 #define API __attribute__((visibility("default")))
 
 #endif
