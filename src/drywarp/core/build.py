@@ -1,4 +1,6 @@
-"""Compiles the native libraries, the core and what runs under programs: when the package is built (`hatch_build.py`), and in a checkout whose sources have changed since.
+"""Compiles the native libraries: the core, and what stands in the place of the CUDA runtime (`program/native`).
+
+That happens when the package is built (`hatch_build.py`), and in a checkout whose sources have changed since.
 
 Imports nothing of drywarp's, because the build hook loads this file on its own.
 """

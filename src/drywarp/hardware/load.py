@@ -193,7 +193,8 @@ def _check_source(resolved: Resolved, file: TomlFile, key: str, entry: Entry) ->
 
 
 _ORDER = (
-    "device", "memory", "occupancy", "host", "scheduler", "parameters", "machine_code", "classes", "tensor", "subsystems",
+    "device", "memory", "occupancy", "host", "scheduler", "parameters", "machine_code", "classes", "tensor",
+    "subsystems",
 )  # fmt: skip
 """Display order of the sections: the product first, the long list of classes late."""
 

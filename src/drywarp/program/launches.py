@@ -128,7 +128,8 @@ def _places(asked: Asked, heap: Heap) -> list[tuple[int, int, int]]:
 
 def _launch_of(asked: Asked, heap: Heap) -> Launch:
     """The launch with the program's memory, its allocations named after the parameters that point there."""
-    kernel, data, names = asked.kernel, asked.parameters, {}
+    kernel, data = asked.kernel, asked.parameters
+    names: dict[int, str] = {}
     for ordinal, (held, _) in pointers(asked, heap).items():
         names.setdefault(held.start, f"{kernel.parameters[ordinal].name or f'arg{ordinal}'} ({held.name})")
     parts = [data[parameter.offset : parameter.offset + parameter.size] for parameter in kernel.parameters]

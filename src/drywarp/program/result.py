@@ -244,15 +244,14 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
     """Seconds by name of the spans that the end waited for, one after the other; the rest is the host's calls."""
     if not spans:
         return ()
-    at, found, end = max(range(len(spans)), key=lambda n: spans[n].end_s), Counter[str](), 0.0
-    end = spans[at].end_s
+    at, found = max(range(len(spans)), key=lambda n: spans[n].end_s), dict[str, float]()
     while at >= 0:
         span = spans[at]
-        found[span.name] += span.end_s - span.start_s  # type: ignore[assignment]
+        found[span.name] = found.get(span.name, 0.0) + span.end_s - span.start_s
         before = spans[span.after].end_s if span.after >= 0 else 0.0
         idle = span.start_s - before
         if idle > 0:
-            found["host"] += idle  # type: ignore[assignment]
+            found["host"] = found.get("host", 0.0) + idle
         if span.after >= 0:
             at = span.after
             continue
@@ -260,8 +259,8 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
         earlier = [n for n in range(at) if spans[n].end_s <= span.start_s]
         at = max(earlier, key=lambda n: spans[n].end_s, default=-1)
         if at >= 0:
-            found["host"] -= spans[at].end_s  # type: ignore[assignment]
-    return tuple(sorted(((name, float(seconds)) for name, seconds in found.items()), key=lambda one: -one[1]))
+            found["host"] = found.get("host", 0.0) - spans[at].end_s
+    return tuple(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[str]:
@@ -271,7 +270,9 @@ def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[
         found.append(f"not computed: {_some([f'launch {one.number} ({one.kernel})' for one in missing])}")
     read = [one for one in launches if one.reads_lost]
     if read:
-        found.append(f"given results that were not computed: {_some([f'launch {o.number} ({o.kernel})' for o in read])}")
+        found.append(
+            f"given results that were not computed: {_some([f'launch {o.number} ({o.kernel})' for o in read])}"
+        )
     lost = [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]
     if lost:
         found.append(f"{len(lost)} copies to the host of results that were not computed: {_some(lost)}")

@@ -18,14 +18,16 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from ..analysis.request import Options
 from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
 from ..hardware import Gpu, load_gpu
-from .device import Answer, Device
+from .calls import Answer
+from .device import Device
 from .heap import START
 from .launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
 from .result import ProcessRun, ProgramRun, finished
@@ -50,7 +52,7 @@ class ProgramRequest:
 
     command: tuple[str, ...]
     gpu: str | Path | Gpu = "a100"
-    options: Options = quiet_options()
+    options: Options = field(default_factory=quiet_options)
     launch_steps: int = LAUNCH_STEPS
     total_steps: int = TOTAL_STEPS
 
@@ -119,9 +121,7 @@ def _compiler() -> list[str]:
     if found := shutil.which("nvcc"):
         return [found]
     with contextlib.suppress(ImportError):
-        import nvidia.cu13
-
-        for place in nvidia.cu13.__path__:
+        for place in import_module("nvidia.cu13").__path__:
             if (nvcc := Path(place) / "bin" / "nvcc").exists():
                 return [str(nvcc), f"-L{Path(place) / 'lib'}"]
     raise ToolError("building a .cu file needs nvcc: on the path, or pip install 'drywarp[ptx]' and a C++ compiler")

@@ -21,8 +21,8 @@ _NANO = 1e-9
 class Span:
     """A piece of work on the device: what it is, on which stream, and from when to when in seconds.
 
-    `kind` is kernel, copy to device, copy to host, copy on device or fill; `launch` numbers the launches. `after` is the
-    number of the span that it waited for, or -1 for the host's call.
+    `kind` is kernel, copy to device, copy to host, copy on device or fill; `launch` numbers the launches. `after` is
+    the number of the span that it waited for, or -1 for the host's call.
     """
 
     kind: str

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,7 @@ from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
 from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
-
-if TYPE_CHECKING:
-    from .whole import Tally
+from .tally import Tally
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
