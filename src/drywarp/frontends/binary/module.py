@@ -10,7 +10,8 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
 from .. import cache
-from ..cuda.compile import compile_translation, name_parameters
+from ..cuda.build import compile_translation
+from ..cuda.compile import name_parameters
 from ..cuda.instances import Instance, instances
 from ..cuda.nvrtc import Translation, gather
 from ..cuda.options import CudaOptions
