@@ -358,6 +358,21 @@ __global__ void far(float* dst, int pitch) {
   for (int i = 0; i < 600; i++) dst[(i % 8) * 8 * pitch] = i;
 }
 struct P { float* from; char* to; int width; };
+__device__ int table[1 << 16];
+__global__ void small(int* to) { int i = blockIdx.x * blockDim.x + threadIdx.x; to[i] = table[i * 4]++; }
+__global__ void tile(const float* from, float* to) {
+  __shared__ float part[64];
+  int i = threadIdx.y * blockDim.x + threadIdx.x;
+  part[i] = from[i + blockIdx.y];
+  __syncthreads();
+  to[i + blockIdx.x] = part[i ^ 1];
+}
+__global__ void dynamic(float* to) {
+  extern __shared__ float rows[];
+  rows[threadIdx.x * 40] = to[threadIdx.x];
+  __syncthreads();
+  to[threadIdx.x] = rows[(threadIdx.x ^ 1) * 40];
+}
 __global__ void inside(P p) { p.to[(threadIdx.x + blockIdx.x * 1024) * p.width] = p.from[threadIdx.x]; }
 """
 
@@ -371,6 +386,9 @@ __global__ void inside(P p) { p.to[(threadIdx.x + blockIdx.x * 1024) * p.width] 
         ("four", ["hidden_unit=1024"]),
         ("inside", ["p={from=f32[1048576]:random, to=i8["]),
         ("far", ["pitch=1024"]),
+        ("small", ["--grid 32 --block 256"]),
+        ("tile", ["--grid 128,128 --block 8,8"]),
+        ("dynamic", ["--block 256 --shared 49152"]),
     ],
 )
 def test_commands_run_whose_first_placeholders_do_not(name: str, parts: list[str], tmp_path: Path) -> None:

@@ -186,6 +186,11 @@ def test_instances_of_a_template() -> None:
     assert [found.block for found in launches(body, of)] == ["8", "9"]
 
 
+def test_a_number_is_converted_to_the_parameters_type() -> None:
+    found = launch("k<<<1, 32>>>(0xDEADBEEF, 300, -1);", kernel(a=INT, b=("signed char", 1, False), c=INT))
+    assert found.arguments == {"a": str(0xDEADBEEF - (1 << 32)), "b": "44", "c": "-1"}
+
+
 def test_each_instance_has_the_numbers_and_types_of_its_own() -> None:
     """A host template is called several times; a launch in it takes what the kernel's instance says."""
     before = (

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import DrywarpError, EmulationLimitError, StarvationError, UnsupportedInstructionError
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
-from ..kernel.launch.launch import DTYPES, Dim3
+from ..kernel.launch.launch import DTYPES, Dim3, Launch
 from ..kernel.launch.layout import NUMBER, Layout, root_of
 from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
@@ -155,49 +155,71 @@ def _value(parameter: Parameter, made: _Made) -> str:
 _RESIZED = re.compile(r"(\w+)\[(\d+)\](?=:random|:zeros)")
 
 
-def fitted(kernel: Kernel, grid: str, block: str, shared: str, given: Mapping[str, Any]) -> dict[str, str]:
+Extents = tuple[str, str, str]
+"""Grid, block and bytes of dynamic shared memory of a launch."""
+
+
+def smaller_blocks(block: str) -> list[str]:
+    """Blocks of 64 and 32 threads with as many dimensions, if `block` has more."""
+    sides = [int(side) for side in block.split(",")]
+    instead = {1: ("64", "32"), 2: ("8,8", "8,4"), 3: ("4,4,4", "4,4,2")}[len(sides)]
+    return [one for one in instead if math.prod(map(int, one.split(","))) < math.prod(sides)]
+
+
+def smaller_grid(grid: str) -> str:
+    """A grid of at most 32 blocks with as many dimensions."""
+    most = {1: (32,), 2: (8, 4), 3: (4, 4, 2)}
+    sides = grid.split(",")
+    return ",".join(str(min(int(side), one)) for side, one in zip(sides, most[len(sides)], strict=True))
+
+
+def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any]) -> dict[str, str]:
     """The placeholders for a launch for which the blocks at the grid's corners run without a fault.
 
     `given` are the arguments that are stated. Buffers are as large as these blocks reach. Where a kernel reaches too
     far, its sizes are smaller; where addresses come from data, buffers of unknown type hold whole numbers, or all hold
-    zeros. A kernel that cannot be run is walked without data instead.
+    zeros; after that, other `extents` than the first are tried. A kernel that cannot be run is walked without data.
     """
-    first = placeholders(kernel)
     known = [parameter_name(p) for p in kernel.parameters]
     stated = {root_of(key, known) for key in given}
     names = [name for name in known if name not in stated]
-    if not names:
-        return first
-    if kernel.arch.startswith("sm_"):
-        contents = (PLAIN, WHOLE, ZEROS)
-        for size, alike, content in itertools.product((0, *_SMALLER), (False, True), contents):
-            values = placeholders(kernel, size, content, (size or _SIDE[2]) if alike else 1)
-            own = {n: values[f"={n}"] for n in names}
-            wide = {n: _RESIZED.sub(_wide, text) for n, text in own.items()}
-            try:
-                ends = _touched(kernel, grid, block, shared, wide | dict(given))
-            except (EmulationLimitError, StarvationError, UnsupportedInstructionError):
-                break
-            except DrywarpError:
-                continue
-            return values | {f"={n}": _resized(n, text, ends) for n, text in own.items()}
-    return first | _without_data(kernel, (grid, block, shared), given, names)
+    chosen = placeholders(kernel) | _named(extents[0])
+    if not kernel.arch.startswith("sm_"):
+        return chosen | _without_data(kernel, extents[0], given, names)
+    contents = (PLAIN, WHOLE, ZEROS)
+    tries = [(extents[0], *one) for one in itertools.product((0, *_SMALLER), (False, True), contents)]
+    tries += [(other, size, False, WHOLE) for other in extents[1:] for size in (0, *_SMALLER)]
+    # Without placeholders among the arguments only the extents can change.
+    for shape, size, alike, content in tries if names else [(one, 0, False, PLAIN) for one in extents]:
+        values = placeholders(kernel, size, content, (size or _SIDE[2]) if alike else 1)
+        own = {n: values[f"={n}"] for n in names}
+        wide = {n: _RESIZED.sub(_wide, text) for n, text in own.items()}
+        try:
+            ends = _touched(kernel, shape, wide | dict(given))
+        except (EmulationLimitError, StarvationError, UnsupportedInstructionError):
+            break
+        except DrywarpError:
+            continue
+        return values | _named(shape) | {f"={n}": _resized(n, text, ends) for n, text in own.items()}
+    return chosen | _without_data(kernel, extents[0], given, names)
 
 
-def _without_data(
-    kernel: Kernel, extents: tuple[str, str, str], given: Mapping[str, Any], names: Sequence[str]
-) -> dict[str, str]:
-    """What `fitted` returns, from addresses that are known without data; nothing if no size fits."""
+def _named(extents: Extents) -> dict[str, str]:
+    return dict(zip(("grid", "block", "shared"), extents, strict=True))
+
+
+def _without_data(kernel: Kernel, extents: Extents, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """The arguments that `fitted` returns, from addresses that are known without data; nothing if no size fits."""
     for size in (0, *_SMALLER):
         values = placeholders(kernel, size)
         try:
-            ends, by_data = _reached(kernel, *extents, {n: values[f"={n}"] for n in names} | dict(given))
+            ends, by_data = _reached(kernel, extents, {n: values[f"={n}"] for n in names} | dict(given))
         except (DrywarpError, ValueError):
             return {}
         if by_data:
             values = placeholders(kernel, size, WHOLE)
         if max((ends.get(n, 0) for n in names), default=0) <= _MOST_BYTES:
-            return values | {f"={n}": _resized(n, values[f"={n}"], ends) for n in names}
+            return {f"={n}": _resized(n, values[f"={n}"], ends) for n in names}
     return {}
 
 
@@ -218,17 +240,16 @@ def _resized(name: str, value: str, ends: Mapping[str, int]) -> str:
     return _RESIZED.sub(resized, value)
 
 
-def _touched(kernel: Kernel, grid: str, block: str, shared: str, arguments: Mapping[str, Any]) -> dict[str, int]:
+def _touched(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> dict[str, int]:
     """How many bytes of each buffer the blocks at the grid's corners reach, by name or path.
 
     Raises DrywarpError for a faulty access, EmulationLimitError if they take too long.
     """
     from ..execution.emulator import Limits, emulate
 
-    extents = parse_dim3(grid, "grid"), parse_dim3(block, "block")
-    launch = make_launch(kernel, *extents, arguments, dynamic_shared=int(shared))
+    launch = _launch(kernel, extents, arguments)
     limits = Limits(lane_steps=_LANE_STEPS, accesses=8 * _ROWS)
-    profile = emulate(kernel, launch, blocks=_corners(extents[0]), limits=limits).profile
+    profile = emulate(kernel, launch, blocks=_corners(launch.grid), limits=limits).profile
     _, ends, numbers = _ranges(profile, ())
     widths = np.array([one.memory.width if one.memory else 0 for one in kernel.instructions], np.int64)
     found = {}
@@ -238,18 +259,19 @@ def _touched(kernel: Kernel, grid: str, block: str, shared: str, arguments: Mapp
     return found
 
 
-def _reached(
-    kernel: Kernel, grid: str, block: str, shared: str, arguments: Mapping[str, Any]
-) -> tuple[dict[str, int], bool]:
+def _launch(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> Launch:
+    grid, block = parse_dim3(extents[0], "grid"), parse_dim3(extents[1], "block")
+    return make_launch(kernel, grid, block, arguments, dynamic_shared=int(extents[2]))
+
+
+def _reached(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> tuple[dict[str, int], bool]:
     """How many bytes of each parameter's buffer a launch reaches, and whether addresses depend on data."""
     from ..execution.symbolic import static_profile
     from ..execution.symbolic.parameters import SLOT_BYTES, offset_in_slot, slot
     from ..execution.symbolic.walk import Effort
 
-    extents = parse_dim3(grid, "grid"), parse_dim3(block, "block")
-    launch = make_launch(kernel, *extents, arguments, dynamic_shared=int(shared))
-    sample = _corners(extents[0])
-    made = static_profile(kernel, launch, blocks=sample, effort=Effort(steps=_STEPS, accesses=_ROWS))
+    launch = _launch(kernel, extents, arguments)
+    made = static_profile(kernel, launch, blocks=_corners(launch.grid), effort=Effort(steps=_STEPS, accesses=_ROWS))
     unsure = {one.pc for one in made.report.accesses if one.known == "data"}
     starts, ends, numbers = _ranges(made.profile, unsure)
     slots = (starts - slot(0)) // (slot(1) - slot(0))

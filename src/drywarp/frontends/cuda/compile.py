@@ -110,10 +110,7 @@ def machine_code_of(
     try:
         compiled = _with_names(translation, arch, _asked_for(declaration, expression), options)
     except CompileError as error:
-        other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
-        if other is None:
-            raise
-        raise CompileError(f"{error}; {other} includes this file, so try that with --entry", error.log) from None
+        raise with_including(error, source) from None
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
@@ -214,6 +211,15 @@ def beside(source: str | Path, fits: Callable[[str], bool]) -> Path | None:
                 if file != source and fits(file.read_text(encoding="utf-8", errors="replace")):
                     return file
     return None
+
+
+def with_including(error: CompileError, source: str | Path) -> CompileError:
+    """The error, which also names a file beside that includes this one: a part of a program does not compile alone."""
+    if not isinstance(source, Path):
+        return error
+    other = beside(source, lambda text: source.name in {Path(name).name for name, _ in includes(text)})
+    hint = f"; {other} includes this file, so try that with --entry" if other else ""
+    return CompileError(f"{error}{hint}", error.log)
 
 
 def plain_entry(entry: str | None) -> str:

@@ -52,7 +52,7 @@ class HostProgram:
     globals: Scope
 
     def state_at(
-        self, held: HostText, at: int, fixed: Mapping[str, Value], depth: int = 0, types: Mapping[str, str] | None = None
+        self, held: HostText, at: int, fixed: Mapping[str, Value], types: Mapping[str, str], depth: int = 0
     ) -> State:
         """What is known at a place, with the parameters of its function from the first call of that.
 
@@ -68,7 +68,7 @@ class HostProgram:
             return state
         if depth < _DEEPEST:
             self._bind(function, state, depth)
-        scope.types.update(types or {})
+        scope.types.update(types)
         walk(held.text, function.body + 1, at, state)
         return state
 
@@ -88,7 +88,7 @@ class HostProgram:
             for one, text in zip(declared, call, strict=False)
             if one.name in state.fixed and text.isidentifier()
         }
-        outer = self.state_at(held, at, {**state.fixed, **fixed}, depth + 1)
+        outer = self.state_at(held, at, {**state.fixed, **fixed}, {}, depth + 1)
         for name, text in zip(function.template, template, strict=False):
             state.put(name, evaluate(text, outer.scope))
             state.scope.types[name] = text

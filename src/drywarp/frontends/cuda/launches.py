@@ -68,11 +68,11 @@ def _settled(
         return {**instance, **stated}
 
     call = [] if isinstance(site.arguments, str) else site.arguments
-    state = program.state_at(held, site.at, fixed(call), types=types)
+    state = program.state_at(held, site.at, fixed(call), types)
     if isinstance(site.arguments, str):
         listed = state.lists.get(site.arguments.strip(), "")
         call = [_CAST.sub("", text).lstrip("& ") for text in split_commas(listed)]
-        state = program.state_at(held, site.at, fixed(call), types=types)
+        state = program.state_at(held, site.at, fixed(call), types)
     open_: dict[str, str] = {}
     sizes: dict[str, str | None] = {}
     for what, text in (("grid", site.grid), ("block", site.block)):
@@ -128,4 +128,15 @@ def _argument(parameter: Parameter, text: str, state: State) -> tuple[str | None
     if not isinstance(value, int | float):
         return None, None
     whole = number_code(parameter.type)[-1:] not in ("", "e", "f", "d") or isinstance(value, int)
-    return (str(int(value)) if whole and value == value and abs(value) < 1e18 else repr(value)), None
+    if whole and value == value and abs(value) < 1e18:
+        return str(_wrapped(int(value), parameter)), None
+    return repr(value), None
+
+
+def _wrapped(value: int, parameter: Parameter) -> int:
+    """The number that a parameter of this type holds, as C++ converts it: 0xffffffff is -1 in an int."""
+    code = number_code(parameter.type)[-1:]
+    if code not in ("b", "h", "i", "q"):
+        return value
+    bits = 8 * parameter.size
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
