@@ -107,6 +107,7 @@ def ready_command(
     unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
     shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
     words += ["--shared", shared] if shared != "0" else []
+    words += ["--cluster", said.cluster] if said.cluster else []
     instead |= fitted(kernel, grid, block, shared, {key: value for part in stated.values() for key, value in part})
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):

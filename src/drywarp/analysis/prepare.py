@@ -36,8 +36,16 @@ from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
 from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
 from .request import LaunchRequest, Options
-from .settle import from_host_code, grid_extents, settle, stated_launch, with_counts, with_extents
-from .without_data import arch_of, static_answer, static_launch
+from .settle import (
+    cluster_extents,
+    from_host_code,
+    grid_extents,
+    settle,
+    stated_launch,
+    with_counts,
+    with_extents,
+)
+from .without_data import arch_of, in_clusters, static_answer, static_launch
 
 if TYPE_CHECKING:
     from ..execution.symbolic import StaticLaunch, StaticReport
@@ -171,6 +179,7 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
     args = request.args and with_counts(request.args, given)
     stated = (grid, request.block, args, request.shared, request.constants)
     launch = static_launch(kernel, comment, gpu, *stated)
+    launch = in_clusters(kernel, launch, cluster_extents(request.cluster, comment))
     place = CacheEntry("", kernel, launch.launch)
     seconds = perf_counter() - started
     notes = (*found.notes, *left_at_zero(kernel, launch.launch))
@@ -210,6 +219,7 @@ def _settled(
         said.args,
         request.shared,
         request.constants,
+        cluster=request.cluster,
         command=command_words(request.source, gpu, kernel.name, request.compiler),
         unsettled=said.unsettled,
     )

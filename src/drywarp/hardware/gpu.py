@@ -115,12 +115,17 @@ class L1Level(_Section, frozen=True):
 
 
 class SharedLevel(_Section, frozen=True):
-    """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks."""
+    """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks.
+
+    `remote_latency` is Λ of a load from another SM's shared memory within a cluster; None if unknown, or without
+    clusters.
+    """
 
     bytes_per_cycle: BytesPerCycle
     latency: Cycles
     banks: Count
     bank_bytes: Size
+    remote_latency: Cycles | None = None
 
 
 class L2Level(_Section, frozen=True):
