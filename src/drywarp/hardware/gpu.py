@@ -40,7 +40,9 @@ class Device(_Section, frozen=True):
 
     `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks; None if unknown.
     `tdp_w` is the board's thermal design power; None if unknown.
-    `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock.
+    `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock. `gpc_sms` are the
+    SMs of each GPC, within which the blocks of a cluster lie, and `max_cluster_blocks` the most blocks of a cluster;
+    None if unknown, or without clusters.
     """
 
     sm_count: Count
@@ -50,6 +52,8 @@ class Device(_Section, frozen=True):
     kernel_start_ns: Nanoseconds | None = None
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
+    gpc_sms: tuple[Count, ...] | None = None
+    max_cluster_blocks: Count | None = None
 
     @property
     def highest_clock_mhz(self) -> float:
