@@ -34,7 +34,7 @@ from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
-from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
+from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of, with_clusters
 from .request import LaunchRequest, Options
 from .settle import (
     cluster_extents,
@@ -261,6 +261,8 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     launch = loaded.launch if isinstance(loaded.launch, Launch) else loaded.launch.launch
     fits = occupancy_of(kernel, launch, gpu)
     check_memory(launch, gpu)
+    gpu, notes = with_clusters(gpu, launch, fits)
+    loaded = replace(loaded, gpu=gpu, notes=(*loaded.notes, *notes))
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
     check_clock(gpu, clock)
@@ -290,7 +292,8 @@ def _emulated(place: CacheEntry, options: Options) -> Profile:
 
     blocks, confidence, limits = options.blocks, options.confidence, options.limits
     profile = None
-    if blocks is None and confidence is None and not options.full_emulation:
+    alone = place.launch.cluster_blocks == 1
+    if blocks is None and confidence is None and not options.full_emulation and alone:
         from ..execution.long_loops import extrapolated
 
         profile = extrapolated(place.kernel, place.launch, limits)

@@ -8,7 +8,7 @@ subsystem. L2 and DRAM latencies are in nanoseconds, because they do not scale w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -203,6 +203,17 @@ class Memory(_Section, frozen=True):
     instructions: InstructionCache | None = None
 
 
+class Host(_Section, frozen=True):
+    """`[host]`: copies between host and device, one direction at a time, and what calls cost the host.
+
+    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds.
+    """
+
+    copy_gbs: GigabytesPerSecond
+    launch_ns: Nanoseconds
+    wait_ns: Nanoseconds
+
+
 class MachineCode(_Section, frozen=True, kw_only=True):
     """`[machine_code]`: lets a GPU from a paper run real kernels, using only its table of λ and Λ.
 
@@ -295,10 +306,23 @@ class Gpu:
         return memory
 
     @property
+    def host(self) -> Host | None:
+        """The link to the host, and what calls cost there; None if the file does not say."""
+        found: Host | None = self.sections.get("host")
+        return found
+
+    @property
     def parameters(self) -> Parameters:
         """The inputs of individual models; all None if the file has no such section."""
         parameters: Parameters = self.sections.get("parameters", Parameters())
         return parameters
+
+    def with_sms(self, count: int) -> Gpu:
+        """The same GPU with this many SMs that share what it has."""
+        if count == self.device.sm_count:
+            return self
+        device = msgspec.structs.replace(self.device, sm_count=count)
+        return replace(self, sections={**self.sections, "device": device})
 
     def parameter(self, name: str) -> float:
         """A value of `[parameters]` that a model requires. Raises `UsageError` if it is missing."""

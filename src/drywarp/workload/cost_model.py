@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..hardware import ClassCost, Gpu, clusters_at_once, model_parameters
+from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
 from ..kernel.isa.amd import is_amd
 from ..kernel.isa.amd.opcodes import matrix_shape
@@ -35,22 +35,10 @@ class Conditions:
 
 def assign_costs(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, conditions: Conditions) -> CostedWorkload:
     """Assign a workload its costs on a GPU."""
-    gpu = gpu.with_sms(sms_in_use(gpu, workload.launch, conditions.blocks_per_sm))
     names = list(gpu.subsystems)
     costs = _Costs(workload, memory, gpu, conditions, {name: n for n, name in enumerate(names)})
     paths = tuple(costs.path(path) for path in workload.paths)
     return on_gpu(workload, gpu, conditions, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
-
-
-def sms_in_use(gpu: Gpu, launch: Launch, blocks_per_sm: int) -> int:
-    """SMs that a launch can fill with this many blocks each: clusters leave some of a GPC's SMs without work.
-
-    Of SMs that are filled in part the blocks are counted together. Where the GPU's file does not know its GPCs, all.
-    """
-    gpcs = gpu.device.gpc_sms
-    if launch.cluster_blocks == 1 or not gpcs:
-        return gpu.device.sm_count
-    return max(1, clusters_at_once(gpcs, blocks_per_sm, launch.cluster_blocks) * launch.cluster_blocks // blocks_per_sm)
 
 
 def on_gpu(

@@ -22,7 +22,9 @@ def device_memory(kernel: Kernel, launch: Launch, strict: bool) -> tuple[DeviceM
     With `strict` no read beyond the end of a buffer is served. Raises UsageError if arguments do not fit the
     parameters, or if a constant is unknown or too large.
     """
-    memory = DeviceMemory(_buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), strict)
+    memory = DeviceMemory(
+        _buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), strict, launch.memory
+    )
     return memory, build_banks(kernel, launch, memory, local_bytes(kernel))
 
 

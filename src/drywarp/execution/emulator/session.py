@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
 from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
+from .tally import Tally
 
-_WAVE_WARPS = 512
+WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
 
 
@@ -59,7 +60,8 @@ class Session:
     """One launch: its memory, and the record of the blocks that were run, which share the limits.
 
     `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
-    already available.
+    already available. With a `tally`, records are counted there after each wave and dropped, so that nothing is known
+    of single blocks.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Session:
         limits: Limits,
         compiled: bool = True,
         cfg: ControlFlowGraph | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self._local_bytes = local_bytes(kernel)
@@ -77,7 +80,8 @@ class Session:
         self._registers = register_counts(kernel.instructions)
         self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
         self._apart = self._compiled and may_run_apart(kernel)
-        self._done: list[tuple[list[int], bool]] = []
+        self._done: list[tuple[Sequence[int], bool]] = []
+        self._tally = tally
         self._begin()
 
     def _begin(self) -> None:
@@ -93,6 +97,7 @@ class Session:
         self._notes: set[str] = set()
         self._first = 0
         self._wave: Sequence[int] = ()
+        self._idle: list[Strand] = []
         self._before = self._recorder.mark()
 
     def _new_strand(self, budget: Budget) -> Strand:
@@ -100,6 +105,10 @@ class Session:
         recorder = Recorder()
         program = Program(Decoder(self.kernel, self.banks, self.memory, recorder), self.cfg)
         return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler)
+
+    def _strand_for(self, budget: Budget) -> Strand:
+        """A strand that ran before and is empty, else a new one."""
+        return replace(self._idle.pop(), budget=budget) if self._idle else self._new_strand(budget)
 
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
         """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
@@ -114,7 +123,7 @@ class Session:
         new = [block for cluster in clusters for block in launch.members(cluster)]
         self._first = new[0] if new and not self._position else self._first
         per_block, together = launch.warps_per_block, launch.cluster_blocks
-        size = len(new) if whole else max(_WAVE_WARPS // per_block // together, 1) * together
+        size = len(new) if whole else max(WAVE_WARPS // per_block // together, 1) * together
         if whole:
             self._notes.add(WHOLE_GRID_NOTE)
         waves = [new[start : start + size] for start in range(0, len(new), size)]
@@ -128,8 +137,11 @@ class Session:
                 self._wave, self._before = wave, self._recorder.mark()
                 first = self._recorder.steps
                 machine = self._run_wave(self._strand, wave)
-                self._guarded.append(self._counts(machine))
                 self._notes |= machine.notes
+                if self._tally:
+                    self._tally.take(self._recorder)
+                    continue
+                self._guarded.append(self._counts(machine))
                 self._note_steps(wave, first)
         if self._apart:
             self._done.append((new, whole))
@@ -138,6 +150,8 @@ class Session:
     def _start_over(self) -> None:
         """Run everything so far once more, one wave after the other, as all that follows."""
         self._apart = False
+        if self._tally:
+            self._tally.clear()
         self._begin()
         for blocks, whole in self._done:
             self.run(blocks, whole)
@@ -154,14 +168,15 @@ class Session:
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
         def run_part(first: int, part: list[list[int]]) -> tuple[Strand, list[npt.NDArray[np.int64]], set[str]]:
-            strand, counts, notes = self._new_strand(shared.part()), [], set()
+            strand, counts, notes = self._strand_for(shared.part()), [], set()
             with shared.stopping():
                 for wave in part:
                     strand.recorder.first_warp = first * per_block
                     machine = self._run_wave(strand, wave)
-                    counts.append(self._counts(machine))
                     notes |= machine.notes
                     first += len(wave)
+                    if not self._tally:
+                        counts.append(self._counts(machine))
             return strand, counts, notes
 
         with ThreadPoolExecutor(thread_count()) as pool:
@@ -175,12 +190,18 @@ class Session:
             recorders = [strand.recorder for strand, _, _ in done]
             if shared.exceeded() or not ran_alone(self.kernel.instructions, self.memory, recorders, pool):
                 return False
+            self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
+            if self._tally:
+                for strand, _, notes in done:
+                    self._tally.take(strand.recorder)
+                    self._idle.append(strand)
+                    self._notes |= notes
+                return True
             first = self._recorder.steps
             self._recorder.absorb(recorders, pool)
         for _, counts, notes in done:
             self._guarded += counts
             self._notes |= notes
-        self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
         self._wave, self._before = [], self._recorder.mark()
         self._note_steps([block for wave in waves for block in wave], first)
         return True
