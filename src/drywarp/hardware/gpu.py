@@ -194,6 +194,17 @@ class Memory(_Section, frozen=True):
     instructions: InstructionCache | None = None
 
 
+class Host(_Section, frozen=True):
+    """`[host]`: copies between host and device, one direction at a time, and what calls cost the host.
+
+    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds.
+    """
+
+    copy_gbs: GigabytesPerSecond
+    launch_ns: Nanoseconds
+    wait_ns: Nanoseconds
+
+
 class MachineCode(_Section, frozen=True, kw_only=True):
     """`[machine_code]`: lets a GPU from a paper run real kernels, using only its table of λ and Λ.
 
@@ -284,6 +295,12 @@ class Gpu:
         """The memory levels."""
         memory: Memory = self._section("memory")
         return memory
+
+    @property
+    def host(self) -> Host | None:
+        """The link to the host, and what calls cost there; None if the file does not say."""
+        found: Host | None = self.sections.get("host")
+        return found
 
     @property
     def parameters(self) -> Parameters:

@@ -20,11 +20,10 @@ from ...kernel.isa.nvidia.registers import address_places
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from .decode import Decoder, place
 from .frame import Frame
-from .memory import ARENA_START, Region
+from .memory import Region
 from .operands import Value
 
 Index = npt.NDArray[np.int64]
-_ARENA = np.uint64(ARENA_START)
 _READS = ("load", "copy from global memory")
 _SPACE_NAMES = {SPACE_GLOBAL: "global", SPACE_SHARED: "shared", SPACE_LOCAL: "local"}
 
@@ -34,6 +33,7 @@ class Site:
 
     def __init__(self, d: Decoder, i: Instruction, kind: str, width: int) -> None:
         self._memory = d.memory
+        self._origin = np.uint64(d.memory.start)
         self._kernel = d.kernel
         self._banks = d.banks
         self._recorder = d.recorder
@@ -69,7 +69,7 @@ class Site:
                 if region.pending is not None:
                     self._memory.prepare(region, offsets)
                 self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
-                offsets += region.base - _ARENA
+                offsets += region.base - self._origin
                 offsets >>= self._shift
                 index = offsets.view(np.int64)
                 return index
@@ -104,7 +104,7 @@ class Site:
             self._region = memory.regions[used[0]]
             self._room = np.uint64(self._region.size - self.width)
         self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
-        offsets = np.where(lanes, read_from - _ARENA, np.uint64(0))
+        offsets = np.where(lanes, read_from - self._origin, np.uint64(0))
         return (offsets >> self._shift).view(np.int64)
 
     def shared_index(self, f: Frame, addresses: Value) -> Index:

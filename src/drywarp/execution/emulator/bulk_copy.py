@@ -24,7 +24,6 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import double_to_bf16
 from .mbarrier import BarrierWords
-from .memory import ARENA_START
 from .operands import Fetch, join
 from .tensor_maps import Box, TensorView, box_of, decode, swizzled
 
@@ -45,7 +44,7 @@ class Site:
         """The bytes of a run in global memory as a view. Raises EmulationError if the run leaves its buffer."""
         self._aligned(f, row, address, "global")
         self._check(f, row, address, size, what)
-        start = address - ARENA_START
+        start = address - self.memory.start
         return self._arena[start : start + size]
 
     def _check(self, f: Frame, row: int, address: int, size: int, what: str) -> None:
@@ -185,7 +184,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
             view = _view(site, f, row, _pair(maps, row), rank)
             box = _box(site, f, row, view, words[row, 2:])
             data = _outside(view, box)
-            data[box.places] = site.memory.views[box.unit][_units(box)]
+            data[box.places] = site.memory.views[box.unit][_units(site, box)]
             f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)] = data
             site.record(f, row, box.pieces)
             _complete(f, site, row, int(words[row, 1]), box.size)
@@ -224,7 +223,7 @@ def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any],
             view = _view(site, f, row, _pair(maps, row), rank)
             box = _box(site, f, row, view, words[row, 1:])
             data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
-            memory, targets = site.memory.views[box.unit], _units(box)
+            memory, targets = site.memory.views[box.unit], _units(site, box)
             memory[targets] = put(view, memory[targets], data[box.places])
             site.record(f, row, box.pieces)
 
@@ -254,9 +253,9 @@ def _box(site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDAr
     return box
 
 
-def _units(box: Box) -> npt.NDArray[np.int64]:
+def _units(site: Site, box: Box) -> npt.NDArray[np.int64]:
     """Where a box's units lie in the arena's view of their width."""
-    return (box.sources - ARENA_START) // box.unit
+    return (box.sources - site.memory.start) // box.unit
 
 
 def _outside(view: TensorView, box: Box) -> Any:

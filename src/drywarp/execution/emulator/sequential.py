@@ -17,8 +17,7 @@ import numpy.typing as npt
 from ...errors import EmulationLimitError
 from ...kernel.launch.launch import Dim3
 from .deadlock import all_alike
-from .refine import Signature, explains, refine
-from .sampling import Box, Cuts, boxes, fewest, stratified
+from .sampling import Box, Cuts, Signature, boxes, explains, fewest, refine, stratified
 from .session import Emulation, Session
 from .skim import Interval, estimate
 

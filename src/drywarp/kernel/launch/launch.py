@@ -125,11 +125,28 @@ class Structure:
 Argument: TypeAlias = "Buffer | Scalar | Structure | TensorMap | Texture | TextureTable"
 
 
+@dataclass(frozen=True, eq=False)
+class DeviceImage:
+    """The device memory that a program leaves to a launch.
+
+    `file` is the descriptor of a file that holds it from address `start` on, sparsely; it extends at least to the
+    areas that an emulation adds from `scratch` on. `areas` are the allocations in order, each with its name, address
+    and bytes, and `variables` is the address of the module's `__device__` variables.
+    """
+
+    file: int
+    start: int
+    areas: tuple[tuple[str, int, int], ...]
+    variables: int
+    scratch: int
+
+
 @dataclass(frozen=True)
 class Launch:
     """One launch. `arguments` has one entry per kernel parameter, in order.
 
-    `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes.
+    `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes. `memory` is
+    the device memory of a program that makes the launch, whose pointers are plain numbers.
     """
 
     grid: Dim3
@@ -139,6 +156,7 @@ class Launch:
     constants: Mapping[str, Argument] = field(default_factory=dict)
     seed: int = 0
     warp_size: int = 32
+    memory: DeviceImage | None = None
 
     @property
     def threads_per_block(self) -> int:
