@@ -10,6 +10,7 @@ from ..errors import DrywarpError, EmulationError, UsageError
 from ..frontends.binary.containers import load_binary_module
 from ..hardware.occupancy import occupancy
 from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Dim3
 from . import properties as cuda
 from .calls import Answer, Function, Module, Numbers, State, request
 from .launches import Asked, pointers
@@ -156,18 +157,20 @@ class CodeCalls(State):
         default = limits.shared_bytes_per_block_default - kernel.resources.shared_bytes
         if shared > max(function.dynamic_shared, default):
             return Answer(cuda.INVALID_VALUE)
-        return self._launched(function, kernel, grid, block, shared, stream, data)
+        x, y, z = (max(1, n[10] >> shift & 0xFFFF) for shift in (0, 16, 32))
+        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data)
 
     def _launched(
         self,
         function: Function,
         kernel: Kernel,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        extents: tuple[Dim3, Dim3, Dim3],
         shared: int,
         stream: int,
         data: bytes,
     ) -> Answer:
+        """Run a launch; `extents` are those of grid, block and cluster."""
+        grid, block, cluster = extents
         module = function.module
         if module.constants:
             content = self.heap.view(module.constants.start, module.constants.size).tobytes()
@@ -175,7 +178,7 @@ class CodeCalls(State):
         else:
             kernel_now = kernel
         variables = module.globals.start if module.globals else 0
-        asked = Asked(kernel_now, kernel, grid, block, shared, data, variables)
+        asked = Asked(kernel_now, kernel, grid, block, cluster, shared, data, variables)
         try:
             outcome = self.launches.run(asked, self.heap)
         except UsageError:

@@ -17,15 +17,21 @@ from ...kernel.cfg import build_cfg
 from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Constant, Instruction
 from ...kernel.isa.nvidia.registers import address_places
-from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
+from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_REMOTE, SPACE_SHARED
 from .decode import Decoder, place
 from .frame import Frame
+from .machine import RANK_SHIFT
 from .memory import Region
 from .operands import Value
 
 Index = npt.NDArray[np.int64]
 _READS = ("load", "copy from global memory")
-_SPACE_NAMES = {SPACE_GLOBAL: "global", SPACE_SHARED: "shared", SPACE_LOCAL: "local"}
+_SPACE_NAMES = {
+    SPACE_GLOBAL: "global",
+    SPACE_SHARED: "shared",
+    SPACE_LOCAL: "local",
+    SPACE_REMOTE: "distributed shared",
+}
 
 
 class Site:
@@ -110,18 +116,37 @@ class Site:
     def shared_index(self, f: Frame, addresses: Value) -> Index:
         """Indices into the shared memory's view of this width, of 32-bit addresses within the block."""
         addresses = f.spread(addresses)
-        offsets: Index = addresses.astype(np.int64)
+        # Addresses below the block's own wrap around.
+        own = addresses if f.machine.cluster_blocks == 1 else addresses - f.shared_first.astype(np.uint32)
+        offsets: Index = own.astype(np.int64)
         if f.exec is not None:
             offsets *= f.exec
         if offsets.max() > f.machine.shared_bytes - self.width:
-            outside = f.lanes() & (addresses.astype(np.int64) > f.machine.shared_bytes - self.width)
+            outside = f.lanes() & (own.astype(np.int64) > f.machine.shared_bytes - self.width)
             self._outside(f, addresses, outside, SPACE_SHARED)
         if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
             self._misaligned(f, addresses, SPACE_SHARED)
-        self._recorder.access(f, self._number, addresses, SPACE_SHARED)
+        self._recorder.access(f, self._number, own, SPACE_SHARED)
         offsets += f.shared_base
         offsets >>= np.int64(self._shift)
         return offsets
+
+    def remote_index(self, f: Frame, addresses: Value) -> Index:
+        """As `shared_index`, of addresses in the shared memory of any block of the cluster."""
+        machine, addresses = f.machine, f.spread(addresses)
+        whole = addresses.astype(np.int64)
+        if f.exec is not None:
+            # The other lanes get the first byte of their own block.
+            whole = np.where(f.exec, whole, f.shared_first)
+        ranks, offsets = whole >> RANK_SHIFT, whole & ((1 << RANK_SHIFT) - 1)
+        outside = (ranks >= machine.cluster_blocks) | (offsets > machine.shared_bytes - self.width)
+        if outside.any():
+            self._outside(f, addresses, outside, SPACE_REMOTE)
+        if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
+            self._misaligned(f, addresses, SPACE_REMOTE)
+        self._recorder.access(f, self._number, addresses, SPACE_REMOTE)
+        index: Index = f.shared_base + (ranks - (f.shared_first >> RANK_SHIFT)) * machine.shared_stride + offsets
+        return index >> np.int64(self._shift)
 
     def local_index(self, f: Frame, addresses: Value) -> tuple[Index, Index]:
         """Indices of the (first) word of each lane in local memory, and the byte offsets in that word."""
@@ -182,6 +207,11 @@ class Site:
             nearest = self._memory.describe(address, self.width, origin)
         elif space == SPACE_SHARED:
             nearest = f"the block has {f.machine.shared_bytes} bytes of shared memory"
+            if (first := int(f.shared_first[row, 0])) or address >> RANK_SHIFT:
+                nearest += f", from {first:#x} on; another block's is reached as ld.shared::cluster does"
+        elif space == SPACE_REMOTE:
+            blocks = f.machine.cluster_blocks
+            nearest = f"the cluster has {blocks} blocks of {f.machine.shared_bytes} bytes of shared memory each"
         else:
             nearest = f"the thread has {f.machine.local_bytes} bytes of local memory"
         raise EmulationError(

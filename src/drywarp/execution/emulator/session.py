@@ -73,12 +73,6 @@ class Session:
         cfg: ControlFlowGraph | None = None,
         tally: Tally | None = None,
     ) -> None:
-        if kernel.resources.cluster != (1, 1, 1):
-            extents = "x".join(map(str, kernel.resources.cluster))
-            raise EmulationError(
-                f"{kernel.name}: __cluster_dims__ of {extents}: distributed shared memory among the blocks of a"
-                " cluster is not modelled; expected clusters of one block"
-            )
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self._local_bytes = local_bytes(kernel)
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
@@ -119,14 +113,17 @@ class Session:
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
         """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
 
+        With each block its whole cluster is run.
         Waves of blocks run in `support.folders.thread_count` threads if that changes nothing (see `apart`). Raises
         EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
         instruction, EmulationLimitError past the limits.
         """
-        new = [block for block in blocks if block not in self._position]
+        launch = self.launch
+        clusters = dict.fromkeys(launch.cluster_of(block) for block in blocks if block not in self._position)
+        new = [block for cluster in clusters for block in launch.members(cluster)]
         self._first = new[0] if new and not self._position else self._first
-        per_block = self.launch.warps_per_block
-        size = len(new) if whole else max(WAVE_WARPS // per_block, 1)
+        per_block, together = launch.warps_per_block, launch.cluster_blocks
+        size = len(new) if whole else max(WAVE_WARPS // per_block // together, 1) * together
         if whole:
             self._notes.add(WHOLE_GRID_NOTE)
         waves = [new[start : start + size] for start in range(0, len(new), size)]
@@ -216,16 +213,18 @@ class Session:
         return counts
 
     def seen(self) -> Profile:
-        """The behaviour of the only block run so far, even if incomplete: its paths and accesses, without totals."""
+        """The behaviour of the first block run so far, even if incomplete: its paths and accesses, without totals."""
         per_block = self.launch.warps_per_block
-        paths, numbers = self._recorder.paths(per_block)
+        places = np.full(per_block * self.launch.cluster_blocks, -1, np.int32)
+        places[:per_block] = np.arange(per_block)
+        paths, numbers = self._recorder.paths(per_block, places)
         return Profile(
             kernel=self.kernel,
             launch=self.launch,
             cfg=self.cfg,
             blocks=(SampledBlock(self._first, self.launch.coordinates(self._first), 1.0, tuple(numbers)),),
             paths=paths,
-            accesses=self._recorder.access_log(),
+            accesses=self._recorder.access_log(places),
             thread_instructions=np.zeros((1, len(self.kernel.instructions)), np.int64),
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
         )

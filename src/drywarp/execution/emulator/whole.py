@@ -45,10 +45,13 @@ def run_whole(kernel: Kernel, launch: Launch, most: int) -> WholeRun | None:
         return _at_once(kernel, launch, limits, most)
     tally = Tally()
     session = Session(kernel, launch, limits, tally=tally)
-    size = max(WAVE_WARPS // launch.warps_per_block, 1) * PARTS * thread_count() * _WAVES_A_PART
+    together = launch.cluster_blocks
+    clusters = launch.blocks // together
+    size = max(WAVE_WARPS // (launch.warps_per_block * together), 1) * PARTS * thread_count() * _WAVES_A_PART
     try:
-        for first in range(0, launch.blocks, size):
-            session.run(range(first, min(first + size, launch.blocks)))
+        for first in range(0, clusters, size):
+            part = range(first, min(first + size, clusters))
+            session.run(part if together == 1 else [block for one in part for block in launch.members(one)])
             if session.budget.warp_steps > most:
                 return None
     except StarvationError:
