@@ -1,11 +1,13 @@
 """The device memory of a running program: shared with it, at the same addresses in both processes.
 
 Allocations lie in one sparse anonymous file, which the program maps where its pointers say, and drywarp anywhere. A
-launch runs on a private view of it (`DeviceImage`); the pages that it wrote are then taken over.
+launch runs on a private view of it (`DeviceImage`); the pages that it wrote are then taken over. Equal versions of an
+allocation are equal bytes: a launch that finds the versions of an earlier one leaves what that one left.
 """
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 from bisect import bisect_right
@@ -26,6 +28,8 @@ _SCRATCH_BYTES = 1 << 30
 """Beyond the last allocation, for what an emulation adds."""
 _QUARANTINE = 64
 """Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
+_MOST_HASHED = 64 << 20
+"""Most bytes of an allocation, and of all that the host may write unseen, that are digested before a launch."""
 _PAGE = mmap.PAGESIZE
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1 << bit) for bit in (63, 62, 61))
 _MAP_NORESERVE = 0x4000
@@ -35,7 +39,8 @@ _MAP_NORESERVE = 0x4000
 class Allocation:
     """Bytes that the program asked for. `kind` is device, pinned, managed or variables.
 
-    `written` says whether anything was ever stored there, `lost` names the launch whose results were not computed.
+    `written` says whether anything was ever stored there, `lost` names the launch whose results were not computed,
+    `version` stands for the content; 0 if nobody has looked at it yet.
     """
 
     number: int
@@ -44,6 +49,7 @@ class Allocation:
     kind: str
     written: bool = False
     lost: str = ""
+    version: int = 0
 
     @property
     def end(self) -> int:
@@ -58,6 +64,20 @@ class Allocation:
 
 _NAMES = {"device": "allocation", "managed": "managed allocation", "pinned": "pinned allocation",
           "variables": "variables of module"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a launch changed of an allocation: its new version, and the bytes with their addresses."""
+
+    start: int
+    version: int
+    parts: list[tuple[int, npt.NDArray[np.uint8]]]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return sum(len(content) for _, content in self.parts)
 
 
 class Heap:
@@ -75,6 +95,8 @@ class Heap:
         self._held: dict[int, Allocation] = {}
         self._freed: deque[Allocation] = deque()
         self._made = 0
+        self._versions: dict[object, int] = {}
+        self._last_version = 0
 
     def close(self) -> None:
         """Give the memory back to the operating system."""
@@ -99,7 +121,7 @@ class Heap:
         if start is None:
             return None
         self._made += 1
-        made = Allocation(self._made, start, size, kind, written=kind != "device")
+        made = Allocation(self._made, start, size, kind, written=kind != "device", version=self.version_of("zeros"))
         self._starts.insert(bisect_right(self._starts, start), start)
         self._held[start] = made
         return made
@@ -157,20 +179,57 @@ class Heap:
         end = areas[-1][1] + areas[-1][2] if areas else START
         return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE)
 
-    def take_over(self, memory: DeviceMemory) -> list[Allocation]:
-        """Copy what a launch has written to its private view; returns the allocations that it wrote to."""
-        changed = []
+    def take_over(self, memory: DeviceMemory) -> list[Change]:
+        """Copy what a launch has written to its private view; returns what differs from before."""
+        changes = []
         for one in self.allocations:
             pages = _written(memory.views[1], one.start - START, one.size)
-            if not len(pages):
-                continue
-            changed.append(one)
-            one.written = True
-            for first, end in _runs(pages):
+            parts = []
+            for first, end in _runs(pages) if len(pages) else ():
                 # Only the allocation's own bytes: its neighbours' pages are theirs.
                 begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
-                self._bytes[begin:stop] = memory.views[1][begin:stop]
-        return changed
+                new = memory.views[1][begin:stop]
+                if not np.array_equal(self._bytes[begin:stop], new):
+                    self._bytes[begin:stop] = new
+                    parts.append((begin + START, new.copy()))
+            if len(pages):
+                one.written = True
+            if parts:
+                one.version = self.version_of()
+                changes.append(Change(one.start, one.version, parts))
+        return changes
+
+    def repeat(self, changes: Iterable[Change]) -> None:
+        """Make the changes of an earlier launch that found the same versions."""
+        for change in changes:
+            held = self._held[change.start]
+            held.version, held.written = change.version, True
+            for address, content in change.parts:
+                self.view(address, len(content))[:] = content
+
+    # Versions ------------------------------------------------------------------------------------------------------
+
+    def version_of(self, content: object = None) -> int:
+        """The number that stands for a content; a new one if nobody can name it."""
+        if content is not None and content in self._versions:
+            return self._versions[content]
+        self._last_version += 1
+        if content is not None:
+            self._versions[content] = self._last_version
+        return self._last_version
+
+    def state(self) -> tuple[tuple[int, int, int], ...] | None:
+        """The versions of everything that is allocated; None if the program may change too much of it unseen."""
+        unseen = [one for one in self._held.values() if one.kind in ("pinned", "managed")]
+        if sum(one.size for one in unseen) > _MOST_HASHED:
+            return None
+        for one in (*unseen, *(one for one in self._held.values() if not one.version)):
+            if one.size > _MOST_HASHED:
+                one.version = self.version_of()
+            else:
+                content = self.view(one.start, one.size).data
+                one.version = self.version_of(hashlib.blake2b(content, digest_size=16).digest())
+        return tuple((one.start, one.size, one.version) for one in self.allocations)
 
 
 def _written(arena: npt.NDArray[np.uint8], offset: int, size: int) -> npt.NDArray[np.int64]:

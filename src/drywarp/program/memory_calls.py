@@ -95,6 +95,8 @@ class MemoryCalls(State):
         unset = origin is not None and not origin.written
         if target is not None:
             target.written = True
+            whole = origin is not None and origin.size == size == target.size
+            target.version = origin.version if origin and whole else 0
             target.lost = lost if size >= target.size or lost else target.lost
         self.said.copies.append(CopyDone(what, size, lost, origin.name if origin and unset else ""))
 
@@ -113,9 +115,12 @@ class MemoryCalls(State):
             return Answer()
         if width == pitch or height == 1:
             self.heap.view(at, width * height)[:] = value & 0xFF
+            whole = width * height == held.size
+            held.version = self.heap.version_of(("fill", value & 0xFF)) if whole else 0
         else:
             for row in range(height):
                 self.heap.view(at + row * pitch, width)[:] = value & 0xFF
+            held.version = 0
         held.written = True
         held.lost = "" if width * height >= held.size else held.lost
         self.timeline.copy(stream, "fill", width * height, waits=False)

@@ -26,6 +26,7 @@ from ..analysis.request import Options
 from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
 from ..hardware import Gpu, load_gpu
+from ..support.folders import Progress, listening
 from .calls import Answer
 from .device import Device
 from .heap import START
@@ -127,6 +128,10 @@ def _compiler() -> list[str]:
     raise ToolError("building a .cu file needs nvcc: on the path, or pip install 'drywarp[ptx]' and a C++ compiler")
 
 
+class _Stopped(BaseException):
+    """The program has ended or was interrupted, and nobody waits for the launch that is being emulated."""
+
+
 class _Server:
     """Accepts the connections of a program's processes, and serves each in a thread."""
 
@@ -139,6 +144,7 @@ class _Server:
         self._open: set[socket.socket] = set()
         self._failure: BaseException | None = None
         self._child: subprocess.Popen[bytes] | None = None
+        self._stopping = False
         self.processes: list[ProcessRun] = []
 
     def serve(self, command: Sequence[str], environment: dict[str, str]) -> int:
@@ -149,16 +155,28 @@ class _Server:
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror} (expected a program)") from None
         try:
-            status = self._child.wait()
-            for thread in self._threads:
-                thread.join(_LAST_WORDS_S)
+            with listening(self._go_on):
+                status = self._child.wait()
+                self._end_threads()
         except KeyboardInterrupt:
+            self._end_threads()
             raise InterruptedRunError(self._interrupted()) from None
         finally:
             self._close()
         if self._failure is not None:
             raise self._failure
         return status if status >= 0 else 128 - status
+
+    def _go_on(self, progress: Progress) -> None:
+        """Called several times a second by every emulation."""
+        if self._stopping:
+            raise _Stopped
+
+    def _end_threads(self) -> None:
+        """Processes that the program has left behind may end; then emulations stop."""
+        for thread in self._threads:
+            thread.join(_LAST_WORDS_S)
+            self._stopping = True
 
     def _interrupted(self) -> str:
         launches = sum(len(one.launches) for one in self.processes)
@@ -198,7 +216,7 @@ class _Server:
             connection.sendmsg([hello], rights)
             for name, numbers, data in _requests(connection):
                 connection.sendall(_packed(device.answer(name, numbers, data)))
-        except OSError:
+        except (OSError, _Stopped):
             pass  # the program has ended, or was ended
         except BaseException as error:
             self._failure = error

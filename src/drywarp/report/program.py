@@ -22,7 +22,7 @@ _MOST_CRITICAL = 5
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
-    parts = [head, *_missing(run)]
+    parts = [head if run.spans else f"no kernel was launched and nothing copied on {run.gpu_title}", *_missing(run)]
     if run.kernels:
         rows = [["kernel", "launches", "time", "share", "mean", "limited by", "occupancy"]]
         for one in run.kernels:
