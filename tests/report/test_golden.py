@@ -102,6 +102,15 @@ def test_the_short_answer_is_short() -> None:
         assert 10 <= len(lines) <= 15
 
 
+@pytest.mark.parametrize(("example", "gpu"), CASES)
+def test_the_short_answer_is_short(example: str, gpu: str) -> None:
+    """Time, interval, limit, rates, occupancy, three lines, two fixes, two headings, what was assumed; and notes."""
+    out = io.StringIO()
+    terminal.print_analysis(answer(example, gpu), Console(file=out, width=400))
+    lines = [line for line in out.getvalue().splitlines() if line.strip() and not line.startswith("note: ")]
+    assert len(lines) <= 13
+
+
 def test_the_readme_shows_the_answer() -> None:
     block = found(r"^```\n(\d+ µs  predicted[\s\S]*?)^```", (ROOT / "README.md").read_text())[1]
     assert block == (GOLDEN / "tiled_matmul-a100.txt").read_text()
@@ -123,7 +132,8 @@ def test_json_follows_its_schema(example: str, gpu: str) -> None:
 def test_markup_in_names_stays_text() -> None:
     out = io.StringIO()
     named = replace(answer("saxpy", "a100"), kernel="f<[red]x[/red]>", source_file="[bold]a.cu", gpu_title="[link]G")
-    terminal.print_analysis(named, Console(file=out, width=120))
+    for full in (False, True):
+        terminal.print_analysis(named, Console(file=out, width=120), full=full)
     assert "f<[red]x[/red]>" in out.getvalue()
     assert "[bold]a.cu" in out.getvalue()
     assert "[link]G" in out.getvalue()
