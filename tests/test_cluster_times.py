@@ -105,7 +105,7 @@ def test_a_block_that_only_receives_waits_as_long_as_the_one_that_sends():
     assert sum(len(both.costed.paths[path].signals) > 0 for path in only.paths) > 0
     times = [analyze(copied(sends), gpu="h100", grid=1024, block=128, cluster=2, args=args).time_s for sends in (1, 0)]
     # Half the traffic, the same waits.
-    assert times[0] < times[1]
+    assert times[0] == pytest.approx(times[1], rel=0.1)
     assert both.behaviour.dram_read_bytes == pytest.approx(alone.behaviour.dram_read_bytes / 2, rel=0.02)
 
 
@@ -138,3 +138,57 @@ def test_the_launch_is_read_from_the_code_or_stated(tmp_path):
     assert static.launch.grid[0] % 4 == 0
     with pytest.raises(UsageError, match="cluster '0': expected one to three positive integers"):
         made(IN_TURN, cluster=0)
+
+
+RING = (
+    PREFACE
+    + """constexpr int STAGES = 2, BYTES = 4096;
+extern "C" __global__ void k(const unsigned* x, unsigned* y, int tiles) {
+  __shared__ alignas(128) unsigned s[STAGES][1024]; __shared__ uint64_t full[STAGES], empty[STAGES];
+  auto c = cg::this_cluster(); unsigned rank = c.block_rank(), sum = 0;
+  for (int n = 0; n < STAGES; ++n) { begin(full + n, 1, 0); begin(empty + n, 2 * 4, 0); }
+  c.sync();
+  if (threadIdx.x >= 128) { // a warp that has each block copy half of a tile to both
+    if (threadIdx.x == 128) for (int n = 0; n < tiles; ++n) { int slot = n % STAGES;
+      if (n >= STAGES) wait(empty + slot, (n / STAGES - 1) & 1);
+      const unsigned* from = x + (blockIdx.x / 2 * tiles + n) * 1024 + 512 * rank;
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+        :: "r"(at(full + slot)), "n"(BYTES) : "memory");
+      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1], %2, [%3], %4;" :: "r"(at(s[slot] + 512 * rank)), "l"(from), "n"(BYTES / 2), "r"(at(full + slot)),
+        "h"((short)3) : "memory"); } }
+  else for (int n = 0; n < tiles; ++n) { int slot = n % STAGES;
+    wait(full + slot, n / STAGES & 1);
+    for (int i = threadIdx.x; i < 1024; i += 128) sum += s[slot][i] * (rank + 1);
+    __syncwarp();
+    if (threadIdx.x % 32 < 2) // tells both blocks' copying warps
+      asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+        :: "r"(map(at(empty + slot), threadIdx.x % 32)) : "memory"); }
+  c.sync(); if (threadIdx.x < 128) y[blockIdx.x * 128 + threadIdx.x] = sum; }"""
+)
+
+
+def test_a_ring_that_both_blocks_of_a_cluster_fill():
+    tiles, blocks = 7, 8
+    data = np.random.default_rng(4).integers(0, 2**32, blocks // 2 * tiles * 1024, dtype=np.uint32)
+    kernel = compile_cuda(RING, arch="sm_90")
+    got = run(kernel, blocks, 160, data, np.zeros(blocks * 128, np.uint32), tiles, cluster=(2, 1, 1))
+    sums = data.reshape(blocks // 2, tiles * 8, 128).sum(axis=1, dtype=np.uint32)
+    want = sums[:, None, :] * np.array([1, 2], np.uint32)[:, None]
+    np.testing.assert_array_equal(got.buffer("y").reshape(want.shape), want)
+    assert not got.profile.notes
+
+
+def test_a_ring_that_both_blocks_fill_is_simulated_with_its_waits():
+    args = {"x": "u32[3784704]", "y": "u32[16896]", "tiles": 56}
+    found = prepare(RING, gpu="h100", grid=132, block=160, cluster=2, args=args)
+    (kind,) = found.costed.block_types
+    signals = np.array([found.costed.paths[path].signals for path in kind.paths]).sum(axis=0)
+    # A full phase gets an announcement and the two halves; an empty one two arrivals of each of the four warps.
+    assert sorted(set(signals.tolist())) == [3, 5, 8]
+    # Each tile is read once for both blocks.
+    assert found.behaviour.dram_read_bytes == pytest.approx(66 * 56 * 4096, rel=0.02)
+    answer = analyze(RING, gpu="h100", grid=132, block=160, cluster=2, args=args)
+    # No faster than one ring of two tiles lets the latency of DRAM be hidden.
+    latency = load_gpu("h100").memory.dram.latency_ns * 1e-9
+    assert answer.time_s > 56 / 2 * latency
