@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import jsonschema
 import numpy as np
 import pytest
 
@@ -12,6 +16,7 @@ from drywarp.analysis.request import Options
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.hardware import load_gpu
+from drywarp.report import terminal
 from drywarp.workload.build import build_workload
 from tests.emulator.support import run
 from tests.emulator.test_clusters import PREFACE
@@ -192,3 +197,13 @@ def test_a_ring_that_both_blocks_fill_is_simulated_with_its_waits():
     # No faster than one ring of two tiles lets the latency of DRAM be hidden.
     latency = load_gpu("h100").memory.dram.latency_ns * 1e-9
     assert answer.time_s > 56 / 2 * latency
+
+
+def test_the_answer_states_the_cluster():
+    schema = json.loads((Path(terminal.__file__).parent / "schema" / "analyze.schema.json").read_text())
+    with_clusters, without = (
+        analyze(IN_TURN, gpu="h100", grid=64, block=128, cluster=size, args=ARGS).to_dict() for size in (2, None)
+    )
+    jsonschema.validate(with_clusters, schema)
+    assert with_clusters["launch"]["cluster"] == [2, 1, 1]
+    assert "cluster" not in without["launch"]
