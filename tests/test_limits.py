@@ -50,7 +50,7 @@ def heavy() -> Prepared:
     return prepare_kernel(HEAVY)
 
 
-def test_where_no_block_ends_the_code_is_followed_with_the_iterations_that_were_seen(own_cache: Path) -> None:
+def test_where_no_block_ends_the_code_is_followed_with_the_iterations_that_were_seen(own_results: Path) -> None:
     answer, whole = drywarp.analyze(WALK, limits=LANES), drywarp.analyze(WALK)
     assert answer.static is not None
     (loop,) = (loop for loop in answer.static.loops if loop.known == "assumed")

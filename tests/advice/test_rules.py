@@ -37,7 +37,7 @@ def test_every_rule_has_its_kernels() -> None:
     assert set(PAIRS) | COMPILED_ONLY == set(all_rules())
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", some(PAIRS, 5))
 def test_the_rule_finds_its_problem(rule: str) -> None:
     pair = PAIRS[rule]
     found = findings(pair.bad)
@@ -51,12 +51,12 @@ def test_the_rule_finds_its_problem(rule: str) -> None:
     assert mine.remedy
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", some(PAIRS, 5))
 def test_the_rule_is_silent_without_it(rule: str) -> None:
     assert rule not in {finding.rule for finding in findings(PAIRS[rule].good)}
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", some(PAIRS, 5))
 def test_findings_are_sorted_and_none_gains_next_to_nothing(rule: str) -> None:
     for launch in (PAIRS[rule].bad, PAIRS[rule].good):
         gains = [finding.gain for finding in findings(launch)]

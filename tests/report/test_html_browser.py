@@ -14,6 +14,7 @@ import pytest
 import drywarp
 from drywarp.report.html import html_page
 
+from ..effort import in_turn
 from .html_answers import NASTY, answer, large, nasty
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -76,8 +77,7 @@ def frame(page: Any) -> None:
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), in_turn([1400, 400], [False, True]))
 def test_it_fits_the_window_in_light_and_dark(open_page: Open, width: int, dark: bool) -> None:
     page = open_page(answer(), width, dark)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -210,7 +210,7 @@ def test_events_are_found_where_they_are_drawn(open_page: Open) -> None:
     page = open_page(given)
     page.locator("#profile-canvas").scroll_into_view_if_needed()
     code = {line.index: line for line in given.detail.code}
-    for view, wanted in (("#by-warp", 4000), ("#by-lane", 4000), ("#by-lane", 15_000)):
+    for view, wanted in (("#by-warp", 1000), ("#by-lane", 1000), ("#by-lane", 4000)):
         page.click(view)
         start = (int(events.issue[wanted]) - int(events.issue[0])) / events.ticks_per_cycle
         page.evaluate(f"drywarp.profile.move({start} - 10, {start} + 15)")
@@ -263,9 +263,9 @@ def test_the_profile_is_zoomed_and_panned(open_page: Open) -> None:
     page.mouse.up()
     assert page.evaluate(begin) == pytest.approx(at + 100 / page.evaluate("drywarp.profile.view.scale"))
     page.click("#by-lane")
-    page.evaluate("drywarp.profile.select(5000)")
+    page.evaluate("drywarp.profile.select(2000)")
     page.locator("#profile-about button", has_text="Next in warp").click()
-    assert page.evaluate("drywarp.profile.data.before[drywarp.profile.view.selected]") == 5000
+    assert page.evaluate("drywarp.profile.data.before[drywarp.profile.view.selected]") == 2000
     page.locator("#profile-about button", has_text="Show in source").click()
     assert page.locator("#machine-about").is_visible()
 
