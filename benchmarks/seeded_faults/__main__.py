@@ -29,6 +29,10 @@ from pathlib import Path
 from queue import Queue
 from threading import Lock
 
+from drywarp.core.build import LIBRARY, compiler
+from drywarp.core.library import library
+from drywarp.support.folders import replace_file
+
 from .changes import Change, changes
 from .rooms import ROOMS, ROOT, WHOLE_ANSWERS
 
@@ -68,10 +72,23 @@ def draw(count: int, seed: int, only: Iterable[str]) -> list[tuple[str, Change]]
         kinds = sorted(by_kind)
         while wanted > 0 and any(by_kind.values()):
             for kind in kinds:
-                if by_kind[kind] and wanted > 0:
-                    drawn.append((name, by_kind[kind].pop()))
+                if by_kind[kind] and wanted > 0 and compiles(change := by_kind[kind].pop()):
+                    drawn.append((name, change))
                     wanted -= 1
     return drawn
+
+
+def compiles(change: Change) -> bool:
+    """Whether a source in C is still one with this change; everything else runs without being compiled."""
+    path = ROOT / change.file
+    if path.suffix not in (".c", ".h"):
+        return True
+    with tempfile.TemporaryDirectory(prefix="drywarp-faults-") as folder:
+        native = shutil.copytree(path.parent, Path(folder, "native"))
+        (native / path.name).write_text(change.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        units = [native / path.name] if path.suffix == ".c" else sorted(native.glob("*.c"))
+        command = [*(compiler() or ["cc"]), "-std=c11", "-fsyntax-only", "-w", '-DDRYWARP_DIGEST=""', *map(str, units)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def known_equivalent() -> set[Change]:
@@ -100,6 +117,9 @@ class Copy:
             if name and (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
+        self.core = folder / LIBRARY.relative_to(ROOT)
+        library()  # compiled again here, if the sources have changed since
+        shutil.copy2(LIBRARY, self.core)
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(folder / "src"),
@@ -133,8 +153,9 @@ class Copy:
     def try_out(self, room: str, change: Change) -> Outcome:
         """Put the fault in, run the tests, take it out."""
         path = self.folder / change.file
-        before = path.read_text(encoding="utf-8")
+        before, built = path.read_text(encoding="utf-8"), self.core.read_bytes()
         began = time.monotonic()
+        # Where it is in C, the tests compile the core of this copy again before they use it.
         path.write_text(change.applied(before), encoding="utf-8")
         try:
             stages = (("room", ROOMS[room].tests), ("whole answers", WHOLE_ANSWERS))
@@ -145,6 +166,7 @@ class Copy:
             return Outcome(room, change, "", "", time.monotonic() - began)
         finally:
             path.write_text(before, encoding="utf-8")
+            replace_file(self.core, built)
 
 
 def table(outcomes: list[Outcome], equivalent: set[Change]) -> str:
