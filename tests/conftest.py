@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fixed", derandomize=True, **UNTIMED)
 settings.register_profile("random", print_blob=True, **UNTIMED)
+settings.register_profile("part", settings.get_profile("fixed"), max_examples=50)
 settings.load_profile("fixed")
 
 
@@ -42,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if "exhaustive" in config.option.markexpr.replace("not exhaustive", ""):
         os.environ[VARIABLE] = "exhaustive"
+    if not exhaustive() and not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("part")
 
 
 FIRST = (

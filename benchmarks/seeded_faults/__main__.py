@@ -37,8 +37,6 @@ from .changes import Change, changes
 from .rooms import ROOMS, ROOT, WHOLE_ANSWERS
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-HANGS_S = 400
-"""A fault that makes the tests run for so long is caught: they would never end."""
 OPTIONS = ("-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", "-n0")
 
 
@@ -110,8 +108,8 @@ def known_equivalent() -> set[Change]:
 class Copy:
     """A copy of the repository's tracked files, in which one fault at a time lies."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, cache: Path, hangs_s: float) -> None:
+        self.folder, self.hangs_s = folder, hangs_s
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
         for name in names.decode().split("\0"):
             if name and (ROOT / name).is_file():
@@ -138,7 +136,7 @@ class Copy:
                 start_new_session=True,
             )  # fmt: skip
             try:
-                process.wait(HANGS_S)
+                process.wait(self.hangs_s)
             except subprocess.TimeoutExpired:
                 return "hang", ""
             finally:
@@ -206,6 +204,9 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="try what survived in `--out` again, after tests were added"
     )
+    parser.add_argument(
+        "--hangs-after", type=float, default=400, help="seconds after which tests are said never to end: caught"
+    )
     parser.add_argument("--list", action="store_true", help="print the faults, run nothing")
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be caught")
     given = parser.parse_args()
@@ -231,7 +232,7 @@ def main() -> int:
         cache = Path(os.environ.get("DRYWARP_CACHE_DIR", f"{scratch}/cache"))
         copies: Queue[Copy] = Queue()
         for number in range(given.jobs):
-            copies.put(Copy(Path(scratch, f"copy{number}"), cache))
+            copies.put(Copy(Path(scratch, f"copy{number}"), cache, given.hangs_after))
 
         def one(room: str, change: Change) -> None:
             place = copies.get()

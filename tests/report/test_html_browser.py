@@ -33,41 +33,51 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Any:
+    """One tab for all tests: to open another takes twice as long as to load a report."""
+    return browser.new_page()
+
+
 @pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
+def open_page(tab: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens an answer's report; at the end nothing may have been fetched, reported or thrown."""
-    contexts: list[Any] = []
+    opened: list[Path] = []
     complaints: list[str] = []
     requests: list[str] = []
     expected = ["Canvas2D: Multiple readback"]  # tests look at pixels
+    listeners = {
+        "console": lambda message: complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "dialog": lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()),
+    }
+
+    def guard(route: Any) -> None:
+        if route.request.url == opened[-1].as_uri():
+            route.continue_()
+        else:
+            requests.append(route.request.url)
+            route.abort()
 
     def open_(analysis: drywarp.Analysis, width: int = 1400, dark: bool = False, says: str = "") -> Any:
         expected.extend([says] if says else [])
-        path = tmp_path / f"report{len(contexts)}.html"
-        path.write_text(html_page(analysis), encoding="utf-8")
-        scheme = "dark" if dark else "light"
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        opened.append(tmp_path / f"report{len(opened)}.html")
+        opened[-1].write_text(html_page(analysis), encoding="utf-8")
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(color_scheme="dark" if dark else "light")
+        tab.goto(opened[-1].as_uri())
+        frame(tab)
+        return tab
 
-        def guard(route: Any) -> None:
-            if route.request.url == path.as_uri():
-                route.continue_()
-            else:
-                requests.append(route.request.url)
-                route.abort()
-
-        page.route("**/*", guard)
-        page.goto(path.as_uri())
-        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        return page
-
+    for event, listener in listeners.items():
+        tab.on(event, listener)
+    tab.route("**/*", guard)
     yield open_
-    for context in contexts:
-        context.close()
+    tab.evaluate("localStorage.clear()")  # the choice of a theme
+    tab.mouse.move(0, 0)
+    tab.unroute_all()
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
     assert [text for text in complaints if not any(known in text for known in expected)] == []
     assert requests == []
 
