@@ -133,3 +133,25 @@ def test_a_word_that_some_blocks_share_is_counted_for_those_alone(index: str, gr
     assert len(found.profile.blocks) < 64
     lanes = sum(access.same_address * access.executions for access in found.behaviour.accesses.values())
     assert lanes == pytest.approx(_of_grid(index, grid), rel=0.1), found.behaviour.method
+
+
+@pytest.mark.parametrize(
+    ("place", "use", "decides"),
+    [
+        ("i ^ 32", "sums[v % 64] = 1.0f;", True),
+        ("i ^ 1", "sums[v % 64] = 1.0f;", False),  # written by the same block
+        ("i ^ 32", "sums[i] = v;", False),  # nothing follows from it but a value
+    ],
+)
+def test_a_read_of_what_another_block_writes_is_told_where_an_address_follows(
+    place: str, use: str, decides: bool
+) -> None:
+    """Two blocks of 32 threads: `i ^ 32` lies in the other one."""
+    body = f"words[i] = i * 3; __threadfence(); unsigned v = ((volatile unsigned*)words)[{place}]; {use}"
+    found = prepare_kernel(**asked(body, blocks=2, threads=32))  # type: ignore[arg-type]
+    at = found.behaviour.dependent
+    assert (at is not None) == decides
+    if at is not None:
+        memory = found.kernel.instructions[at].memory
+        assert memory is not None
+        assert memory.kind == "load"
