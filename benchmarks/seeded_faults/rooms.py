@@ -54,7 +54,7 @@ ROOMS = {
                 "tests/test_phases.py",
             ),
             *("tests/test_workload.py", "tests/test_group_waits.py", "tests/test_cost_model.py", "tests/abstract"),
-            *("tests/amd", "tests/test_constant_values.py"),
+            *("tests/amd", "tests/test_constant_values.py", "tests/kernel/test_sleep.py"),
         ),
         3,
     ),
