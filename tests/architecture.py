@@ -14,7 +14,7 @@ ROOT = Path(drywarp.__file__).parent
 
 ROOMS = (
     *("support", "kernel", "hardware", "frontends", "core", "execution", "memory", "workload", "pipeline", "models"),
-    *("analysis", "experiments", "report", "cli"),
+    *("analysis", "program", "experiments", "report", "cli"),
 )
 """In the order in which data flows: a room may import what stands before it."""
 

@@ -30,7 +30,8 @@ from tests.effort import first, some
 EXPECTED = {
     *("example", "instruction-mix", "barrier", "alpha-mix", "hong-kim-matmul", "mmul8", "mmul16", "vector-add"),
     *("itilp", "sfu-mix", "mb1", "mb2", "mb3", "mb4", "mb5", "mb6", "mb7"),
-    *("merge-sepia", "merge-linear", "merge-svm", "merge-mat-tiled", "merge-blackscholes"),
+    *("merge-sepia", "merge-linear", "merge-svm", "merge-mat-naive", "merge-mat-tiled"),
+    "merge-blackscholes",
     *("dep", "indep", "sync"),
 }
 RODINIA = {name for name in workload_names() if name.startswith("papers/rodinia-")}  # tests/abstract/test_rodinia.py
@@ -206,6 +207,7 @@ def test_lambda_and_latency_over_occupancy(tmp_path: Path) -> None:
         ("sepia", 71, 6),
         ("linear", 111, 30),
         ("svm", 10871, 819),
+        ("mat-naive", 12043, 4001),
         ("mat-tiled", 9780, 201),
         ("blackscholes", 137, 7),
     ],

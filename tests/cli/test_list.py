@@ -335,11 +335,73 @@ def test_placeholders_fit_what_the_kernel_reaches(tmp_path: Path) -> None:
     stride = next(int(word.partition("=")[2]) for word in rows if word.startswith("stride="))
     assert stride < 1 << 20
     assert f"from=f32[{(threads - 1) * stride + 4}]:random" in rows
-    # What serves as an index leads to the start of the buffer.
-    assert {f"index=i32[{threads}]:zeros", f"from=f32[{threads}]:random"} <= {*gather}
+    # Small whole numbers serve as indices.
+    assert {f"index=i32[{threads}]:random", f"from=f32[{threads}]:random"} <= {*gather}
     assert together[together.index("--grid") + 1 :][:3] == ["32", "--block", "256"]
     for words in (rows, gather, together):
         assert analysed(tmp_path, *words[2:])["prediction"]["time_s"] > 0
+
+
+FAULTY = """struct Node { int start, count; };
+__global__ void neighbours(const Node* nodes, const int* edges, float* to, int no_of_nodes) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < no_of_nodes) for (int k = nodes[i].start; k < nodes[i].start + nodes[i].count; k++) to[i] += edges[k];
+}
+__global__ void address(float* const* rows) { rows[0][threadIdx.x] = 1; }
+template <int N> __global__ void held(const float* from, float* to, const int G) {
+  __shared__ float part[N];
+  for (int i = threadIdx.x; i < G * 64; i += blockDim.x) part[i] = from[i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < G * 64; i += blockDim.x) to[i] = part[i ^ 1];
+}
+template __global__ void held<256>(const float*, float*, const int);
+__global__ void four(const char* from, float4* to, int hidden_unit) {
+  to[threadIdx.x].x = *(const float*)(from + blockIdx.x * 2 * hidden_unit);
+}
+__global__ void far(float* dst, int pitch) {
+  dst += (blockIdx.y * 64) * pitch + blockIdx.x * 16 + threadIdx.x;
+  for (int i = 0; i < 600; i++) dst[(i % 8) * 8 * pitch] = i;
+}
+struct P { float* from; char* to; int width; };
+__device__ int table[1 << 16];
+__global__ void small(int* to) { int i = blockIdx.x * blockDim.x + threadIdx.x; to[i] = table[i * 4]++; }
+__global__ void tile(const float* from, float* to) {
+  __shared__ float part[64];
+  int i = threadIdx.y * blockDim.x + threadIdx.x;
+  part[i] = from[i + blockIdx.y];
+  __syncthreads();
+  to[i + blockIdx.x] = part[i ^ 1];
+}
+__global__ void dynamic(float* to) {
+  extern __shared__ float rows[];
+  rows[threadIdx.x * 40] = to[threadIdx.x];
+  __syncthreads();
+  to[threadIdx.x] = rows[(threadIdx.x ^ 1) * 40];
+}
+__global__ void inside(P p) { p.to[(threadIdx.x + blockIdx.x * 1024) * p.width] = p.from[threadIdx.x]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        # Elements of unknown type hold whole numbers where they serve as indices.
+        ("neighbours", ["nodes=i32[2097152]:random", "no_of_nodes=1048576"]),
+        ("held<256>", ["G=1"]),
+        ("four", ["hidden_unit=1024"]),
+        ("inside", ["p={from=f32[1048576]:random, to=i8["]),
+        ("far", ["pitch=1024"]),
+        ("small", ["--grid 32 --block 256"]),
+        ("tile", ["--grid 128,128 --block 8,8"]),
+        ("dynamic", ["--block 256 --shared 49152"]),
+    ],
+)
+def test_commands_run_whose_first_placeholders_do_not(name: str, parts: list[str], tmp_path: Path) -> None:
+    """Blocks at the grid's corners run for the list: a fault in one leads to other placeholders."""
+    (tmp_path / "faulty.cu").write_text(FAULTY)
+    command = listed("faulty.cu", tmp_path, "--entry", name)[name]["command"]
+    assert not [part for part in parts if part not in command], command
+    assert analysed(tmp_path, *shlex.split(command)[2:])["prediction"]["time_s"] > 0
 
 
 def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:

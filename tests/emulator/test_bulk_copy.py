@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.errors import EmulationError, UnsupportedInstructionError
+from drywarp.errors import EmulationError
 from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.launch.arguments import make_launch
@@ -326,7 +326,9 @@ def test_a_copy_to_several_blocks_is_done_where_it_names_the_only_one():
 
     np.testing.assert_array_equal(copied(0b1).view(np.float32), tensor[128:256])
     for mask in (0b11, 0b10):
-        with pytest.raises(UnsupportedInstructionError, match="several blocks of a cluster"):
+        with pytest.raises(
+            EmulationError, match=f"blocks in the mask {mask:#x}, .*: expected some of the cluster's 1 blocks"
+        ):
             copied(mask)
 
 

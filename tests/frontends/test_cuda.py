@@ -12,7 +12,7 @@ from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageErro
 from drywarp.execution.emulator import emulate
 from drywarp.frontends import cache
 from drywarp.frontends import cache as toolchain
-from drywarp.frontends.cuda import compile as cuda
+from drywarp.frontends.cuda import build as cuda
 from drywarp.frontends.cuda import headers
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import first_error
@@ -200,6 +200,25 @@ def test_the_compilers_first_error_is_one_line(text: str, entry: str | None, mes
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
     assert raised.value.log
+
+
+MACROS = """__global__ void k(float* x, int n) {
+  __shared__ float a[Tile];
+  a[threadIdx.x] = x[threadIdx.x * ROWS];
+  x[threadIdx.x] = a[0] + typo;
+  KIND(x);
+}
+"""
+
+
+def test_macros_that_a_build_file_sets_are_named_with_the_option() -> None:
+    """What is called or is in lower case is rather a mistake."""
+    with pytest.raises(CompileError) as raised:
+        compile_cuda(MACROS, arch="sm_80")
+    hint = "not defined: ROWS, Tile (a build file may set them: -D ROWS=VALUE -D Tile=VALUE)"
+    assert str(raised.value).endswith(hint)
+    given = {"Tile": "64", "ROWS": "2", "typo": "1", "KIND(a)": ""}
+    assert compile_cuda(MACROS, arch="sm_80", defines=given).resources.shared_bytes == 256
 
 
 def test_a_log_without_an_error() -> None:
@@ -519,7 +538,7 @@ __global__ void draw(unsigned* bits, float* uniform, float* normal, unsigned lon
 
 
 def test_curands_stand_in_draws_what_the_literature_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drywarp.frontends.cuda.compile.library_folders", tuple)
+    monkeypatch.setattr("drywarp.frontends.cuda.build.library_folders", tuple)
     monkeypatch.setattr("drywarp.frontends.cuda.nvcc.library_folders", tuple)
     kernel = compile_cuda(RANDOM, arch="sm_80")
     assert any("stand-in for cuRAND" in note for note in kernel.notes)

@@ -186,6 +186,25 @@ def test_instances_of_a_template() -> None:
     assert [found.block for found in launches(body, of)] == ["8", "9"]
 
 
+def test_a_number_is_converted_to_the_parameters_type() -> None:
+    found = launch("k<<<1, 32>>>(0xDEADBEEF, 300, -1);", kernel(a=INT, b=("signed char", 1, False), c=INT))
+    assert found.arguments == {"a": str(0xDEADBEEF - (1 << 32)), "b": "44", "c": "-1"}
+
+
+def test_each_instance_has_the_numbers_and_types_of_its_own() -> None:
+    """A host template is called several times; a launch in it takes what the kernel's instance says."""
+    before = (
+        "template <typename T, int N> void go() {\n  const int tile = 2 * N;\n  T* p;\n"
+        "  cudaMalloc(&p, tile * sizeof(T));\n  k<T, N><<<4, N>>>(p, 1.0f, tile);\n}"
+    )
+    body = "go<float, 64>(); go<double, 128>();"
+    for type_, number, dtype in (("float", 64, "f32"), ("double", 128, "f64")):
+        of = kernel(f"k<{type_}, {number}>", a=(type_, 8, True), f=REAL, n=INT)
+        found = launch(body, of, before)
+        assert (found.block, found.arguments["n"]) == (str(number), str(2 * number))
+        assert found.arguments["a"] == f"{dtype}[{2 * number}]:random"
+
+
 def test_headers_count_and_are_named(tmp_path: Path) -> None:
     (tmp_path / "sizes.h").write_text("#pragma once\n#define N 320\n")
     (tmp_path / "run.h").write_text(

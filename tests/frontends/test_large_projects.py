@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drywarp.errors import CompileError, InputFileError, UsageError
-from drywarp.frontends.cuda import compile as compile_module
+from drywarp.frontends.cuda import build as build_module
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.host_code import device_part, is_class, pieces, without_template
 from drywarp.frontends.cuda.nvcc import VARIABLE
@@ -224,13 +224,13 @@ def test_arguments_without_defaults_have_to_be_given() -> None:
 
 def test_a_mistake_in_device_code_costs_few_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    real = compile_module.compile_program
+    real = build_module.compile_program
 
     def counted(*given: object) -> object:
         tried.append(given)
         return real(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compile_module, "compile_program", counted)
+    monkeypatch.setattr(build_module, "compile_program", counted)
     with pytest.raises(CompileError, match=r'^<source>\(1\): error: identifier "typo" is undefined$'):
         compile_cuda("__global__ void k(float *x) { x[0] = typo; }\nint main() { printf(); }\n", arch="sm_80")
     assert len(tried) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.binary.module import load_module
-from drywarp.frontends.cuda import nvcc
+from drywarp.frontends.cuda import build, nvcc
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
 from drywarp.frontends.cuda.options import CudaOptions
@@ -168,7 +168,7 @@ def test_a_time_limit_ends_it_and_what_it_started(
             time.sleep(0.01)
     # The user reads of it behind NVRTC's own message.
     made = nvcc.compile_with_nvcc
-    monkeypatch.setattr(nvcc, "compile_with_nvcc", lambda *_: made(*_, seconds=1))
+    monkeypatch.setattr(build, "compile_with_nvcc", lambda *_: made(*_, seconds=1))
     with pytest.raises(CompileError, match=r"^\S+: error: .* \(nvcc took longer than 1 s\)$"):
         compile_cuda(source, arch="sm_80", entry="weigh", options=options())
 

@@ -20,7 +20,7 @@ from ..kernel.launch.launch import Launch, Structure
 from ..kernel.launch.layout import root_of
 from ..kernel.launch.values import as_buffer
 from ..support.text import some_text
-from .placeholders import fitted, placeholders
+from .placeholders import Extents, fitted, placeholders, smaller_blocks, smaller_grid
 
 
 def check_complete(
@@ -101,19 +101,43 @@ def ready_command(
         root = root_of(key, names)
         meant = places.get(root, root) if root not in names else root
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
-    block = said.block or instead["block"]
-    grid = said.grid or _fitting(_same_threads(instead["grid"], instead["block"], block), block, given)
-    words = [*command, "--grid", grid, "--block", block]
-    unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
-    shared = said.shared or ("16384" if "shared" in open_ or unsized else "0")
-    words += ["--shared", shared] if shared != "0" else []
-    instead |= fitted(kernel, grid, block, shared, {key: value for part in stated.values() for key, value in part})
+    buffers = {key: value for part in stated.values() for key, value in part}
+    extents = _extents(kernel, said, instead, given, "shared" in open_)
+    instead |= fitted(kernel, extents, buffers)
+    words = [*command, "--grid", instead["grid"], "--block", instead["block"]]
+    words += ["--shared", instead["shared"]] if instead["shared"] != "0" else []
+    words += ["--cluster", said.cluster] if said.cluster else []
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):
             words += ["--arg", f"{key}={_text(value)}"]
     for name, value in said.constants.items():
         words += ["--const", f"{name}={value}"]
     return " ".join(map(shlex.quote, words))
+
+
+_SHARED, _MOST_SHARED = 16384, 49152
+"""Bytes of dynamic shared memory where a kernel takes some and no launch says how much: at first, and at most."""
+
+
+def _extents(
+    kernel: Kernel, said: LaunchComment, instead: Mapping[str, str], given: Mapping[str, Any], shared_open: bool
+) -> list[Extents]:
+    """Grid, block and bytes of shared memory to try, in order: what is stated, else placeholders that fit the rest."""
+    unsized = said.grid is None and not kernel.resources.shared_bytes and any(map(_is_shared, kernel.instructions))
+    shared = said.shared or (str(_SHARED) if shared_open or unsized else "0")
+
+    def grid_for(block: str) -> str:
+        return said.grid or _fitting(_same_threads(instead["grid"], instead["block"], block), block, given)
+
+    block = said.block or instead["block"]
+    found = [(grid_for(block), block, shared)]
+    if said.shared is None and shared != "0":
+        found.append((grid_for(block), block, str(_MOST_SHARED)))
+    if said.block is None:
+        found += [(grid_for(one), one, shared) for one in smaller_blocks(block)]
+    if said.grid is None:
+        found.append((smaller_grid(grid_for(block)), block, shared))
+    return found
 
 
 def _fitting(grid: str, block: str, given: Mapping[str, Any]) -> str:

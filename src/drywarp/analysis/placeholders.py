@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import DrywarpError
+from ..errors import DrywarpError, EmulationLimitError, StarvationError, UnsupportedInstructionError
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
-from ..kernel.launch.launch import Dim3
+from ..kernel.launch.launch import DTYPES, Dim3, Launch
 from ..kernel.launch.layout import NUMBER, Layout, root_of
 from ..kernel.launch.structures import fields_in
 from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
@@ -33,17 +34,22 @@ _SIZES = (
 )  # fmt: skip
 
 _SMALLER, _MOST_BYTES, _STEPS = (64, 8), 1 << 28, 4_000
-"""Sizes to try if the first leads to larger buffers than this many bytes; steps of the walk that tells."""
-_ROWS = 1 << 16
-"""Accesses that it records."""
+"""Sizes to try if the first leads to larger buffers than this many bytes; steps of the walk without data that tells."""
+_ROWS, _LANE_STEPS = 1 << 16, 50_000_000
+"""Accesses that a walk records; lane steps of a run with data."""
 _MOST_REACH, _MOST_BEFORE = 1 << 39, 1 << 24
 """Bytes beyond and before the start of a buffer that an address belongs to it."""
 
 
-def placeholders(kernel: Kernel, size: int = 0) -> dict[str, str]:
+PLAIN, WHOLE, ZEROS = "plain", "whole", "zeros"
+"""Buffers of placeholders: random; random whole numbers where the type of the elements is unknown; zeros."""
+
+
+def placeholders(kernel: Kernel, size: int = 0, content: str = PLAIN, one: int = 1) -> dict[str, str]:
     """A ``grid``, a ``block`` and a value for each parameter (``=name``) that fit each other.
 
-    `size` is what sizes such as ``n`` and ``width`` are, 0 for one that fits the grid.
+    `size` is what sizes such as ``n`` and ``width`` are, 0 for one that fits the grid; `one` is any other whole number.
+    `content` says what buffers hold.
     """
     from ..execution.emulator.constants import uses_grid_barrier
     from ..execution.symbolic.instruction_sets import instruction_set
@@ -59,30 +65,47 @@ def placeholders(kernel: Kernel, size: int = 0) -> dict[str, str]:
         block = str(most)
     numbers = [p for one in kernel.parameters for p in (fields_in(one) or [one]) if _is_size(p)]
     size = size or (_ELEMENTS if dimensions == 1 and len(numbers) == 1 else _SIDE[dimensions])
-    values = {f"={parameter_name(p)}": _values(p, size, pointers) for p in kernel.parameters}
+    made = _Made(size, one, content, pointers)
+    values = {f"={parameter_name(p)}": _values(p, made) for p in kernel.parameters}
     return {"grid": grid, "block": block, **values}
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What values are made of: `placeholders`' parameters, and the offsets of parameters that serve as addresses."""
+
+    size: int
+    one: int
+    content: str
+    pointers: Collection[int]
+
+
+_COUNT_OF = re.compile(r"\b(no|nr|number|count) of\b")
+
+
 def _is_size(parameter: Parameter) -> bool:
-    words = parameter.name.lower().replace("_", " ").split()
+    # `imageW`, `no_of_nodes`
+    spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", parameter.name).lower().replace("_", " ")
+    words = spelt.split()
     whole = number_code(parameter.type)[-1:].lower() in ("i", "q", "h") or not parameter.type
-    return (
+    return bool(
         whole
         and not parameter.pointer
-        and any(word.rstrip("0123456789") in _SIZES or word[:3] == "num" for word in words)
+        and (_COUNT_OF.search(spelt) or any(w.rstrip("0123456789") in _SIZES or w[:3] == "num" for w in words))
     )
 
 
 _MOST_FIELDS, _MOST_ELEMENTS = 16, 8
 
 
-def _values(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
+def _values(parameter: Parameter, made: _Made) -> str:
     """A value for a parameter, or for the first fields of a structure."""
     held = fields_in(parameter)
     held = [one for one in held if one.layout is None or _is_short(one.layout)]
     if not held:
-        return _value(parameter, size, pointers)
-    return f"{{{', '.join(f'{one.name}={_in_table(_value(one, size, ()))}' for one in held[:_MOST_FIELDS])}}}"
+        return _value(parameter, made)
+    inside = replace(made, pointers=())
+    return f"{{{', '.join(f'{one.name}={_in_table(_value(one, inside))}' for one in held[:_MOST_FIELDS])}}}"
 
 
 def _in_table(text: str) -> str:
@@ -99,7 +122,7 @@ def _is_short(held: Layout) -> bool:
 _VECTOR = re.compile(r"(?:u?(?:char|short|int|long|longlong)|float|double|half|nv_bfloat16)([1-4])")
 
 
-def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
+def _value(parameter: Parameter, made: _Made) -> str:
     name = parameter.type.split("::")[-1]
     vector = _VECTOR.fullmatch(name.lstrip("_"))
     held = parameter.layout
@@ -111,10 +134,11 @@ def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
         return MAP_EXAMPLE
     if name in TEXTURE_TYPES or name in SURFACE_TYPES:
         return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
-    if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in pointers):
+    if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in made.pointers):
         dtype, bytes_ = element_type(parameter)
-        known = bytes_ > 1 or number_code(name)
-        return f"{dtype if known else 'f32'}[{_ELEMENTS * (int(vector[1]) if vector else 1)}]:random"
+        dtype = dtype if bytes_ > 1 or number_code(name) else "i32" if made.content == WHOLE else "f32"
+        count = _ELEMENTS * (int(vector[1]) if vector else 1)
+        return f"{dtype}[{count}]:{'zeros' if made.content == ZEROS else 'random'}"
     if vector:
         return ",".join("1" * int(vector[1]))
     if parameter.size > 8:
@@ -122,59 +146,132 @@ def _value(parameter: Parameter, size: int, pointers: Collection[int]) -> str:
     if number_code(name)[-1:] in ("e", "f", "d"):
         return "1.0"
     # A narrow integer holds no large size.
-    return str(min(size, {1: 64, 2: 1024}.get(parameter.size, size))) if _is_size(parameter) else "1"
+    number = made.size if _is_size(parameter) else made.one
+    return str(min(number, {1: 64, 2: 1024}.get(parameter.size, number)))
 
 
 # Buffers as large as the kernel's addresses reach.
 
-_RESIZED = re.compile(r"(\w+)\[(\d+)\]:random")
+_RESIZED = re.compile(r"(\w+)\[(\d+)\](?=:random|:zeros)")
 
 
-def fitted(kernel: Kernel, grid: str, block: str, shared: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """The placeholders for a launch, with buffers as large as the kernel's addresses reach without data.
+Extents = tuple[str, str, str]
+"""Grid, block and bytes of dynamic shared memory of a launch."""
 
-    `given` are the arguments that are stated. Where addresses come from data, integers are zero, which lead to the
-    start of a buffer. Where a kernel reaches too far, its sizes are smaller.
+
+def smaller_blocks(block: str) -> list[str]:
+    """Blocks of 64 and 32 threads with as many dimensions, if `block` has more."""
+    sides = [int(side) for side in block.split(",")]
+    instead = {1: ("64", "32"), 2: ("8,8", "8,4"), 3: ("4,4,4", "4,4,2")}[len(sides)]
+    return [one for one in instead if math.prod(map(int, one.split(","))) < math.prod(sides)]
+
+
+def smaller_grid(grid: str) -> str:
+    """A grid of at most 32 blocks with as many dimensions."""
+    most = {1: (32,), 2: (8, 4), 3: (4, 4, 2)}
+    sides = grid.split(",")
+    return ",".join(str(min(int(side), one)) for side, one in zip(sides, most[len(sides)], strict=True))
+
+
+def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any]) -> dict[str, str]:
+    """The placeholders for a launch for which the blocks at the grid's corners run without a fault.
+
+    `given` are the arguments that are stated. Buffers are as large as these blocks reach. Where a kernel reaches too
+    far, its sizes are smaller; where addresses come from data, buffers of unknown type hold whole numbers, or all hold
+    zeros; after that, other `extents` than the first are tried. A kernel that cannot be run is walked without data.
     """
-    first = placeholders(kernel)
     known = [parameter_name(p) for p in kernel.parameters]
     stated = {root_of(key, known) for key in given}
     names = [name for name in known if name not in stated]
-    if not any(_RESIZED.fullmatch(first[f"={name}"]) for name in names):
-        return first
+    chosen = placeholders(kernel) | _named(extents[0])
+    if not kernel.arch.startswith("sm_"):
+        return chosen | _without_data(kernel, extents[0], given, names)
+    contents = (PLAIN, WHOLE, ZEROS)
+    tries = [(extents[0], *one) for one in itertools.product((0, *_SMALLER), (False, True), contents)]
+    tries += [(other, size, False, WHOLE) for other in extents[1:] for size in (0, *_SMALLER)]
+    # Without placeholders among the arguments only the extents can change.
+    for shape, size, alike, content in tries if names else [(one, 0, False, PLAIN) for one in extents]:
+        values = placeholders(kernel, size, content, (size or _SIDE[2]) if alike else 1)
+        own = {n: values[f"={n}"] for n in names}
+        wide = {n: _RESIZED.sub(_wide, text) for n, text in own.items()}
+        try:
+            ends = _touched(kernel, shape, wide | dict(given))
+        except (EmulationLimitError, StarvationError, UnsupportedInstructionError):
+            break
+        except DrywarpError:
+            continue
+        return values | _named(shape) | {f"={n}": _resized(n, text, ends) for n, text in own.items()}
+    return chosen | _without_data(kernel, extents[0], given, names)
+
+
+def _named(extents: Extents) -> dict[str, str]:
+    return dict(zip(("grid", "block", "shared"), extents, strict=True))
+
+
+def _without_data(kernel: Kernel, extents: Extents, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """The arguments that `fitted` returns, from addresses that are known without data; nothing if no size fits."""
     for size in (0, *_SMALLER):
         values = placeholders(kernel, size)
         try:
-            ends, by_data = _reached(kernel, grid, block, shared, {n: values[f"={n}"] for n in names} | dict(given))
+            ends, by_data = _reached(kernel, extents, {n: values[f"={n}"] for n in names} | dict(given))
         except (DrywarpError, ValueError):
-            return first
-        resized = {f"={n}": _resized(values[f"={n}"], ends.get(n, 0), by_data) for n in names}
+            return {}
+        if by_data:
+            values = placeholders(kernel, size, WHOLE)
         if max((ends.get(n, 0) for n in names), default=0) <= _MOST_BYTES:
-            return values | resized
-    return first
+            return {f"={n}": _resized(n, values[f"={n}"], ends) for n in names}
+    return {}
 
 
-def _resized(value: str, end: int, by_data: bool) -> str:
-    held = _RESIZED.fullmatch(value)
-    if held is None:
-        return value
-    dtype, bits = held[1], int(re.sub(r"\D", "", held[1]) or 32)
-    count = max(int(held[2]), -(-end * 8 // bits))
-    return f"{dtype}[{count}]:{'zeros' if by_data and dtype[0] in 'iu' and bits >= 32 else 'random'}"
+def _wide(buffer: re.Match[str]) -> str:
+    """The buffer, as large as any may be: it is filled where it is touched."""
+    return f"{buffer[1]}[{_MOST_BYTES // DTYPES[buffer[1]][1]}]"
 
 
-def _reached(
-    kernel: Kernel, grid: str, block: str, shared: str, arguments: Mapping[str, Any]
-) -> tuple[dict[str, int], bool]:
+def _resized(name: str, value: str, ends: Mapping[str, int]) -> str:
+    """The value with each buffer as large as `ends` says, by its name or its path in a structure; never smaller."""
+    inside = value.startswith("{")
+
+    def resized(buffer: re.Match[str]) -> str:
+        field = re.search(r"(\w+)=$", value[: buffer.start()]) if inside else None
+        end = ends.get(f"{name}.{field[1]}" if field else name, 0)
+        return f"{buffer[1]}[{max(int(buffer[2]), -(-end // DTYPES[buffer[1]][1]))}]"
+
+    return _RESIZED.sub(resized, value)
+
+
+def _touched(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> dict[str, int]:
+    """How many bytes of each buffer the blocks at the grid's corners reach, by name or path.
+
+    Raises DrywarpError for a faulty access, EmulationLimitError if they take too long.
+    """
+    from ..execution.emulator import Limits, emulate
+
+    launch = _launch(kernel, extents, arguments)
+    limits = Limits(lane_steps=_LANE_STEPS, accesses=8 * _ROWS)
+    profile = emulate(kernel, launch, blocks=_corners(launch.grid), limits=limits).profile
+    _, ends, numbers = _ranges(profile, ())
+    widths = np.array([one.memory.width if one.memory else 0 for one in kernel.instructions], np.int64)
+    found = {}
+    for name, (start, size) in profile.allocations.items():
+        inside = (ends >= start) & (ends < start + size)
+        found[name] = int((ends[inside] + widths[numbers[inside]]).max(initial=start)) - start
+    return found
+
+
+def _launch(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> Launch:
+    grid, block = parse_dim3(extents[0], "grid"), parse_dim3(extents[1], "block")
+    return make_launch(kernel, grid, block, arguments, dynamic_shared=int(extents[2]))
+
+
+def _reached(kernel: Kernel, extents: Extents, arguments: Mapping[str, Any]) -> tuple[dict[str, int], bool]:
     """How many bytes of each parameter's buffer a launch reaches, and whether addresses depend on data."""
     from ..execution.symbolic import static_profile
     from ..execution.symbolic.parameters import SLOT_BYTES, offset_in_slot, slot
     from ..execution.symbolic.walk import Effort
 
-    extents = parse_dim3(grid, "grid"), parse_dim3(block, "block")
-    launch = make_launch(kernel, *extents, arguments, dynamic_shared=int(shared))
-    sample = _corners(extents[0])
-    made = static_profile(kernel, launch, blocks=sample, effort=Effort(steps=_STEPS, accesses=_ROWS))
+    launch = _launch(kernel, extents, arguments)
+    made = static_profile(kernel, launch, blocks=_corners(launch.grid), effort=Effort(steps=_STEPS, accesses=_ROWS))
     unsure = {one.pc for one in made.report.accesses if one.known == "data"}
     starts, ends, numbers = _ranges(made.profile, unsure)
     slots = (starts - slot(0)) // (slot(1) - slot(0))

@@ -1,4 +1,4 @@
-"""`drywarp analyze`: one kernel on one GPU."""
+"""`drywarp analyze`: one kernel on one GPU; `drywarp serve`: the same on a local web page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .options import parse_occupancies, read_stdin
+from .options import check_positive, parse_occupancies, read_stdin
 from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
 from .progress import stages
 
@@ -162,3 +162,25 @@ def _print_series(series: LaunchSeries, json: bool) -> None:
     from ..report.ranking import render_series
 
     Console(highlight=False).print(render_series(series), soft_wrap=True)
+
+
+# `drywarp serve`: a local web page for trying out kernels.
+
+
+def serve_command(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    lane_steps: take.LaneSteps = 2e9,
+    analysis_seconds: Annotated[
+        float, typer.Option(help="Time limit per analysis, including compilation.", metavar="SECONDS")
+    ] = 300.0,
+) -> None:
+    """Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile."""
+    check_positive(lane_steps, "--lane-steps")
+    check_positive(analysis_seconds, "--analysis-seconds")
+    from ..report.serve import ServeLimits, serve
+
+    def say(url: str) -> None:
+        typer.echo(f"drywarp serves {url} to this machine only; press Ctrl-C to stop")
+
+    serve(port, ServeLimits(int(lane_steps), analysis_seconds), browser, say)

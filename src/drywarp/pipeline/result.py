@@ -33,12 +33,7 @@ POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
         Policy("loose_round_robin", "the next warp slot after the one that issued last", ROTATION),
-        Policy(
-            "greedy_then_round_robin",
-            "the warp that issued last, else the next warp slot after it",
-            ROTATION,
-            greedy=True,
-        ),
+        Policy("greedy_then_round_robin", "the warp that issued last, else the slot after its", ROTATION, greedy=True),
         Policy("greedy_then_oldest", "the warp that issued last, else the one launched first", OLDEST, greedy=True),
         Policy("oldest_first", "the warp launched first", OLDEST),
         Policy("greedy_then_youngest", "the warp that issued last, else the one launched last", YOUNGEST, greedy=True),

@@ -10,7 +10,8 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
 from .. import cache
-from ..cuda.compile import compile_translation, name_parameters
+from ..cuda.build import compile_translation
+from ..cuda.compile import name_parameters, with_including
 from ..cuda.instances import Instance, instances
 from ..cuda.nvrtc import Translation, gather
 from ..cuda.options import CudaOptions
@@ -66,7 +67,10 @@ def load_module(
         return Module(tuple(found.values()), comment)
     merged = given.over(comment.options)
     translation = gather(text, str(path), path.parent, [Path(i) for i in merged.includes])
-    return _module(translation, arch, merged, comment, on_stage)
+    try:
+        return _module(translation, arch, merged, comment, on_stage)
+    except CompileError as error:
+        raise with_including(error, path) from None
 
 
 def holds_kernels(translation: Translation) -> bool:

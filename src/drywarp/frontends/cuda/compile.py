@@ -19,22 +19,12 @@ from ...support.folders import read_bytes
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
-from ..binary.sass import disassemble
 from ..binary.signatures import layouts_in
-from ..cache import library_folders, tool_versions
-from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
-from .host_code import holds_host_code
+from .build import build_key, compile_translation, debug_build
 from .instances import constant_types, typed
-from .nvcc import cached_result, compile_otherwise, curand_notes
-from .nvrtc import NAME_MAP, Compiled, Translation, compile_program, gather
+from .nvrtc import Translation, gather
 from .options import CudaOptions
-from .repair import compile_repaired
 from .source import Declared, KernelDeclaration, decode, find_kernels, includes, resolve, template_arguments, type_names
-
-_PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
-
-STAND_INS = "compiled with drywarp's stand-ins for PyTorch's headers, whose device code may differ from PyTorch's own"
-OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
 
 INLINE_NAME = "<source>"
 """The file name of source that came as a string or from standard input, in messages and for the compiler."""
@@ -120,10 +110,7 @@ def machine_code_of(
     try:
         compiled = _with_names(translation, arch, _asked_for(declaration, expression), options)
     except CompileError as error:
-        other = beside(source, lambda found: Path(origin).name in {Path(name).name for name, _ in includes(found)})
-        if other is None:
-            raise
-        raise CompileError(f"{error}; {other} includes this file, so try that with --entry", error.log) from None
+        raise with_including(error, source) from None
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
@@ -157,15 +144,10 @@ def layouts_of(
     translation, declaration, expression = _wanted(source, entry, options, name, arch)
     names = _asked_for(declaration, expression)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
-    key = cache.key_of("layouts", kernel.symbol, _key(translation, names, flags))
+    key = cache.key_of("layouts", kernel.symbol, build_key(translation, names, flags))
     kept_layouts = cache.load(key)
     if kept_layouts is None:
-        try:
-            cubin = _compiled(translation, [*flags, *_folders(translation)], names).cubin
-        except CompileError as error:
-            debug = ["-G", *options.flags()]
-            cubin = compile_otherwise(translation, arch, names, debug, key, error).cubin
-        found = layouts_in(cubin, kernel.symbol, translation.origin)
+        found = layouts_in(debug_build(translation, arch, names, options, key), kernel.symbol, translation.origin)
         if found is None:
             raise UsageError(f"{translation.origin}: {kernel.name}: the debug information does not describe it")
         kept_layouts = cache.Entry(b"", msgspec.json.encode(found).decode(), "", {})
@@ -231,6 +213,15 @@ def beside(source: str | Path, fits: Callable[[str], bool]) -> Path | None:
     return None
 
 
+def with_including(error: CompileError, source: str | Path) -> CompileError:
+    """The error, which also names a file beside that includes this one: a part of a program does not compile alone."""
+    if not isinstance(source, Path):
+        return error
+    other = beside(source, lambda text: source.name in {Path(name).name for name, _ in includes(text)})
+    hint = f"; {other} includes this file, so try that with --entry" if other else ""
+    return CompileError(f"{error}{hint}", error.log)
+
+
 def plain_entry(entry: str | None) -> str:
     """The name of a kernel without namespaces and template arguments."""
     return (entry or "").split("<")[0].strip().split("::")[-1]
@@ -290,70 +281,3 @@ def _with_name(parameter: Parameter, declared: Declared) -> Parameter:
     if code and parameter.pointer == declared.pointer and number_code(declared.type) != code:
         return replace(parameter, name=declared.name)
     return replace(parameter, name=declared.name, type=declared.type, pointer=declared.pointer)
-
-
-def compile_translation(
-    translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions
-) -> cache.Entry:
-    """Compile and disassemble a source, using the cache. `expressions` are the names of the kernels to instantiate.
-
-    Raises CompileError with the compiler's own message and its log.
-    """
-    origin = translation.origin
-    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", *options.flags()]
-    key = _key(translation, expressions, flags)
-    if (entry := cache.load(key) or cached_result(key)) is not None:
-        return entry
-    flags += _folders(translation)
-    try:
-        compiled = _compiled(translation, flags, expressions)
-    except CompileError as error:
-        # The compiler reports a bad name expression in a file that it generates.
-        if str(error).startswith(NAME_MAP):
-            reason = str(error).partition("error: ")[2]
-            names = " or ".join(map(repr, expressions))
-            raise CompileError(f"{origin}: kernel {names}: {reason}", error.log) from None
-        return compile_otherwise(translation, arch, expressions, options.flags(), key, error)
-    # The compiler writes absolute paths; restore the user's spelling for the user's own file.
-    listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
-    entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols, compiled.notes, compiled.compiler)
-    cache.store(key, entry)
-    return entry
-
-
-def _folders(translation: Translation) -> list[str]:
-    """Options that name the folders in which headers are searched."""
-    beside = [translation.folder] if translation.folder else []
-    headers = header_folder()
-    places = [*beside, headers, headers / "cccl", HOST_HEADERS, *library_folders(), DEVICE_LIBRARIES]
-    # As nvcc does: files may rely on INFINITY and the like.
-    return [*(f"-I{place}" for place in places), f"--pre-include={_PRE_INCLUDED}"]
-
-
-def _key(translation: Translation, expressions: Sequence[str], flags: Sequence[str]) -> str:
-    """The cache key of a compilation: all texts, the names that include them, options and tools."""
-    included = [part for i in translation.included for part in (i.name, str(i.path), i.text)]
-    tools = [*sorted(tool_versions().values()), *(part for stand_in in stand_in_texts() for part in stand_in)]
-    return cache.key_of(
-        translation.text, translation.origin, *expressions, "flags", *flags, "included", *included, *tools
-    )
-
-
-def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
-    """Compile the source unchanged; if that fails, without host code and with stand-ins for host headers."""
-
-    def attempt(text: str, headers: Mapping[str, str], more: Sequence[str]) -> Compiled:
-        # The user's --std takes precedence.
-        more = [flag for flag in more if not (flag.startswith("--std") and any(f.startswith("--std") for f in flags))]
-        made = compile_program(text, translation.origin, [*flags, *more], expressions, headers)
-        told = [STAND_INS] if Remedy("torch").flags()[0] in more else []
-        told += curand_notes(translation)
-        told += [OPEN_CALLS] if RELOCATABLE in more else []
-        return replace(made, notes=tuple(told))
-
-    try:
-        return attempt(translation.text, {}, ())
-    except CompileError as error:
-        # The remaining unqualified functions may be called from device code, as constexpr ones can.
-        flags = [*flags, "--device-as-default-execution-space"]
-        return compile_repaired(translation, attempt, error, whole=holds_host_code(translation))

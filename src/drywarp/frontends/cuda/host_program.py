@@ -51,8 +51,13 @@ class HostProgram:
     texts: tuple[HostText, ...]
     globals: Scope
 
-    def state_at(self, held: HostText, at: int, fixed: Mapping[str, Value], depth: int = 0) -> State:
-        """What is known at a place, with the parameters of its function from the first call of that."""
+    def state_at(
+        self, held: HostText, at: int, fixed: Mapping[str, Value], types: Mapping[str, str], depth: int = 0
+    ) -> State:
+        """What is known at a place, with the parameters of its function from the first call of that.
+
+        `fixed` are the values of variables, and `types` what type names mean, whatever the call says.
+        """
         base = self.globals
         scope = Scope(
             {**base.values, "argc": 1, **fixed}, base.macros, base.functions, dict(base.types), {}, base.changed
@@ -63,6 +68,7 @@ class HostProgram:
             return state
         if depth < _DEEPEST:
             self._bind(function, state, depth)
+        scope.types.update(types)
         walk(held.text, function.body + 1, at, state)
         return state
 
@@ -82,7 +88,7 @@ class HostProgram:
             for one, text in zip(declared, call, strict=False)
             if one.name in state.fixed and text.isidentifier()
         }
-        outer = self.state_at(held, at, {**state.fixed, **fixed}, depth + 1)
+        outer = self.state_at(held, at, {**state.fixed, **fixed}, {}, depth + 1)
         for name, text in zip(function.template, template, strict=False):
             state.put(name, evaluate(text, outer.scope))
             state.scope.types[name] = text

@@ -13,6 +13,7 @@ from .host_program import HostProgram, HostText, host_program
 from .host_values import State, Value, evaluate, extents, split_commas
 from .instances import LaunchSite, launch_sites
 from .nvrtc import Translation
+from .source import split_top
 
 _POINTER = re.compile(
     r"(?:(?:thrust::)?raw_pointer_cast\s*\()?\s*&?\s*([A-Za-z_]\w*(?:(?:\.|->)(?!data\b)\w+)*)"
@@ -46,22 +47,32 @@ def _is_other_instance(template: str, name: str) -> bool:
     return all(both) and both[0] != both[1] and bool(re.fullmatch(r"[\d,]+|float|double|int", both[0]))
 
 
+def _template_arguments(template: str, name: str) -> dict[str, str]:
+    """What the names in a launch's template arguments are in this instance: N is 64 for ``k<T, N>``, ``k<int, 64>``."""
+    wanted = split_top(name.partition("<")[2].rpartition(">")[0])
+    return {text: value for text, value in zip(split_top(template), wanted, strict=False) if text.isidentifier()}
+
+
 def _settled(
     program: HostProgram, held: HostText, site: LaunchSite, kernel: Kernel, given: Mapping[str, int | float]
 ) -> tuple[HostLaunch, bool]:
     """The launch at a place, and whether host code reaches it."""
     names = [parameter_name(p) for p in kernel.parameters]
+    types = _template_arguments(site.template, kernel.name)
+    numbers = {text: evaluate(value, program.globals) for text, value in types.items()}
+    instance = {text: value for text, value in numbers.items() if value is not None}
 
     def fixed(call: Sequence[str]) -> dict[str, Value]:
         passed = zip(names, call, strict=False)
-        return {text: given[name] for name, text in passed if name in given and text.isidentifier()}
+        stated = {text: given[name] for name, text in passed if name in given and text.isidentifier()}
+        return {**instance, **stated}
 
     call = [] if isinstance(site.arguments, str) else site.arguments
-    state = program.state_at(held, site.at, fixed(call))
+    state = program.state_at(held, site.at, fixed(call), types)
     if isinstance(site.arguments, str):
         listed = state.lists.get(site.arguments.strip(), "")
         call = [_CAST.sub("", text).lstrip("& ") for text in split_commas(listed)]
-        state = program.state_at(held, site.at, fixed(call))
+        state = program.state_at(held, site.at, fixed(call), types)
     open_: dict[str, str] = {}
     sizes: dict[str, str | None] = {}
     for what, text in (("grid", site.grid), ("block", site.block)):
@@ -117,4 +128,15 @@ def _argument(parameter: Parameter, text: str, state: State) -> tuple[str | None
     if not isinstance(value, int | float):
         return None, None
     whole = number_code(parameter.type)[-1:] not in ("", "e", "f", "d") or isinstance(value, int)
-    return (str(int(value)) if whole and value == value and abs(value) < 1e18 else repr(value)), None
+    if whole and value == value and abs(value) < 1e18:
+        return str(_wrapped(int(value), parameter)), None
+    return repr(value), None
+
+
+def _wrapped(value: int, parameter: Parameter) -> int:
+    """The number that a parameter of this type holds, as C++ converts it: 0xffffffff is -1 in an int."""
+    code = number_code(parameter.type)[-1:]
+    if code not in ("b", "h", "i", "q"):
+        return value
+    bits = 8 * parameter.size
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

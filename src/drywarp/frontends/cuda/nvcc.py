@@ -18,15 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import CompileError, ToolError
-from .. import cache
-from ..binary.elf import parse_elf
-from ..binary.sass import disassemble
 from ..binary.signatures import demangled, without_parameters
 from ..binary.signatures import plain_name as symbol_name
 from ..cache import library_folders
 from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
-from .source import includes, type_names
+from .source import includes
 
 # Run a compiler that starts child processes, within a time limit; after that, kill all of them.
 
@@ -227,48 +224,3 @@ def _plain(name: str) -> str:
     name = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", name))
     name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
     return re.sub(r"\s+", "", name).removeprefix("::")
-
-
-# Compile what NVRTC rejects with nvcc, if installed; the result is cached like NVRTC's.
-
-
-def cached_result(key: str) -> cache.Entry | None:
-    """The cached nvcc result for the compilation whose NVRTC cache key is `key`."""
-    tool = find_nvcc()
-    return cache.load(_key(key, tool)) if tool else None
-
-
-def compile_otherwise(
-    translation: Translation, arch: str, expressions: Sequence[str], flags: Sequence[str], key: str, error: CompileError
-) -> cache.Entry:
-    """Compile with nvcc what NVRTC rejected with `error`, and add a note. Raises that error if nvcc does not help."""
-    tool = find_nvcc()
-    if tool is None:
-        raise error
-    try:
-        made = compile_with_nvcc(tool, translation, arch, flags)
-    except CompileError as refused:
-        reason = str(refused).replace(os.path.abspath(translation.origin), translation.origin)
-        if _reason(reason) == _reason(str(error)):
-            raise CompileError(str(error), f"{error.log}\n{refused.log}") from None
-        raise CompileError(f"{error}; {reason}", f"{error.log}\n{refused.log}") from None
-    except ToolError as trouble:
-        raise CompileError(f"{error} ({trouble})", error.log) from None
-    origin = translation.origin
-    symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
-    listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
-    notes = [*made.notes, *curand_notes(translation)]
-    note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
-    named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))
-    entry = cache.Entry(made.cubin, listing, made.log, named, (*notes, note), made.compiler)
-    cache.store(_key(key, tool), entry)
-    return entry
-
-
-def _reason(message: str) -> str:
-    """What a compiler complains about, without place and number."""
-    return re.sub(r" \(and \d+ more\)", "", message.partition("error: ")[2]).partition(";")[0].strip()
-
-
-def _key(key: str, tool: Path) -> str:
-    return cache.key_of(key, nvcc_state(tool))

@@ -23,6 +23,7 @@ _MOST_BYTES = 1 << 46
 
 _SCALARS: dict[str, str] = {
     "bool": "<?", "half": "<e", "__half": "<e", "ptrdiff_t": "<q", "ssize_t": "<q", "size_t": "<Q", "uint": "<I",
+    "ushort": "<H", "ulong": "<Q",
     "int8_t": "<b", "int16_t": "<h", "int32_t": "<i", "int64_t": "<q",
     "uint8_t": "<B", "uint16_t": "<H", "uint32_t": "<I", "uint64_t": "<Q",
 }  # fmt: skip
