@@ -55,8 +55,7 @@ class Machine:
         self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
         self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
         linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
-        exists = np.tile((linear < launch.threads_per_block).reshape(-1, LANES), (len(self.blocks), 1))
-        self.live = pack(exists)
+        self.live = np.tile(pack((linear < launch.threads_per_block).reshape(-1, LANES)), len(self.blocks))
         self._special(linear)
         self._shared_memory(launch, kernel)
         self._local_memory(local_bytes)
@@ -88,35 +87,32 @@ class Machine:
 
     def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
-        x, y, _ = self.launch.block
-        count = len(self.blocks)
-        per_warp = self.warps_per_block
-
-        def of_lanes(values: U32) -> U32:
-            return np.ascontiguousarray(np.tile(values.astype(np.uint32).reshape(-1, LANES), (count, 1)))
-
-        places = np.array([self.launch.coordinates(linear_block) for linear_block in self.blocks], np.uint32)
-        lane = np.tile(np.arange(LANES, dtype=np.uint32), self.warps_per_block)
+        (x, y, _), (columns, rows, _) = self.launch.block, self.launch.grid
+        blocks = np.array(self.blocks, np.int64)
+        lane = np.arange(LANES, dtype=np.uint32)
         below = (np.uint32(1) << lane) - np.uint32(1)
-        special = {
-            "SR_TID.X": of_lanes(linear % np.uint32(x)),
-            "SR_TID.Y": of_lanes(linear // np.uint32(x) % np.uint32(y)),
-            "SR_TID.Z": of_lanes(linear // np.uint32(x * y)),
-            "SR_LANEID": of_lanes(lane),
-            "SR_LTMASK": of_lanes(below),
-            "SR_LEMASK": of_lanes(below * np.uint32(2) + np.uint32(1)),
-            "SR_EQMASK": of_lanes(np.uint32(1) << lane),
-            "SR_GTMASK": of_lanes(~(below * np.uint32(2) + np.uint32(1))),
-            "SR_GEMASK": of_lanes(~below),
-            "SR_VIRTID": np.tile(np.arange(per_warp, dtype=np.uint32) << np.uint32(8), count)[:, None],
-            "SR_CgaCtaId": np.repeat(np.arange(count) % self.cluster_blocks, per_warp).astype(np.uint32)[:, None],
+        values: dict[str, npt.NDArray[Any]] = {
+            "SR_TID.X": linear % np.uint32(x),
+            "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
+            "SR_TID.Z": linear // np.uint32(x * y),
+            "SR_LANEID": lane,
+            "SR_LTMASK": below,
+            "SR_LEMASK": below * np.uint32(2) + np.uint32(1),
+            "SR_EQMASK": np.uint32(1) << lane,
+            "SR_GTMASK": ~(below * np.uint32(2) + np.uint32(1)),
+            "SR_GEMASK": ~below,
+            "SR_VIRTID": (np.arange(self.warps_per_block, dtype=np.uint32) << np.uint32(8))[:, None],
+            "SR_CgaCtaId": (np.arange(len(blocks)) % self.cluster_blocks)[:, None, None],
+            "SR_CTAID.X": (blocks % columns)[:, None, None],
+            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
+            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
         }
-        for axis, name in enumerate("XYZ"):
-            special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_warp)[:, None]
-        rows = self.words[self.special_base :].reshape(-1, self.warps, LANES)
-        for row, name in zip(rows, SPECIAL_ROWS, strict=True):
-            row[...] = special[name]
-        self.special = special
+        held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
+        self.special: dict[str, U32] = {}
+        for row, name in zip(held, SPECIAL_ROWS, strict=True):
+            value, uniform = values[name], values[name].ndim > 1
+            row[...] = value if uniform or len(value) == LANES else value.reshape(-1, LANES)
+            self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if uniform else LANES]
 
     def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
         resources = kernel.resources
