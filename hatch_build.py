@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CoreBuild(BuildHookInterface):
-    """Compiles `src/drywarp/core/native` with the C compiler at hand, else with that of ziglang."""
+    """Compiles `src/drywarp/core/native` and `src/drywarp/program/native` with the C compiler at hand, else with that of ziglang."""
 
     PLUGIN_NAME = "custom"
 
@@ -23,7 +23,9 @@ class CoreBuild(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tag the wheel for this platform, or for the one that `DRYWARP_WHEEL_PLATFORM` names."""
-        self._builder().build()
+        builder = self._builder()
+        builder.build()
+        builder.build(builder.CUDA_LIBRARY, builder.CUDA_FOLDER)
         here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         platform = os.environ.get("DRYWARP_WHEEL_PLATFORM") or here
         build_data["tag"] = f"py3-none-{platform}"

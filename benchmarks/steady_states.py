@@ -5,8 +5,7 @@
 The tiled matrix multiplication of the examples on an A100, at 1024³ and 4096³, at every occupancy: the time of the
 full simulation over that of the answer, how far the answer is off (0 where a state recurs: it is exact), and what the
 whole curve takes at both sizes. Then grids of a thousand and of a million blocks, and a loop of ten million
-iterations with the memory that it takes. Last, a long loop before a short one of many instructions, which are shortened
-in different proportions: the known weakness of the estimate. All in one process.
+iterations with the memory that it takes. Last, a long loop before a short one of many instructions. All in one process.
 """
 
 import resource
@@ -129,7 +128,7 @@ def uneven_loops() -> None:
         file.write_text(UNEVEN)
         work = load_workload(str(file), load_gpu("papers/volkov-kepler"), {}, runs=3)
     times = [get_model("pipeline", full_simulation=full).predict(work, (64,)).cycles for full in (False, True)]
-    print(f"20,000 iterations before 40: estimated, off by {times[0] / times[1] - 1:+.1%}")
+    print(f"20,000 iterations before 40: estimated, off by {times[0] / times[1] - 1:+.2%}")
 
 
 def main() -> None:

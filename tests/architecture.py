@@ -14,7 +14,7 @@ ROOT = Path(drywarp.__file__).parent
 
 ROOMS = (
     *("support", "kernel", "hardware", "frontends", "core", "execution", "memory", "workload", "pipeline", "models"),
-    *("analysis", "experiments", "report", "cli"),
+    *("analysis", "program", "experiments", "report", "cli"),
 )
 """In the order in which data flows: a room may import what stands before it."""
 
@@ -59,6 +59,12 @@ def modules() -> dict[str, Path]:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports() -> tuple[Import, ...]:
     """Every import of a module of ours by another."""
     return tuple(_imports())
@@ -67,7 +73,7 @@ def imports() -> tuple[Import, ...]:
 def _imports() -> Iterator[Import]:
     known = modules()
     for name, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):

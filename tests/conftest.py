@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,13 @@ from hypothesis import HealthCheck, settings
 
 from .effort import VARIABLE, exhaustive
 
+ROOT = Path(__file__).parents[1]
+
 # However slow the machine is, a law holds.
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fixed", derandomize=True, **UNTIMED)
 settings.register_profile("random", print_blob=True, **UNTIMED)
+settings.register_profile("part", settings.get_profile("fixed"), max_examples=50)
 settings.load_profile("fixed")
 
 
@@ -38,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if "exhaustive" in config.option.markexpr.replace("not exhaustive", ""):
         os.environ[VARIABLE] = "exhaustive"
+    if not exhaustive() and not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("part")
 
 
 FIRST = (
@@ -52,6 +59,26 @@ FIRST = (
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One more than there are cores: some tests wait for processes that they start."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each parallel worker begin with another part of the files, so that each file is compiled by one worker only.
+
+    Collecting takes them all in the same order. Where no bytecode is left from before, as in a new checkout, every
+    worker would rewrite the assertions of every file, which takes longer than all else that a collection does.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [path for path in map(Path, session.config.args) if path.is_dir()]
+    files = sorted({file.resolve() for folder in folders for file in folder.rglob("test_*.py")})
+    share = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[share:] + files[:share]:
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        # What cannot be imported, or is skipped whole, is for the collection to report.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -79,5 +106,17 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of this test's own, with nothing in it."""
     folder = tmp_path / "own-cache"
     folder.mkdir()
+    monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def own_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of this test's own with nothing in it but the compiled kernels, which it shares with all tests."""
+    shared, folder = Path(os.environ["DRYWARP_CACHE_DIR"]), tmp_path / "own-results"
+    folder.mkdir()
+    for part in ("kernels", "drywarp-headers", "sources"):
+        (shared / part).mkdir(parents=True, exist_ok=True)
+        (folder / part).symlink_to(shared / part)
     monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))
     return folder

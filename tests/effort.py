@@ -25,12 +25,22 @@ def examples(full: int, share: int = 10) -> int:
 
 def first(values: Iterable[Any], keep: int = 1) -> list[Any]:
     """Values for `parametrize` of which the first `keep` are tried by default."""
-    return [value if number < keep else _repeats(value) for number, value in enumerate(values)]
+    return _part((value, number < keep) for number, value in enumerate(values))
 
 
 def some(values: Iterable[Any], share: int) -> list[Any]:
     """Values for `parametrize` of which one in `share` is tried by default."""
-    return [value if number % share == 0 else _repeats(value) for number, value in enumerate(values)]
+    return _part((value, number % share == 0) for number, value in enumerate(values))
+
+
+def only(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Values for `parametrize` of which only those of `kept`, one of each kind, are tried by default."""
+    return _part((value, value in kept) for value in values)
+
+
+def _part(values: Iterable[tuple[Any, bool]]) -> list[Any]:
+    """The values tried by default; when exhaustive the others too, marked. Unmade tests take no time to collect."""
+    return [value if kept else _repeats(value) for value, kept in values if kept or exhaustive()]
 
 
 def _repeats(value: Any) -> Any:
@@ -40,13 +50,14 @@ def _repeats(value: Any) -> Any:
     return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
 
 
-def in_turn(rows: Sequence[Any], columns: Sequence[Any], name: Any = str) -> list[Any]:
-    """All pairs for `parametrize`: by default each row with one column, the next row with the next one."""
+def in_turn(rows: Sequence[Any], columns: Sequence[Any], name: Any = str, share: int = 1) -> list[Any]:
+    """All pairs for `parametrize`: by default one row in `share` with one column, the next with the next column."""
+    kept = {(number, number // share % len(columns)) for number in range(0, len(rows), share)}
     return [
         pytest.param(
-            row, column, id=f"{name(row)}-{column}",
-            marks=() if number % len(columns) == place else pytest.mark.exhaustive,
+            row, column, id=f"{name(row)}-{column}", marks=() if (number, place) in kept else pytest.mark.exhaustive
         )
         for number, row in enumerate(rows)
         for place, column in enumerate(columns)
-    ]  # fmt: skip
+        if exhaustive() or (number, place) in kept
+    ]

@@ -24,8 +24,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture(autouse=True)
-def cache(own_cache: Path) -> Path:
-    return own_cache
+def cache(own_results: Path) -> Path:
+    return own_results
 
 
 def ready(name: str = "histogram.cu", **more: object) -> Prepared:

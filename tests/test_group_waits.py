@@ -13,6 +13,7 @@ from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.workload.build import ASYNC_SLOT, SLOTS, build_workload
 from drywarp.workload.cost import Item, Repeat
 from drywarp.workload.scoreboards import Dependences, spread_partial_waits
+from tests.effort import examples
 from tests.emulator.support import run
 
 COPY = Dependences((), ASYNC_SLOT, -1)
@@ -59,7 +60,7 @@ def assert_waits_for(awaited: set[int], older: list[set[int]]) -> None:
 
 
 @given(programs)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(600, 4), deadline=None)
 def test_a_wait_is_for_all_but_the_last_ones(program: list[Item]) -> None:
     spread = spread_partial_waits(NODES, program, SLOTS, COPIES)
     assert spread is not None

@@ -18,9 +18,12 @@ from drywarp.execution.long_loops import begins_alike, extrapolated
 from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import Profile
 from drywarp.memory.behaviour import analyse_memory
-from tests.effort import some
+from tests.effort import only
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+FILES = sorted(EXAMPLES.glob("*.cu"))
+KINDS = [path for path in FILES if path.stem in ("reduction", "softmax")]
+"""One whose loops are followed, and one that is left alone."""
 COLUMNS = """
 // drywarp: --grid 8 --block 64 --arg n=%d --arg x=f32[%d,512] --arg out=f32[512]
 __global__ void columns(const float* x, float* out, int n) {
@@ -41,7 +44,7 @@ __global__ void walk(const int* x, int* out, int n) {
 
 
 @pytest.fixture(autouse=True)
-def short_trial(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+def short_trial(monkeypatch: pytest.MonkeyPatch, own_results: Path) -> None:
     monkeypatch.setattr(long_loops, "TRIAL_LANE_STEPS", 2000)
 
 
@@ -56,7 +59,7 @@ def same(ours: Profile, theirs: Profile) -> None:
         assert np.array_equal(one.blocks, other.blocks)
 
 
-@pytest.mark.parametrize("path", some(sorted(EXAMPLES.glob("*.cu")), 5), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", only(FILES, *KINDS), ids=lambda path: path.stem)
 def test_every_example_is_left_alone_or_comes_out_the_same(path: Path) -> None:
     full = run(path)
     found = extrapolated(full.kernel, full.launch, Limits())

@@ -15,6 +15,7 @@ from drywarp.hardware.gpu import L3Level
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from drywarp.memory.behaviour import AccessBehaviour
 from drywarp.workload.cost import Level, to_ticks
+from drywarp.workload.cost_model import dram_share
 from drywarp.workload.memory_costs import MemoryCosts
 from tests.round_gpu import MIB, round_gpu, ticks
 
@@ -113,6 +114,14 @@ def test_latency_is_the_mean_over_where_the_sectors_are_found() -> None:
     # The same of local memory, with 2 cycles more for its second wavefront.
     _, latency, _ = costs().cost(False, access(8, SPACE_LOCAL, l1_hit=0.5, l2_hit=0.75, lines=2.0), SLOT)
     assert latency == 123.25
+
+
+def test_dram_serves_what_no_cache_does() -> None:
+    # Half misses the L1, a quarter of that the L2.
+    assert dram_share(access(4, l1_hit=0.5, l2_hit=0.75)) == 0.125
+    assert dram_share(access(4, SPACE_LOCAL, l1_hit=0.5, l2_hit=0.75)) == 0.125
+    assert dram_share(access(4, SPACE_SHARED, l1_hit=0.0, l2_hit=0.0)) == 0
+    assert dram_share(None) == 0
 
 
 def test_levels_take_bytes_times_sms_over_bandwidth() -> None:

@@ -29,12 +29,14 @@ from pathlib import Path
 from queue import Queue
 from threading import Lock
 
+from drywarp.core.build import LIBRARY, compiler
+from drywarp.core.library import library
+from drywarp.support.folders import replace_file
+
 from .changes import Change, changes
 from .rooms import ROOMS, ROOT, WHOLE_ANSWERS
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-HANGS_S = 400
-"""A fault that makes the tests run for so long is caught: they would never end."""
 OPTIONS = ("-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", "-n0")
 
 
@@ -68,10 +70,23 @@ def draw(count: int, seed: int, only: Iterable[str]) -> list[tuple[str, Change]]
         kinds = sorted(by_kind)
         while wanted > 0 and any(by_kind.values()):
             for kind in kinds:
-                if by_kind[kind] and wanted > 0:
-                    drawn.append((name, by_kind[kind].pop()))
+                if by_kind[kind] and wanted > 0 and compiles(change := by_kind[kind].pop()):
+                    drawn.append((name, change))
                     wanted -= 1
     return drawn
+
+
+def compiles(change: Change) -> bool:
+    """Whether a source in C is still one with this change; everything else runs without being compiled."""
+    path = ROOT / change.file
+    if path.suffix not in (".c", ".h"):
+        return True
+    with tempfile.TemporaryDirectory(prefix="drywarp-faults-") as folder:
+        native = shutil.copytree(path.parent, Path(folder, "native"))
+        (native / path.name).write_text(change.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        units = [native / path.name] if path.suffix == ".c" else sorted(native.glob("*.c"))
+        command = [*(compiler() or ["cc"]), "-std=c11", "-fsyntax-only", "-w", '-DDRYWARP_DIGEST=""', *map(str, units)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def known_equivalent() -> set[Change]:
@@ -93,13 +108,16 @@ def known_equivalent() -> set[Change]:
 class Copy:
     """A copy of the repository's tracked files, in which one fault at a time lies."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, cache: Path, hangs_s: float) -> None:
+        self.folder, self.hangs_s = folder, hangs_s
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
         for name in names.decode().split("\0"):
             if name and (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
+        self.core = folder / LIBRARY.relative_to(ROOT)
+        library()  # compiled again here, if the sources have changed since
+        shutil.copy2(LIBRARY, self.core)
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(folder / "src"),
@@ -118,7 +136,7 @@ class Copy:
                 start_new_session=True,
             )  # fmt: skip
             try:
-                process.wait(HANGS_S)
+                process.wait(self.hangs_s)
             except subprocess.TimeoutExpired:
                 return "hang", ""
             finally:
@@ -133,8 +151,9 @@ class Copy:
     def try_out(self, room: str, change: Change) -> Outcome:
         """Put the fault in, run the tests, take it out."""
         path = self.folder / change.file
-        before = path.read_text(encoding="utf-8")
+        before, built = path.read_text(encoding="utf-8"), self.core.read_bytes()
         began = time.monotonic()
+        # Where it is in C, the tests compile the core of this copy again before they use it.
         path.write_text(change.applied(before), encoding="utf-8")
         try:
             stages = (("room", ROOMS[room].tests), ("whole answers", WHOLE_ANSWERS))
@@ -145,6 +164,7 @@ class Copy:
             return Outcome(room, change, "", "", time.monotonic() - began)
         finally:
             path.write_text(before, encoding="utf-8")
+            replace_file(self.core, built)
 
 
 def table(outcomes: list[Outcome], equivalent: set[Change]) -> str:
@@ -184,6 +204,9 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="try what survived in `--out` again, after tests were added"
     )
+    parser.add_argument(
+        "--hangs-after", type=float, default=400, help="seconds after which tests are said never to end: caught"
+    )
     parser.add_argument("--list", action="store_true", help="print the faults, run nothing")
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be caught")
     given = parser.parse_args()
@@ -209,7 +232,7 @@ def main() -> int:
         cache = Path(os.environ.get("DRYWARP_CACHE_DIR", f"{scratch}/cache"))
         copies: Queue[Copy] = Queue()
         for number in range(given.jobs):
-            copies.put(Copy(Path(scratch, f"copy{number}"), cache))
+            copies.put(Copy(Path(scratch, f"copy{number}"), cache, given.hangs_after))
 
         def one(room: str, change: Change) -> None:
             place = copies.get()

@@ -1,4 +1,4 @@
-"""Small faults, found in the syntax tree of a source file: what a slip of the hand would change."""
+"""Small faults, found in the syntax tree of a source file, or in the words of one in C: what a slip would change."""
 
 from __future__ import annotations
 
@@ -50,7 +50,50 @@ class Change:
 def changes(path: Path, name: str) -> list[Change]:
     """All faults that this file can have; `name` is how they call it."""
     text = path.read_text(encoding="utf-8")
-    return [*(_numbers(text, name) if path.suffix == ".toml" else _of_python(text, name))]
+    found = {".toml": _numbers, ".c": _of_c, ".h": _of_c}.get(path.suffix, _of_python)
+    return [*found(text, name)]
+
+
+C_WORD = re.compile(
+    r"(?P<left_out>/\*.*?\*/|//[^\n]*|^\s*\#(?:\\\n|[^\n])*|\"(?:\\.|[^\"])*\"|'(?:\\.|[^'])+'|\b(?:static|extern|enum)\b[^;{(]*;)"
+    r"|(?<= )(?P<operator><=|>=|==|!=|&&|\|\||<<|>>|[<>+\-*/%&|^])(?= )"
+    r"|(?<=\w )(?P<compound>\+=|-=|\*=|\|=|&=|<<=|>>=)(?= )"
+    r"|(?<![\w.])(?P<number>\d+)(?![\w.])",
+    re.DOTALL | re.MULTILINE,
+)
+C_OPERATORS = {
+    "comparison": {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="},
+    "and / or": {"&&": "||", "||": "&&"},
+    "operator": {
+        "+": "-",
+        "-": "+",
+        "*": "+",
+        "/": "*",
+        "%": "/",
+        "<<": ">>",
+        ">>": "<<",
+        "&": "|",
+        "|": "&",
+        "^": "&",
+    },
+}
+C_COMPOUNDS = {"+=": "-=", "-=": "+=", "*=": "+=", "|=": "&=", "&=": "|=", "<<=": ">>=", ">>=": "<<="}
+
+
+def _of_c(text: str, name: str) -> Iterator[Change]:
+    """Of a source in C: another operator, or a number that is higher by one. Some of them do not compile."""
+    for word in C_WORD.finditer(text):
+        group, old = word.lastgroup, word.group()
+        if group == "number":
+            made = [("off by one", str(int(old) + 1))]
+        elif group == "compound":
+            made = [("operator", C_COMPOUNDS[old])]
+        elif group == "operator":
+            made = [(kind, others[old]) for kind, others in C_OPERATORS.items() if old in others]
+        else:
+            continue
+        for kind, new in made:
+            yield Change(name, text.count("\n", 0, word.start()) + 1, kind, word.start(), word.end(), old, new)
 
 
 def _numbers(text: str, name: str) -> Iterator[Change]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "drywarp"
+GENERATED = ("layout.h",)
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class Room:
     share: int = 1
 
     def files(self) -> list[Path]:
-        """Its source files: Python, and the data of GPUs."""
+        """Its source files: Python, C, and the data of GPUs."""
         found: list[Path] = []
         for source in self.sources:
             place = SOURCES / source
-            found += sorted(place.rglob("*")) if place.is_dir() else [place]
-        return [path for path in found if path.suffix in (".py", ".toml")]
+            found += sorted(place.rglob("*") if place.is_dir() else place.parent.glob(place.name))
+        return [path for path in found if path.suffix in (".py", ".toml", ".c", ".h") and path.name not in GENERATED]
 
 
 ROOMS = {
@@ -53,7 +54,7 @@ ROOMS = {
                 "tests/test_phases.py",
             ),
             *("tests/test_workload.py", "tests/test_group_waits.py", "tests/test_cost_model.py", "tests/abstract"),
-            *("tests/amd", "tests/test_constant_values.py"),
+            *("tests/amd", "tests/test_constant_values.py", "tests/kernel/test_sleep.py"),
         ),
         3,
     ),
@@ -61,6 +62,22 @@ ROOMS = {
         ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
     ),
     "models": Room(("models",), ("tests/models", "tests/reproduce"), 3),
+    "emulator in C": Room(
+        ("core/native/emulat*.[ch]",),
+        (
+            *("tests/emulator/test_every_opcode.py", "tests/emulator/test_compiled_loop.py"),
+            *("tests/emulator/test_integer_values.py", "tests/emulator/test_warp_values.py", "tests/emulator"),
+        ),
+        2,
+    ),
+    "memory in C": Room(
+        ("core/native/runs.c", "core/native/lru.c", "core/native/distinct.c"), ("tests/memory", "tests/counters")
+    ),
+    "simulation in C": Room(
+        tuple(f"core/native/{name}" for name in ("pipeline.h", "inorder.c", "dataflow.c", "blocks.c", "stalls.c")),
+        ("tests/pipeline", "tests/models/test_pipeline_model.py"),
+        2,
+    ),
     "uncertainty": Room(("analysis/uncertainty",), ("tests/uncertainty",)),
     "advice": Room(("analysis/advice",), ("tests/advice",)),
     "counters": Room(("analysis/counters",), ("tests/counters",)),

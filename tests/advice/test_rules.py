@@ -15,10 +15,12 @@ from drywarp.analysis.result.finding import LEAST_GAIN, Finding, RuleText
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names, load_gpu
 from drywarp.pipeline.reasons import REASONS
-from tests.effort import some
+from tests.effort import only
 
 from .kernels import PAIRS, Launch
 
+QUICK = ("uncoalesced-access", "atomics", "idle-threads", "tail-effect", "integer-division")
+"""Asked by default; every rule by itself is in tests/advice/test_rules_by_hand.py."""
 COMPILED_ONLY = {"unrolling"}
 """Rules that say something with --advice only; tests/advice/test_study.py has them."""
 
@@ -37,7 +39,7 @@ def test_every_rule_has_its_kernels() -> None:
     assert set(PAIRS) | COMPILED_ONLY == set(all_rules())
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", only(PAIRS, *QUICK))
 def test_the_rule_finds_its_problem(rule: str) -> None:
     pair = PAIRS[rule]
     found = findings(pair.bad)
@@ -51,12 +53,12 @@ def test_the_rule_finds_its_problem(rule: str) -> None:
     assert mine.remedy
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", only(PAIRS, *QUICK))
 def test_the_rule_is_silent_without_it(rule: str) -> None:
     assert rule not in {finding.rule for finding in findings(PAIRS[rule].good)}
 
 
-@pytest.mark.parametrize("rule", some(PAIRS, 3))
+@pytest.mark.parametrize("rule", only(PAIRS, *QUICK))
 def test_findings_are_sorted_and_none_gains_next_to_nothing(rule: str) -> None:
     for launch in (PAIRS[rule].bad, PAIRS[rule].good):
         gains = [finding.gain for finding in findings(launch)]

@@ -23,12 +23,13 @@ from drywarp.experiments.calibrate.fits import (
     two_with_issue_limit,
 )
 from drywarp.experiments.calibrate.result import Estimate, mean
+from tests.effort import examples
 
 WARPS = [1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64]
 
 
 @given(latency=st.floats(4, 400), bend=st.floats(1.5, 40), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120, 5), deadline=None)
 def test_a_boat_hull_gives_its_two_constants_back(latency: float, bend: float, seed: int) -> None:
     lambda_ = latency / bend
     noise = np.random.default_rng(seed).normal(1, 0.004, len(WARPS))
@@ -50,7 +51,7 @@ def test_a_hull_that_never_rises_has_no_lambda_and_one_that_always_does_no_laten
 
 
 @given(st.floats(0.5, 300), st.floats(0.1, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(80, 5), deadline=None)
 def test_a_line_is_found_and_its_spread_covers_the_noise(intercept: float, slope: float) -> None:
     xs = [0, 1, 3, 7, 15, 31]
     line = fit_line(xs, [Estimate(intercept + slope * x) for x in xs])
@@ -119,7 +120,7 @@ EIGHTHS = [n / 8 for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16)]
 
 
 @given(end=st.floats(0.6, 1.4), more=st.floats(0.6, 2.0), start=st.floats(0, 0.2), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120, 5), deadline=None)
 def test_the_end_of_a_cache_that_keeps_what_fits_comes_out(end: float, more: float, start: float, seed: int) -> None:
     noise = np.random.default_rng(seed).normal(1, 0.001, len(EIGHTHS))
     times = [Estimate((start + f + more * max(0.0, f - end)) * e) for f, e in zip(EIGHTHS, noise, strict=True)]
@@ -131,7 +132,7 @@ def test_the_end_of_a_cache_that_keeps_what_fits_comes_out(end: float, more: flo
 
 
 @given(between=st.integers(1, len(EIGHTHS) - 4), more=st.floats(0.3, 2.0), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120, 5), deadline=None)
 def test_the_end_of_a_cache_that_keeps_nothing_lies_between_two_footprints(
     between: int, more: float, seed: int
 ) -> None:
@@ -146,7 +147,7 @@ def test_the_end_of_a_cache_that_keeps_nothing_lies_between_two_footprints(
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(40, 5), deadline=None)
 def test_a_walk_without_an_end_has_none(seed: int) -> None:
     noise = np.random.default_rng(seed).normal(1, 0.01, len(EIGHTHS))
     assert (

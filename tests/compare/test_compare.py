@@ -71,7 +71,7 @@ def test_counts_are_those_of_the_counts_verb(improved: drywarp.Comparison) -> No
     assert counts["resources.registers"].old == drywarp.analyze(NAIVE).resources.registers
 
 
-@pytest.mark.parametrize("name", first(["tiled_matmul", "collatz", "saxpy", "reduction", "histogram"], 2))
+@pytest.mark.parametrize("name", first(["histogram", "tiled_matmul", "collatz", "saxpy", "reduction"]))
 def test_the_same_kernel_changes_by_exactly_nothing(name: str, tmp_path: Path) -> None:
     source = EXAMPLES / f"{name}.cu"
     moved = tmp_path / f"{name}.cu"

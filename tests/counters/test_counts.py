@@ -15,6 +15,7 @@ from drywarp.analysis.request import Options
 from drywarp.cli.main import run
 from drywarp.hardware import load_gpu
 from drywarp.kernel.isa.nvidia.opcodes import OPCODES
+from tests.effort import in_turn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = json.loads((files("drywarp") / "report" / "schema" / "counts.schema.json").read_text(encoding="utf-8"))
@@ -77,8 +78,10 @@ def test_lanes_that_are_off_do_not_count_as_threads(lanes: int) -> None:
     assert ratio == 32 if lanes == 32 else lanes < ratio < lanes + 3
 
 
-@pytest.mark.parametrize("name", ["tiled_matmul", "histogram", "collatz", "half2", "transpose_naive"])
-@pytest.mark.parametrize("gpu", ["rtx2080ti", "h100"])
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    in_turn(["tiled_matmul", "histogram", "collatz", "half2", "transpose_naive"], ["rtx2080ti", "h100"]),
+)
 def test_laws(name: str, gpu: str) -> None:
     found = count(EXAMPLES / f"{name}.cu", gpu=gpu).counts
     executed, lanes = found["smsp__inst_executed.sum"], found["smsp__thread_inst_executed.sum"]

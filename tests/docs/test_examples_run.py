@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs.site.commands import Block, Command, all_commands, blocks, commands, documents, python_blocks
@@ -48,11 +50,16 @@ def test_a_command_on_files_of_the_repository_runs(
             assert (elsewhere / command.arguments[command.arguments.index(option) + 1]).stat().st_size > 1000
 
 
+@cache
+def all_verbs() -> dict[str, Any]:
+    return get_command(whole_app()).commands  # type: ignore[attr-defined, no-any-return]
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_every_option_exists(command: Command) -> None:
     """The verb and its options, with values of the right type; nothing is run."""
     name, *words = command.arguments
-    verbs = get_command(whole_app()).commands  # type: ignore[attr-defined]
+    verbs = all_verbs()
     assert name in verbs
     # An ellipsis stands for more arguments, or for the value of an option.
     given = [word for before, word in zip(["", *words], words, strict=False) if word != "…" or before.startswith("-")]

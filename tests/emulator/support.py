@@ -49,6 +49,7 @@ def run(
     seed: int = 0,
     entry: str | None = None,
     compiled: bool = True,
+    cluster: Dim3 | None = None,
 ) -> Emulation:
     """Compile if given source, and emulate; arrays become buffers, numbers scalars."""
     if isinstance(kernel, str):
@@ -60,5 +61,6 @@ def run(
         dynamic_shared,
         {name: array_buffer(np.asarray(value)) for name, value in (constants or {}).items()},
         seed,
+        cluster=kernel.resources.cluster if cluster is None else cluster,
     )
     return emulate(kernel, launch, blocks=blocks, limits=limits or Limits(), compiled=compiled)

@@ -44,12 +44,6 @@ def test_the_barrier_of_a_cluster_of_one(arch, dims):
     np.testing.assert_array_equal(got.reshape(3, 128), data.reshape(3, 128)[:, ::-1])
 
 
-def test_larger_clusters_are_refused():
-    source = """extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int* out) { out[threadIdx.x] = 1; }"""
-    with pytest.raises(EmulationError, match=r"k: __cluster_dims__ of 2x1x1: .*expected clusters of one block"):
-        run(source, 2, 32, np.zeros(32, np.int32), arch="sm_90")
-
-
 @pytest.mark.parametrize("arch", first(ARCHES))
 def test_one_lane_is_elected(arch):
     source = """extern "C" __global__ void k(unsigned* lanes, int* chosen) {

@@ -190,6 +190,7 @@ ELSEWHERE = {
     **dict.fromkeys(("ARRIVES", "SYNCS"), "test_mbarrier.py"),
     **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"), "test_bulk_copy.py"),
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
+    **dict.fromkeys(("STAS", "REDAS", "UCGABAR_ARV"), "test_clusters.py"),
     **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),
     "BPT": "test_a_trap_ends_the_run",
 }

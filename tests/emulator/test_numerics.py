@@ -15,6 +15,7 @@ from drywarp.execution.emulator.compare import lookup
 from drywarp.execution.emulator.half import double_to_bf16
 from drywarp.execution.emulator.operands import ZERO
 from drywarp.execution.emulator.rounding import fused_double, sum_to_float32
+from tests.effort import examples
 
 words = st.integers(0, 2**32 - 1)
 doubles = st.floats(allow_nan=False, allow_infinity=False)
@@ -37,7 +38,7 @@ def nearest(exact: Fraction, mantissa: int, smallest: int, largest: float) -> fl
     return float(rounded)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(2000, 8))
 @given(a=doubles, b=doubles, c=doubles)
 @example(a=1.5, b=-5.814914798132018e16, c=1.8014398509481984e16)  # exact, where the product alone is rounded
 @example(a=4.0937828093856013e-73, b=2.0**-1022, c=2.0**-1022)  # the least normal number and next to nothing
@@ -47,7 +48,7 @@ def test_fused_multiply_add_of_doubles_rounds_once(a, b, c):
     assert got == nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1074, 1.7976931348623157e308)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(2000, 8))
 @given(
     a=st.floats(1, 2),
     b=st.floats(1, 2),
@@ -63,7 +64,7 @@ def test_fused_multiply_add_near_cancellation_and_denormals(a, b, tail, sign, sc
     assert got == nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1074, 1.7976931348623157e308)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(2000, 8))
 @given(a=singles, b=singles, c=singles)
 def test_fused_multiply_add_of_singles_rounds_once(a, b, c):
     with np.errstate(all="ignore"):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from drywarp.execution.emulator import Limits, emulate
-from drywarp.execution.emulator.refine import explains
-from drywarp.execution.emulator.sampling import stratified
+from drywarp.execution.emulator.sampling import explains, stratified
 from drywarp.execution.emulator.session import Session
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.effort import first, some
+from tests.effort import first, in_turn, some
 
 from .support import run
 from .test_tensor import fragment_a, fragment_b, fragment_c, packed
@@ -120,7 +120,7 @@ def sparse_cases() -> list[tuple[str, int, str, int]]:
     return cases
 
 
-@pytest.mark.parametrize("arch", first(["sm_89", "sm_90a", "sm_120a"], 2))
+@pytest.mark.parametrize("arch", first(["sm_89", "sm_90a", "sm_120a"]))
 @pytest.mark.parametrize(("kinds", "k", "out", "selector"), some(sparse_cases(), 16))
 def test_sparse_products(arch, kinds, k, out, selector):
     left, right = kinds.split(".")
@@ -145,8 +145,7 @@ DENSE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("arch", first(["sm_89", "sm_90a"], 2))
-@pytest.mark.parametrize("case", DENSE)
+@pytest.mark.parametrize(("case", "arch"), in_turn([*DENSE], ["sm_89", "sm_90a"], share=2))
 def test_small_elements(arch, case):
     kinds, m, k, out = DENSE[case]
     left, right = kinds.split(".")
@@ -195,8 +194,7 @@ def group_source(kind: str, out: str, n: int, k: int, selector: int, registers: 
   for (int i = 0; i < {count}; ++i) out[threadIdx.x * {count} + i] = d[i]; }}"""
 
 
-@pytest.mark.parametrize("registers", [False, True])
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize(("name", "registers"), in_turn([*GROUPS], [False, True], share=2))
 def test_sparse_products_of_a_warp_group(name, registers):
     (k, out), kind, n = GROUPS[name], name.split()[0], 24
     selector = 1 if k < 64 and registers else 0
@@ -291,8 +289,7 @@ extern "C" __global__ void k(const float* f, const __half2_raw* h, unsigned char
             assert nearest_float8(number, name) == bits
 
 
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize(("count", "turned"), in_turn([1, 2, 4], [False, True]))
 def test_matrix_loads_and_stores(count, turned):
     """ldmatrix and stmatrix of every count, as stored and turned: a lane has two neighbours in a row of each tile."""
     tiles = np.arange(count * 64, dtype=np.uint16).reshape(count, 8, 8)
@@ -321,7 +318,7 @@ def test_matrix_loads_and_stores(count, turned):
 
 
 @pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
-@pytest.mark.parametrize(("form", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
+@pytest.mark.parametrize(("form", "size"), some([("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)], 3))
 def test_asynchronous_copies_of_less_than_they_store(arch, form, size):
     """The rest is zero, from any number of source bytes, none included; a predicate may leave out the whole source."""
     form = f"cp.async.{form}.shared.global"

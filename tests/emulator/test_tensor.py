@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.effort import first, some
+from tests.effort import first, in_turn, some
 
 from .support import ARCHES, run
 
@@ -73,12 +73,12 @@ def fragment_c(c: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("arch", first(ARCHES))
-@pytest.mark.parametrize("case", some(CASES, 2))
+@pytest.mark.parametrize("case", some(CASES, 4))
 def test_matrix_multiply_accumulate(arch, case):
     multiply_accumulate(arch, *CASES[case])
 
 
-@pytest.mark.parametrize("k", [4, 8, 16])
+@pytest.mark.parametrize("k", first([8, 4, 16]))
 def test_double_products_of_16_rows(k):
     multiply_accumulate("sm_90", 16, k, "f64.f64.f64.f64", 1)
 
@@ -117,8 +117,7 @@ def multiply_accumulate(arch: str, m: int, k: int, types: str, per: int) -> None
     np.testing.assert_array_equal(np.ascontiguousarray(got).view(np.uint32).reshape(32, -1), want)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("mode", ["", ".satfinite"])
+@pytest.mark.parametrize(("mode", "sign"), in_turn(["", ".satfinite"], [1, -1]))
 def test_integer_sums_wrap_or_saturate(mode, sign):
     start = sign * (2**31 - 1000)
     source = f"""extern "C" __global__ void k(int* c, int a, int b, int start) {{

@@ -35,8 +35,8 @@ from drywarp.kernel.launch.launch import Dim3
 from tests.effort import first, some
 
 RUNGS = [(name, rung) for name in ladder_files() for rung in read_ladder(name).rung]
-IDS = [f"{name}-{rung.name}" for name, rung in RUNGS]
-LAST = [(name, read_ladder(name).rung[-1]) for name in ladder_files()]
+NAMED = [pytest.param(name, rung, id=f"{name}-{rung.name}") for name, rung in RUNGS]
+LAST = [pytest.param(name, read_ladder(name).rung[-1], id=name) for name in ladder_files()]
 
 
 def extents(value: int | list[int] | str | None, what: str) -> Dim3:
@@ -145,7 +145,7 @@ def tpacf(name: str, rung: Rung, arch: str) -> None:
 CHECKS = {"reduction": reduction, "sgemm": sgemm, "nbody": nbody, "cutcp": cutcp, "tpacf": tpacf}
 
 
-@pytest.mark.parametrize(("name", "rung"), some(RUNGS, 6), ids=IDS)
+@pytest.mark.parametrize(("name", "rung"), some(NAMED, 6))
 def test_every_rung_computes_what_numpy_does(name: str, rung: Rung) -> None:
     CHECKS[name.split("/")[0]](name, rung, "sm_80")
 
@@ -169,12 +169,12 @@ def test_every_variant_of_the_near_field_computes_what_numpy_does(macros: dict[s
     nbody("nbody", replace(rung, defines={name: value for name, value in macros.items() if value}), "sm_80")
 
 
-@pytest.mark.parametrize(("name", "rung"), first(LAST), ids=[name for name, _ in LAST])
+@pytest.mark.parametrize(("name", "rung"), first(LAST))
 def test_the_last_rung_does_on_a_newer_architecture_too(name: str, rung: Rung) -> None:
     CHECKS[name.split("/")[0]](name, rung, "sm_120")
 
 
-@pytest.mark.parametrize(("name", "rung"), RUNGS, ids=IDS)
+@pytest.mark.parametrize(("name", "rung"), NAMED)
 def test_the_launch_of_a_rung_is_that_of_its_file(name: str, rung: Rung) -> None:
     said = launch_comment((FOLDER / name.split("/")[0] / rung.file).read_text(), rung.file)
     assert extents(rung.grid, "grid") == parse_dim3(said.grid or "", "grid")

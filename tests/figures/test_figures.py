@@ -20,6 +20,7 @@ from drywarp.errors import UsageError
 from drywarp.models.base import Prediction
 from drywarp.report import figures
 from drywarp.report.figures.theme import DARK, LIGHT, REASON_COLOURS
+from tests.effort import in_turn
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures are drawn with Matplotlib, the extra `plot`")
 
@@ -207,8 +208,7 @@ def test_profile_by_warp_colours_waits_by_reason() -> None:
     assert shown - {"issue"} <= set(events.reasons)
 
 
-@pytest.mark.parametrize("name", figures.OF_ANSWERS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "theme"), in_turn([*figures.OF_ANSWERS], ["light", "dark"]))
 def test_every_figure_is_the_same_each_time_and_well_formed(name: str, theme: str, tmp_path: Path) -> None:
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     with matplotlib.rc_context({"text.usetex": True, "axes.facecolor": "red", "font.size": 30, "svg.hashsalt": None}):

@@ -18,6 +18,7 @@ from drywarp.frontends.binary.signatures import declared_types, plain_name
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.kernel.instruction import RZ, Register
 from drywarp.kernel.kernel import Kernel, Parameter, Symbol
+from tests.effort import examples
 from tests.frontends.conftest import VARIABLES
 from tests.listing import listing
 
@@ -132,7 +133,7 @@ def test_a_truncated_file_is_one_line(cut: float) -> None:
         parse_elf(cubin()[: int(cut * len(cubin()))], "f")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(400, 4))
 @given(where=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255))
 def test_a_damaged_byte_never_escapes_as_another_error(where: float, value: int) -> None:
     damaged = bytearray(cubin())

@@ -32,6 +32,7 @@ from drywarp.frontends.cuda.source import find_kernels
 from drywarp.frontends.loaded import launch_comment
 from drywarp.frontends.ptx.ptx import is_ptx, read_ptx, with_own_lines
 from tests.counting import calls_of, no_hang
+from tests.effort import examples
 from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, entry, fat_binary, host_elf
 from tests.listing import listing
 
@@ -167,14 +168,14 @@ def test_a_listing_truncated_anywhere() -> None:
 # Damaged by chance -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300, 4), deadline=None)
 @given(seed=st.integers(0, 1 << 40))
 def test_damaged_cubins(seed: int) -> None:
     data = damaged_bytes(cubin(), random.Random(seed))
     read_or_refused(lambda: kernels_of(data, text(), "sm_80", "f"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300, 4), deadline=None)
 @given(seed=st.integers(0, 1 << 40))
 def test_damaged_containers(seed: int) -> None:
     chance = random.Random(seed)
@@ -183,14 +184,14 @@ def test_damaged_containers(seed: int) -> None:
         read_or_refused(lambda: load(data))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200, 4), deadline=None)
 @given(seed=st.integers(0, 1 << 40))
 def test_damaged_listings(seed: int) -> None:
     chance = random.Random(seed)
     read_or_refused(lambda: parse_listing(damaged_text(text(), chance), "f", code_of(cubin())))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100, 4), deadline=None)
 @given(seed=st.integers(0, 1 << 40))
 def test_damaged_ptx_and_sources(seed: int) -> None:
     chance = random.Random(seed)
@@ -199,7 +200,7 @@ def test_damaged_ptx_and_sources(seed: int) -> None:
     read_or_refused(lambda: (launch_comment(source, "f"), find_kernels(source)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200, 4), deadline=None)
 @given(data=st.binary(max_size=400), kind=st.sampled_from([b"\x7fELF\x02\x01\x01", b"\x50\xed\x55\xba", b""]))
 def test_noise(data: bytes, kind: bytes) -> None:
     if is_binary(kind + data):
@@ -207,7 +208,7 @@ def test_noise(data: bytes, kind: bytes) -> None:
             load(kind + data)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200, 4), deadline=None)
 @given(noise=st.text(max_size=300))
 def test_noise_as_text(noise: str) -> None:
     read_or_refused(lambda: parse_listing(noise, "f"))

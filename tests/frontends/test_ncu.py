@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.frontends.profiles.measured_file import matching, parse_rocprof, read_measured, write_measured
 from drywarp.frontends.profiles.ncu import number, parse_ncu, scale
+from tests.effort import examples
 
 from .profiler_reports import LONG_2019, LONG_RULES, ROCPROF, WIDE
 
@@ -135,7 +136,7 @@ def test_repeated_launches_are_averaged() -> None:
 
 
 @given(st.sampled_from([WIDE, LONG_2019, LONG_RULES, ROCPROF]), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300, 4), deadline=None)
 def test_mutated_reports_give_an_answer_or_one_line(report: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(report)))
     end = data.draw(st.integers(start, min(len(report), start + 200)))
@@ -153,7 +154,7 @@ def test_a_lone_carriage_return_is_no_traceback() -> None:
 
 
 @given(st.binary(max_size=2000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200, 4), deadline=None)
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "r.csv"
     path.write_bytes(data)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.hardware import gpu_names, limits_of, load_gpu
+from drywarp.hardware import limits_of, load_gpu
 
-GPUS = {name: load_gpu(name) for name in gpu_names() if not name.startswith("papers/")}
+from .gpus import GPUS
 
 VOLTA = ("v100", "v100-32gb", "v100-pcie", "titanv")
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
-from drywarp.hardware import Occupancy, blocks_by_shared, carveout, load_gpu, occupancy
+from drywarp.hardware import Occupancy, blocks_by_shared, carveout, clusters_at_once, load_gpu, occupancy
 from drywarp.hardware.occupancy import RESOURCES
 
 LIMITS = {name: load_gpu(name).occupancy for name in ("a100", "h100")}
@@ -176,3 +176,23 @@ def test_larger_blocks_are_never_more_of_them(launch: tuple[str, int, int, int],
         smaller = run(*launch)
         assert smaller is not None
         assert smaller.blocks_per_sm >= larger.blocks_per_sm
+
+
+def test_clusters_lie_within_a_gpc():
+    """15 clusters of 8 blocks fill 120 of an H100's 132 SMs (accel-sim gpu-app-collection 87; CUTLASS 1921)."""
+    gpcs = load_gpu("h100").device.gpc_sms
+    assert sum(gpcs) == load_gpu("h100").device.sm_count
+    assert max(gpcs) <= 18
+    assert [clusters_at_once(gpcs, 1, blocks) for blocks in (1, 2, 8)] == [132, 66, 15]
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=10), st.integers(1, 32), st.integers(1, 16), st.integers(1, 16)
+)
+def test_laws_of_clusters(gpcs, each, blocks, more):
+    found = clusters_at_once(gpcs, each, blocks)
+    assert found * blocks <= sum(gpcs) * each
+    assert clusters_at_once(gpcs, each + more, blocks) >= found
+    assert clusters_at_once(gpcs, each, 1) == sum(gpcs) * each
+    # One GPC of all SMs holds at least as many.
+    assert clusters_at_once([sum(gpcs)], each, blocks) >= found

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from drywarp.hardware import Gpu, gpu_names, load_gpu
+from drywarp.hardware import Gpu
 from drywarp.hardware.load import resolve
 from drywarp.hardware.toml_file import DATA
 
 from .compiled_distances import distances
+from .gpus import GPUS
 
 HERE = Path(__file__).parent
-GPUS = {name: load_gpu(name) for name in gpu_names() if not name.startswith("papers/")}
 PEAK = "memory.dram.peak_gbs"
 
 
@@ -166,7 +166,7 @@ def test_a_datasheet(name: str) -> None:
             assert flops * 1e-12 == pytest.approx(float(tflops), abs=0.6 * last_digit)
 
 
-NVIDIA = [name for name, gpu in GPUS.items() if not gpu.is_amd]
+NVIDIA = [name for name in GPUS if not name.startswith("mi")]
 
 # GPU, and classes whose Λ the compiler's schedule shows. It keeps some on some chips farther apart, or knows of
 # forwarding: int on 12.0, vote on 9.0 and 10.0, fp16 on 10.0.

@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drywarp.kernel.cfg import ControlFlowGraph, Loop, build_cfg, jump_target
+from tests.effort import examples
 from tests.listing import code
 
 
@@ -72,7 +73,7 @@ def test_blocks_partition_the_instructions(lines: tuple[str, ...]) -> None:
                 assert graph.blocks[graph.block_of[target // 16]].start == target // 16
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(600, 4))
 @given(random_code())
 @example(IRREDUCIBLE)
 def test_immediate_dominators_against_the_definition(lines: tuple[str, ...]) -> None:
@@ -90,7 +91,7 @@ def test_immediate_dominators_against_the_definition(lines: tuple[str, ...]) -> 
         assert strict == dominators_of(graph, immediate)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(600, 4))
 @given(random_code())
 @example(ENTERED_BY_DEAD_CODE)
 def test_natural_loops_against_the_definition(lines: tuple[str, ...]) -> None:

@@ -47,7 +47,7 @@ def test_a_kernel_computes_what_numpy_does(name: str, arch: str) -> None:
     assert max(found.values()) <= kernel.entry.tolerance, found
 
 
-@pytest.mark.parametrize("name", some(OTHERS, 12))
+@pytest.mark.parametrize("name", some(OTHERS, 20))
 def test_an_example_and_a_rung_compute_what_numpy_does(name: str) -> None:
     kernel = KERNELS[name]
     found = off_by(configurations(kernel, small=True)[-1], "sm_80")
@@ -55,7 +55,7 @@ def test_an_example_and_a_rung_compute_what_numpy_does(name: str) -> None:
     assert max(found.values()) <= kernel.entry.tolerance, found
 
 
-@pytest.mark.parametrize("name", some(OWN, 6))
+@pytest.mark.parametrize("name", some(OWN, 14))
 def test_every_block_size_computes_the_same(name: str) -> None:
     kernel = KERNELS[name]
     others = configurations(kernel, small=True)[1:]

@@ -8,6 +8,7 @@ import pytest
 import drywarp
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import load_gpu
+from tests.effort import first, some
 
 BLOCKS, THREADS = 512, 128
 LANES = BLOCKS * THREADS
@@ -37,18 +38,21 @@ def wanted(body: str, blocks: int = BLOCKS, threads: int = THREADS) -> float:
 
 @pytest.mark.parametrize(
     ("body", "lanes"),
-    [
-        ("atomicAdd(sums, 1.0f);", LANES),
-        ("atomicAdd(sums + i % 2, 1.0f);", LANES / 2),
-        ("if (threadIdx.x % 4 == 0) atomicAdd(sums, 1.0f);", LANES / 4),
-        ("atomicAdd(sums, 1.0f); atomicAdd(sums, 2.0f);", 2 * LANES),
-        ("atomicAdd(sums, 1.0f); atomicAdd(sums + 1, 2.0f);", LANES),
-        ("atomicAdd(sums + threadIdx.x, 1.0f);", BLOCKS),
-        ("atomicAdd(sums + blockIdx.x, 1.0f);", THREADS),
-        ("atomicAdd(sums + i, 1.0f);", 1),
-        ("sums[0] = 1.0f;", 0),
-        ("__shared__ float s[32]; atomicAdd(s + threadIdx.x % 32, 1.0f); sums[i] = s[0];", 0),
-    ],
+    some(
+        [
+            ("atomicAdd(sums, 1.0f);", LANES),
+            ("atomicAdd(sums + i % 2, 1.0f);", LANES / 2),
+            ("if (threadIdx.x % 4 == 0) atomicAdd(sums, 1.0f);", LANES / 4),
+            ("atomicAdd(sums, 1.0f); atomicAdd(sums, 2.0f);", 2 * LANES),
+            ("atomicAdd(sums, 1.0f); atomicAdd(sums + 1, 2.0f);", LANES),
+            ("atomicAdd(sums + threadIdx.x, 1.0f);", BLOCKS),
+            ("atomicAdd(sums + blockIdx.x, 1.0f);", THREADS),
+            ("atomicAdd(sums + i, 1.0f);", 1),
+            ("sums[0] = 1.0f;", 0),
+            ("__shared__ float s[32]; atomicAdd(s + threadIdx.x % 32, 1.0f); sums[i] = s[0];", 0),
+        ],
+        2,
+    ),
 )
 def test_the_busiest_address_is_counted_over_the_grid(body: str, lanes: float) -> None:
     assert wanted(body) == pytest.approx(lanes)
@@ -104,18 +108,21 @@ def _of_grid(index: str, grid: tuple[int, int]) -> float:
 
 @pytest.mark.parametrize(
     ("index", "grid"),
-    [
-        ("x / 4", (4096, 1)),
-        ("x / 64", (4096, 1)),
-        ("x / 300", (4096, 1)),
-        ("x % 16", (4096, 1)),
-        ("x + t", (4096, 1)),
-        ("x", (512, 512)),
-        ("y", (512, 512)),
-        ("x / 2 * 32 + t", (2048, 1)),
-        ("x / 8 + y / 8 * 64", (512, 512)),
-        ("(x + y) % 512", (512, 512)),
-    ],
+    first(
+        [
+            ("x / 4", (4096, 1)),
+            ("x / 64", (4096, 1)),
+            ("x / 300", (4096, 1)),
+            ("x % 16", (4096, 1)),
+            ("x + t", (4096, 1)),
+            ("x", (512, 512)),
+            ("y", (512, 512)),
+            ("x / 2 * 32 + t", (2048, 1)),
+            ("x / 8 + y / 8 * 64", (512, 512)),
+            ("(x + y) % 512", (512, 512)),
+        ],
+        3,
+    ),
 )
 def test_a_word_that_some_blocks_share_is_counted_for_those_alone(index: str, grid: tuple[int, int]) -> None:
     source = (
@@ -126,3 +133,25 @@ def test_a_word_that_some_blocks_share_is_counted_for_those_alone(index: str, gr
     assert len(found.profile.blocks) < 64
     lanes = sum(access.same_address * access.executions for access in found.behaviour.accesses.values())
     assert lanes == pytest.approx(_of_grid(index, grid), rel=0.1), found.behaviour.method
+
+
+@pytest.mark.parametrize(
+    ("place", "use", "decides"),
+    [
+        ("i ^ 32", "sums[v % 64] = 1.0f;", True),
+        ("i ^ 1", "sums[v % 64] = 1.0f;", False),  # written by the same block
+        ("i ^ 32", "sums[i] = v;", False),  # nothing follows from it but a value
+    ],
+)
+def test_a_read_of_what_another_block_writes_is_told_where_an_address_follows(
+    place: str, use: str, decides: bool
+) -> None:
+    """Two blocks of 32 threads: `i ^ 32` lies in the other one."""
+    body = f"words[i] = i * 3; __threadfence(); unsigned v = ((volatile unsigned*)words)[{place}]; {use}"
+    found = prepare_kernel(**asked(body, blocks=2, threads=32))  # type: ignore[arg-type]
+    at = found.behaviour.dependent
+    assert (at is not None) == decides
+    if at is not None:
+        memory = found.kernel.instructions[at].memory
+        assert memory is not None
+        assert memory.kind == "load"

@@ -16,7 +16,7 @@ from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch
 from drywarp.kernel.profile import SPACE_GLOBAL, Profile
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
-from tests.effort import first
+from tests.effort import in_turn
 from tests.emulator.support import argument, dim3
 
 from .orders import (
@@ -71,11 +71,9 @@ def judged(profile: Profile, l2: int = LARGE_L2, warm: bool = False) -> MemoryBe
     return analyse_memory(profile, sizes, warm_l2=warm, emulate_blocks=further, looks=further.briefly())
 
 
-@pytest.mark.parametrize(
-    ("l2", "warm"), first([(SMALL_L2, False), (LARGE_L2, True), (SMALL_L2, True), (LARGE_L2, False)], 2)
-)
-@pytest.mark.parametrize("name", CASES)
-def test_a_sample_tells_what_the_whole_grid_moves(name: str, l2: int, warm: bool) -> None:
+@pytest.mark.parametrize(("name", "cache"), in_turn([*CASES], [(SMALL_L2, False), (LARGE_L2, True), (SMALL_L2, True)]))
+def test_a_sample_tells_what_the_whole_grid_moves(name: str, cache: tuple[int, bool]) -> None:
+    l2, warm = cache
     sample, whole = sampled_and_whole(name)
     found, known = judged(sample, l2, warm), judged(whole, l2, warm)
     assert "bounded" not in (known.method, found.method)

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drywarp.memory.stream import sector_hits
+from tests.effort import examples
 
 Step = tuple[int, int, bool]
 
@@ -33,7 +34,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(600, 4))
 @example(steps=[(0, 1, True), (1, 1, True), (0, 2, True), (0, 1, True)], capacity=1)  # gone with all its sectors
 @given(steps=steps, capacity=st.integers(1, 6))
 def test_hits_against_the_model(steps: list[Step], capacity: int) -> None:

@@ -290,7 +290,12 @@ def test_contradictions_are_refused() -> None:
         run(replace(work, policy="best"), 1)
     with pytest.raises(UsageError, match="slot"):
         run(replace(work, paths=(replace(work.paths[0], slots=0),)), 1)
-    self_visit = replace(work.paths[0].nodes[0], levels=(Level(COMP, 240, 240),))
+    # A slot too many at one place alone: what a node waits for, what it sets with its result or with its operands read.
+    one = work.paths[0].nodes[0]
+    for wrong in (replace(one, waits=(1,)), replace(one, waits=(-1,)), replace(one, sets=1), replace(one, sets_read=1)):
+        with pytest.raises(UsageError, match=r"a dependence slot outside 0\.\.0"):
+            run(replace(work, paths=(replace(work.paths[0], nodes=(wrong,)),)), 1)
+    self_visit = replace(one, levels=(Level(COMP, 240, 240),))
     with pytest.raises(UsageError, match="expected no λ of its own"):
         run(replace(work, paths=(replace(work.paths[0], nodes=(self_visit,)),)), 1)
     with pytest.raises(UsageError, match="shorten the loops"):

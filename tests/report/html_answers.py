@@ -14,7 +14,7 @@ NASTY = "</script><img src=x onerror=alert(1)><!--<script>\u2028\u2029&amp;'\"{{
 
 
 @cache
-def answer(example: str = "tiled_matmul", gpu: str = "a100", events: int = 20_000) -> drywarp.Analysis:
+def answer(example: str = "tiled_matmul", gpu: str = "a100", events: int = 5000) -> drywarp.Analysis:
     return drywarp.analyze(ROOT / "examples" / f"{example}.cu", gpu=gpu, detail=events)
 
 

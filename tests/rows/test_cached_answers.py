@@ -22,9 +22,9 @@ BRIEF = Settings(models=("pipeline",), band=False)
 
 
 @pytest.fixture(autouse=True)
-def folder(own_cache: Path) -> Iterator[Path]:
+def folder(own_results: Path) -> Iterator[Path]:
     disk.damaged.clear()  # what other tests in this process have found
-    yield own_cache / "answers"
+    yield own_results / "answers"
     disk.damaged.clear()
 
 

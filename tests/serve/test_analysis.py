@@ -13,6 +13,7 @@ import drywarp
 from drywarp.report.serve import ServeLimits
 from drywarp.report.serve.server import Server
 from tests.counting import no_hang
+from tests.effort import first
 
 from .local import SAXPY, post, running
 
@@ -85,19 +86,22 @@ def test_a_move_of_another_kernel_is_refused(server: Server, analysed: dict[str,
 
 @pytest.mark.parametrize(
     ("source", "gpu", "launch", "says"),
-    [
-        (SAXPY, "nosuch", "", "gpu 'nosuch': unknown; expected"),
-        (SAXPY, "/etc/passwd", "", "unknown"),
-        (SAXPY, "mi210", "", "unknown"),
-        (SAXPY.replace("y[i]", "z[i]"), "a100", "", 'identifier "z" is undefined'),
-        ('#include "/etc/passwd"\n' + SAXPY, "a100", "", "local files are not read"),
-        ("no kernel here", "a100", "", "no __global__ function"),
-        ("/etc/passwd", "a100", "", "no __global__ function"),
-        (SAXPY, "a100", "--arg x=@/etc/passwd", "files are not read"),
-        (SAXPY, "a100", "--block 2048", "2048"),
-        (SAXPY, "a100", "--arg y=f32[8]", "beyond the end"),
-        (SAXPY, "a100", "--bogus", "unknown option"),
-    ],
+    first(
+        [
+            (SAXPY, "nosuch", "", "gpu 'nosuch': unknown; expected"),
+            (SAXPY.replace("y[i]", "z[i]"), "a100", "", 'identifier "z" is undefined'),
+            ('#include "/etc/passwd"\n' + SAXPY, "a100", "", "local files are not read"),
+            ("/etc/passwd", "a100", "", "no __global__ function"),
+            (SAXPY, "a100", "--arg x=@/etc/passwd", "files are not read"),
+            (SAXPY, "a100", "--arg y=f32[8]", "beyond the end"),
+            (SAXPY, "/etc/passwd", "", "unknown"),
+            (SAXPY, "mi210", "", "unknown"),
+            ("no kernel here", "a100", "", "no __global__ function"),
+            (SAXPY, "a100", "--block 2048", "2048"),
+            (SAXPY, "a100", "--bogus", "unknown option"),
+        ],
+        6,
+    ),
 )
 def test_what_cannot_be_analysed(server: Server, source: str, gpu: str, launch: str, says: str) -> None:
     status, told = post(server, "analyze", {"source": source, "gpu": gpu, "launch": launch})

@@ -7,6 +7,7 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.execution.symbolic import Assumption, Hints, LoopReport, assume_launch, list_loops, static_profile
+from tests.effort import first
 from tests.symbolic.kernels import compiled, executions_by_line, follow
 
 WHILE = """
@@ -209,7 +210,7 @@ def test_the_default_launch_follows_the_code() -> None:
     assert assumed["argument x"].startswith("a buffer")
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize("arch", first(["sm_80", "sm_120", "sm_75", "sm_90", "sm_100"], 2))
 def test_addresses_inside_a_structure_are_told_from_its_numbers(arch: str) -> None:
     source = """
 struct View { const float* data; int rows, columns; float* out; };

@@ -33,7 +33,7 @@ def analyzed(folder: Path) -> drywarp.Analysis:
 
 
 @pytest.fixture
-def nothing_followed(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+def nothing_followed(monkeypatch: pytest.MonkeyPatch, own_results: Path) -> None:
     monkeypatch.setattr(whole_blocks, "MOST_ACCESSES", 0)
     monkeypatch.setattr(whole_blocks, "LANE_STEPS", 0)
 

@@ -106,6 +106,7 @@ def ready_command(
     instead |= fitted(kernel, extents, buffers)
     words = [*command, "--grid", instead["grid"], "--block", instead["block"]]
     words += ["--shared", instead["shared"]] if instead["shared"] != "0" else []
+    words += ["--cluster", said.cluster] if said.cluster else []
     for name in names:
         for key, value in stated.get(name, [(name, instead[f"={name}"])]):
             words += ["--arg", f"{key}={_text(value)}"]

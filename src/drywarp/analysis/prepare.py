@@ -34,10 +34,18 @@ from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command
-from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of
+from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of, with_clusters
 from .request import LaunchRequest, Options
-from .settle import from_host_code, grid_extents, settle, stated_launch, with_counts, with_extents
-from .without_data import arch_of, static_answer, static_launch
+from .settle import (
+    cluster_extents,
+    from_host_code,
+    grid_extents,
+    settle,
+    stated_launch,
+    with_counts,
+    with_extents,
+)
+from .without_data import arch_of, in_clusters, static_answer, static_launch
 
 if TYPE_CHECKING:
     from ..execution.symbolic import StaticLaunch, StaticReport
@@ -171,6 +179,7 @@ def _without_data(request: LaunchRequest, loaded: Loaded, gpu: Gpu, started: flo
     args = request.args and with_counts(request.args, given)
     stated = (grid, request.block, args, request.shared, request.constants)
     launch = static_launch(kernel, comment, gpu, *stated)
+    launch = in_clusters(kernel, launch, cluster_extents(request.cluster, comment))
     place = CacheEntry("", kernel, launch.launch)
     seconds = perf_counter() - started
     notes = (*found.notes, *left_at_zero(kernel, launch.launch))
@@ -210,6 +219,7 @@ def _settled(
         said.args,
         request.shared,
         request.constants,
+        cluster=request.cluster,
         command=command_words(request.source, gpu, kernel.name, request.compiler),
         unsettled=said.unsettled,
     )
@@ -251,6 +261,8 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     launch = loaded.launch if isinstance(loaded.launch, Launch) else loaded.launch.launch
     fits = occupancy_of(kernel, launch, gpu)
     check_memory(launch, gpu)
+    gpu, notes = with_clusters(gpu, launch, fits)
+    loaded = replace(loaded, gpu=gpu, notes=(*loaded.notes, *notes))
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = options.clock_mhz or gpu.device.boost_clock_mhz
     check_clock(gpu, clock)
@@ -280,7 +292,8 @@ def _emulated(place: CacheEntry, options: Options) -> Profile:
 
     blocks, confidence, limits = options.blocks, options.confidence, options.limits
     profile = None
-    if blocks is None and confidence is None and not options.full_emulation:
+    alone = place.launch.cluster_blocks == 1
+    if blocks is None and confidence is None and not options.full_emulation and alone:
         from ..execution.long_loops import extrapolated
 
         profile = extrapolated(place.kernel, place.launch, limits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import UsageError
 from ..execution.symbolic import StaticReport
-from ..hardware import Gpu, Occupancy, check_extents, occupancy
+from ..hardware import Gpu, Occupancy, check_extents, clusters_at_once, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, buffers_in
 from ..kernel.profile import MeasuredKernel, Profile
@@ -68,7 +68,50 @@ def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     check_extents(gpu.occupancy, launch.grid, launch.block)
     shared = kernel.resources.shared_bytes + launch.dynamic_shared
     scalars = kernel.resources.scalar_registers
-    return occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
+    fits = occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
+    _check_cluster(kernel, launch, gpu, fits)
+    return fits
+
+
+PORTABLE_CLUSTER = 8
+"""Most blocks of a cluster on any GPU that has clusters (CUDA C++ Programming Guide 13, "Thread Block Clusters")."""
+
+
+def _check_cluster(kernel: Kernel, launch: Launch, gpu: Gpu, fits: Occupancy) -> None:
+    blocks, gpcs = launch.cluster_blocks, gpu.device.gpc_sms
+    if blocks == 1:
+        return
+    most = gpu.device.max_cluster_blocks or PORTABLE_CLUSTER
+    if blocks > most:
+        raise UsageError(f"{kernel.name}: clusters of {blocks} blocks: expected at most {most} on {gpu.name}")
+    if gpcs and not clusters_at_once(gpcs, fits.blocks_per_sm, blocks):
+        room = f"a GPC of {gpu.name} has room for at most {max(gpcs) * fits.blocks_per_sm} of these blocks"
+        raise UsageError(f"{kernel.name}: clusters of {blocks} blocks: {room}")
+
+
+def with_clusters(gpu: Gpu, launch: Launch, fits: Occupancy) -> tuple[Gpu, tuple[str, ...]]:
+    """The GPU with the SMs that clusters can fill, and notes: within a GPC too few may be left for another cluster.
+
+    Blocks on SMs that are filled in part are counted together.
+    """
+    blocks, each, device = launch.cluster_blocks, fits.blocks_per_sm, gpu.device
+    if blocks == 1:
+        return gpu, ()
+    notes = [
+        f"clusters of {blocks} blocks: an SM's blocks are simulated one by one, as if each got from itself what others"
+        " of its cluster send it, at the same time"
+    ]
+    if blocks > PORTABLE_CLUSTER:
+        notes.append(
+            f"clusters of more than {PORTABLE_CLUSTER} blocks need cudaFuncAttributeNonPortableClusterSizeAllowed"
+        )
+    if not device.gpc_sms:
+        notes.append(f"the GPCs of {gpu.name} are not known: clusters are assumed to fill all of its SMs")
+        return gpu, tuple(notes)
+    filled = max(1, clusters_at_once(device.gpc_sms, each, blocks) * blocks // each)
+    if filled < device.sm_count:
+        notes.append(f"clusters of {blocks} blocks lie within a GPC: they fill {filled} of {device.sm_count} SMs")
+    return gpu.with_sms(filled), tuple(notes)
 
 
 def check_memory(launch: Launch, gpu: Gpu) -> None:

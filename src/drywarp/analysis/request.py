@@ -31,7 +31,8 @@ class LaunchRequest:
     `source` is a path to a file with a kernel, source text (any string with a line break or a brace), or a kernel as a
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
     names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
-    mapping of the other arguments; `shared` is dynamic shared memory in bytes; `config` selects a configuration of an
+    mapping of the other arguments; `shared` is dynamic shared memory in bytes; `cluster` is the thread block cluster in
+    blocks; `config` selects a configuration of an
     autotuned kernel: a number, ``"best"``, or ``"best:N"`` of N evenly spaced ones.
     """
 
@@ -42,6 +43,7 @@ class LaunchRequest:
     block: Block = None
     args: Mapping[str, Any] | None = None
     shared: int | None = None
+    cluster: Block = None
     constants: Mapping[str, Any] | None = None
     config: int | str | None = None
     compiler: CudaOptions = field(default_factory=CudaOptions)

@@ -95,6 +95,7 @@ def analyze_launches(
                 block=item.block,
                 args=item.args,
                 shared=item.shared,
+                cluster=item.cluster,
                 constants=item.constants,
                 config=item.config,
                 defines={**(defines or {}), **{name: str(value) for name, value in item.defines.items()}},

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
-from ..kernel.launch.launch import DTYPES, Buffer, Launch
+from ..kernel.launch.launch import DTYPES, Buffer, Dim3, Launch
 from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
@@ -30,6 +30,7 @@ def stated_launch(
     shared: int | None,
     constants: Mapping[str, Any] | None,
     *,
+    cluster: Block = None,
     command: Sequence[str] = ("drywarp", "analyze", "FILE"),
     unsettled: Mapping[str, str] | None = None,
 ) -> Launch:
@@ -53,7 +54,14 @@ def stated_launch(
         {**said_args, **(args or {})},
         dynamic_shared=said_shared if shared is None else shared,
         constants={**comment.constants, **(constants or {})},
+        cluster=cluster_extents(cluster, comment),
     )
+
+
+def cluster_extents(cluster: Block, comment: LaunchComment) -> Dim3 | None:
+    """The cluster that the user, or else the launch comment, states; None if neither does."""
+    said = comment.cluster if cluster is None else _extents_text(cluster)
+    return None if said is None else parse_dim3(said, "cluster")
 
 
 def evaluated(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

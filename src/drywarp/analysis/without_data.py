@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from ..frontends.load import load_kernel
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu, load_gpu, occupancy
 from ..kernel.kernel import Kernel
-from ..kernel.launch.arguments import bind_arguments, bind_constants, local_bytes, parse_dim3
+from ..kernel.launch.arguments import bind_arguments, bind_constants, cluster_for, local_bytes, parse_dim3
 from ..kernel.launch.launch import Dim3
 from ..kernel.launch.layout import root_of
 from ..kernel.profile import SPACE_GLOBAL, Profile
@@ -84,6 +85,20 @@ def static_launch(
     shared_bytes = kernel.resources.shared_bytes + first.dynamic_shared
     fits = occupancy(gpu.occupancy, kernel.resources.registers, shared_bytes, first.threads_per_block)
     return completed(WAVES * gpu.device.sm_count * fits.blocks_per_sm)
+
+
+def in_clusters(kernel: Kernel, made: StaticLaunch, cluster: Dim3 | None) -> StaticLaunch:
+    """The launch in clusters of this size, or of the one that the code states; an assumed grid grows to a multiple.
+
+    Raises UsageError as `cluster_for` does.
+    """
+    grid, size, assumed = made.launch.grid, cluster or kernel.resources.cluster, dict(made.assumed)
+    if "grid" in assumed:
+        x, y, z = (-(-extent // part) * part for extent, part in zip(grid, size, strict=True))
+        grid = x, y, z
+        assumed["grid"] = assumed["grid"] if grid == made.launch.grid else f"{','.join(map(str, grid))} blocks"
+    launch = replace(made.launch, grid=grid, cluster=cluster_for(kernel, grid, cluster))
+    return replace(made, launch=launch, assumed=tuple(assumed.items()))
 
 
 def _extents(value: int | Sequence[int] | str | None, what: str) -> Dim3 | None:

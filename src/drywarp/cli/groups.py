@@ -30,6 +30,7 @@ class LaunchOptions:
     arg_file: take.ArgumentFile = None
     const: take.Constants = None
     shared: take.Shared = None
+    cluster: take.Cluster = None
     define: take.Defines = None
     include: take.Includes = None
     std: take.Std = None
@@ -47,6 +48,7 @@ class LaunchOptions:
             "args": {**argument_file(self.arg_file), **pairs(self.arg, "--arg")},
             "constants": pairs(self.const, "--const"),
             "shared": self.shared,
+            "cluster": self.cluster,
             "defines": self.macros,
             "includes": tuple(self.include or ()),
             "std": self.std,

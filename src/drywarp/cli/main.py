@@ -32,6 +32,10 @@ INTERRUPTED = InterruptedRunError.exit_status
 
 VERBS = {
     "analyze": ("analyze", "Predict a kernel's time, occupancy and limiter, and what would make it faster."),
+    "run": (
+        "run",
+        "Run a CUDA program unchanged, with no GPU: each launch is emulated, so that results are right, and predicted.",
+    ),
     "list": (
         "lists",
         "List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each.",

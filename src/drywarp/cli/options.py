@@ -105,6 +105,7 @@ def launch_values(text: str | None, option: str) -> dict[str, Any]:
         "grid": said.grid,
         "block": said.block,
         "shared": None if said.shared is None else int(said.shared),
+        "cluster": said.cluster,
         "std": said.std,
         "config": said.config,
         "args": said.arguments,
@@ -210,6 +211,10 @@ Constants = Annotated[
     list[str] | None, typer.Option(help="Contents of a __constant__ or __device__ variable.", metavar="NAME=VALUE")
 ]
 Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Thread block cluster in blocks, as a launch attribute states it.", metavar="X[,Y[,Z]]"),
+]
 Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Define a macro.", metavar="NAME[=VALUE]")]
 Includes = Annotated[
     list[str] | None, typer.Option("--include", "-I", help="Add a folder to the header search path.", metavar="DIR")

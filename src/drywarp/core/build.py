@@ -1,4 +1,6 @@
-"""Compiles the core: when the package is built (`hatch_build.py`), and in a checkout whose sources have changed since.
+"""Compiles the native libraries: the core, and what stands in the place of the CUDA runtime (`program/native`).
+
+That happens when the package is built (`hatch_build.py`), and in a checkout whose sources have changed since.
 
 Imports nothing of drywarp's, because the build hook loads this file on its own.
 """
@@ -18,6 +20,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "_core.so"
+CUDA_FOLDER = FOLDER.parent / "program"
+CUDA_LIBRARY = CUDA_FOLDER / "_cuda.so"
+"""What stands in the place of the CUDA runtime under `drywarp run`."""
 FLAGS = (
     *("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"),
     # The same bits from every compiler and on every processor.
@@ -38,21 +43,21 @@ def compiler() -> list[str] | None:
     return None
 
 
-def sources() -> list[Path]:
-    """The C files, headers included."""
-    return sorted((FOLDER / "native").glob("*.[ch]"))
+def sources(folder: Path = FOLDER) -> list[Path]:
+    """The C files, headers and versions of symbols included."""
+    return sorted((folder / "native").glob("*.[ch]")) + sorted((folder / "native").glob("*.map"))
 
 
 @cache
-def digest() -> str:
+def digest(folder: Path = FOLDER) -> str:
     """Identifies the sources; a built library states the one that it was built from."""
     parts = hashlib.sha256(" ".join(FLAGS).encode())
-    for path in sources():
+    for path in sources(folder):
         parts.update(path.name.encode() + b"\0" + path.read_bytes())
     return parts.hexdigest()[:32]
 
 
-def build(target: Path = LIBRARY) -> None:
+def build(target: Path = LIBRARY, folder: Path = FOLDER) -> None:
     """Compile the sources to a shared library, which replaces an older one at once. Raises RuntimeError."""
     command = compiler()
     if command is None:
@@ -60,8 +65,11 @@ def build(target: Path = LIBRARY) -> None:
     handle, name = tempfile.mkstemp(".so", dir=target.parent)
     os.close(handle)
     try:
-        units = [str(path) for path in sources() if path.suffix == ".c"]
-        words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest()}"', *units, "-lm", "-o", name]
+        found = sources(folder)
+        units = [str(path) for path in found if path.suffix == ".c"]
+        versions = [f"-Wl,--version-script={path}" for path in found if path.suffix == ".map"]
+        words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest(folder)}"', *units, *versions]
+        words += ["-lm", "-ldl", "-lpthread", "-o", name]
         made = subprocess.run(words, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"{command[0]} failed on drywarp's core: {made.stderr.strip()}")

@@ -6,13 +6,14 @@ import ctypes
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ToolError, UsageError
-from .build import LIBRARY, build, digest, sources
+from .build import CUDA_FOLDER, CUDA_LIBRARY, LIBRARY, build, digest, sources
 
 MODE_VARIABLE, LIBRARY_VARIABLE = "DRYWARP_CORE", "DRYWARP_CORE_LIBRARY"
 _CODES = {"a": ctypes.c_void_p, "n": ctypes.c_int64}
@@ -34,6 +35,20 @@ def library() -> ctypes.CDLL:
         # The loader knows the old library by its name.
         return ctypes.CDLL(f"{LIBRARY.parent}{os.sep}.{os.sep}{LIBRARY.name}")
     return ctypes.CDLL(str(LIBRARY))
+
+
+def cuda_library() -> Path:
+    """The library that stands in the place of the CUDA runtime, built again in a checkout whose sources have changed.
+
+    Raises ToolError if it is missing and cannot be built.
+    """
+    stated = f"drywarp {digest(CUDA_FOLDER)}".encode()
+    if sources(CUDA_FOLDER) and not (CUDA_LIBRARY.exists() and stated in CUDA_LIBRARY.read_bytes()):
+        try:
+            build(CUDA_LIBRARY, CUDA_FOLDER)
+        except (OSError, RuntimeError) as error:
+            raise ToolError(f"{CUDA_LIBRARY} does not match its sources: {error}") from None
+    return CUDA_LIBRARY
 
 
 def _digest_of(found: ctypes.CDLL) -> str:

@@ -41,6 +41,7 @@ _SINGLE = {
     "--grid": "grid",
     "--block": "block",
     "--shared": "shared",
+    "--cluster": "cluster",
     "--entry": "entry",
     "--std": "std",
     "--config": "config",
@@ -55,6 +56,7 @@ class LaunchComment:
     grid: str | None = None
     block: str | None = None
     shared: str | None = None
+    cluster: str | None = None
     entry: str | None = None
     std: str | None = None
     config: str | None = None
@@ -157,8 +159,8 @@ class HostLaunch:
 #     args = { n = 16777216, a = 2.0, x = "f32[16777216]:random", y = "f32[16777216]" }
 #     times = 10                           # number of launches; default 1
 #
-# Further keys: `name` (for the report), `shared` (bytes), `constants` and `defines` (tables), and `config`
-# (a number, "best" or "best:N") for an autotuned kernel. A Triton kernel takes no `block`.
+# Further keys: `name` (for the report), `shared` (bytes), `cluster` (as `grid`, in blocks), `constants` and `defines`
+# (tables), and `config` (a number, "best" or "best:N") for an autotuned kernel. A Triton kernel takes no `block`.
 
 Extents = int | Annotated[list[int], msgspec.Meta(min_length=1, max_length=3)]
 
@@ -174,6 +176,7 @@ class LaunchEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     constants: dict[str, str | int | float | bool | dict[str, Any]] = {}
     defines: dict[str, str | int] = {}
     shared: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    cluster: Extents | None = None
     times: Annotated[int, msgspec.Meta(ge=1)] = 1
     config: Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern="^best(:[0-9]+)?$")] | None = None
 

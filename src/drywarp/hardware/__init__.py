@@ -27,6 +27,7 @@ from .occupancy import (
     blocks_by_shared,
     carveout,
     check_extents,
+    clusters_at_once,
     occupancy,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "capabilities",
     "carveout",
     "check_extents",
+    "clusters_at_once",
     "gpu_names",
     "limits_of",
     "load_gpu",

@@ -8,7 +8,7 @@ subsystem. L2 and DRAM latencies are in nanoseconds, because they do not scale w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -40,7 +40,9 @@ class Device(_Section, frozen=True):
 
     `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks; None if unknown.
     `tdp_w` is the board's thermal design power; None if unknown.
-    `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock.
+    `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock. `gpc_sms` are the
+    SMs of each GPC, within which the blocks of a cluster lie, and `max_cluster_blocks` the most blocks of a cluster;
+    None if unknown, or without clusters.
     """
 
     sm_count: Count
@@ -50,6 +52,8 @@ class Device(_Section, frozen=True):
     kernel_start_ns: Nanoseconds | None = None
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
+    gpc_sms: tuple[Count, ...] | None = None
+    max_cluster_blocks: Count | None = None
 
     @property
     def highest_clock_mhz(self) -> float:
@@ -115,12 +119,18 @@ class L1Level(_Section, frozen=True):
 
 
 class SharedLevel(_Section, frozen=True):
-    """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks."""
+    """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks.
+
+    `remote_latency` is Λ of a load from another SM's shared memory within a cluster, `remote_bytes_per_cycle` what one
+    SM reads from there at most; None if unknown, or without clusters.
+    """
 
     bytes_per_cycle: BytesPerCycle
     latency: Cycles
     banks: Count
     bank_bytes: Size
+    remote_latency: Cycles | None = None
+    remote_bytes_per_cycle: BytesPerCycle | None = None
 
 
 class L2Level(_Section, frozen=True):
@@ -192,6 +202,17 @@ class Memory(_Section, frozen=True):
     dram: DramLevel
     l3: L3Level | None = None
     instructions: InstructionCache | None = None
+
+
+class Host(_Section, frozen=True):
+    """`[host]`: copies between host and device, one direction at a time, and what calls cost the host.
+
+    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds.
+    """
+
+    copy_gbs: GigabytesPerSecond
+    launch_ns: Nanoseconds
+    wait_ns: Nanoseconds
 
 
 class MachineCode(_Section, frozen=True, kw_only=True):
@@ -286,10 +307,23 @@ class Gpu:
         return memory
 
     @property
+    def host(self) -> Host | None:
+        """The link to the host, and what calls cost there; None if the file does not say."""
+        found: Host | None = self.sections.get("host")
+        return found
+
+    @property
     def parameters(self) -> Parameters:
         """The inputs of individual models; all None if the file has no such section."""
         parameters: Parameters = self.sections.get("parameters", Parameters())
         return parameters
+
+    def with_sms(self, count: int) -> Gpu:
+        """The same GPU with this many SMs that share what it has."""
+        if count == self.device.sm_count:
+            return self
+        device = msgspec.structs.replace(self.device, sm_count=count)
+        return replace(self, sections={**self.sections, "device": device})
 
     def parameter(self, name: str) -> float:
         """A value of `[parameters]` that a model requires. Raises `UsageError` if it is missing."""

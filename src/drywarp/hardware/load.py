@@ -192,7 +192,10 @@ def _check_source(resolved: Resolved, file: TomlFile, key: str, entry: Entry) ->
         raise file.error(f"{key}.source", f"{entry.source!r} is not in [sources]{hint}")
 
 
-_ORDER = ("device", "memory", "occupancy", "scheduler", "parameters", "machine_code", "classes", "tensor", "subsystems")
+_ORDER = (
+    "device", "memory", "occupancy", "host", "scheduler", "parameters", "machine_code", "classes", "tensor",
+    "subsystems",
+)  # fmt: skip
 """Display order of the sections: the product first, the long list of classes late."""
 
 

@@ -3,13 +3,13 @@
 The rules follow NVIDIA's cuda_occupancy.h. From compute capability 2.0 on, registers are allocated per warp, from the
 register file of the warp's partition. Shared memory is allocated in units, including the driver's reserve per block.
 Compute capability 1.x, which that header no longer covers, allocates registers per block; its rule is that of NVIDIA's
-occupancy calculator. Not modelled: the limit by named barriers, thread-block clusters, and the partitioned L1 caching
-of compute capability 5.2, 5.3, 6.1 and 6.2.
+occupancy calculator. Not modelled: the limit by named barriers, and the partitioned L1 caching of compute capability
+5.2, 5.3, 6.1 and 6.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -153,6 +153,15 @@ def check_extents(limits: OccupancyLimits, grid: tuple[int, int, int], block: tu
         for axis, extent, limit in zip("xyz", extents, most, strict=True):
             if extent > limit:
                 raise UsageError(f"{what} extent {extent} in {axis} exceeds the limit of {limit}")
+
+
+def clusters_at_once(gpc_sms: Sequence[int], blocks_per_sm: int, cluster_blocks: int) -> int:
+    """Clusters that run at once on a GPU: those that fit into each GPC, whose SMs hold this many blocks each.
+
+    All blocks of a cluster run at the same time within one GPC (CUDA C++ Programming Guide 13, "Thread Block
+    Clusters"); several of them may share an SM.
+    """
+    return sum(sms * blocks_per_sm // cluster_blocks for sms in gpc_sms)
 
 
 def blocks_by_shared(limits: OccupancyLimits, shared_bytes: int) -> int | None:

@@ -12,7 +12,7 @@ import msgspec
 from ..errors import InputFileError
 from ..kernel.isa.nvidia.opcodes import MEMORY_CLASSES
 from .fact import AMD_CLASS_NAMES, CLASS_NAMES, TENSOR_TYPES, Parameters
-from .gpu import ClassCost, Device, FmaRate, MachineCode, Memory, Scheduler, Subsystem
+from .gpu import ClassCost, Device, FmaRate, Host, MachineCode, Memory, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
 from .toml_file import did_you_mean
 
@@ -23,6 +23,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "memory": Memory,
     "parameters": Parameters,
     "machine_code": MachineCode,
+    "host": Host,
 }
 """Sections with fixed keys."""
 

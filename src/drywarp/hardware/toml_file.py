@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def read(name: str, path: Path) -> TomlFile:
     """Parse a file. Raises InputFileError, with the line, if it is not TOML."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
+        content, lines = _parsed(text)
     except OSError as error:
         raise InputFileError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -148,7 +149,13 @@ def read(name: str, path: Path) -> TomlFile:
         line = re.match(r"line (\d+)", place)
         where = line[1] if line else str(text.count("\n") + 1)
         raise InputFileError(f"{path}:{where}: not TOML: {problem}") from error
-    return TomlFile(name, path, content, _lines(text))
+    return TomlFile(name, path, content, lines)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Content and line numbers of a file, which nobody changes: many GPUs inherit from the same files."""
+    return tomllib.loads(text), _lines(text)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -115,7 +115,7 @@ class AccessLog:
     the accesses of the warp; `base` is the byte address of the first active lane; `pattern` is the row in `offsets`
     (bytes from `base`, shape (patterns, 32)) and `masks` (one bit per active lane, shape (patterns,)). Shared and local
     addresses count from the start of their window. A generic access to shared or local memory is logged with `space` 1
-    or 2 (0 is global).
+    or 2 (0 is global), one to the shared memory of another block of the cluster with 3.
     """
 
     instruction: npt.NDArray[np.int32]
@@ -131,7 +131,7 @@ class AccessLog:
         return len(self.instruction)
 
 
-SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
+SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE = range(4)
 GRID_BARRIER_AREA = "the grid barrier's area"
 """Allocation that holds the counter of a grid-wide barrier; the blocks of such a launch were run together."""
 SYNC_SIGNAL, SYNC_WAIT = 1, 2
@@ -156,8 +156,8 @@ class Profile:
     `syncs` records the barrier synchronisation within a block, one row each, in execution order: the warp (as in
     `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for an event that a barrier phase waits for (an
     arrival, a copy by the copy engine) or SYNC_WAIT for a wait on the phase; the barrier (an address in shared memory,
-    or ~n for barrier n of BAR); and the phase, counted from 0 (-1 for a wait on a phase that was already complete at
-    the start). Barriers of the whole block have no rows.
+    or ~n for barrier n of BAR and ~16 for that of the cluster); and the phase, counted from 0 (-1 for a wait on a phase
+    that was already complete at the start). Barriers of the whole block have no rows.
     """
 
     kernel: Kernel

@@ -30,7 +30,7 @@ class AccessBehaviour:
     `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
     address. `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an
-    active lane.
+    active lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster.
     """
 
     executions: float
@@ -46,6 +46,7 @@ class AccessBehaviour:
     l3_hit: float = 0.0
     same_address: float = 0.0
     lanes: float = 0.0
+    remote: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class _Asked:
     requests: npt.NDArray[np.float64]
     local: npt.NDArray[np.float64]
     space: npt.NDArray[np.intp]
+    remote: npt.NDArray[np.float64]
     stores: npt.NDArray[np.bool_]
 
     @classmethod
@@ -171,6 +173,7 @@ class _Asked:
             requests=total(counted * (table.units > 0)),
             local=total(table.units * counted * (table.space == SPACE_LOCAL)),
             space=_spaces(table, counted, count),
+            remote=total(table.units * counted * table.remote),
             stores=np.array([bool(i.memory and i.memory.kind == "store") for i in instructions]),
         )
 
@@ -208,6 +211,7 @@ def _accesses(
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
             same_address=float(same_address[index]) / runs,
             lanes=float(lanes[index]) / runs,
+            remote=float(asked.remote[index] / asked.units[index]) if asked.remote[index] else 0.0,
         )
     return accesses
 

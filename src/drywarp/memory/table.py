@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.library import Function
-from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, AccessLog, Profile
+from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_REMOTE, SPACE_SHARED, AccessLog, Profile
 from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
 
 # The sizes of a GPU's memory hierarchy that decide where an access is served.
@@ -50,7 +50,8 @@ class RequestTable:
 
     `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts (shared), `ideal` the
     fewest units for the same bytes, `lines` distinct cache lines, `passes` the number of bank passes that deliver the
-    data: those of shared memory, also where its banks serve as the L1's data stage.
+    data: those of shared memory, also where its banks serve as the L1's data stage. `remote` marks what reaches the
+    shared memory of another block of the cluster, which counts as shared memory.
     """
 
     instruction: npt.NDArray[np.int32]
@@ -60,6 +61,7 @@ class RequestTable:
     ideal: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
+    remote: npt.NDArray[np.bool_]
 
 
 def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
@@ -80,8 +82,17 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
         part = slice(start, start + _CHUNK)
         units[part], ideal[part], lines[part], passes[part] = _cost(unique[part], log, geometry)
     sample = (log.warp // profile.launch.warps_per_block).astype(np.int32)
-    columns = (column[number] for column in (units, ideal, lines, passes))
-    return RequestTable(log.instruction, sample, log.space, *columns)
+    remote = log.space == SPACE_REMOTE
+    return RequestTable(
+        instruction=log.instruction,
+        sample=sample,
+        space=np.where(remote, np.int8(SPACE_SHARED), log.space),
+        units=units[number],
+        ideal=ideal[number],
+        lines=lines[number],
+        passes=passes[number],
+        remote=remote,
+    )
 
 
 def _distinct(words: Ints) -> tuple[Ints, Ints]:
@@ -99,12 +110,12 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
     units, ideal = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     lines, passes = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     for size in sorted({*width.tolist()}):
-        for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL):
+        for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE):
             at = np.flatnonzero((width == size) & (space == kind))
             if not len(at):
                 continue
             where, on = addresses[at], active[at]
-            if kind == SPACE_SHARED:
+            if kind in (SPACE_SHARED, SPACE_REMOTE):
                 units[at], ideal[at] = shared_wavefronts(where, on, int(size), geometry.banks, geometry.bank_bytes)
                 passes[at] = units[at]
                 continue

@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..workload.cost import CostedWorkload, Item, Repeat
+from ..workload.cost import CostedWorkload
 from .blocks import Share, type_order
 from .result import Mark, SimulationResult, Ticks
+from .shorten import roof_ticks, two_lengths
 from .simulate import Program, instructions_per_block, per_instance, run_share, try_share
 from .state import Steady
 
@@ -202,11 +203,8 @@ FEWEST_WAVES = 4
 MOST_KINDS = 8
 """Most types of blocks that are tried if each SM has a single block."""
 
-FEWEST_ITERATIONS = 16
-"""Fewest iterations that a shortened loop keeps: its first ones fill the pipelines."""
-
-LEAST_SPAN = 0.3
-"""Two lengths determine a slope if their difference is at least this fraction of the longer one."""
+MOST_IN_ORDER = 100_000
+"""Most blocks whose types are counted in launch order; that of more tells no more than their proportion."""
 
 
 def simulate(
@@ -249,8 +247,10 @@ def simulate(
         return _attempt(workload, share, budget // ATTEMPT, stalls, program)
 
     if workload.in_order and FEWEST_WAVES * instructions(workload, share.resident) <= budget:
-        return waves_and_rate(workload, share, waves, total, stalls, program, attempt)
-    return attempt() or extrapolate(workload, share, budget, stalls)
+        found = waves_and_rate(workload, share, waves, total, stalls, program, attempt)
+    else:
+        found = attempt() or extrapolate(workload, share, budget, stalls)
+    return _no_faster(workload, share, found)
 
 
 def _attempt(
@@ -269,14 +269,9 @@ def extrapolate(workload: CostedWorkload, share: Share, budget: int, stalls: boo
     total = instructions(workload, share.blocks)
     if workload.synchronises:  # another warp would wait for the iterations left out of this warp's loop
         return _fewer_blocks(workload, share, budget, stalls)
-    scale = budget / 3 / total
-    short, longer = shorten(workload, scale), shorten(workload, 2 * scale, 2 * FEWEST_ITERATIONS)
-    first, second = instructions(short, share.blocks), instructions(longer, share.blocks)
-    if second < total and second - first >= LEAST_SPAN * second:
-        few, more = (
-            _fewer_blocks(short, share, budget // 3, stalls),
-            _fewer_blocks(longer, share, 2 * budget // 3, stalls),
-        )
+    if lengths := two_lengths(workload, budget / 3 / total):
+        few = _fewer_blocks(lengths[0], share, budget // 3, stalls)
+        more = _fewer_blocks(lengths[1], share, 2 * budget // 3, stalls)
         return along_the_line(few, more, total, share.blocks)
     return _fewer_blocks(workload, share, budget, stalls)
 
@@ -298,28 +293,26 @@ def _fewer_blocks(workload: CostedWorkload, share: Share, budget: int, stalls: b
     return along_the_line(few, more, total, share.blocks)
 
 
+def _no_faster(workload: CostedWorkload, share: Share, result: SimulationResult) -> SimulationResult:
+    """The result; an estimate takes at least the time that the busiest subsystem needs."""
+    if not result.extrapolated:
+        return result
+    least = roof_ticks(workload, share, _blocks_of_each_type(workload, share.blocks))
+    return replace(result, total_ticks=max(result.total_ticks, least))
+
+
 def instructions(workload: CostedWorkload, blocks: int) -> int:
     """Dynamic warp instructions of `blocks` blocks."""
     each = instructions_per_block(workload)
     if len(each) == 1:
         return each[0] * blocks
+    return round(float(_blocks_of_each_type(workload, blocks) @ np.array(each)))
+
+
+def _blocks_of_each_type(workload: CostedWorkload, blocks: int) -> npt.NDArray[np.float64]:
+    """How many of these blocks are of each type."""
     weights = [kind.weight for kind in workload.block_types]
-    if blocks > 100_000:  # the order of the types tells no more than their proportion then
-        return round(blocks * sum(w * n for w, n in zip(weights, each, strict=True)) / sum(weights))
-    return int(np.bincount(type_order(weights, blocks, each), minlength=len(each)) @ np.array(each, dtype=np.int64))
-
-
-def shorten(workload: CostedWorkload, scale: float, fewest: int = FEWEST_ITERATIONS) -> CostedWorkload:
-    """The workload with its loops' trip counts scaled down, outer loops first, to at least `fewest`."""
-    paths = tuple(replace(path, program=_shorten(path.program, scale, fewest)) for path in workload.paths)
-    return replace(workload, paths=paths)
-
-
-def _shorten(program: tuple[Item, ...], scale: float, fewest: int) -> tuple[Item, ...]:
-    return tuple(_shorten_loop(item, scale, fewest) if isinstance(item, Repeat) else item for item in program)
-
-
-def _shorten_loop(loop: Repeat, scale: float, fewest: int) -> Repeat:
-    count = min(loop.count, max(fewest, round(loop.count * scale)))
-    inside = min(1.0, scale * loop.count / max(1, count))
-    return Repeat(count, _shorten(loop.body, inside, fewest) if inside < 1.0 else loop.body)
+    if len(weights) == 1 or blocks > MOST_IN_ORDER:
+        return np.array(weights, dtype=np.float64) * (blocks / sum(weights))
+    order = type_order(weights, blocks, instructions_per_block(workload))
+    return np.bincount(order, minlength=len(weights)).astype(np.float64)

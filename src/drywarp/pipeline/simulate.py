@@ -11,12 +11,11 @@ import numpy as np
 
 from ..errors import UsageError
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
-from .alone import alone
 from .blocks import Share, type_order
 from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, LIMIT, NEVER, NEXT_BLOCK, NO_ROWS, SPELLS
 from .engine_dataflow import Dataflow, Graph, check_size, unroll_paths
 from .engine_inorder import InOrder, Runner
-from .program import flatten
+from .program import alone, flatten
 from .result import ExecutionProfile, SimulationResult, Ticks, policy_named
 from .state import State, Steady
 

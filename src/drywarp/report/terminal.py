@@ -160,7 +160,8 @@ def bounds_text(bounds: MemoryBounds) -> str:
 def _header(analysis: Analysis) -> str:
     grid = ", ".join(map(str, analysis.grid))
     block = ", ".join(map(str, analysis.block))
-    return f"{analysis.kernel} ({grid})x({block}), {analysis.source_file}, {analysis.arch}"
+    clusters = f" in clusters of ({', '.join(map(str, analysis.cluster))})" if analysis.cluster != (1, 1, 1) else ""
+    return f"{analysis.kernel} ({grid})x({block}){clusters}, {analysis.source_file}, {analysis.arch}"
 
 
 def _table() -> Table:

@@ -16,6 +16,7 @@ from drywarp.frontends.load import load, load_kernel
 from drywarp.frontends.python.embedded import embedded_sources
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
+from tests.effort import some
 
 KERNEL = """extern "C" __global__ void {name}(float* a, int n) {{
   int i = threadIdx.x;
@@ -57,7 +58,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("call", some([pytest.param(call, id=name) for name, call in CALLS.items()], 3))
 def test_every_way_of_handing_over_source(tmp_path: Path, call: str) -> None:
     code = KERNEL.format(name="scale")
     kernel = compiled(tmp_path, call.format(code=code, doubled=code.replace("{", "{{").replace("}", "}}")))

@@ -14,7 +14,8 @@ from ...hardware import Gpu
 from ...memory.behaviour import MemoryBehaviour
 from ...models.base import Prediction
 from ...pipeline.blocks import Share, share_of
-from ...pipeline.extrapolate import instructions, shorten, simulate
+from ...pipeline.extrapolate import instructions, simulate
+from ...pipeline.shorten import shorten
 from ...pipeline.simulate import Program
 from ...workload.build import Workload
 from ...workload.cost import BlockType, CostedWorkload

@@ -88,6 +88,7 @@ typedef struct {
   uint32_t scale;
   uint64_t added;
   int64_t size;         // Of a window.
+  const int64_t *first; // Address of the first byte of each warp's window; it need not exist.
   int64_t *latest[2];   // Where the instruction notes its latest patterns; the second may be missing.
   int64_t known[2];     // Those when the check began.
 } Side;
@@ -102,6 +103,7 @@ static void begin_side(const Run *run, Instruction *row, int64_t space, int side
   from->scale = side ? 1 : scale_of(row);
   from->added = side ? (uint64_t)row->sub : (uint64_t)row->imm;
   from->size = space == SHARED ? at->shared_bytes : at->local_bytes;
+  from->first = space == SHARED ? run->shared_first : NULL;
   from->latest[0] = side ? &row->pattern2 : &row->pattern;
   from->latest[1] = row->op == COPY ? NULL : &row->pattern2;
   for (int i = 0; i < 2; ++i) from->known[i] = from->latest[i] ? *from->latest[i] : -1;
@@ -117,6 +119,11 @@ static void begin_side(const Run *run, Instruction *row, int64_t space, int side
   if (side || (!from->global && !from->b.step)) from->b.words = NULL;
 }
 
+// What is added to the addresses of a warp in a window, which count from its first byte: others' wrap around.
+static inline uint32_t added_in(const Side *from, int64_t w) {
+  return (uint32_t)from->added - (from->first ? (uint32_t)from->first[w] : 0);
+}
+
 // The addresses of a warp; lanes that take no part have that of the lowest one that does, which is harmless.
 static void addresses_of(Side *from, int64_t w, Lanes lanes, uint64_t *addresses) {
   const uint32_t *a = words_for(&from->a, w), *b = from->b.words ? words_for(&from->b, w) : ZERO.at;
@@ -124,7 +131,7 @@ static void addresses_of(Side *from, int64_t w, Lanes lanes, uint64_t *addresses
     const uint32_t *high_b = words_for(&from->high_b, w), *high_a = from->narrow ? ZERO.at : words_for(&from->high_a, w);
     EACH_LANE addresses[l] = pair_of(a[l], high_a[l]) + pair_of(b[l], high_b[l]) + from->added;
   } else {
-    const uint32_t scale = from->scale, added = (uint32_t)from->added;
+    const uint32_t scale = from->scale, added = added_in(from, w);
     EACH_LANE addresses[l] = a[l] * scale + b[l] + added;
   }
   if (lanes != ~0u) {
@@ -189,7 +196,7 @@ static bool quick(const Run *run, const Instruction *row, Side *from, int64_t pa
     return quick_region(run, row, *base, shape);
   }
   Words found;
-  const uint32_t scale = from->scale, added = (uint32_t)from->added;
+  const uint32_t scale = from->scale, added = added_in(from, w);
   if (from->b.words) {
     const uint32_t *b = words_for(&from->b, w);
     EACH_LANE found.at[l] = a[l] * scale + b[l];

@@ -41,7 +41,7 @@ enum { SHAPE_BYTES = 160 };
 enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
 enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
-enum { PLACES = 42 };
+enum { PLACES = 43 };
 
 typedef struct {
   int64_t kind;
@@ -147,6 +147,7 @@ typedef struct {
   int64_t *origin;
   uint8_t *shared_memory;
   int64_t *shared_base;
+  int64_t *shared_first;
   uint32_t *local_memory;
   int64_t *addresses;
   int64_t *lane_sets;

@@ -17,16 +17,21 @@ from ...kernel.cfg import build_cfg
 from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Constant, Instruction
 from ...kernel.isa.nvidia.registers import address_places
-from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
+from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_REMOTE, SPACE_SHARED
 from .decode import Decoder, place
 from .frame import Frame
-from .memory import ARENA_START, Region
+from .machine import RANK_SHIFT
+from .memory import Region
 from .operands import Value
 
 Index = npt.NDArray[np.int64]
-_ARENA = np.uint64(ARENA_START)
 _READS = ("load", "copy from global memory")
-_SPACE_NAMES = {SPACE_GLOBAL: "global", SPACE_SHARED: "shared", SPACE_LOCAL: "local"}
+_SPACE_NAMES = {
+    SPACE_GLOBAL: "global",
+    SPACE_SHARED: "shared",
+    SPACE_LOCAL: "local",
+    SPACE_REMOTE: "distributed shared",
+}
 
 
 class Site:
@@ -34,6 +39,7 @@ class Site:
 
     def __init__(self, d: Decoder, i: Instruction, kind: str, width: int) -> None:
         self._memory = d.memory
+        self._origin = np.uint64(d.memory.start)
         self._kernel = d.kernel
         self._banks = d.banks
         self._recorder = d.recorder
@@ -69,7 +75,7 @@ class Site:
                 if region.pending is not None:
                     self._memory.prepare(region, offsets)
                 self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
-                offsets += region.base - _ARENA
+                offsets += region.base - self._origin
                 offsets >>= self._shift
                 index = offsets.view(np.int64)
                 return index
@@ -104,24 +110,43 @@ class Site:
             self._region = memory.regions[used[0]]
             self._room = np.uint64(self._region.size - self.width)
         self._recorder.access(f, self._number, addresses, SPACE_GLOBAL)
-        offsets = np.where(lanes, read_from - _ARENA, np.uint64(0))
+        offsets = np.where(lanes, read_from - self._origin, np.uint64(0))
         return (offsets >> self._shift).view(np.int64)
 
     def shared_index(self, f: Frame, addresses: Value) -> Index:
         """Indices into the shared memory's view of this width, of 32-bit addresses within the block."""
         addresses = f.spread(addresses)
-        offsets: Index = addresses.astype(np.int64)
+        # Addresses below the block's own wrap around.
+        own = addresses if f.machine.cluster_blocks == 1 else addresses - f.shared_first.astype(np.uint32)
+        offsets: Index = own.astype(np.int64)
         if f.exec is not None:
             offsets *= f.exec
         if offsets.max() > f.machine.shared_bytes - self.width:
-            outside = f.lanes() & (addresses.astype(np.int64) > f.machine.shared_bytes - self.width)
+            outside = f.lanes() & (own.astype(np.int64) > f.machine.shared_bytes - self.width)
             self._outside(f, addresses, outside, SPACE_SHARED)
         if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
             self._misaligned(f, addresses, SPACE_SHARED)
-        self._recorder.access(f, self._number, addresses, SPACE_SHARED)
+        self._recorder.access(f, self._number, own, SPACE_SHARED)
         offsets += f.shared_base
         offsets >>= np.int64(self._shift)
         return offsets
+
+    def remote_index(self, f: Frame, addresses: Value) -> Index:
+        """As `shared_index`, of addresses in the shared memory of any block of the cluster."""
+        machine, addresses = f.machine, f.spread(addresses)
+        whole = addresses.astype(np.int64)
+        if f.exec is not None:
+            # The other lanes get the first byte of their own block.
+            whole = np.where(f.exec, whole, f.shared_first)
+        ranks, offsets = whole >> RANK_SHIFT, whole & ((1 << RANK_SHIFT) - 1)
+        outside = (ranks >= machine.cluster_blocks) | (offsets > machine.shared_bytes - self.width)
+        if outside.any():
+            self._outside(f, addresses, outside, SPACE_REMOTE)
+        if int(np.bitwise_or.reduce(offsets, axis=None)) & self._low_bits:
+            self._misaligned(f, addresses, SPACE_REMOTE)
+        self._recorder.access(f, self._number, addresses, SPACE_REMOTE)
+        index: Index = f.shared_base + (ranks - (f.shared_first >> RANK_SHIFT)) * machine.shared_stride + offsets
+        return index >> np.int64(self._shift)
 
     def local_index(self, f: Frame, addresses: Value) -> tuple[Index, Index]:
         """Indices of the (first) word of each lane in local memory, and the byte offsets in that word."""
@@ -182,6 +207,11 @@ class Site:
             nearest = self._memory.describe(address, self.width, origin)
         elif space == SPACE_SHARED:
             nearest = f"the block has {f.machine.shared_bytes} bytes of shared memory"
+            if (first := int(f.shared_first[row, 0])) or address >> RANK_SHIFT:
+                nearest += f", from {first:#x} on; another block's is reached as ld.shared::cluster does"
+        elif space == SPACE_REMOTE:
+            blocks = f.machine.cluster_blocks
+            nearest = f"the cluster has {blocks} blocks of {f.machine.shared_bytes} bytes of shared memory each"
         else:
             nearest = f"the thread has {f.machine.local_bytes} bytes of local memory"
         raise EmulationError(

@@ -25,7 +25,7 @@ from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from .constants import uses_grid_barrier
 from .control import needs_heap
-from .memory import ARENA_START, DeviceMemory
+from .memory import DeviceMemory
 from .program import Program
 from .recorder import Recorder
 from .sampling import Limits
@@ -153,13 +153,13 @@ def ran_alone(
     owners = np.zeros(memory.size // _WORD_BYTES + 1, np.uint16)
     bounds = np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min], np.int64)
     for number, recorder in enumerate(recorders, 1):
-        if _find_shared(recorder.places, stores, owners, bounds, ARENA_START, number, True):
+        if _find_shared(recorder.places, stores, owners, bounds, memory.start, number, True):
             return False
     if bounds[0] > bounds[1]:
         return True
 
     def loads_foreign(number: int, recorder: Recorder) -> int:
-        return _find_shared(recorder.places, loads, owners, bounds, ARENA_START, number, False)
+        return _find_shared(recorder.places, loads, owners, bounds, memory.start, number, False)
 
     return not any(pool.map(loads_foreign, range(1, len(recorders) + 1), recorders))
 

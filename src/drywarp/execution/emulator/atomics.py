@@ -1,4 +1,4 @@
-"""Atomic operations and reductions on shared and global memory.
+"""Atomic operations and reductions on shared and global memory, and what stores asynchronously to a cluster's blocks.
 
 Lanes take effect in ascending order. If all addresses differ, one NumPy call suffices; colliding lanes are processed in
 rounds of distinct addresses or, for integer sums, by running totals.
@@ -20,6 +20,7 @@ from .bits import LANES, arrived
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, double_to_bf16, f16_to_double, pack_halves
+from .mbarrier import BarrierWords, lanes_by_barrier
 from .memory_ops import HINTS, address_for, gather_words, in_each_space, scatter_words, word_puts, word_sources
 from .operands import Put, Value, double_bits, flush_denormals, single_bits
 
@@ -194,8 +195,9 @@ class _Runner:
 
     def __call__(self, f: Frame, space: str, addresses: Value, a: Value, b: Value) -> Value:
         """Execute for the active lanes; returns old values, shape (rows, 32)."""
-        if space == "shared":
-            index = self._site.shared_index(f, addresses)
+        if space in ("shared", "remote"):
+            locate = self._site.shared_index if space == "shared" else self._site.remote_index
+            index = locate(f, addresses)
             memory = f.machine.shared[self._site.width]
         elif space == "global":
             index = self._site.global_index(f, addresses)
@@ -263,5 +265,43 @@ def _packed(
             in_each_space(f, where, access)
         else:
             access(space, where)
+
+    return run
+
+
+# Stores and reductions to the shared memory of any block of the cluster, which report their bytes to a barrier there.
+
+
+@opcode("STAS REDAS", "64 128 S32 ADD MIN MAX AND OR XOR INC DEC")
+def _asynchronous(d: Decoder, i: Instruction) -> Step:
+    """A register pair holds where the data go, and the barrier that then receives the count of the bytes.
+
+    Both are addresses in the shared memory of the cluster. The data move at once: programs must not rely on when.
+    """
+    address, source = i.operands[:2]
+    if not isinstance(address, Address) or address.base is None or address.offset or not isinstance(source, Register):
+        raise UnsupportedInstructionError(f"operands {i.text}")
+    reduces = i.opcode == "REDAS"
+    kind = _element_type(i.modifiers)
+    width = kind.itemsize if reduces else 16 if "128" in i.modifiers else kind.itemsize
+    update = UPDATES[_operation(i.modifiers)] if reduces else None
+    site, number, where = Site(d, i, "asynchronous store", width), i.pc // 16, place(d.kernel, i)
+    to, barrier = d.register(address.base.index), d.register(address.base.index + 1)
+    sources = word_sources(d, source, width)
+
+    def run(f: Frame) -> None:
+        values = gather_words(f, sources, width)
+        index, memory, lanes = site.remote_index(f, to(f)), f.machine.shared[width], f.lanes()
+        if update is None:
+            memory[index[lanes]] = values[lanes]
+        else:
+            given = values.view(kind)[lanes]
+            apply(memory.view(kind), index[lanes], update, given, given, False)
+        words = BarrierWords(f.machine, d.recorder, where)
+        barriers = f.spread(barrier(f))
+        for row, named in lanes_by_barrier(barriers, lanes):
+            for at in named:
+                count = int((lanes[row] & (barriers[row] == at)).sum())
+                words.add(int(f.warps[row]), at, number, 0, -count * width)
 
     return run

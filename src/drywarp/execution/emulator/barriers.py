@@ -1,4 +1,4 @@
-"""Barriers between the warps of a thread block, named ones and reductions included."""
+"""Barriers between the warps of a thread block, named ones and reductions included, and of a cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
 from .decode import Decoder, Step, opcode
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
-from .groups import AT_BARRIER, RUN
-from .machine import BLOCK_BARRIERS
+from .groups import AT_BARRIER, RUN, PhaseWait
+from .machine import BLOCK_BARRIERS, CLUSTER_PHASES, Machine
 from .operands import ZERO
 
 if TYPE_CHECKING:
@@ -68,15 +68,51 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
     return arrive
 
 
+@opcode("UCGABAR_ARV")
+def _arrive_at_cluster(d: Decoder, i: Instruction) -> Step:
+    """Arrival at the barrier of the cluster. With one block per cluster, the wait that follows does it all."""
+    index = i.pc // 16
+
+    def arrive(f: Frame) -> None:
+        machine, words = f.machine, f.words()
+        if machine.cluster_blocks == 1:
+            return
+        acting = np.flatnonzero(words)
+        warps = f.warps[acting]
+        for warp in warps.tolist():
+            d.recorder.sync(warp, index, SYNC_SIGNAL, ~CLUSTER_BARRIER, _cluster_phases(machine, warp))
+        machine.arrive_at_cluster(warps, words[acting])
+
+    return arrive
+
+
+def _cluster_phases(machine: Machine, warp: int) -> int:
+    """Phases of the barrier of a warp's cluster that have completed."""
+    return machine.phases.get((machine.owner(warp, 0)[0], CLUSTER_PHASES), 0)
+
+
 @finish("UCGABAR_WAIT")
-def _cluster_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
-    """The barrier of a one-block cluster. Its arrivals (UCGABAR_ARV) need no handling: each is followed by a wait."""
-    condition = condition_of(d, i)
+def _wait_for_cluster(d: Decoder, i: Instruction, fall: int) -> Finish:
+    """The wait for all threads of the cluster to have arrived as often as this one."""
+    condition, index = condition_of(d, i), i.pc // 16
 
     def wait(s: Scheduling, f: Frame) -> int:
-        s.park(words_of(f, condition(f)), fall, AT_BARRIER, CLUSTER_BARRIER)
-        s.groups.release_barriers(s.warps)
-        return MOVED
+        machine, words = s.machine, words_of(f, condition(f))
+        if machine.cluster_blocks == 1:
+            s.park(words, fall, AT_BARRIER, CLUSTER_BARRIER)
+            s.groups.release_barriers(s.warps)
+            return MOVED
+        waits: list[PhaseWait | None] = []
+        for warp, word in zip(s.warps.tolist(), words.tolist(), strict=True):
+            phase = int(machine.cluster_phase[warp])
+            event = d.recorder.sync(warp, index, SYNC_WAIT, ~CLUSTER_BARRIER, phase) if word else []
+            must_wait = bool(word) and _cluster_phases(machine, warp) <= phase
+            barrier = (machine.owner(warp, 0)[0], CLUSTER_PHASES)
+            waits.append(PhaseWait({barrier: (phase + 1, np.zeros(0, np.bool_))}, -1, event) if must_wait else None)
+        if not any(waits):
+            return fall
+        stay = np.array([one is not None for one in waits])
+        return s.park_for_phases(np.where(stay, words, np.uint32(0)), fall, waits)
 
     return wait
 

@@ -2,8 +2,10 @@
 
 One warp instruction moves all the data, and here it does so immediately: programs must not rely on when. Operands are
 uniform registers: [UR] and the next one are an address in shared memory and the barrier that receives the byte count,
-or an address in global memory; the size is in units of 16 bytes in its low half, its high half selects blocks of a
-cluster. The address (and the barrier) of a tensor copy are followed by its coordinates, fastest dimension first.
+or an address in global memory; the size is in units of 16 bytes in its low half. With MULTICAST its high half is a mask
+of ranks: each of these blocks of the cluster receives the data, and the byte count at its barrier, at the same places
+as the block that copies. An address in the shared memory of a cluster begins with the rank of a block. The address (and
+the barrier) of a tensor copy are followed by its coordinates, fastest dimension first.
 Reductions compute in the buffer's type, floats in float64 and rounded once.
 """
 
@@ -23,13 +25,12 @@ from .content import numpy_dtype
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import double_to_bf16
+from .machine import RANK_SHIFT
 from .mbarrier import BarrierWords
-from .memory import ARENA_START
 from .operands import Fetch, join
 from .tensor_maps import Box, TensorView, box_of, decode, swizzled
 
 _PIECE = 16
-_CLUSTER = "copies to several blocks of a cluster are not modelled"
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -45,7 +46,7 @@ class Site:
         """The bytes of a run in global memory as a view. Raises EmulationError if the run leaves its buffer."""
         self._aligned(f, row, address, "global")
         self._check(f, row, address, size, what)
-        start = address - ARENA_START
+        start = address - self.memory.start
         return self._arena[start : start + size]
 
     def _check(self, f: Frame, row: int, address: int, size: int, what: str) -> None:
@@ -62,15 +63,27 @@ class Site:
         self.memory.prepare(region, np.array([first + np.uint64(size - 1)], np.uint64))
 
     def shared(self, f: Frame, row: int, address: int, size: int) -> int:
-        """Where a run in the block's shared memory begins in the byte view."""
+        """Where a run in the shared memory of a block of the cluster begins in the byte view."""
         self._aligned(f, row, address, "shared")
-        if address + size > f.machine.shared_bytes:
+        machine = f.machine
+        block, offset = machine.owner(int(f.warps[row]), address)
+        if block < 0 or offset + size > machine.shared_bytes:
+            blocks = f", the cluster {machine.cluster_blocks} blocks" if machine.cluster_blocks > 1 else ""
             raise EmulationError(
                 f"{self.where}: copy of {size} bytes out of bounds at shared address {address:#x},"
-                f" {self._thread(f, row)}: the block has {f.machine.shared_bytes} bytes of shared memory"
-                f" (shared memory of other blocks of a cluster is not modelled)"
+                f" {self._thread(f, row)}: the block has {machine.shared_bytes} bytes of shared memory{blocks}"
             )
-        return int(f.machine.shared_base[f.warps[row]]) + address
+        return block * machine.shared_stride + offset
+
+    def receivers(self, f: Frame, row: int, mask: int) -> list[int]:
+        """What a multicast adds to the addresses of its copy for each block of the cluster that receives it."""
+        ranks = [rank for rank in range(16) if mask >> rank & 1]
+        if not ranks or ranks[-1] >= f.machine.cluster_blocks:
+            raise EmulationError(
+                f"{self.where}: a copy to the blocks in the mask {mask:#x}, {self._thread(f, row)}: expected some of"
+                f" the cluster's {f.machine.cluster_blocks} blocks (--cluster X,Y,Z states its size)"
+            )
+        return [(rank << RANK_SHIFT) - int(f.machine.shared_first[f.warps[row]]) for rank in ranks]
 
     def places(self, f: Frame, row: int, address: int, box: Box, swizzle: int) -> npt.NDArray[np.int64]:
         """Where the units of a box lie in shared memory's view of their width; the block's addresses permute them."""
@@ -120,9 +133,7 @@ def _pair(words: npt.NDArray[np.uint32], row: int) -> int:
     return int(join(words[row, 0], words[row, 1]))
 
 
-def _size(words: npt.NDArray[np.uint32], row: int, where: str) -> int:
-    if int(words[row, 0]) >> 16 > 1:
-        raise UnsupportedInstructionError(f"{where}: {_CLUSTER}")
+def _size(words: npt.NDArray[np.uint32], row: int) -> int:
     return (int(words[row, 0]) & 0xFFFF) * _PIECE
 
 
@@ -133,12 +144,13 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
     to, source, size = _uniform(d, i.operands[0], 2), _uniform(d, i.operands[1], 2), _uniform(d, i.operands[2], 1)
     if ends not in (("S", "G"), ("G", "S"), ("S", "S")):
         raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
+    multicast = "MULTICAST" in i.modifiers
 
     def copy(f: Frame) -> None:
         to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
         shared = f.machine.shared[1]
         for row in _acting(f):
-            count = _size(sizes, row, site.where)
+            count = _size(sizes, row)
             if not count:
                 continue
             if ends == ("G", "S"):
@@ -147,15 +159,17 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
                 site.span(f, row, address, count, "bulk copy to global memory")[...] = shared[at : at + count]
                 site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
                 continue
-            at = site.shared(f, row, int(to_words[row, 0]), count)
             if ends == ("S", "S"):
                 begin = site.shared(f, row, int(from_words[row, 0]), count)
-                shared[at : at + count] = shared[begin : begin + count].copy()
+                data = shared[begin : begin + count].copy()
             else:
                 address = _pair(from_words, row)
-                shared[at : at + count] = site.span(f, row, address, count, "bulk copy from global memory")
+                data = site.span(f, row, address, count, "bulk copy from global memory")
                 site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
-            _complete(f, site, row, int(to_words[row, 1]), count)
+            for further in site.receivers(f, row, int(sizes[row, 0]) >> 16) if multicast else (0,):
+                at = site.shared(f, row, int(to_words[row, 0]) + further, count)
+                shared[at : at + count] = data
+                _complete(f, site, row, int(to_words[row, 1]) + further, count)
 
     return copy
 
@@ -173,22 +187,21 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
     site, rank = Site(d, i), int(i.modifiers[0][0])
     to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
-    # Copies to several blocks name them in a mask; the only block of its cluster is bit 0.
     mask = _uniform(d, i.operands[2], 1) if "MULTICAST" in i.modifiers else None
 
     def load(f: Frame) -> None:
         words, maps = _words(f, to), _words(f, held)
         masks = _words(f, mask) >> np.uint32(16) if mask is not None else None
         for row in _acting(f):
-            if masks is not None and masks[row, 0] != 1:
-                raise UnsupportedInstructionError(f"{site.where}: {_CLUSTER}")
             view = _view(site, f, row, _pair(maps, row), rank)
             box = _box(site, f, row, view, words[row, 2:])
             data = _outside(view, box)
-            data[box.places] = site.memory.views[box.unit][_units(box)]
-            f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)] = data
+            data[box.places] = site.memory.views[box.unit][_units(site, box)]
             site.record(f, row, box.pieces)
-            _complete(f, site, row, int(words[row, 1]), box.size)
+            for further in site.receivers(f, row, int(masks[row, 0])) if masks is not None else (0,):
+                places = site.places(f, row, int(words[row, 0]) + further, box, view.swizzle)
+                f.machine.shared[box.unit][places] = data
+                _complete(f, site, row, int(words[row, 1]) + further, box.size)
 
     return load
 
@@ -224,7 +237,7 @@ def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any],
             view = _view(site, f, row, _pair(maps, row), rank)
             box = _box(site, f, row, view, words[row, 1:])
             data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
-            memory, targets = site.memory.views[box.unit], _units(box)
+            memory, targets = site.memory.views[box.unit], _units(site, box)
             memory[targets] = put(view, memory[targets], data[box.places])
             site.record(f, row, box.pieces)
 
@@ -254,9 +267,9 @@ def _box(site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDAr
     return box
 
 
-def _units(box: Box) -> npt.NDArray[np.int64]:
+def _units(site: Site, box: Box) -> npt.NDArray[np.int64]:
     """Where a box's units lie in the arena's view of their width."""
-    return (box.sources - ARENA_START) // box.unit
+    return (box.sources - site.memory.start) // box.unit
 
 
 def _outside(view: TensorView, box: Box) -> Any:
@@ -313,7 +326,7 @@ def _bulk_reduce(d: Decoder, i: Instruction) -> Step:
     def reduce(f: Frame) -> None:
         to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
         for row in _acting(f):
-            count, address = _size(sizes, row, site.where), _pair(to_words, row)
+            count, address = _size(sizes, row), _pair(to_words, row)
             if count:
                 at = site.shared(f, row, int(from_words[row, 0]), count)
                 target = site.span(f, row, address, count, "bulk reduction")

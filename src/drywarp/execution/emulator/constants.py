@@ -117,19 +117,20 @@ def _launch_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch, s
 
 
 def _cluster_state(bank: npt.NDArray[np.uint8], kernel: Kernel, launch: Launch) -> None:
-    """Every block is its own cluster: extents of a cluster, their inverses, clusters in the grid, blocks in one.
+    """Extents of a cluster, their inverses, clusters in the grid, blocks in one, and whether clusters were asked for.
 
-    From sm_100 on, the table is reached through SR_CgaSize, which reads 1. The flag of a launch with explicit clusters
-    stays 0.
+    Without clusters every block is its own. From sm_100 on, the table is reached through SR_CgaSize, which reads 1.
     """
     base = 0x200 if kernel.compute_capability >= (10, 0) else 0x144
     size_at = 0x22C if kernel.compute_capability >= (10, 0) else 0x188
     grid_at = 0x220 if kernel.compute_capability >= (10, 0) else 0x15C
     inverse_at = 0x210 if kernel.compute_capability >= (10, 0) else 0x150
-    _put(bank, base, "<3I", 1, 1, 1)
-    _put(bank, inverse_at, "<3f", 1.0, 1.0, 1.0)  # type: ignore[arg-type]
-    _put(bank, grid_at, "<3I", *launch.grid)
-    _put(bank, size_at, "<I", 1)
+    flag_at = 0x36C if kernel.compute_capability >= (10, 0) else 0x140
+    _put(bank, base, "<3I", *launch.cluster)
+    _put(bank, inverse_at, "<3f", *(1 / extent for extent in launch.cluster))  # type: ignore[arg-type]
+    _put(bank, grid_at, "<3I", *launch.clusters)
+    _put(bank, size_at, "<I", launch.cluster_blocks)
+    _put(bank, flag_at, "<I", int(launch.cluster_blocks > 1))
 
 
 def _bytes_of(argument: Argument, regions: Iterator[Region], memory: DeviceMemory) -> bytes:

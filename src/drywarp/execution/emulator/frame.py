@@ -41,7 +41,7 @@ class Frame:
 
     __slots__ = (
         "P", "R", "U", "UP", "_bits", "active", "counts", "exec", "gathered", "index", "live_version", "machine",
-        "mask", "members", "record", "rows", "shared_base", "total", "uniform_mask", "warps", "whole",
+        "mask", "members", "record", "rows", "shared_base", "shared_first", "total", "uniform_mask", "warps", "whole",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, rows: Rows, index: Any, active: U32, gathered: bool) -> None:
@@ -59,6 +59,7 @@ class Frame:
         self.mask: Lanes | None = self.exec
         self.uniform_mask: Lanes | None = None if self.members is None else (active != 0)[:, None]
         self.shared_base = machine.shared_base[index][:, None]
+        self.shared_first = machine.shared_first[index][:, None]
         self._bits: U32 | None = None
         self.live_version = -1
         # Whether the frame holds its blocks' live lanes completely, and the version of `live` for which this was

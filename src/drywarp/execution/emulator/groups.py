@@ -22,7 +22,7 @@ WAITS_FOR = {
     AT_CONVERGENCE: "for other lanes of its warp at a convergence barrier",
     AT_WARPSYNC: "for other lanes of its warp at a warp synchronisation",
     AT_BARRIER: "for other warps of its block at a barrier",
-    AT_PHASE: "for a phase of a barrier in shared memory (mbarrier) to complete",
+    AT_PHASE: "for a phase of a barrier in shared memory (mbarrier), or of the one of their cluster, to complete",
 }
 FAR = np.int64(1) << np.int64(40)
 U32 = npt.NDArray[np.uint32]
@@ -34,7 +34,7 @@ class PhaseWait:
     """A group that waits for phases of barriers in shared memory.
 
     `barriers` holds for each barrier, by block and address, how many phases must have completed, and the lanes that
-    wait for it. `predicate` reports success to them, `event` is the record of the wait.
+    wait for it. `predicate` reports success to them (-1: the wait never times out), `event` is the record of the wait.
     """
 
     barriers: dict[tuple[int, int], tuple[int, npt.NDArray[np.bool_]]]
@@ -218,20 +218,20 @@ class Groups:
                 self.state[key] = RUN
 
     def time_out_phases(self) -> bool:
-        """Resume all groups that wait for phases, without success; False if there are none.
+        """Resume all groups whose waits for phases may time out, without success; False if there are none.
 
-        A wait for a phase may time out, and here it does when nothing else can run.
+        Here they do when nothing else can run.
         """
         phases = self.machine.phases
-        for key, wait in self.phase_waits.items():
+        found = {key: wait for key, wait in self.phase_waits.items() if wait.predicate >= 0}
+        for key, wait in found.items():
             for barrier, (needed, lanes) in wait.barriers.items():
                 if phases.get(barrier, 0) < needed:
                     self.machine.predicates[wait.predicate, key[1]] &= ~lanes
             wait.event[SYNC_KIND] = 0
             self.state[key] = RUN
-        found = bool(self.phase_waits)
-        self.phase_waits.clear()
-        return found
+            del self.phase_waits[key]
+        return bool(found)
 
     def _reduce(self, number: int, blocks: npt.NDArray[np.bool_], waiting: U32) -> None:
         """Store the results of a reduction for B2R to read until the block's next reduction."""

@@ -21,16 +21,20 @@ U32 = npt.NDArray[np.uint32]
 PREDICATES = 7
 BARRIER_REGISTERS = 16
 BLOCK_BARRIERS = 17
-"""The barriers of BAR, and one for the cluster, which is a single block."""
+"""The barriers of BAR, and one for a cluster that is a single block."""
+RANK_SHIFT = 24
+"""From this bit on, an address in the shared memory of a cluster is the rank of the block that it belongs to."""
+CLUSTER_PHASES = -1
+"""Stands for the cluster barrier where barriers go by block and address; its block is the cluster's first."""
 SPECIAL_ROWS = (
     "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_LANEID", "SR_LTMASK",
-    "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID",
+    "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID", "SR_CgaCtaId",
 )  # fmt: skip
 """Special registers that differ between warps or lanes, in the order of their rows."""
 
 
 class Machine:
-    """State of a wave: `blocks` are linear block indices, emulated in parallel.
+    """State of a wave: `blocks` are linear block indices, emulated in parallel; whole clusters, in the order of ranks.
 
     Warp w of the machine is warp w % warps_per_block of block w // warps_per_block. `live` has a bit
     per lane that exists and has not exited. `guarded` counts, per instruction and warp, the lanes
@@ -44,14 +48,14 @@ class Machine:
         self.launch = launch
         self.blocks = list(blocks)
         self.warps_per_block = launch.warps_per_block
+        self.cluster_blocks = launch.cluster_blocks
         self.warps = warps = len(self.blocks) * self.warps_per_block
         self._register_files(registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
         self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
         self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
         linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
-        exists = np.tile((linear < launch.threads_per_block).reshape(-1, LANES), (len(self.blocks), 1))
-        self.live = pack(exists)
+        self.live = np.tile(pack((linear < launch.threads_per_block).reshape(-1, LANES)), len(self.blocks))
         self._special(linear)
         self._shared_memory(launch, kernel)
         self._local_memory(local_bytes)
@@ -63,6 +67,9 @@ class Machine:
         # Barriers in shared memory, by block and address: how many phases have completed, and whether one just has.
         self.phases: dict[tuple[int, int], int] = {}
         self.phase_completed = False
+        # Lanes that have arrived at the barrier of their cluster in its present phase, and each warp's latest phase.
+        self.cluster_arrived: U32 = np.zeros(warps, np.uint32)
+        self.cluster_phase = np.zeros(warps, np.int64)
         self.notes: set[str] = set()
 
     def _register_files(self, registers: tuple[int, int]) -> None:
@@ -80,34 +87,32 @@ class Machine:
 
     def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
-        x, y, _ = self.launch.block
-        count = len(self.blocks)
-        per_warp = self.warps_per_block
-
-        def of_lanes(values: U32) -> U32:
-            return np.ascontiguousarray(np.tile(values.astype(np.uint32).reshape(-1, LANES), (count, 1)))
-
-        places = np.array([self.launch.coordinates(linear_block) for linear_block in self.blocks], np.uint32)
-        lane = np.tile(np.arange(LANES, dtype=np.uint32), self.warps_per_block)
+        (x, y, _), (columns, rows, _) = self.launch.block, self.launch.grid
+        blocks = np.array(self.blocks, np.int64)
+        lane = np.arange(LANES, dtype=np.uint32)
         below = (np.uint32(1) << lane) - np.uint32(1)
-        special = {
-            "SR_TID.X": of_lanes(linear % np.uint32(x)),
-            "SR_TID.Y": of_lanes(linear // np.uint32(x) % np.uint32(y)),
-            "SR_TID.Z": of_lanes(linear // np.uint32(x * y)),
-            "SR_LANEID": of_lanes(lane),
-            "SR_LTMASK": of_lanes(below),
-            "SR_LEMASK": of_lanes(below * np.uint32(2) + np.uint32(1)),
-            "SR_EQMASK": of_lanes(np.uint32(1) << lane),
-            "SR_GTMASK": of_lanes(~(below * np.uint32(2) + np.uint32(1))),
-            "SR_GEMASK": of_lanes(~below),
-            "SR_VIRTID": np.tile(np.arange(per_warp, dtype=np.uint32) << np.uint32(8), count)[:, None],
+        values: dict[str, npt.NDArray[Any]] = {
+            "SR_TID.X": linear % np.uint32(x),
+            "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
+            "SR_TID.Z": linear // np.uint32(x * y),
+            "SR_LANEID": lane,
+            "SR_LTMASK": below,
+            "SR_LEMASK": below * np.uint32(2) + np.uint32(1),
+            "SR_EQMASK": np.uint32(1) << lane,
+            "SR_GTMASK": ~(below * np.uint32(2) + np.uint32(1)),
+            "SR_GEMASK": ~below,
+            "SR_VIRTID": (np.arange(self.warps_per_block, dtype=np.uint32) << np.uint32(8))[:, None],
+            "SR_CgaCtaId": (np.arange(len(blocks)) % self.cluster_blocks)[:, None, None],
+            "SR_CTAID.X": (blocks % columns)[:, None, None],
+            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
+            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
         }
-        for axis, name in enumerate("XYZ"):
-            special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_warp)[:, None]
-        rows = self.words[self.special_base :].reshape(-1, self.warps, LANES)
-        for row, name in zip(rows, SPECIAL_ROWS, strict=True):
-            row[...] = special[name]
-        self.special = special
+        held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
+        self.special: dict[str, U32] = {}
+        for row, name in zip(held, SPECIAL_ROWS, strict=True):
+            value, uniform = values[name], values[name].ndim > 1
+            row[...] = value if uniform or len(value) == LANES else value.reshape(-1, LANES)
+            self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if uniform else LANES]
 
     def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
         resources = kernel.resources
@@ -120,7 +125,11 @@ class Machine:
             1: memory, 2: memory.view(np.uint16), 4: memory.view(np.uint32), 8: memory.view(np.uint64),
             16: memory.view(np.complex128),
         }  # fmt: skip
+        self.shared_stride = stride
         self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * stride, self.warps_per_block)
+        # The address of the first byte of a warp's own shared memory.
+        ranks = np.arange(len(self.blocks), dtype=np.int64) % self.cluster_blocks
+        self.shared_first = np.repeat(ranks << RANK_SHIFT, self.warps_per_block)
 
     def _local_memory(self, size: int) -> None:
         """Local memory is interleaved as in hardware, (word, thread), so that touched pages are dense."""
@@ -132,6 +141,34 @@ class Machine:
     def block_of(self, warp: int) -> int:
         """Position in `blocks` of the block that a warp belongs to."""
         return warp // self.warps_per_block
+
+    def owner(self, warp: int, address: int) -> tuple[int, int]:
+        """The block, as a position in `blocks`, and the offset that an address in the cluster's shared memory means.
+
+        The position is -1 if the cluster of this warp has no such block.
+        """
+        rank, block = address >> RANK_SHIFT, self.block_of(warp)
+        inside = 0 <= rank < self.cluster_blocks
+        return block - block % self.cluster_blocks + rank if inside else -1, address & ((1 << RANK_SHIFT) - 1)
+
+    def arrive_at_cluster(self, warps: npt.NDArray[np.int64], lanes: U32) -> None:
+        """Record that lanes, a word per warp, have arrived at the barrier of their cluster."""
+        self.cluster_arrived[warps] |= lanes
+        first = warps // self.warps_per_block // self.cluster_blocks * self.cluster_blocks
+        self.cluster_phase[warps] = [self.phases.get((block, CLUSTER_PHASES), 0) for block in first.tolist()]
+        self.complete_clusters()
+
+    def complete_clusters(self) -> bool:
+        """Complete the phases of the clusters whose live lanes have all arrived; whether there were any."""
+        per_cluster = self.warps_per_block * self.cluster_blocks
+        there = self.cluster_arrived.reshape(-1, per_cluster)
+        done = there.any(axis=1) & ~(self.live.reshape(-1, per_cluster) & ~there).any(axis=1)
+        for cluster in np.flatnonzero(done).tolist():
+            key = (cluster * self.cluster_blocks, CLUSTER_PHASES)
+            self.phases[key] = self.phases.get(key, 0) + 1
+            there[cluster] = 0
+            self.phase_completed = True
+        return bool(done.any())
 
     def thread_name(self, warp: int, lane: int) -> str:
         """Block and thread coordinates of a lane, for messages."""

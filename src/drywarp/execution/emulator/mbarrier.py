@@ -94,20 +94,22 @@ class BarrierWords:
     def index(self, warp: int, address: int) -> int:
         """A barrier's index in the 8-byte view. Raises EmulationError for an address that cannot hold one."""
         machine = self._machine
-        if address % 8 or address + 8 > machine.shared_bytes:
+        block, offset = machine.owner(warp, address)
+        if block < 0 or offset % 8 or offset + 8 > machine.shared_bytes:
+            blocks = f" of one of the cluster's {machine.cluster_blocks} blocks" if machine.cluster_blocks > 1 else ""
             raise EmulationError(
                 f"{self._where}: barrier at shared address {address:#x}: expected a multiple of 8 within the block's"
-                f" {machine.shared_bytes} bytes (shared memory of other blocks of a cluster is not modelled)"
+                f" {machine.shared_bytes} bytes{blocks}"
             )
-        return int(machine.shared_base[warp] + address) >> 3
+        return (block * machine.shared_stride + offset) >> 3
 
     def completed(self, warp: int, address: int) -> int:
         """Phases of a barrier that have completed; its parity is the phase bit."""
-        return self._machine.phases.get((self._machine.block_of(warp), address), 0)
+        return self._machine.phases.get(self._machine.owner(warp, address), 0)
 
     def begin(self, warp: int, address: int) -> None:
         """Record that a barrier was initialised: its phases count on from an even number."""
-        key = (self._machine.block_of(warp), address)
+        key = self._machine.owner(warp, address)
         known = self._machine.phases.get(key)
         self._machine.phases[key] = 0 if known is None else (known + 2) & ~1
 
@@ -124,7 +126,7 @@ class BarrierWords:
         phase = self.completed(warp, address)
         self._recorder.sync(warp, number, SYNC_SIGNAL, address, phase)
         if fields.add(arrivals, more_bytes, leaves):
-            self._machine.phases[self._machine.block_of(warp), address] = phase + 1
+            self._machine.phases[self._machine.owner(warp, address)] = phase + 1
             self._machine.phase_completed = True
         self._words[index] = np.uint64(fields.word)
         return before
@@ -190,7 +192,7 @@ def _arrive(d: Decoder, i: Instruction) -> Step:
         more = {"0": 0 * given, "1": 0 * given + 1, "R": given, "X": -given}[byte]
         lanes = f.lanes()
         states = np.zeros((f.rows, LANES), np.uint64)
-        for row, barriers in _named(addresses, lanes):
+        for row, barriers in lanes_by_barrier(addresses, lanes):
             warp = int(f.warps[row])
             for at in barriers:
                 same = lanes[row] & (addresses[row] == at)
@@ -241,14 +243,14 @@ def _states(before: int, arrivals: Value, same: npt.NDArray[np.bool_], by_mask: 
 def _phase_bits(f: Frame, words: BarrierWords, addresses: Value, lanes: npt.NDArray[np.bool_]) -> Value:
     """The phase bit of the barrier that each of some lanes names, shape (rows, 32); arbitrary for other lanes."""
     bits = np.zeros((f.rows, LANES), np.uint32)
-    for row, barriers in _named(addresses, lanes):
+    for row, barriers in lanes_by_barrier(addresses, lanes):
         for at in barriers:
             word = f.machine.shared[8][words.index(int(f.warps[row]), at)]
             bits[row][addresses[row] == at] = np.uint32(word >> _PHASE)
     return bits
 
 
-def _named(addresses: Value, lanes: npt.NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
+def lanes_by_barrier(addresses: Value, lanes: npt.NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
     """Rows in which some lanes execute, and the barriers that those name: almost always one."""
     rows = np.flatnonzero(lanes.any(axis=1))
     first = addresses[rows, lanes[rows].argmax(axis=1)]
@@ -268,7 +270,7 @@ def _check(d: Decoder, i: Instruction) -> Step:
         words = BarrierWords(f.machine, d.recorder, where)
         addresses, lanes = f.spread(address(f)), f.lanes()
         done = (_phase_bits(f, words, addresses, lanes) != f.spread(wanted(f)) >> np.uint32(31)) & lanes
-        for row, barriers in _named(addresses, done):
+        for row, barriers in lanes_by_barrier(addresses, done):
             warp = int(f.warps[row])
             for at in barriers:
                 d.recorder.sync(warp, number, SYNC_WAIT, at, words.completed(warp, at) - 1)
@@ -298,7 +300,7 @@ def _try_wait(d: Decoder, i: Instruction, fall: int) -> Finish:
         put(f, np.True_)
         f.restore(saved)
         waits: dict[int, PhaseWait] = {}
-        for row, barriers in _named(addresses, lanes):
+        for row, barriers in lanes_by_barrier(addresses, lanes):
             warp = int(f.warps[row])
             for at in barriers:
                 late = lanes[row] & ~ready[row] & (addresses[row] == at)
@@ -306,7 +308,7 @@ def _try_wait(d: Decoder, i: Instruction, fall: int) -> Finish:
                 event = d.recorder.sync(warp, number, SYNC_WAIT, at, completed - (not must_wait))
                 if must_wait:
                     wait = waits.setdefault(row, PhaseWait({}, predicate.index, event))
-                    wait.barriers[f.machine.block_of(warp), at] = (completed + 1, late)
+                    wait.barriers[f.machine.owner(warp, at)] = (completed + 1, late)
         if not waits:
             return fall
         stays = np.zeros(f.rows, np.bool_)

@@ -2,7 +2,7 @@
 
 All buffers and the module's `__device__` variables lie in one anonymous mapping that the operating system backs only
 where it is touched, so an address becomes an array index by one subtraction. Gaps between buffers belong to none: an
-access there is an error.
+access there is an error. The memory of a whole program is a private view of the program's own, made for one launch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernel.launch.launch import Buffer, Texture
+from ...kernel.launch.launch import Buffer, DeviceImage, Texture
 from .content import CHUNK_BYTES, fill_chunk, numpy_dtype
 
 assert sys.byteorder == "little", "device memory is little endian, and is viewed through NumPy types"
@@ -62,6 +62,7 @@ class DeviceMemory:
 
     `views` maps an access width in bytes (1, 2, 4, 8, 16) to the arena as elements of that width.
     `scratch` are further areas of zeros, by name and size in bytes. `strict` serves no read beyond the end of a buffer.
+    `program` is the memory of a program that has buffers and variables of its own; nothing is written back to it.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class DeviceMemory:
         seed: int,
         scratch: Sequence[tuple[str, int]] = (),
         strict: bool = False,
+        program: DeviceImage | None = None,
     ) -> None:
         self._strict = strict
         # Blocks may run in several threads.
@@ -81,7 +83,9 @@ class DeviceMemory:
         self.objects: dict[int, tuple[Texture, Region]] = {}
         """Texture and surface objects by handle."""
         self._seed = seed
-        at = ARENA_START
+        self.start = program.start if program else ARENA_START
+        """Address of the arena's first byte."""
+        at = self.start
         gap = max(_GAP, min(_WIDEST_GAP, max((buffer.nbytes for _, _, buffer in buffers), default=0)))
         chunks = np.cumsum([0, *(-(-buffer.nbytes // CHUNK_BYTES) for _, _, buffer in buffers)])
         # Chunks of all buffers whose content has not been generated yet.
@@ -94,15 +98,22 @@ class DeviceMemory:
                 Region(name, at, buffer.nbytes, buffer, ordinal, pending if pending.any() else None, first)
             )
             at = _aligned(at + buffer.nbytes + gap)
-        self.image = Region("__device__ variables", at, len(image))
-        if image:
+        if program:
+            self.regions += [Region(*area) for area in program.areas]
+            at = program.scratch
+        self.image = Region("__device__ variables", program.variables if program else at, len(image))
+        if image and not program:
             self.regions.append(self.image)
             at = _aligned(at + len(image) + _GAP)
         for name, size in scratch:
             self.regions.append(Region(name, at, size))
             at = _aligned(at + size + _GAP)
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
-        self._arena = np.frombuffer(mmap.mmap(-1, max(at - ARENA_START, mmap.PAGESIZE), flags=flags), np.uint8)
+        flags = mmap.MAP_PRIVATE | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
+        if program:
+            mapping = mmap.mmap(program.file, _whole_pages(at - self.start), flags=flags)
+        else:
+            mapping = mmap.mmap(-1, max(at - self.start, mmap.PAGESIZE), flags=flags | mmap.MAP_ANONYMOUS)
+        self._arena = np.frombuffer(mapping, np.uint8)
         self.views: dict[int, npt.NDArray[Any]] = {
             1: self._arena,
             2: self._arena.view(np.uint16),
@@ -117,7 +128,7 @@ class DeviceMemory:
         ).reshape(-1, 4)
         self._starts = np.array([region.start for region in self.regions], np.uint64)
         self._sizes = np.array([region.size for region in self.regions], np.uint64)
-        if image:
+        if image and not program:
             self.bytes_of(self.image)[...] = np.frombuffer(image, np.uint8)
 
     @property
@@ -137,7 +148,7 @@ class DeviceMemory:
 
     def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
         """The bytes of a region, as a view."""
-        offset = region.start - ARENA_START
+        offset = region.start - self.start
         return self._arena[offset : offset + region.size]
 
     def content(self, region: Region) -> npt.NDArray[Any]:
@@ -212,7 +223,7 @@ class DeviceMemory:
         """The position of an address relative to `origin`, or to the nearest buffers, for an error message."""
         if address < _NULL_BYTES:
             return "a null pointer"
-        if address < ARENA_START // 2:
+        if address < self.start // 2:
             return f"{address} bytes from a null pointer: a pointer that was not given, or given as null"
         if not self.regions:
             return "the launch has no buffers"

@@ -11,9 +11,10 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Predicate
 from .access import Site
 from .bits import LANES
-from .constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from .constants import LOCAL_WINDOW, SHARED_WINDOW
 from .decode import Decoder, Step, opcode
 from .frame import Frame
+from .machine import RANK_SHIFT
 from .operands import ZERO, Fetch, Put, Value, constant, join
 
 HINTS = (
@@ -21,7 +22,7 @@ HINTS = (
     " EVICT_FIRST EVICT_LAST"
 )
 WIDTHS = " U8 S8 U16 S16 64 128"
-_WINDOW_SHIFT = np.uint64(WINDOW_BYTES.bit_length() - 1)
+_WINDOW_SHIFT = np.uint64(32)
 _SHARED_TOP = np.uint64(SHARED_WINDOW) >> _WINDOW_SHIFT
 _LOCAL_TOP = np.uint64(LOCAL_WINDOW) >> _WINDOW_SHIFT
 
@@ -167,25 +168,26 @@ def _local_store(f: Frame, site: Site, addresses: Value, values: Value) -> None:
 
 
 def split_generic(f: Frame, addresses: Value) -> list[tuple[str, Any]]:
-    """The spaces of generic addresses, with the lanes of each; None for all executing lanes."""
+    """The spaces of generic addresses, with the lanes of each; None for all executing lanes.
+
+    ``remote`` is the shared memory of other blocks of the cluster.
+    """
     addresses = f.spread(addresses)
     top = addresses >> _WINDOW_SHIFT
     shared, local = top == _SHARED_TOP, top == _LOCAL_TOP
     lanes = f.lanes()
-    parts = [
-        (name, where & lanes)
-        for name, where in (("shared", shared), ("local", local), ("global", ~(shared | local)))
-        if (where & lanes).any()
-    ]
+    spaces = {"shared": shared, "local": local, "global": ~(shared | local)}
+    if f.machine.cluster_blocks > 1 and shared.any():
+        own = (addresses.astype(np.uint32) ^ f.shared_first.astype(np.uint32)) >> np.uint32(RANK_SHIFT) == 0
+        spaces |= {"shared": shared & own, "remote": shared & ~own}
+    parts = [(name, where & lanes) for name, where in spaces.items() if (where & lanes).any()]
     return [(parts[0][0], None)] if len(parts) == 1 else parts
 
 
 def in_each_space(f: Frame, addresses: Value, run: Callable[[str, Value], None]) -> None:
     """Perform an access for each space, with only that space's lanes executing."""
     for space, lanes in split_generic(f, addresses):
-        local = (
-            addresses if space == "global" else np.asarray(addresses).astype(np.uint32) & np.uint32(WINDOW_BYTES - 1)
-        )
+        local = addresses if space == "global" else np.asarray(addresses).astype(np.uint32)
         if lanes is None:
             run(space, local)
             continue
@@ -202,6 +204,8 @@ def load_from(f: Frame, site: Site, space: str, addresses: Value) -> Value:
         return _local_load(f, site, addresses)
     if space == "shared":
         return f.machine.shared[site.width].take(site.shared_index(f, addresses))
+    if space == "remote":
+        return f.machine.shared[site.width].take(site.remote_index(f, addresses))
     return site.memory_view.take(site.global_index(f, addresses))
 
 
@@ -211,6 +215,8 @@ def store_to(f: Frame, site: Site, space: str, addresses: Value, values: Value) 
         _local_store(f, site, addresses, values)
     elif space == "shared":
         put_elements(f, f.machine.shared[site.width], site.shared_index(f, addresses), values)
+    elif space == "remote":
+        put_elements(f, f.machine.shared[site.width], site.remote_index(f, addresses), values)
     else:
         put_elements(f, site.memory_view, site.global_index(f, addresses), values)
 
@@ -342,7 +348,7 @@ def _query_space(d: Decoder, i: Instruction) -> Step:
         where = f.spread(addresses(f))
         inside = np.zeros(where.shape, np.bool_)
         for space, lanes in split_generic(f, where):
-            if space == wanted:
+            if space.replace("remote", "shared") == wanted:
                 inside |= f.lanes() if lanes is None else lanes
         predicates[0](f, inside)
 

@@ -28,7 +28,7 @@ def emulate(
     blocks; a list, those linear indices; "all", the whole grid. `confidence` is the target half-width of the 95 %
     confidence interval of the instruction count, relative to the total, if blocks differ at random; None accepts less
     if that would take many blocks, 0 runs them all. Blocks run in parallel in waves and share device memory; `compiled`
-    false runs everything in NumPy.
+    false runs everything in NumPy. Clusters are run and sampled as a whole.
 
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
     instruction, EmulationLimitError past `limits` (for the default sample only if not one block ends within them),
@@ -57,10 +57,15 @@ def emulate(
 
 
 def _chosen(session: Session, blocks: Blocks) -> Emulation:
-    """Exactly the blocks that the caller requests."""
-    weights = dict(sample_blocks(session.launch.grid, blocks))
+    """Exactly the blocks that the caller requests, and the others of their clusters."""
+    launch = session.launch
+    weights = dict(sample_blocks(launch.grid, blocks))
+    if launch.cluster_blocks > 1:
+        clusters = dict.fromkeys(map(launch.cluster_of, weights))
+        members = [block for cluster in clusters for block in launch.members(cluster)]
+        weights = dict.fromkeys(members, launch.blocks / len(members))
     session.run(list(weights))
-    if len(weights) == session.launch.blocks:
+    if len(weights) == launch.blocks:
         return session.finish(weights, "all", 0.0)
     return session.finish(weights, "chosen")
 

@@ -137,7 +137,10 @@ class Scheduler:
 
     def _unlock(self) -> None:
         """Resume lanes that wait for each other; raises EmulationError if there is no way out."""
-        if self._timeouts < _MOST_TIMEOUTS and self.groups.time_out_phases():
+        if self.machine.complete_clusters():
+            # The last thread that others of its cluster waited for has exited.
+            self.release_phases(moved=True)
+        elif self._timeouts < _MOST_TIMEOUTS and self.groups.time_out_phases():
             self._timeouts += 1
             self.machine.notes.add(_TIMED_OUT)
         elif self.groups.break_convergence():

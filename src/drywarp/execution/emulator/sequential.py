@@ -8,8 +8,9 @@ the spread within the strata requires, at most doubling the sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,7 @@ import numpy.typing as npt
 from ...errors import EmulationLimitError
 from ...kernel.launch.launch import Dim3
 from .deadlock import all_alike
-from .refine import Signature, explains, refine
-from .sampling import Box, Cuts, boxes, fewest, stratified
+from .sampling import Box, Cuts, Signature, boxes, explains, fewest, refine, stratified
 from .session import Emulation, Session
 from .skim import Interval, estimate
 
@@ -164,23 +164,66 @@ class _NoRoomError(Exception):
     """The limits leave no room for the blocks that a search would have to run."""
 
 
-def survey(session: Session, confidence: float | None, together: bool = False) -> Emulation:
+class _Units:
+    """What a sample is drawn from: the clusters of a session's launch by linear index; its blocks where it has none."""
+
+    def __init__(self, session: Session) -> None:
+        self.of = session
+        self.grid = session.launch.clusters
+        self.total = math.prod(self.grid)
+        self.name = "blocks" if session.launch.cluster_blocks == 1 else "clusters"
+
+    def _members(self, units: Iterable[int]) -> dict[int, list[int]]:
+        return {unit: self.of.launch.members(unit) for unit in units}
+
+    def run(self, units: Sequence[int]) -> None:
+        """As `Session.run`."""
+        self.of.run([block for blocks in self._members(units).values() for block in blocks])
+
+    def steps(self, units: Sequence[int]) -> dict[int, float]:
+        """Warp instructions of each."""
+        self.run(units)
+        return {unit: sum(self.of.steps(blocks).values()) for unit, blocks in self._members(units).items()}
+
+    def signatures(self, units: Sequence[int]) -> dict[int, Signature]:
+        """The behaviour of each."""
+        members = self._members(units)
+        found = self.of.signatures([block for blocks in members.values() for block in blocks])
+        return {unit: tuple(path for block in blocks for path in found[block]) for unit, blocks in members.items()}
+
+    def room(self, share: float) -> int:
+        """As `Session.room`."""
+        return self.of.room(share) // self.of.launch.cluster_blocks
+
+    @property
+    def completed(self) -> list[int]:
+        """Those that have run to their ends, in that order."""
+        return list(dict.fromkeys(map(self.of.launch.cluster_of, self.of.completed)))
+
+    def finish(self, weights: Mapping[int, float], *rest: Any, **more: Any) -> Emulation:
+        """As `Session.finish`."""
+        members = self._members(weights)
+        return self.of.finish({b: weights[unit] for unit, blocks in members.items() for b in blocks}, *rest, **more)
+
+
+def survey(given: Session, confidence: float | None, together: bool = False) -> Emulation:
     """Sample a launch's grid as far as necessary, within the session's limits.
 
     `confidence` as in `emulate`; `together`: no block is run on its own first. Past a limit, the blocks that have ended
     represent all, unless `confidence` is given or the limits are strict. Raises what `Session.run` raises,
     EmulationLimitError if not even one block fits.
     """
+    session = _Units(given)
     try:
         return _surveyed(session, confidence, together)
     except EmulationLimitError as stopped:
-        if session.completed and confidence is None and not session.limits.strict:
+        if session.completed and confidence is None and not session.of.limits.strict:
             return _with_completed(session, stopped)
         raise
 
 
-def _surveyed(session: Session, confidence: float | None, together: bool) -> Emulation:
-    grid, total = session.launch.grid, session.launch.blocks
+def _surveyed(session: _Units, confidence: float | None, together: bool) -> Emulation:
+    grid, total = session.grid, session.total
     few = fewest(grid)
     plan = dict(stratified(grid))
     session.run(list(plan) if together else few[:1])
@@ -209,19 +252,19 @@ def _surveyed(session: Session, confidence: float | None, together: bool) -> Emu
     return _at_random(session, cuts or _NO_CUTS, plan, confidence)
 
 
-def _basis(session: Session) -> str:
-    return "proven" if all_alike(session.kernel.instructions, session.cfg) else "uniform"
+def _basis(session: _Units) -> str:
+    return "proven" if all_alike(session.of.kernel.instructions, session.of.cfg) else "uniform"
 
 
-def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
+def _with_fewer(session: _Units, few: Sequence[int]) -> Emulation:
     """Fewer blocks than a sample should have, to stay within the limits."""
-    total = session.launch.blocks
+    total = session.total
     if len(few) - 1 > session.room(_MOST_SHARE):
         few = few[:1]
     alike = len(set(session.signatures(few).values())) == 1
     text = (
-        f"{len(few):,} of {total:,} blocks represent all, those at the edges of the grid included: more would have "
-        f"exceeded the emulation limits ({session.scarce()} raises them)"
+        f"{len(few):,} of {total:,} {session.name} represent all, those at the edges of the grid included: more would"
+        f" have exceeded the emulation limits ({session.of.scarce()} raises them)"
     )
     weights = dict.fromkeys(few, total / len(few))
     if alike and _basis(session) == "proven":
@@ -231,20 +274,20 @@ def _with_fewer(session: Session, few: Sequence[int]) -> Emulation:
     return session.finish(weights, "limited", doubt=text)
 
 
-def _with_completed(session: Session, stopped: EmulationLimitError) -> Emulation:
+def _with_completed(session: _Units, stopped: EmulationLimitError) -> Emulation:
     """The blocks that had ended when the emulation was stopped represent all."""
-    total, ended = session.launch.blocks, session.completed
-    unfinished = session.abandon()
+    total, ended = session.total, session.completed
+    unfinished = session.of.abandon()
     doubt = (
-        f"{len(ended)} of {total} blocks represent all: the others had not ended when the emulation stopped after"
-        f" {stopped.limit} ({stopped.option} raises the limit)"
+        f"{len(ended)} of {total} {session.name} represent all: the others had not ended when the emulation stopped"
+        f" after {stopped.limit} ({stopped.option} raises the limit)"
     )
     return session.finish(dict.fromkeys(ended, total / len(ended)), "limited", doubt=doubt, unfinished=unfinished)
 
 
-def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confidence: float | None) -> Emulation:
+def _at_random(session: _Units, cuts: Cuts, plan: Mapping[int, float], confidence: float | None) -> Emulation:
     """Blocks drawn at random, as many as the interval requires; if no interval can be formed, the existing sample."""
-    grid = session.launch.grid
+    grid = session.grid
     target = CONFIDENCE if confidence is None else confidence
     found = boxes(grid, cuts, _SLABS)
     if len(found) > _MOST_STRATA:
@@ -264,29 +307,30 @@ def _at_random(session: Session, cuts: Cuts, plan: Mapping[int, float], confiden
     outcome = sample_until(strata, measure, target, _PILOT, room, varies)
     if outcome is None:
         doubt = (
-            f"blocks differ, and the emulation limits allowed too few of them ({len(plan)}) to estimate by how much"
-            f" ({session.scarce()} raises them)"
+            f"{session.name} differ, and the emulation limits allowed too few of them ({len(plan)}) to estimate by how"
+            f" much ({session.of.scarce()} raises them)"
         )
         return session.finish(plan, "limited", doubt=doubt)
     note = ""
     half = max(outcome.interval.half, _unseen(session, plan, outcome.weights))
     if not outcome.reached and outcome.interval.relative <= target:
         sampled = len(outcome.weights)
-        note = f"blocks differ in ways that the {sampled} sampled ones barely show; --blocks all emulates every one"
+        shown = f"the {sampled} sampled ones barely show; --blocks all emulates every one"
+        note = f"{session.name} differ in ways that {shown}"
     elif not outcome.reached:
         note = (
-            f"blocks differ: the instruction count is known only to within {outcome.interval.relative:.1%}"
-            f" (95 % confidence, {len(outcome.weights)} blocks); --confidence {target:g} samples more blocks,"
+            f"{session.name} differ: the instruction count is known only to within {outcome.interval.relative:.1%}"
+            f" (95 % confidence, {len(outcome.weights)} {session.name}); --confidence {target:g} samples more blocks,"
             f" until it is known to within {target:.0%}"
         )
     return session.finish(outcome.weights, "estimated" if outcome.varied or half else "uniform", half, note)
 
 
-def _unseen(session: Session, plan: Mapping[int, float], drawn: Mapping[int, float]) -> float:
+def _unseen(session: _Units, plan: Mapping[int, float], drawn: Mapping[int, float]) -> float:
     """Warp instructions that blocks may add or lack if their kind was seen at first but not drawn since.
 
     A kind that none of n draws showed makes up at most 3/n, with 95 % confidence (the rule of three).
     """
     steps, known = session.steps(list(drawn)).values(), session.steps(list(plan)).values()
     beyond = max(max(known) - max(steps), min(steps) - min(known), 0.0)
-    return 3 / len(drawn) * session.launch.blocks * beyond
+    return 3 / len(drawn) * session.total * beyond

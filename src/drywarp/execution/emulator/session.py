@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,36 +16,23 @@ from ...core.library import mode
 from ...errors import EmulationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
-from ...kernel.profile import GRID_BARRIER_AREA, Profile, SampledBlock, Sampling
+from ...kernel.launch.launch import Launch
+from ...kernel.profile import Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
-from .constants import (
-    AREA_BYTES,
-    PARAMETERS,
-    WHOLE_GRID_NOTE,
-    ConstantBanks,
-    build_banks,
-    parameter_bytes,
-    uses_grid_barrier,
-)
-from .control import HEAP, HEAP_BYTES, needs_heap
+from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
+from .launch_memory import device_memory, local_bytes
 from .machine import Machine
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
-from .refine import Signature
-from .sampling import Limits
+from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
+from .tally import Tally
 
-_WAVE_WARPS = 512
+WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
-_MOST_ORDINALS = 1 << 16
-"""Above every argument ordinal: random texels of several textures differ."""
-_STACK_LIMIT = 1 << 20
-_STACK_MARGIN = 4096
-"""Bytes of local memory beyond the kernel's own frame, for calls and recursion."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +60,8 @@ class Session:
     """One launch: its memory, and the record of the blocks that were run, which share the limits.
 
     `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
-    already available.
+    already available. With a `tally`, records are counted there after each wave and dropped, so that nothing is known
+    of single blocks.
     """
 
     def __init__(
@@ -83,31 +71,23 @@ class Session:
         limits: Limits,
         compiled: bool = True,
         cfg: ControlFlowGraph | None = None,
+        tally: Tally | None = None,
     ) -> None:
-        if kernel.resources.cluster != (1, 1, 1):
-            extents = "x".join(map(str, kernel.resources.cluster))
-            raise EmulationError(
-                f"{kernel.name}: __cluster_dims__ of {extents}: distributed shared memory among the blocks of a"
-                " cluster is not modelled; expected clusters of one block"
-            )
         self.kernel, self.launch, self.limits = kernel, launch, limits
-        self._local_bytes = _local_bytes(kernel)
+        self._local_bytes = local_bytes(kernel)
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._compiled = compiled and mode() != "reference"
         self._registers = register_counts(kernel.instructions)
         self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
         self._apart = self._compiled and may_run_apart(kernel)
-        self._done: list[tuple[list[int], bool]] = []
+        self._done: list[tuple[Sequence[int], bool]] = []
+        self._tally = tally
         self._begin()
 
     def _begin(self) -> None:
         """Nothing has been run: device memory as the launch finds it, and an empty record."""
-        kernel, launch, limits = self.kernel, self.launch, self.limits
-        self.memory = DeviceMemory(
-            _buffers(kernel, launch), kernel.global_image, launch.seed, _scratch(kernel), limits.strict
-        )
-        self.banks = build_banks(kernel, launch, self.memory, self._local_bytes)
-        self.budget = Budget(limits)
+        self.memory, self.banks = device_memory(self.kernel, self.launch, self.limits.strict)
+        self.budget = Budget(self.limits)
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -117,6 +97,7 @@ class Session:
         self._notes: set[str] = set()
         self._first = 0
         self._wave: Sequence[int] = ()
+        self._idle: list[Strand] = []
         self._before = self._recorder.mark()
 
     def _new_strand(self, budget: Budget) -> Strand:
@@ -125,17 +106,24 @@ class Session:
         program = Program(Decoder(self.kernel, self.banks, self.memory, recorder), self.cfg)
         return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler)
 
+    def _strand_for(self, budget: Budget) -> Strand:
+        """A strand that ran before and is empty, else a new one."""
+        return replace(self._idle.pop(), budget=budget) if self._idle else self._new_strand(budget)
+
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
         """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
 
+        With each block its whole cluster is run.
         Waves of blocks run in `support.folders.thread_count` threads if that changes nothing (see `apart`). Raises
         EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
         instruction, EmulationLimitError past the limits.
         """
-        new = [block for block in blocks if block not in self._position]
+        launch = self.launch
+        clusters = dict.fromkeys(launch.cluster_of(block) for block in blocks if block not in self._position)
+        new = [block for cluster in clusters for block in launch.members(cluster)]
         self._first = new[0] if new and not self._position else self._first
-        per_block = self.launch.warps_per_block
-        size = len(new) if whole else max(_WAVE_WARPS // per_block, 1)
+        per_block, together = launch.warps_per_block, launch.cluster_blocks
+        size = len(new) if whole else max(WAVE_WARPS // per_block // together, 1) * together
         if whole:
             self._notes.add(WHOLE_GRID_NOTE)
         waves = [new[start : start + size] for start in range(0, len(new), size)]
@@ -149,8 +137,11 @@ class Session:
                 self._wave, self._before = wave, self._recorder.mark()
                 first = self._recorder.steps
                 machine = self._run_wave(self._strand, wave)
-                self._guarded.append(self._counts(machine))
                 self._notes |= machine.notes
+                if self._tally:
+                    self._tally.take(self._recorder)
+                    continue
+                self._guarded.append(self._counts(machine))
                 self._note_steps(wave, first)
         if self._apart:
             self._done.append((new, whole))
@@ -159,6 +150,8 @@ class Session:
     def _start_over(self) -> None:
         """Run everything so far once more, one wave after the other, as all that follows."""
         self._apart = False
+        if self._tally:
+            self._tally.clear()
         self._begin()
         for blocks, whole in self._done:
             self.run(blocks, whole)
@@ -175,14 +168,15 @@ class Session:
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
         def run_part(first: int, part: list[list[int]]) -> tuple[Strand, list[npt.NDArray[np.int64]], set[str]]:
-            strand, counts, notes = self._new_strand(shared.part()), [], set()
+            strand, counts, notes = self._strand_for(shared.part()), [], set()
             with shared.stopping():
                 for wave in part:
                     strand.recorder.first_warp = first * per_block
                     machine = self._run_wave(strand, wave)
-                    counts.append(self._counts(machine))
                     notes |= machine.notes
                     first += len(wave)
+                    if not self._tally:
+                        counts.append(self._counts(machine))
             return strand, counts, notes
 
         with ThreadPoolExecutor(thread_count()) as pool:
@@ -196,12 +190,18 @@ class Session:
             recorders = [strand.recorder for strand, _, _ in done]
             if shared.exceeded() or not ran_alone(self.kernel.instructions, self.memory, recorders, pool):
                 return False
+            self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
+            if self._tally:
+                for strand, _, notes in done:
+                    self._tally.take(strand.recorder)
+                    self._idle.append(strand)
+                    self._notes |= notes
+                return True
             first = self._recorder.steps
             self._recorder.absorb(recorders, pool)
         for _, counts, notes in done:
             self._guarded += counts
             self._notes |= notes
-        self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
         self._wave, self._before = [], self._recorder.mark()
         self._note_steps([block for wave in waves for block in wave], first)
         return True
@@ -213,16 +213,18 @@ class Session:
         return counts
 
     def seen(self) -> Profile:
-        """The behaviour of the only block run so far, even if incomplete: its paths and accesses, without totals."""
+        """The behaviour of the first block run so far, even if incomplete: its paths and accesses, without totals."""
         per_block = self.launch.warps_per_block
-        paths, numbers = self._recorder.paths(per_block)
+        places = np.full(per_block * self.launch.cluster_blocks, -1, np.int32)
+        places[:per_block] = np.arange(per_block)
+        paths, numbers = self._recorder.paths(per_block, places)
         return Profile(
             kernel=self.kernel,
             launch=self.launch,
             cfg=self.cfg,
             blocks=(SampledBlock(self._first, self.launch.coordinates(self._first), 1.0, tuple(numbers)),),
             paths=paths,
-            accesses=self._recorder.access_log(),
+            accesses=self._recorder.access_log(places),
             thread_instructions=np.zeros((1, len(self.kernel.instructions)), np.int64),
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
         )
@@ -402,40 +404,3 @@ def _compiled(program: Program) -> Any:
         return CompiledScheduler(machine, program, table, recorder, budget)
 
     return schedule
-
-
-def _local_bytes(kernel: Kernel) -> int:
-    """Local memory per thread. A compiler that cannot bound a recursion states a meaningless size."""
-    frame = kernel.resources.local_bytes
-    return -(-((frame if frame < _STACK_LIMIT else 0) + _STACK_MARGIN) // 16) * 16
-
-
-def _buffers(kernel: Kernel, launch: Launch) -> list[tuple[str, int, Buffer]]:
-    """Name, ordinal and content of the launch's buffers, those of textures and tensor maps included."""
-    names = [p.name or f"arg{n}" for n, p in enumerate(kernel.parameters)]
-    names += [f"arg{n}" for n in range(len(names), len(launch.arguments))]
-    buffers = [area for n, argument in enumerate(launch.arguments) for area in _areas(names[n], n, argument)]
-    textures = [(name, value.buffer) for name, value in launch.constants.items() if isinstance(value, Texture)]
-    return buffers + [(name, len(names) + n, buffer) for n, (name, buffer) in enumerate(textures)]
-
-
-def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, Buffer]]:
-    """The device memory areas of an argument: a buffer, texels, handles and the texels of several, fields' buffers."""
-    if isinstance(argument, TextureTable):
-        first = _MOST_ORDINALS * (ordinal + 1)
-        texels = [(f"{name}[{n}]", first + n, made.buffer) for n, made in enumerate(argument.objects)]
-        return [(name, ordinal, Buffer("u64", (len(texels),))), *texels]
-    if isinstance(argument, Structure):
-        first = _MOST_ORDINALS * (ordinal + 1)
-        own = [(name, ordinal, Buffer("u8", (len(argument.data),)))] if argument.in_memory else []
-        parts = enumerate(argument.parts)
-        return own + [area for n, (_, path, part) in parts for area in _areas(path, first + n, part)]
-    buffer = argument.buffer if isinstance(argument, Texture | TensorMap) else argument
-    return [(name, ordinal, buffer)] if isinstance(buffer, Buffer) else []
-
-
-def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
-    """Device memory areas that the driver provides, by name and bytes."""
-    areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
-    areas += [(GRID_BARRIER_AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
-    return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas

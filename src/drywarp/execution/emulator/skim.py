@@ -195,5 +195,6 @@ def _stays(instruction: Instruction) -> bool:
     """Whether an instruction is executed regardless of its results."""
     memory = instruction.memory
     if memory is not None and memory.space in _WITHIN_A_BLOCK:
-        return memory.kind not in ("load", "store")
+        # A store that reports to a barrier is waited for.
+        return memory.kind not in ("load", "store") or instruction.opcode == "STAS"
     return instruction.class_ not in _COMPUTES

@@ -14,8 +14,8 @@ from .machine import PREDICATES
 from .operands import ZERO, Fetch, Value, constant
 
 _CLOCKS = ("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI")
-_ZERO_REGISTERS = ("SRZ", "SR_CgaCtaId", "SR_VIRTUALSMID", "SR_SMID", "SR_NSMID", "SR_VIRTCFG", "SR_CTXADDR")
-_PER_THREAD = ("TID", "LANEID", "LTMASK", "LEMASK", "EQMASK", "GTMASK", "GEMASK", "CTAID", "VIRTID")
+_ZERO_REGISTERS = ("SRZ", "SR_VIRTUALSMID", "SR_SMID", "SR_NSMID", "SR_VIRTCFG", "SR_CTXADDR")
+_PER_THREAD = ("TID", "LANEID", "LTMASK", "LEMASK", "EQMASK", "GTMASK", "GEMASK", "CTAID", "VIRTID", "CgaCtaId")
 
 
 def _special(d: Decoder, i: Instruction) -> Fetch:
@@ -24,7 +24,7 @@ def _special(d: Decoder, i: Instruction) -> Fetch:
         raise UnsupportedInstructionError(f"special register {operand}")
     name = operand.name
     if name in _ZERO_REGISTERS:
-        # Clusters are not modelled: a block is block 0 of its cluster, and runs on SM 0.
+        # Every block runs on SM 0.
         return constant(ZERO)
     if name == "SR_SWINHI":
         return constant(np.uint32(SHARED_WINDOW >> 32))

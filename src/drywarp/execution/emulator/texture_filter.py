@@ -18,7 +18,7 @@ from .bits import LANES
 from .content import numpy_dtype
 from .decode import Decoder, place
 from .frame import Frame
-from .memory import ARENA_START, DeviceMemory, Region
+from .memory import DeviceMemory, Region
 from .operands import Fetch
 from .recorder import Recorder
 
@@ -229,7 +229,7 @@ class Texels:
         texture, region = self._bound.texture, self._bound.region
         dtype = numpy_dtype(texture.buffer.dtype)
         view = self._bound.memory.views[dtype.itemsize]
-        at = (self._offsets[tap] + (region.start - ARENA_START)) // dtype.itemsize + channel
+        at = (self._offsets[tap] + (region.start - self._bound.memory.start)) // dtype.itemsize + channel
         elements: npt.NDArray[Any] = np.asarray(view.take(at)).view(dtype)
         return elements
 

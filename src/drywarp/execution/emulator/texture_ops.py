@@ -15,7 +15,6 @@ from ...kernel.launch.launch import CUBE_FACES
 from ...kernel.profile import SPACE_GLOBAL
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
-from .memory import ARENA_START
 from .memory_ops import gather_words, put_elements, scatter_words, width_of
 from .operands import Fetch
 from .texture_filter import BoundTexture, Tap, Texels, cube_face, gathered, of_each_object, taps, texels_at
@@ -182,7 +181,7 @@ class _Access:
         for at, end, size in reversed(list(zip(places, ends, sizes, strict=True))):
             offset = offset * size + np.clip(at, 0, end)
         self._record(f, bound, inside, offset)
-        return (offset + (bound.region.start - ARENA_START)) // self.width, inside
+        return (offset + (bound.region.start - bound.memory.start)) // self.width, inside
 
     def _record(self, f: Frame, bound: BoundTexture, inside: Lanes, offset: Index) -> None:
         if not inside.any():

@@ -13,8 +13,7 @@ from ...kernel.cfg import ControlFlowGraph
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
-from ..emulator.refine import Signature, explains, refine
-from ..emulator.sampling import Blocks, sample_blocks, stratified
+from ..emulator.sampling import Blocks, Signature, explains, refine, sample_blocks, stratified
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
 from .flow import Flow

@@ -93,8 +93,8 @@ def command_of(task: Task, launch: Mapping[str, Any]) -> str:
 
 
 _OPTIONS = {
-    "entry": "--entry", "grid": "--grid", "block": "--block", "shared": "--shared", "std": "--std",
-    "max_registers": "--max-registers", CLOCK: "--clock",
+    "entry": "--entry", "grid": "--grid", "block": "--block", "shared": "--shared", "cluster": "--cluster",
+    "std": "--std", "max_registers": "--max-registers", CLOCK: "--clock",
 }  # fmt: skip
 
 

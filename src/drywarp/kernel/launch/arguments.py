@@ -61,10 +61,12 @@ def make_launch(
     dynamic_shared: int = 0,
     constants: Mapping[str, Any] | None = None,
     seed: int = 0,
+    cluster: Dim3 | None = None,
 ) -> Launch:
     """Bind `arguments` (by parameter name, or `argN` for the one at position N from 0) to the kernel's parameters.
 
-    Raises UsageError for an argument that is unknown, missing, or does not match its parameter.
+    `cluster` is how many blocks form a cluster; None: as the kernel's code states. Raises UsageError for an argument
+    that is unknown, missing, or does not match its parameter, and for a cluster that fits neither kernel nor grid.
     """
     known = {parameter_name(p): p for p in kernel.parameters}
     given = bind_arguments(kernel, arguments)
@@ -76,7 +78,33 @@ def make_launch(
         raise UsageError(f"dynamic shared memory {dynamic_shared}: expected a number of bytes, 0 or more")
     complete = resolved(given, kernel.name)
     values = tuple(complete[name] for name in known)
-    return Launch(grid, block, values, dynamic_shared, bind_constants(kernel, constants or {}), seed)
+    variables = bind_constants(kernel, constants or {})
+    return Launch(grid, block, values, dynamic_shared, variables, seed, cluster=cluster_for(kernel, grid, cluster))
+
+
+def cluster_for(kernel: Kernel, grid: Dim3, given: Dim3 | None) -> Dim3:
+    """The cluster of a launch: as given, or as the kernel's code states.
+
+    Raises UsageError if the two differ, if the architecture has no clusters, or if the grid is no multiple.
+    """
+    stated = kernel.resources.cluster
+    cluster = given or stated
+    if given and stated not in (given, (1, 1, 1)):
+        raise UsageError(f"{kernel.name}: --cluster {_extents(given)}: its __cluster_dims__ are {_extents(stated)}")
+    if cluster == (1, 1, 1):
+        return cluster
+    if kernel.compute_capability < (9, 0):
+        raise UsageError(f"{kernel.name}: --cluster {_extents(cluster)}: {kernel.arch} has no clusters, sm_90 is first")
+    for axis, extent, size in zip("xyz", grid, cluster, strict=True):
+        if extent % size:
+            raise UsageError(
+                f"{kernel.name}: a grid of {extent} blocks in {axis} with clusters of {size}: expected a multiple"
+            )
+    return cluster
+
+
+def _extents(given: Dim3) -> str:
+    return ",".join(map(str, given))
 
 
 def bind_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Argument]:

@@ -125,11 +125,29 @@ class Structure:
 Argument: TypeAlias = "Buffer | Scalar | Structure | TensorMap | Texture | TextureTable"
 
 
+@dataclass(frozen=True, eq=False)
+class DeviceImage:
+    """The device memory that a program leaves to a launch.
+
+    `file` is the descriptor of a file that holds it from address `start` on, sparsely; it extends at least to the
+    areas that an emulation adds from `scratch` on. `areas` are the allocations in order, each with its name, address
+    and bytes, and `variables` is the address of the module's `__device__` variables.
+    """
+
+    file: int
+    start: int
+    areas: tuple[tuple[str, int, int], ...]
+    variables: int
+    scratch: int
+
+
 @dataclass(frozen=True)
 class Launch:
     """One launch. `arguments` has one entry per kernel parameter, in order.
 
-    `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes.
+    `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes. `cluster`
+    is how many blocks in x, y and z form a thread block cluster; the grid is a multiple of it. `memory` is the device
+    memory of a program that makes the launch, whose pointers are plain numbers.
     """
 
     grid: Dim3
@@ -139,6 +157,8 @@ class Launch:
     constants: Mapping[str, Argument] = field(default_factory=dict)
     seed: int = 0
     warp_size: int = 32
+    cluster: Dim3 = (1, 1, 1)
+    memory: DeviceImage | None = None
 
     @property
     def threads_per_block(self) -> int:
@@ -159,6 +179,35 @@ class Launch:
         """(x, y, z) of the block with this linear index; x varies fastest, as in launch order."""
         x, rest = linear % self.grid[0], linear // self.grid[0]
         return x, rest % self.grid[1], rest // self.grid[1]
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Thread blocks in one cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    @property
+    def clusters(self) -> Dim3:
+        """Clusters in the grid, in x, y and z."""
+        x, y, z = (extent // size for extent, size in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    def cluster_of(self, linear: int) -> int:
+        """The linear index, x fastest, of the cluster that the block with this linear index belongs to."""
+        x, y, z = (at // size for at, size in zip(self.coordinates(linear), self.cluster, strict=True))
+        across, down, _ = self.clusters
+        return x + across * (y + down * z)
+
+    def members(self, cluster: int) -> list[int]:
+        """Linear indices of a cluster's blocks in the order of their ranks, x fastest."""
+        across, down, _ = self.clusters
+        place = cluster % across, cluster // across % down, cluster // (across * down)
+        first = [at * size for at, size in zip(place, self.cluster, strict=True)]
+        return [
+            first[0] + x + self.grid[0] * (first[1] + y + self.grid[1] * (first[2] + z))
+            for z in range(self.cluster[2])
+            for y in range(self.cluster[1])
+            for x in range(self.cluster[0])
+        ]
 
 
 def array_buffer(array: npt.NDArray[Any]) -> Buffer:

@@ -14,8 +14,9 @@ from ...errors import UsageError
 from ...hardware import gpu_names, load_gpu
 from ...models.pipeline import limiter, utilization
 from ...pipeline.blocks import share_of
-from ...pipeline.extrapolate import instructions, shorten, simulate
+from ...pipeline.extrapolate import instructions, simulate
 from ...pipeline.reasons import REASONS, dependent_reason
+from ...pipeline.shorten import shorten
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
 from ..html.document import asset, document

@@ -57,6 +57,7 @@ class Session:
             args=said.arguments,
             constants=said.constants,
             shared=None if said.shared is None else int(said.shared),
+            cluster=said.cluster,
             defines=said.defines,
             std=said.std,
             compiler_options=tuple(said.compiler_options),

@@ -12,7 +12,6 @@ from ....support.folders import Progress, tell_progress
 from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
-from ..memory import ARENA_START
 from ..program import Program
 from ..recorder import Recorder
 from ..scheduler import WAITS, Budget, Scheduler
@@ -79,6 +78,7 @@ from .layout import (
     SCRATCH,
     SHARED_BASE,
     SHARED_BYTES,
+    SHARED_FIRST,
     SHARED_MEMORY,
     SINCE,
     SLOTS,
@@ -129,7 +129,7 @@ class CompiledScheduler(Scheduler):
         # A copy has two addresses.
         self._addresses = np.zeros(2 * machine.warps * LANES, np.int64)
         self._lane_sets = np.zeros(2 * machine.warps, np.int64)
-        self._origin = np.array([ARENA_START], np.int64)
+        self._origin = np.array([program.decoder.memory.start], np.int64)
         self._places = np.zeros(PLACES, np.int64)
         self._handled = 0
         self._located: Log | None = None
@@ -270,6 +270,7 @@ class CompiledScheduler(Scheduler):
             ORIGIN: self._origin,
             SHARED_MEMORY: machine.shared[1],
             SHARED_BASE: machine.shared_base,
+            SHARED_FIRST: machine.shared_first,
             LOCAL_MEMORY: machine.local,
             ADDRESSES: self._addresses,
             LANE_SETS: self._lane_sets,

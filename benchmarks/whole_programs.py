@@ -1,0 +1,138 @@
+"""Whole programs under `drywarp run`: which build, run in full, are sampled or stopped, and pass their own check.
+
+    python benchmarks/whole_programs.py PROGRAMS.csv FOLDER [--jobs N] [--seconds S] [--only NAME ...] [--out FILE]
+
+PROGRAMS.csv has a row for each program with the columns `program` and `arguments` (others are ignored, and only a
+program's first row counts); FOLDER holds a folder for each with its sources and a makefile that builds `main`, as
+HeCBench's src/ does. Programs are built with ARCH of the GPU, and each is stopped after S seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+FAILS = re.compile(r"\bFAIL(ED|URE)?\b|\bfailed\b|\bmismatch|\bincorrect\b|\bError\b", re.I)
+PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b", re.I)
+COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "said")
+
+
+def build(folder: Path, arch: str, compiler: str) -> str:
+    """Build `main` if it is not there; returns what went wrong."""
+    if (folder / "main").exists():
+        return ""
+    words = ["make", "-s", f"ARCH={arch}", f"CC={compiler}"]
+    try:
+        made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return "the build takes longer than 600 s"
+    if (folder / "main").exists():
+        return ""
+    lines = [line for line in (made.stderr + made.stdout).splitlines() if "rror" in line]
+    return lines[0].strip() if lines else "no main was built"
+
+
+def run(folder: Path, arguments: str, gpu: str, clock: float, seconds: float) -> dict[str, object]:
+    """Run a program; what became of it."""
+    with tempfile.TemporaryDirectory() as place:
+        found = Path(place) / "run.json"
+        words = [sys.executable, "-m", "drywarp", "run", "--gpu", gpu, "--clock", f"{clock:g}", "--json", str(found)]
+        words += ["--output", str(Path(place) / "report"), "--", "./main", *shlex.split(arguments)]
+        began = time.monotonic()
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                output, _ = process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, _ = process.communicate()
+            last = output.decode(errors="replace").strip().splitlines()
+            return {"outcome": "stopped", "seconds": seconds, "said": last[-1][:200] if last else ""}
+        text = output.decode(errors="replace")
+        spent = time.monotonic() - began
+        if not found.exists():
+            last = text.strip().splitlines()
+            return {"outcome": "refused", "seconds": round(spent, 1), "said": last[-1][:200] if last else ""}
+        answer = json.loads(found.read_text())
+    launches = sum(one["launches"] for one in answer["kernels"])
+    computed = sum(one["computed"] for one in answer["kernels"])
+    unpredicted = sum(one["without_prediction"] for one in answer["kernels"])
+    said = [*(one["text"] for one in answer["faults"]), *answer["notes"], *answer["not_modelled"], *answer["findings"]]
+    outcome = "faulty" if answer["faults"] else "in full" if computed == launches else "sampled"
+    if answer["exit_status"] > 128:
+        outcome = "crashed"
+    check = "fails" if FAILS.search(text) or answer["exit_status"] else "passes" if PASSES.search(text) else "none"
+    if check == "fails" and not said:
+        said = [next((line for line in text.splitlines() if FAILS.search(line)), f"status {answer['exit_status']}")]
+    return {
+        "outcome": outcome, "check": check, "launches": launches, "computed": computed,
+        "without_prediction": unpredicted, "seconds": round(spent, 1), "said": "; ".join(said)[:300],
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--gpu", default="rtx3080")
+    parser.add_argument("--clock", type=float, default=1440.0)
+    parser.add_argument("--arch", default="sm_86")
+    parser.add_argument("--compiler", default="nvcc")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    with given.programs.open(newline="") as file:
+        arguments: dict[str, str] = {}
+        for row in csv.DictReader(file):
+            arguments.setdefault(row["program"], row["arguments"])
+    wanted = [name for name in arguments if not given.only or name in given.only]
+
+    def one(name: str) -> dict[str, object]:
+        folder = given.folder / name
+        if not folder.is_dir():
+            return {"program": name, "outcome": "absent"}
+        if failed := build(folder, given.arch, given.compiler):
+            return {"program": name, "outcome": "not built", "said": failed[:200]}
+        return {"program": name, **run(folder, arguments[name], given.gpu, given.clock, given.seconds)}
+
+    out = given.out.open("w", newline="") if given.out else sys.stdout
+    writer = csv.DictWriter(out, COLUMNS, restval="")
+    writer.writeheader()
+    counts: dict[str, int] = {}
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for row in pool.map(one, wanted):
+            writer.writerow(row)
+            out.flush()
+            key = f"{row['outcome']}" + (f", check {row['check']}" if row.get("check") else "")
+            counts[key] = counts.get(key, 0) + 1
+    print("\n".join(f"{count:4}  {what}" for what, count in sorted(counts.items())), file=sys.stderr)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(f"at most {most / 1024:.0f} MiB in one process", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

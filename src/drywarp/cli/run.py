@@ -1,0 +1,75 @@
+"""`drywarp run`: a whole program, with no GPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UsageError
+from . import options as take
+from .options import check_positive
+
+
+def run_command(
+    command: Annotated[
+        list[str],
+        typer.Argument(help="The program and its arguments; a .cu file is built first.", metavar="PROGRAM [ARGS]..."),
+    ],
+    *,
+    gpu: take.GpuName = "a100",
+    clock: take.Clock = None,
+    emulate_steps: Annotated[
+        int | None,
+        typer.Option(help="Most warp instructions computed of one launch; longer ones are sampled.", metavar="N"),
+    ] = None,
+    emulate_total: Annotated[
+        int | None, typer.Option(help="Most warp instructions computed of the whole program.", metavar="N")
+    ] = None,
+    jobs: take.Jobs = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
+    ] = None,
+    json: Annotated[str | None, typer.Option(help="Write the result as JSON.", metavar="FILE")] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Write the timeline for Perfetto, a track for each stream.", metavar="FILE")
+    ] = None,
+) -> int:
+    """Run a CUDA program unchanged, with no GPU: each launch is emulated, so that results are right, and predicted.
+
+    The program runs with your rights, as if you had started it yourself. Its output is its own; the report goes to
+    standard error. The exit status is the program's.
+    """
+    check_positive(clock, "--clock")
+    for value, option in ((emulate_steps, "--emulate-steps"), (emulate_total, "--emulate-total")):
+        if value is not None and value < 0:
+            raise UsageError(f"{option} {value}: expected a number of warp instructions, or 0 to compute nothing")
+    for name in filter(None, (output, json, trace)):
+        if not Path(name).absolute().parent.is_dir():
+            raise UsageError(f"{name}: its folder does not exist")
+    from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
+    from ..program.server import ProgramRequest, run_program
+    from ..report.program import render_program, write_program_trace
+    from ..report.text import json_text
+
+    run = run_program(
+        ProgramRequest(
+            tuple(command),
+            gpu,
+            quiet_options(clock_mhz=clock),
+            LAUNCH_STEPS if emulate_steps is None else emulate_steps,
+            TOTAL_STEPS if emulate_total is None else emulate_total,
+        )
+    )
+    text = render_program(run)
+    if json:
+        Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
+    if trace:
+        write_program_trace(run, Path(trace))
+    if output:
+        Path(output).write_text(text, encoding="utf-8")
+    else:
+        sys.stderr.write(f"\n{text}")
+    return run.status

@@ -1,0 +1,1 @@
+"""What does a whole program launch, and when? Runs programs with no GPU: `drywarp run` (docs/run.md)."""

@@ -1,0 +1,227 @@
+"""Calls about code: fat binaries, kernels and variables, launches."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import DrywarpError, EmulationError, InputFileError, UsageError
+from ..frontends.binary.containers import is_binary, load_binary_module
+from ..frontends.ptx.ptx import is_ptx, ptx_kernels, read_ptx
+from ..hardware.occupancy import occupancy
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Dim3
+from . import properties as cuda
+from .calls import Answer, Function, Module, Numbers, State, request
+from .launches import Asked, pointers
+from .result import Fault, LaunchDone
+
+_MAX_DYNAMIC_SHARED = 8
+"""`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
+_CONSTANT_BANK = 3
+
+
+class CodeCalls(State):
+    """Answers them."""
+
+    @request
+    def _register(self, n: Numbers, data: bytes) -> Answer:
+        module = Module(len(self.modules), data)
+        self.modules.append(module)
+        self.said.modules += 1
+        # The driver says at once whether it can use an image; the runtime only when a kernel of it is needed.
+        if n[0] and not self._kernels(module):
+            return Answer(cuda.NO_KERNEL_IMAGE)
+        return Answer(values=(module.number,))
+
+    @request
+    def _function(self, n: Numbers, data: bytes) -> Answer:
+        self.functions[n[1]] = Function(self.modules[n[0]], data.decode())
+        return Answer()
+
+    @request
+    def _variable(self, n: Numbers, data: bytes) -> Answer:
+        self.variables[n[1]] = self.modules[n[0]], data.decode(), n[2]
+        return Answer()
+
+    def _kernels(self, module: Module) -> dict[str, Kernel]:
+        """The kernels of a module; none if it cannot run on this GPU, which is then told."""
+        if module.kernels is None:
+            try:
+                module.kernels = self._read(module.data)
+            except DrywarpError as error:
+                module.kernels = {}
+                self.said.notes.append(str(error))
+            some = next(iter(module.kernels.values()), None)
+            image = some.global_image if some else b""
+            constants = some.constant_banks.get(_CONSTANT_BANK, b"") if some else b""
+            for name, content in (("globals", image), ("constants", constants)):
+                if content and (made := self.heap.allocate(len(content), "variables")):
+                    self.heap.view(made.start, len(content))[:] = bytearray(content)
+                    setattr(module, name, made)
+        return module.kernels
+
+    def _read(self, image: bytes) -> dict[str, Kernel]:
+        """The kernels of an image, by symbol: a fat binary, a CUBIN, or PTX, which is assembled."""
+        if is_binary(image):
+            return load_binary_module(Path(self.origin), image, arch=self.gpu.arch)
+        text = image.rstrip(b"\0").decode("utf-8", "replace")
+        if not is_ptx(text):
+            raise InputFileError(f"{self.origin}: an image that is neither machine code nor PTX")
+        return ptx_kernels(text, read_ptx(text), self.gpu.arch, self.origin)
+
+    def _kernel(self, handle: int) -> tuple[Function, Kernel] | int:
+        """A kernel by the program's handle, or the code of the error that it gives."""
+        function = self.functions.get(handle)
+        if function is None:
+            return cuda.INVALID_DEVICE_FUNCTION
+        found = self._kernels(function.module).get(function.name)
+        return (function, found) if found else cuda.NO_KERNEL_IMAGE
+
+    @request
+    def _layout(self, n: Numbers, data: bytes) -> Answer:
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        places = [(parameter.offset, parameter.size) for parameter in found[1].parameters]
+        total = max((offset + size for offset, size in places), default=0)
+        return Answer(values=(total,), data=b"".join(struct.pack("<2i", *place) for place in places))
+
+    @request
+    def _symbol(self, n: Numbers, data: bytes) -> Answer:
+        if n[0] not in self.variables:
+            return Answer(cuda.INVALID_SYMBOL)
+        module, name, size = self.variables[n[0]]
+        for kernel in self._kernels(module).values():
+            symbol = kernel.symbols.get(name)
+            place = module.constants if symbol and symbol.space == "constant" else module.globals
+            if symbol is not None and symbol.space in ("constant", "global") and place:
+                return Answer(values=(place.start + symbol.offset, size or symbol.size))
+        return Answer(cuda.INVALID_SYMBOL)
+
+    @request
+    def _function_attributes(self, n: Numbers, data: bytes) -> Answer:
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        function, kernel = found
+        resources, (major, minor) = kernel.resources, kernel.compute_capability
+        threads = resources.max_threads or self.gpu.occupancy.max_threads_per_block
+        dynamic = function.dynamic_shared or self.gpu.occupancy.shared_bytes_per_block_default - resources.shared_bytes
+        version = 10 * major + minor
+        numbers = (resources.shared_bytes, 0, resources.local_bytes, threads, resources.registers, version, version, 0)
+        return Answer(data=struct.pack("<3Q7i", *numbers, dynamic, -1))
+
+    @request
+    def _function_set(self, n: Numbers, data: bytes) -> Answer:
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        if n[1] == _MAX_DYNAMIC_SHARED:
+            if n[2] + found[1].resources.shared_bytes > self.gpu.occupancy.shared_bytes_per_block_optin:
+                return Answer(cuda.INVALID_VALUE)
+            found[0].dynamic_shared = n[2]
+        return Answer()
+
+    @request
+    def _occupancy(self, n: Numbers, data: bytes) -> Answer:
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        if n[1] < 1:
+            return Answer(cuda.INVALID_VALUE)
+        try:
+            return Answer(values=(self._blocks_per_sm(found[1], n[1], n[2]),))
+        except UsageError:
+            return Answer(values=(0,))
+
+    @request
+    def _occupancy_shared(self, n: Numbers, data: bytes) -> Answer:
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        limits, own = self.gpu.occupancy, found[1].resources.shared_bytes
+        each = limits.shared_bytes_per_sm // max(n[1], 1) - limits.shared_reserved_per_block - own
+        return Answer(values=(max(0, min(each, limits.shared_bytes_per_block_optin - own)),))
+
+    def _blocks_per_sm(self, kernel: Kernel, threads: int, shared: int) -> int:
+        resources = kernel.resources
+        used = resources.shared_bytes + shared
+        return occupancy(self.gpu.occupancy, resources.registers, used, threads).blocks_per_sm
+
+    @request
+    def _launch(self, n: Numbers, data: bytes) -> Answer:
+        stream = n[8]
+        if self.timeline.stream(stream) is None:
+            return Answer(cuda.INVALID_HANDLE)
+        if stream in self.capturing:
+            self.capturing[stream].steps.append(("launch", n, data))
+            return Answer()
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        function, kernel = found
+        grid, block, shared = (n[1], n[2], n[3]), (n[4], n[5], n[6]), n[7]
+        limits = self.gpu.occupancy
+        if min(*grid, *block) < 1 or any(
+            given > most
+            for given, most in zip((*grid, *block), (*limits.max_grid_extent, *limits.max_block_extent), strict=True)
+        ):
+            return Answer(cuda.INVALID_CONFIGURATION)
+        default = limits.shared_bytes_per_block_default - kernel.resources.shared_bytes
+        if shared > max(function.dynamic_shared, default):
+            return Answer(cuda.INVALID_VALUE)
+        x, y, z = (max(1, n[10] >> shift & 0xFFFF) for shift in (0, 16, 32))
+        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data)
+
+    def _launched(
+        self,
+        function: Function,
+        kernel: Kernel,
+        extents: tuple[Dim3, Dim3, Dim3],
+        shared: int,
+        stream: int,
+        data: bytes,
+    ) -> Answer:
+        """Run a launch; `extents` are those of grid, block and cluster."""
+        grid, block, cluster = extents
+        module = function.module
+        if module.constants:
+            content = self.heap.view(module.constants.start, module.constants.size).tobytes()
+            kernel_now = replace(kernel, constant_banks={**kernel.constant_banks, _CONSTANT_BANK: content})
+        else:
+            kernel_now = kernel
+        variables = module.globals.start if module.globals else 0
+        asked = Asked(kernel_now, kernel, grid, block, cluster, shared, data, variables)
+        try:
+            outcome = self.launches.run(asked, self.heap)
+        except UsageError:
+            return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
+        number = len(self.said.launches)
+        given = [held for held, _ in pointers(asked, self.heap).values()]
+        lost = tuple(sorted({held.lost for held in given if held.lost}))
+        answer = outcome.analysis
+        done = LaunchDone(number, kernel.name, grid, block, shared, stream, outcome, lost)
+        self.said.launches.append(done)
+        if not outcome.computed:
+            for held in given:
+                held.lost = f"launch {number} ({kernel.name})"
+        share = min(1.0, answer.waves) if answer else 1.0
+        self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
+        if outcome.fault is not None:
+            self.pending = _code_of(outcome.fault)
+            self.said.faults.append(Fault(number, kernel.name, str(outcome.fault)))
+        return Answer()
+
+
+def _code_of(fault: EmulationError) -> int:
+    """The error code that a GPU gives for a fault of a kernel."""
+    text = str(fault)
+    if "misaligned" in text:
+        return cuda.MISALIGNED
+    if "assert" in text:
+        return cuda.ASSERT
+    if "out of bounds" in text:
+        return cuda.ILLEGAL_ADDRESS
+    return cuda.LAUNCH_FAILURE

@@ -1,0 +1,90 @@
+"""The device that a program sees: one method for each request of its library (`native/runtime.c`).
+
+A method takes a request's numbers and bytes, and answers with an error code of CUDA's, numbers and bytes.
+"""
+
+from __future__ import annotations
+
+from . import properties as cuda
+from .calls import REQUESTS, Answer, Numbers, request
+from .code_calls import CodeCalls
+from .memory_calls import MemoryCalls
+from .order_calls import OrderCalls
+
+DRIVER_VERSION = 13000
+
+
+class Device(CodeCalls, MemoryCalls, OrderCalls):
+    """Everything that a process asks for."""
+
+    def answer(self, name: str, numbers: Numbers, data: bytes) -> Answer:
+        """The reply to a request of the program's."""
+        if self.pending and name not in _ALWAYS:
+            return Answer(self.pending)
+        reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
+        return reply
+
+    @request
+    def _peek(self, n: Numbers, data: bytes) -> Answer:
+        return Answer()
+
+    @request
+    def _error(self, n: Numbers, data: bytes) -> Answer:
+        name, text = cuda.error_text(n[0])
+        return Answer(data=name.encode() + b"\0" + text.encode())
+
+    @request
+    def _devices(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(1,))
+
+    @request
+    def _device_set(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if n[0] == 0 else cuda.INVALID_DEVICE)
+
+    @request
+    def _device_wait(self, n: Numbers, data: bytes) -> Answer:
+        self.timeline.wait_for()
+        return Answer()
+
+    @request
+    def _device_reset(self, n: Numbers, data: bytes) -> Answer:
+        self.timeline.wait_for()
+        self.pending = cuda.SUCCESS
+        return Answer()
+
+    @request
+    def _attribute(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(cuda.attribute_of(self.gpu, n[0]),)) if n[1] == 0 else Answer(cuda.INVALID_DEVICE)
+
+    @request
+    def _properties(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(data=cuda.packed_properties(self.gpu, n[1])) if n[0] == 0 else Answer(cuda.INVALID_DEVICE)
+
+    @request
+    def _limit(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(self.limits.get(n[0], 0),))
+
+    @request
+    def _limit_set(self, n: Numbers, data: bytes) -> Answer:
+        self.limits[n[0]] = n[1]
+        return Answer()
+
+    @request
+    def _runtime_version(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(DRIVER_VERSION,))
+
+    @request
+    def _driver_version(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(DRIVER_VERSION,))
+
+    @request
+    def _unsupported(self, n: Numbers, data: bytes) -> Answer:
+        self.said.unmodelled[data.decode()] += 1
+        return Answer(cuda.NOT_SUPPORTED)
+
+
+_ALWAYS = frozenset(
+    "error peek devices properties attribute runtime_version driver_version register function variable unsupported "
+    "device_reset limit".split()
+)
+"""Requests that are answered after a launch has failed, too."""

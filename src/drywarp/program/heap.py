@@ -1,0 +1,258 @@
+"""The device memory of a running program: shared with it, at the same addresses in both processes.
+
+Allocations lie in one sparse anonymous file, which the program maps where its pointers say, and drywarp anywhere. A
+launch runs on a private view of it (`DeviceImage`); the pages that it wrote are then taken over. Equal versions of an
+allocation are equal bytes: a launch that finds the versions of an earlier one leaves what that one left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..execution.emulator.memory import DeviceMemory
+from ..kernel.launch.launch import DeviceImage
+
+START = 0x200000000000
+"""Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
+_ALIGNMENT, _GAP = 512, 1 << 16
+_SCRATCH_BYTES = 1 << 30
+"""Beyond the last allocation, for what an emulation adds."""
+_QUARANTINE = 64
+"""Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
+_MOST_HASHED = 64 << 20
+"""Most bytes of an allocation, and of all that the host may write unseen, that are digested before a launch."""
+_PAGE = mmap.PAGESIZE
+_PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1 << bit) for bit in (63, 62, 61))
+_MAP_NORESERVE = 0x4000
+
+
+@dataclass
+class Allocation:
+    """Bytes that the program asked for. `kind` is device, pinned, managed or variables.
+
+    `written` says whether anything was ever stored there, `lost` names the launch whose results were not computed,
+    `version` stands for the content; 0 if nobody has looked at it yet.
+    """
+
+    number: int
+    start: int
+    size: int
+    kind: str
+    written: bool = False
+    lost: str = ""
+    version: int = 0
+
+    @property
+    def end(self) -> int:
+        """Address of the first byte beyond it."""
+        return self.start + self.size
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return f"{_NAMES[self.kind]} {self.number}"
+
+
+_NAMES = {"device": "allocation", "managed": "managed allocation", "pinned": "pinned allocation",
+          "variables": "variables of module"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a launch changed of an allocation: its new version, and the bytes with their addresses."""
+
+    start: int
+    version: int
+    parts: list[tuple[int, npt.NDArray[np.uint8]]]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return sum(len(content) for _, content in self.parts)
+
+
+class Heap:
+    """All allocations of one process; `capacity` is the GPU's memory in bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        # Pinned memory and gaps take addresses, too.
+        self.size = -(-(2 * capacity + _SCRATCH_BYTES) // _PAGE) * _PAGE
+        self.file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
+        os.ftruncate(self.file, self.size)
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
+        self._bytes = np.frombuffer(mmap.mmap(self.file, self.size, flags=flags), np.uint8)
+        self._starts: list[int] = []
+        self._held: dict[int, Allocation] = {}
+        self._freed: deque[Allocation] = deque()
+        self._made = 0
+        self._versions: dict[object, int] = {}
+        self._last_version = 0
+
+    def close(self) -> None:
+        """Give the memory back to the operating system."""
+        os.close(self.file)
+
+    @property
+    def used(self) -> int:
+        """Bytes of device memory that are taken."""
+        return sum(one.size for one in self._held.values() if one.kind != "pinned")
+
+    @property
+    def allocations(self) -> list[Allocation]:
+        """All live ones, by address."""
+        return [self._held[start] for start in self._starts]
+
+    def allocate(self, size: int, kind: str) -> Allocation | None:
+        """Zeros of this size, at least one byte; None if the device has not that much left."""
+        size = max(size, 1)
+        if kind != "pinned" and self.used + size > self.capacity:
+            return None
+        start = self._room(size)
+        if start is None:
+            return None
+        self._made += 1
+        made = Allocation(self._made, start, size, kind, written=kind != "device", version=self.version_of("zeros"))
+        self._starts.insert(bisect_right(self._starts, start), start)
+        self._held[start] = made
+        return made
+
+    def _room(self, size: int) -> int | None:
+        """The lowest address with enough room, away from recently freed allocations."""
+        taken = sorted([(one.start, one.end) for one in (*self._held.values(), *self._freed)])
+        at = START
+        for start, end in taken:
+            if at + size + _GAP <= start:
+                break
+            at = max(at, -(-(end + _GAP) // _ALIGNMENT) * _ALIGNMENT)
+        return at if at + size + _GAP + _SCRATCH_BYTES <= START + self.size else None
+
+    def free(self, start: int) -> Allocation | None:
+        """End an allocation, and give its pages back; None if none starts there."""
+        found = self._held.pop(start, None)
+        if found is None:
+            return None
+        self._starts.remove(start)
+        self._freed.append(found)
+        while len(self._freed) > _QUARANTINE:
+            self._freed.popleft()
+        offset = found.start - START
+        first, end = -(-offset // _PAGE) * _PAGE, (offset + found.size) // _PAGE * _PAGE
+        if end > first:
+            _punch(self.file, first, end - first)
+            self._bytes[offset:first] = 0
+            self._bytes[end : offset + found.size] = 0
+        else:
+            self._bytes[offset : offset + found.size] = 0
+        return found
+
+    def at(self, address: int) -> Allocation | None:
+        """The live allocation that holds this address."""
+        place = bisect_right(self._starts, address) - 1
+        found = self._held[self._starts[place]] if place >= 0 else None
+        return found if found is not None and address < found.end else None
+
+    def once_at(self, address: int) -> Allocation | None:
+        """The freed allocation that held this address, of those freed lately."""
+        return next((one for one in reversed(self._freed) if one.start <= address < one.end), None)
+
+    def holds(self, address: int) -> bool:
+        """Whether the address is one of this memory's, allocated or not."""
+        return START <= address < START + self.size
+
+    def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """Some bytes, to read and to write."""
+        return self._bytes[address - START : address - START + size]
+
+    def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
+        """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
+        areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
+        end = areas[-1][1] + areas[-1][2] if areas else START
+        return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE)
+
+    def take_over(self, memory: DeviceMemory) -> list[Change]:
+        """Copy what a launch has written to its private view; returns what differs from before."""
+        changes = []
+        for one in self.allocations:
+            pages = _written(memory.views[1], one.start - START, one.size)
+            parts = []
+            for first, end in _runs(pages) if len(pages) else ():
+                # Only the allocation's own bytes: its neighbours' pages are theirs.
+                begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
+                new = memory.views[1][begin:stop]
+                if not np.array_equal(self._bytes[begin:stop], new):
+                    self._bytes[begin:stop] = new
+                    parts.append((begin + START, new.copy()))
+            if len(pages):
+                one.written = True
+            if parts:
+                one.version = self.version_of()
+                changes.append(Change(one.start, one.version, parts))
+        return changes
+
+    def repeat(self, changes: Iterable[Change]) -> None:
+        """Make the changes of an earlier launch that found the same versions."""
+        for change in changes:
+            held = self._held[change.start]
+            held.version, held.written = change.version, True
+            for address, content in change.parts:
+                self.view(address, len(content))[:] = content
+
+    # Versions ------------------------------------------------------------------------------------------------------
+
+    def version_of(self, content: object = None) -> int:
+        """The number that stands for a content; a new one if nobody can name it."""
+        if content is not None and content in self._versions:
+            return self._versions[content]
+        self._last_version += 1
+        if content is not None:
+            self._versions[content] = self._last_version
+        return self._last_version
+
+    def state(self) -> tuple[tuple[int, int, int], ...] | None:
+        """The versions of everything that is allocated; None if the program may change too much of it unseen."""
+        unseen = [one for one in self._held.values() if one.kind in ("pinned", "managed")]
+        if sum(one.size for one in unseen) > _MOST_HASHED:
+            return None
+        for one in (*unseen, *(one for one in self._held.values() if not one.version)):
+            if one.size > _MOST_HASHED:
+                one.version = self.version_of()
+            else:
+                content = self.view(one.start, one.size).data
+                one.version = self.version_of(hashlib.blake2b(content, digest_size=16).digest())
+        return tuple((one.start, one.size, one.version) for one in self.allocations)
+
+
+def _written(arena: npt.NDArray[np.uint8], offset: int, size: int) -> npt.NDArray[np.int64]:
+    """Numbers of the pages of a private view that have been written: copies, no longer pages of the file."""
+    first, end = offset // _PAGE, (offset + size - 1) // _PAGE + 1
+    base = arena.ctypes.data // _PAGE
+    with open("/proc/self/pagemap", "rb", buffering=0) as pages:
+        entries = np.frombuffer(os.pread(pages.fileno(), 8 * (end - first), 8 * (base + first)), np.uint64)
+    own = ((entries & (_PRESENT | _SWAPPED)) != 0) & ((entries & _OF_FILE) == 0)
+    return np.flatnonzero(own) + first
+
+
+def _runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+    """First and end of each run of consecutive numbers."""
+    cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
+    for part in np.split(numbers, cuts):
+        yield int(part[0]), int(part[-1]) + 1
+
+
+def _punch(file: int, offset: int, size: int) -> None:
+    """Turn whole pages of the file into holes, which read as zeros and take no memory."""
+    import ctypes
+
+    punch_hole, keep_size = 2, 1
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fallocate(file, keep_size | punch_hole, ctypes.c_int64(offset), ctypes.c_int64(size))

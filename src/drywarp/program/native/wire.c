@@ -1,0 +1,153 @@
+/* The connection to drywarp: made at the first call, one for each process. */
+#define _GNU_SOURCE
+#include "wire.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+__attribute__((used)) static const char built_from[] = "drywarp " DRYWARP_DIGEST;
+static const char SOCKET_VARIABLE[] = "DRYWARP_RUN_SOCKET";
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int link_to = -1, forked, lost;
+
+static void leave_to_parent(void) {
+    if (link_to >= 0) {
+        close(link_to);
+        link_to = -1;
+        forked = 1;
+    }
+    pthread_mutex_init(&lock, NULL);
+}
+
+static int send_all(struct iovec *part, int parts) {
+    while (parts) {
+        struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+        ssize_t sent = sendmsg(link_to, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return 0;
+        for (; parts && (size_t)sent >= part->iov_len; part++, parts--)
+            sent -= (ssize_t)part->iov_len;
+        if (parts) {
+            part->iov_base = (char *)part->iov_base + sent;
+            part->iov_len -= (size_t)sent;
+        }
+    }
+    return 1;
+}
+
+static int receive_all(void *into, size_t bytes) {
+    char *at = into;
+    while (bytes) {
+        ssize_t got = recv(link_to, at, bytes, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return 0;
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return 1;
+}
+
+/* Receive the device's memory: its address, its size, and the descriptor to map there. */
+static int map_memory(void) {
+    int64_t place[2];
+    struct iovec part = {place, sizeof place};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (recvmsg(link_to, &message, MSG_CMSG_CLOEXEC) != sizeof place)
+        return 0;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_type != SCM_RIGHTS)
+        return 0;
+    int memory;
+    memcpy(&memory, CMSG_DATA(header), sizeof memory);
+    void *wanted = (void *)(intptr_t)place[0];
+    int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    void *got = mmap(wanted, (size_t)place[1], PROT_READ | PROT_WRITE, flags, memory, 0);
+    close(memory);
+    if (got != wanted)
+        fprintf(stderr, "drywarp: the program uses the addresses from %p on, where device memory has to lie\n", wanted);
+    return got == wanted;
+}
+
+static int connected(void) {
+    if (link_to >= 0)
+        return 1;
+    const char *path = getenv(SOCKET_VARIABLE);
+    if (!path || forked || lost)
+        return 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return 0;
+    strcpy(address.sun_path, path);
+    link_to = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (link_to < 0 || connect(link_to, (struct sockaddr *)&address, sizeof address) || !map_memory()) {
+        if (link_to >= 0)
+            close(link_to);
+        link_to = -1;
+        lost = 1;
+        return 0;
+    }
+    pthread_atfork(NULL, NULL, leave_to_parent);
+    return 1;
+}
+
+static struct answer gave_up(void) {
+    if (!lost)
+        fprintf(stderr, "drywarp: the connection to drywarp is lost\n");
+    lost = 1;
+    close(link_to);
+    link_to = -1;
+    return (struct answer){.status = ERROR_UNKNOWN};
+}
+
+struct answer ask_with(const char *name, const int64_t *numbers, const void *data, size_t bytes, void *out, size_t room) {
+    struct request request = {.bytes = data ? bytes : 0};
+    struct reply reply;
+    struct answer answer = {.status = ERROR_UNKNOWN};
+    strncpy(request.name, name, NAME_BYTES - 1);
+    memcpy(request.number, numbers, sizeof request.number);
+    pthread_mutex_lock(&lock);
+    if (!connected()) {
+        answer.status = forked ? ERROR_INITIALIZATION : lost ? ERROR_UNKNOWN : ERROR_NO_DEVICE;
+    } else {
+        struct iovec parts[2] = {{&request, sizeof request}, {(void *)data, request.bytes}};
+        if (!send_all(parts, request.bytes ? 2 : 1) || !receive_all(&reply, sizeof reply)) {
+            answer = gave_up();
+        } else {
+            size_t wanted = reply.bytes < room ? reply.bytes : room;
+            answer.status = (int)reply.status;
+            answer.bytes = wanted;
+            memcpy(answer.value, reply.value, sizeof answer.value);
+            int whole = receive_all(out, wanted);
+            for (size_t left = reply.bytes - wanted; whole && left;) {
+                char rest[256];
+                size_t part = left < sizeof rest ? left : sizeof rest;
+                whole = receive_all(rest, part);
+                left -= part;
+            }
+            if (!whole)
+                answer = gave_up();
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return answer;
+}

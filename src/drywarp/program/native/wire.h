@@ -1,0 +1,79 @@
+/* How a program's calls reach drywarp: one request and one reply each, over a local socket (README.md). */
+#ifndef DRYWARP_WIRE_H
+#define DRYWARP_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NAME_BYTES = 48, MOST_NUMBERS = 12, MOST_VALUES = 8 };
+
+struct request {
+    char name[NAME_BYTES];
+    int64_t number[MOST_NUMBERS];
+    uint64_t bytes; /* that follow */
+};
+
+struct reply {
+    int64_t status; /* an error code of the runtime's */
+    int64_t value[MOST_VALUES];
+    uint64_t bytes; /* that follow */
+};
+
+/* What a reply brought: its values, and its bytes up to the room that the caller had for them. */
+struct answer {
+    int status;
+    int64_t value[MOST_VALUES];
+    size_t bytes;
+};
+
+enum { ERROR_INVALID = 1, ERROR_INITIALIZATION = 3, ERROR_NO_DEVICE = 100, ERROR_UNSUPPORTED = 801, ERROR_UNKNOWN = 999 };
+
+/* Ask drywarp. `data` may be NULL; `out` takes at most `room` bytes. A program that drywarp does not run gets
+   ERROR_NO_DEVICE, a forked child ERROR_INITIALIZATION, as from a real driver. */
+struct answer ask_with(const char *name, const int64_t *numbers, const void *data, size_t bytes, void *out, size_t room);
+
+#define ASK(name, ...) ask_with(name, (const int64_t[MOST_NUMBERS]){__VA_ARGS__}, NULL, 0, NULL, 0)
+#define N(x) ((int64_t)(intptr_t)(x))
+
+/* Replaces the functions that a program linked in by a call of ours of the same name (redirect.c). */
+void redirect_static_runtime(void);
+
+/* Tell drywarp of a call that it cannot serve; returns the error for it. */
+int unsupported(const char *name);
+
+/* What the runtime and the driver share (runtime.c). */
+
+typedef struct {
+    unsigned x, y, z;
+} dim3;
+typedef void *stream_t;
+
+enum { DEVICE = 0, PINNED = 1, MANAGED = 2 };
+enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, WHEREVER = 4 };
+static const dim3 ALONE = {1, 1, 1};
+
+struct launch_attribute {
+    int id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int cooperative;
+        dim3 cluster;
+    } value;
+};
+
+/* A launch whose arguments are given one by one, or `packed` as the kernel reads them. */
+int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
+           stream_t stream, int cooperative, dim3 cluster);
+void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster);
+int allocate(void **pointer, size_t bytes, int kind, stream_t stream);
+int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+         stream_t stream, int async);
+/* The name (0) or the description (1) of an error. */
+const char *text_of(int code, int which);
+
+#define API __attribute__((visibility("default")))
+/* Further names of a function, such as those that --default-stream per-thread compiles to. */
+#define ALSO(other, name) API extern __typeof__(name) other __attribute__((alias(#name)))
+
+#endif

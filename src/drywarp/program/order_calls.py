@@ -1,0 +1,145 @@
+"""Calls about order: streams, events, captured graphs."""
+
+from __future__ import annotations
+
+from . import properties as cuda
+from .calls import REQUESTS, Answer, Graph, Numbers, State, request
+from .timeline import Event, Stream
+
+_CAPTURE_ACTIVE = 1
+
+
+class OrderCalls(State):
+    """Answers them."""
+
+    @request
+    def _stream_create(self, n: Numbers, data: bytes) -> Answer:
+        handle = self.timeline.handle()
+        self.timeline.streams[handle] = Stream(blocking=not n[0] & 1, priority=n[1], ready=self.timeline.host)
+        return Answer(values=(handle,))
+
+    @request
+    def _stream_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.timeline.stream(n[0]) else cuda.INVALID_HANDLE)
+
+    @request
+    def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
+        stream = self.timeline.stream(n[0])
+        return Answer(values=(int(not stream.blocking), stream.priority)) if stream else Answer(cuda.INVALID_HANDLE)
+
+    @request
+    def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
+        if self.timeline.stream(n[0]) is None:
+            return Answer(cuda.INVALID_HANDLE)
+        if n[0] in self.capturing:
+            return Answer(cuda.CAPTURE_UNSUPPORTED)
+        self.timeline.wait_for(n[0])
+        return Answer()
+
+    @request
+    def _stream_wait_event(self, n: Numbers, data: bytes) -> Answer:
+        event = self.timeline.events.get(n[1])
+        if event is None or self.timeline.stream(n[0]) is None:
+            return Answer(cuda.INVALID_HANDLE)
+        self.timeline.follow(n[0], event)
+        return Answer()
+
+    @request
+    def _host_function(self, n: Numbers, data: bytes) -> Answer:
+        if n[0] in self.capturing:
+            self.capturing[n[0]].steps.append(("host_function", n, b""))
+            return Answer(values=(0,))
+        self.timeline.wait_for(n[0])
+        return Answer(values=(1,))
+
+    @request
+    def _event_create(self, n: Numbers, data: bytes) -> Answer:
+        handle = self.timeline.handle()
+        self.timeline.events[handle] = Event()
+        return Answer(values=(handle,))
+
+    @request
+    def _event_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.timeline.events.pop(n[0], None) else cuda.INVALID_HANDLE)
+
+    @request
+    def _event_record(self, n: Numbers, data: bytes) -> Answer:
+        event = self.timeline.events.get(n[0])
+        if event is None or self.timeline.stream(n[1]) is None:
+            return Answer(cuda.INVALID_HANDLE)
+        self.timeline.record(event, n[1])
+        return Answer()
+
+    @request
+    def _event_wait(self, n: Numbers, data: bytes) -> Answer:
+        event = self.timeline.events.get(n[0])
+        if event is None:
+            return Answer(cuda.INVALID_HANDLE)
+        if event.at is not None:
+            self.timeline.wait(event.at)
+        return Answer()
+
+    @request
+    def _event_elapsed(self, n: Numbers, data: bytes) -> Answer:
+        first, last = self.timeline.events.get(n[0]), self.timeline.events.get(n[1])
+        if first is None or last is None or first.at is None or last.at is None:
+            return Answer(cuda.INVALID_HANDLE)
+        return Answer(values=(round((last.at - first.at) * 1e9),))
+
+    @request
+    def _capture_begin(self, n: Numbers, data: bytes) -> Answer:
+        if n[0] == 0 or n[0] in self.capturing:
+            return Answer(cuda.CAPTURE_UNSUPPORTED)
+        self.capturing[n[0]] = Graph()
+        return Answer()
+
+    @request
+    def _capture_end(self, n: Numbers, data: bytes) -> Answer:
+        graph = self.capturing.pop(n[0], None)
+        if graph is None:
+            return Answer(cuda.INVALID_VALUE)
+        handle = self.timeline.handle()
+        self.graphs[handle] = graph
+        return Answer(values=(handle,))
+
+    @request
+    def _capture_state(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(_CAPTURE_ACTIVE if n[0] in self.capturing else 0,))
+
+    @request
+    def _graph_instantiate(self, n: Numbers, data: bytes) -> Answer:
+        if n[0] not in self.graphs:
+            return Answer(cuda.INVALID_VALUE)
+        handle = self.timeline.handle()
+        self.graphs[handle] = Graph(list(self.graphs[n[0]].steps))
+        return Answer(values=(handle,))
+
+    @request
+    def _graph_size(self, n: Numbers, data: bytes) -> Answer:
+        graph = self.graphs.get(n[0])
+        return Answer(values=(len(graph.steps),)) if graph else Answer(cuda.INVALID_VALUE)
+
+    @request
+    def _graph_launch(self, n: Numbers, data: bytes) -> Answer:
+        self.timeline.called()
+        return self._graph_size(n, data)
+
+    @request
+    def _graph_step(self, n: Numbers, data: bytes) -> Answer:
+        """One step of a graph: done here, or given to the program to move bytes (1) or to call a function (2)."""
+        name, numbers, content = self.graphs[n[0]].steps[n[1]]
+        place = {"launch": 8, "copy": 7, "fill": 5, "host_function": 0}[name]
+        given = (*numbers[:place], n[2], *numbers[place + 1 :])
+        host = self.timeline.host
+        answer: Answer = getattr(self, REQUESTS[name])(given, content)
+        # The host submits a graph's work in one call.
+        self.timeline.host = host
+        if answer.status:
+            return answer
+        if name == "copy":
+            return Answer(values=(answer.values[0], *given[:6]))
+        return Answer(values=(2, given[1], given[2])) if name == "host_function" else Answer(values=(0,))
+
+    @request
+    def _graph_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.graphs.pop(n[0], None) is not None else cuda.INVALID_VALUE)

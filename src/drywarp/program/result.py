@@ -1,0 +1,166 @@
+"""What a program did on its device: what a process leaves, and the finished result that reports render."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..analysis.result import Analysis
+from ..kernel.launch.launch import Dim3
+from .launches import Outcome
+from .timeline import Span, Timeline
+
+
+@dataclass(frozen=True)
+class LaunchDone:
+    """One launch; `reads_lost` names the launches whose missing results it was given."""
+
+    number: int
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    stream: int
+    outcome: Outcome
+    reads_lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CopyDone:
+    """One copy or fill; `lost` is the launch whose missing results it moves, `unset` the allocation nobody wrote."""
+
+    kind: str
+    size: int
+    lost: str
+    unset: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong in a kernel."""
+
+    launch: int
+    kernel: str
+    text: str
+
+
+@dataclass
+class ProcessRun:
+    """Everything that one process did so far."""
+
+    timeline: Timeline
+    launches: list[LaunchDone] = field(default_factory=list)
+    copies: list[CopyDone] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    modules: int = 0
+    """Fat binaries and other images that it registered."""
+    unmodelled: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class KernelTotal:
+    """All launches of one kernel: predicted seconds in total, and the analysis of the longest launch."""
+
+    kernel: str
+    launches: int
+    computed: int
+    unpredicted: int
+    total_s: float
+    share: float
+    longest: Analysis | None
+
+    @property
+    def mean_s(self) -> float:
+        """Predicted seconds of a launch that has a prediction."""
+        return self.total_s / max(self.launches - self.unpredicted, 1)
+
+
+@dataclass(frozen=True)
+class CopyTotal:
+    """All copies of one kind: how many, bytes and predicted seconds."""
+
+    kind: str
+    count: int
+    bytes: int
+    total_s: float
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """The finished run of a program, over all its processes; `status` is the program's own exit status.
+
+    `time_s` is from the first call to the end of all work on the device, without what the host computes between its
+    calls; `busy_s` is the part of it in which the device works, `critical` are the spans that the end waited for.
+    """
+
+    command: tuple[str, ...]
+    gpu: str
+    gpu_title: str
+    clock_hz: float
+    status: int
+    time_s: float
+    busy_s: float
+    kernels: tuple[KernelTotal, ...]
+    copies: tuple[CopyTotal, ...]
+    critical: tuple[tuple[str, float], ...]
+    spans: tuple[Span, ...]
+    faults: tuple[Fault, ...]
+    findings: tuple[str, ...]
+    unmodelled: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...]
+    launches: tuple[LaunchDone, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values under the documented keys (docs/run.md)."""
+        return {
+            "command": list(self.command),
+            "gpu": self.gpu,
+            "gpu_title": self.gpu_title,
+            "clock_hz": self.clock_hz,
+            "exit_status": self.status,
+            "time_s": self.time_s,
+            "busy_s": self.busy_s,
+            "kernels": [
+                {
+                    "kernel": one.kernel,
+                    "launches": one.launches,
+                    "computed": one.computed,
+                    "without_prediction": one.unpredicted,
+                    "time_s": one.total_s,
+                    "mean_s": one.mean_s,
+                    "share": one.share,
+                    **_of_analysis(one.longest),
+                }
+                for one in self.kernels
+            ],
+            "copies": [
+                {"kind": one.kind, "count": one.count, "bytes": one.bytes, "time_s": one.total_s} for one in self.copies
+            ],
+            "critical_path": [{"name": name, "time_s": seconds} for name, seconds in self.critical],
+            "launches": [
+                {
+                    "number": one.number,
+                    "kernel": one.kernel,
+                    "grid": list(one.grid),
+                    "block": list(one.block),
+                    "dynamic_shared_bytes": one.shared,
+                    "stream": one.stream,
+                    "time_s": one.outcome.analysis.time_s if one.outcome.analysis else None,
+                    "computed": one.outcome.computed,
+                    "warp_instructions": one.outcome.warp_instructions,
+                }
+                for one in self.launches
+            ],
+            "faults": [{"launch": one.launch, "kernel": one.kernel, "text": one.text} for one in self.faults],
+            "findings": list(self.findings),
+            "not_modelled": dict(self.unmodelled),
+            "notes": list(self.notes),
+        }
+
+
+def _of_analysis(found: Analysis | None) -> dict[str, Any]:
+    if found is None:
+        return {"limiter": None, "occupancy": None}
+    return {"limiter": found.limiter, "occupancy": found.occupancy.fraction}

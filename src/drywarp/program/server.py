@@ -1,0 +1,259 @@
+"""Runs a program in the place of whose CUDA runtime stands drywarp's, and serves its requests.
+
+The program's library (`native/`) connects to a socket in a folder of this user's alone; each process that does gets a
+device of its own and a thread here. A request is answered before the program continues, so that a crash of either
+side leaves the other one with a clear message.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+from ..analysis.request import Options
+from ..core.library import cuda_library
+from ..errors import InterruptedRunError, ToolError, UsageError
+from ..frontends.binary.containers import holds_device_code
+from ..hardware import Gpu, load_gpu
+from ..support.folders import Progress, listening, read_bytes
+from .calls import Answer
+from .device import Device
+from .heap import START
+from .launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
+from .result import ProcessRun, ProgramRun
+from .sum_up import finished
+
+_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qQ")
+_MOST_BYTES = 1 << 31
+"""Most bytes of one request: a fat binary."""
+_VALUES = 8
+_NAMES = ("libcuda.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")
+_SOCKET_VARIABLE = "DRYWARP_RUN_SOCKET"
+_LAST_WORDS_S = 2.0
+"""Time for processes that the program has left behind to end."""
+
+
+@dataclass(frozen=True)
+class ProgramRequest:
+    """A program to run: its command, on which GPU, and how much of it is computed.
+
+    A command that begins with a CUDA source is built first, one that begins with a Python file is run by this Python.
+    `launch_steps` and `total_steps` are the most warp
+    instructions that are run of a launch and of the program.
+    """
+
+    command: tuple[str, ...]
+    gpu: str | Path | Gpu = "a100"
+    options: Options = field(default_factory=quiet_options)
+    launch_steps: int = LAUNCH_STEPS
+    total_steps: int = TOTAL_STEPS
+
+
+def run_program(request: ProgramRequest) -> ProgramRun:
+    """Run a program to its end, with its own input and output, and sum up what it did on the device.
+
+    Raises UsageError for a command that cannot be started or a GPU that programs cannot see, ToolError if the library
+    or the compiler is missing, InterruptedRunError on Ctrl-C.
+    """
+    gpu = request.gpu if isinstance(request.gpu, Gpu) else load_gpu(str(request.gpu))
+    if gpu.is_amd or gpu.machine_code or not gpu.arch:
+        raise UsageError(f"GPU {gpu.name}: drywarp run needs an NVIDIA GPU from Volta on")
+    with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
+        folder = Path(name)
+        command = _built(request.command, gpu, folder)
+        server = _Server(folder / "socket", gpu, request, command[0])
+        status = server.serve(command, _environment(folder))
+        own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
+        if not server.processes or (own_code and not any(process.modules for process in server.processes)):
+            raise UsageError(_why_nothing(command, status))
+        clock = (request.options.clock_mhz or gpu.device.boost_clock_mhz) * 1e6
+        return finished(request.command, status, server.processes, clock)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The program's environment: ours comes first wherever it looks for the runtime."""
+    library = cuda_library()
+    for name in _NAMES:
+        (folder / name).symlink_to(library)
+    environment = dict(os.environ)
+    for variable, entry in (("LD_PRELOAD", str(library)), ("LD_LIBRARY_PATH", str(folder))):
+        environment[variable] = ":".join(filter(None, [entry, environment.get(variable, "")]))
+    environment[_SOCKET_VARIABLE] = str(folder / "socket")
+    return environment
+
+
+def _why_nothing(command: Sequence[str], status: int) -> str:
+    """Why no call reached us."""
+    ended = f"{command[0]} ended with status {status} without"
+    return (
+        f"{ended} a call to CUDA that could be caught; expected one that uses the driver or is linked to the shared"
+        " runtime (nvcc -cudart shared), or one with the static runtime that keeps its symbols (not stripped)"
+    )
+
+
+def _built(command: tuple[str, ...], gpu: Gpu, folder: Path) -> tuple[str, ...]:
+    """The command, with a CUDA source in the first place compiled to a program."""
+    source = Path(command[0])
+    if source.suffix == ".py" and source.is_file():
+        return (sys.executable, *command)
+    if source.suffix not in (".cu", ".cuda"):
+        found = shutil.which(command[0])
+        if found is None:
+            raise UsageError(f"{command[0]}: no such program (expected a program that may be executed, or a .cu file)")
+        return (found, *command[1:])
+    if not source.is_file():
+        raise UsageError(f"{source}: no such file (expected a CUDA C++ source or a program)")
+    words = [*_compiler(), "-O3", "-lineinfo", f"-arch={gpu.arch}", "-o", str(folder / source.stem), str(source)]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        said = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
+        raise UsageError(f"{source}: nvcc refused it: {said}")
+    return (str(folder / source.stem), *command[1:])
+
+
+def _compiler() -> list[str]:
+    """nvcc from the path, else from its package. Raises ToolError if there is none."""
+    if found := shutil.which("nvcc"):
+        return [found]
+    with contextlib.suppress(ImportError):
+        for place in import_module("nvidia.cu13").__path__:
+            if (nvcc := Path(place) / "bin" / "nvcc").exists():
+                return [str(nvcc), f"-L{Path(place) / 'lib'}"]
+    raise ToolError("building a .cu file needs nvcc: on the path, or pip install 'drywarp[ptx]' and a C++ compiler")
+
+
+class _Stopped(BaseException):
+    """The program has ended or was interrupted, and nobody waits for the launch that is being emulated."""
+
+
+class _Server:
+    """Accepts the connections of a program's processes, and serves each in a thread."""
+
+    def __init__(self, place: Path, gpu: Gpu, request: ProgramRequest, program: str) -> None:
+        self._gpu, self._request, self._program = gpu, request, program
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(place))
+        self._listener.listen()
+        self._threads: list[threading.Thread] = []
+        self._open: set[socket.socket] = set()
+        self._failure: BaseException | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+        self.processes: list[ProcessRun] = []
+
+    def serve(self, command: Sequence[str], environment: dict[str, str]) -> int:
+        """Run the command; returns its exit status, 128 plus the number of a signal that ended it."""
+        threading.Thread(target=self._accept, daemon=True).start()
+        try:
+            self._child = subprocess.Popen(command, env=environment)
+        except OSError as error:
+            raise UsageError(f"{command[0]}: {error.strerror} (expected a program)") from None
+        try:
+            with listening(self._go_on):
+                status = self._child.wait()
+                self._end_threads()
+        except KeyboardInterrupt:
+            self._end_threads()
+            raise InterruptedRunError(self._interrupted()) from None
+        finally:
+            self._close()
+        if self._failure is not None:
+            raise self._failure
+        return status if status >= 0 else 128 - status
+
+    def _go_on(self, progress: Progress) -> None:
+        """Called several times a second by every emulation."""
+        if self._stopping:
+            raise _Stopped
+
+    def _end_threads(self) -> None:
+        """Processes that the program has left behind may end; then emulations stop."""
+        for thread in self._threads:
+            thread.join(_LAST_WORDS_S)
+            self._stopping = True
+
+    def _interrupted(self) -> str:
+        launches = sum(len(one.launches) for one in self.processes)
+        return f"interrupted after {launches} launches; the program was stopped"
+
+    def _close(self) -> None:
+        self._listener.close()
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(_LAST_WORDS_S)
+            self._child.kill()
+            self._child.wait()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.add(connection)
+            thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        """Answer one process until it ends."""
+        request = self._request
+        device = Device(self._gpu, request.options, self._program, request.launch_steps, request.total_steps)
+        self.processes.append(device.said)
+        try:
+            hello = struct.pack("<2q", START, device.heap.size)
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [device.heap.file]))]
+            connection.sendmsg([hello], rights)
+            for name, numbers, data in _requests(connection):
+                connection.sendall(_packed(device.answer(name, numbers, data)))
+        except (OSError, _Stopped):
+            pass  # the program has ended, or was ended
+        except BaseException as error:
+            self._failure = error
+            if self._child is not None:
+                self._child.kill()
+        finally:
+            self._open.discard(connection)
+            connection.close()
+            device.heap.close()
+
+
+def _requests(connection: socket.socket) -> Iterator[tuple[str, tuple[int, ...], bytes]]:
+    while head := _received(connection, _REQUEST.size):
+        name, *numbers, size = _REQUEST.unpack(head)
+        if size > _MOST_BYTES:
+            return
+        yield name.rstrip(b"\0").decode(), tuple(numbers), bytes(_received(connection, size)) if size else b""
+
+
+def _received(connection: socket.socket, size: int) -> bytearray:
+    """Exactly this many bytes; nothing if the other side has ended."""
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(size - len(data), 1 << 20))
+        if not part:
+            return bytearray()
+        data += part
+    return data
+
+
+def _packed(answer: Answer) -> bytes:
+    values = (*answer.values, *[0] * (_VALUES - len(answer.values)))
+    return _REPLY.pack(answer.status, *values, len(answer.data)) + answer.data

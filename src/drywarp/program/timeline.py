@@ -1,0 +1,163 @@
+"""When each launch and copy of a program runs: streams, copy engines, and the host that submits them.
+
+The host's own work between its calls takes no time here, so that every machine gives the same answer; its calls take
+what `[host]` of the GPU file says. Work of a stream runs in order. Kernels of several streams run at the same time as
+far as their blocks fit on the SMs together; each then takes as long as alone, which is a lower bound. Each direction
+over the bus has one copy engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..hardware import Gpu
+
+LEGACY, PER_THREAD = 1, 2
+"""Handles of the default streams, besides 0."""
+_NANO = 1e-9
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of work on the device: what it is, on which stream, and from when to when in seconds.
+
+    `kind` is kernel, copy to device, copy to host, copy on device or fill; `launch` numbers the launches. `after` is
+    the number of the span that it waited for, or -1 for the host's call.
+    """
+
+    kind: str
+    name: str
+    stream: int
+    start_s: float
+    end_s: float
+    size: int = 0
+    launch: int = -1
+    after: int = -1
+
+
+@dataclass
+class Stream:
+    """`ready` is when its last work ends, and `last` the number of that span."""
+
+    blocking: bool = True
+    priority: int = 0
+    ready: float = 0.0
+    last: int = -1
+
+
+@dataclass
+class Event:
+    """`at` is None until it is recorded."""
+
+    at: float | None = None
+    span: int = -1
+
+
+@dataclass
+class Timeline:
+    """The work that a program has submitted so far. Times are in seconds from the program's first call."""
+
+    gpu: Gpu
+    host: float = 0.0
+    spans: list[Span] = field(default_factory=list)
+    streams: dict[int, Stream] = field(default_factory=lambda: {0: Stream(), PER_THREAD: Stream()})
+    events: dict[int, Event] = field(default_factory=dict)
+    _engines: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _running: list[tuple[float, float, int]] = field(default_factory=list)
+    _handles: int = 0x1000
+
+    def handle(self) -> int:
+        """A number for a stream, an event or a graph that no other has."""
+        self._handles += 8
+        return self._handles
+
+    def stream(self, handle: int) -> Stream | None:
+        """The stream with this handle."""
+        return self.streams.get(0 if handle == LEGACY else handle)
+
+    def called(self) -> None:
+        """The host submits something."""
+        if self.gpu.host:
+            self.host += self.gpu.host.launch_ns * _NANO
+
+    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int) -> Span:
+        """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
+        self.called()
+        start, after = self._begin(stream)
+        # Kernels submitted earlier keep their place; this one starts when there is room beside them.
+        while (taken := sum(part for _, part, _ in self._running)) and taken + share > 1:
+            end, part, number = min(self._running)
+            self._running.remove((end, part, number))
+            if end > start:
+                start, after = end, number
+        span = self._add(Span("kernel", name, stream, start, start + seconds, 0, launch, after))
+        self._running = [one for one in self._running if one[0] > start] + [(span.end_s, share, len(self.spans) - 1)]
+        return span
+
+    def copy(self, stream: int, kind: str, size: int, waits: bool) -> Span:
+        """Submit a copy or a fill; `waits`: the host waits for it."""
+        self.called()
+        start, after = self._begin(stream)
+        free, number = self._engines.get(kind, (0.0, -1))
+        if free > start:
+            start, after = free, number
+        span = self._add(Span(kind, kind, stream, start, start + self.seconds_of(kind, size), size, -1, after))
+        self._engines[kind] = span.end_s, len(self.spans) - 1
+        if waits:
+            self.wait(span.end_s)
+        return span
+
+    def seconds_of(self, kind: str, size: int) -> float:
+        """How long a copy or a fill takes."""
+        if kind in ("copy to device", "copy to host"):
+            return size / (self.gpu.host.copy_gbs * 1e9) if self.gpu.host else 0.0
+        if self.gpu.machine_code:
+            return 0.0
+        dram = self.gpu.memory.dram
+        return size / (dram.write_gbs * 1e9) if kind == "fill" else 2 * size / (dram.copy_gbs * 1e9)
+
+    def _begin(self, handle: int) -> tuple[float, int]:
+        """The earliest start of a stream's next work, and the span that it waits for."""
+        stream = self.stream(handle) or self.streams[0]
+        others = [stream]
+        if stream is self.streams[0]:
+            others += [one for one in self.streams.values() if one.blocking]
+        elif stream.blocking:
+            others.append(self.streams[0])
+        latest = max(others, key=lambda one: one.ready)
+        return (latest.ready, latest.last) if latest.ready > self.host else (self.host, -1)
+
+    def _add(self, span: Span) -> Span:
+        self.spans.append(span)
+        stream = self.stream(span.stream) or self.streams[0]
+        stream.ready, stream.last = span.end_s, len(self.spans) - 1
+        return span
+
+    # Events and waits ----------------------------------------------------------------------------------------------
+
+    def record(self, event: Event, handle: int) -> None:
+        """An event happens when all work before it on the stream is done."""
+        start, after = self._begin(handle)
+        event.at, event.span = start, after
+
+    def follow(self, handle: int, event: Event) -> None:
+        """Further work of the stream waits for the event."""
+        stream = self.stream(handle)
+        if stream and event.at is not None and event.at > stream.ready:
+            stream.ready, stream.last = event.at, event.span
+
+    def wait(self, until: float) -> None:
+        """The host waits for something on the device."""
+        self.host = max(self.host, until) + (self.gpu.host.wait_ns * _NANO if self.gpu.host else 0.0)
+
+    def wait_for(self, handle: int | None = None) -> None:
+        """The host waits for a stream (None: for all)."""
+        if handle is None:
+            return self.wait(max(one.ready for one in self.streams.values()))
+        stream = self.stream(handle)
+        return self.wait(stream.ready if stream else 0.0)
+
+    @property
+    def end(self) -> float:
+        """When everything is done."""
+        return max([self.host, *(span.end_s for span in self.spans)])

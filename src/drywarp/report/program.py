@@ -1,0 +1,104 @@
+"""The run of a whole program as text, and as a trace with its streams as tracks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..analysis.result import limit_words
+from ..errors import UsageError
+from ..program.result import ProgramRun
+from ..program.timeline import Span
+from ..support.text import bytes_text, count_text, percent_text, plain, time_text
+from .gpus import aligned
+
+_MICROSECONDS = 1e6
+_PROCESS = 1
+_MOST_CRITICAL = 5
+
+
+def render_program(run: ProgramRun) -> str:
+    """Time first, then kernels by time, copies, the critical path, and what is missing."""
+    head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
+    parts = [head if run.spans else f"no kernel was launched and nothing copied on {run.gpu_title}", *_missing(run)]
+    if run.kernels:
+        rows = [["kernel", "launches", "time", "share", "mean", "limited by", "occupancy"]]
+        for one in run.kernels:
+            found = one.longest
+            rows.append(
+                [
+                    plain(one.kernel, 60),
+                    str(one.launches),
+                    time_text(one.total_s) if found else "unknown",
+                    percent_text(one.share) if found else "",
+                    time_text(one.mean_s) if found else "",
+                    limit_words(found.limiter) if found else "",
+                    percent_text(found.occupancy.fraction) if found else "",
+                ]
+            )
+        parts.append("\n".join(aligned(rows)))
+    if run.copies:
+        rows = [["copies", "number", "time", "bytes"]]
+        rows += [[one.kind, str(one.count), time_text(one.total_s), bytes_text(one.bytes)] for one in run.copies]
+        parts.append("\n".join(aligned(rows)))
+    if run.critical:
+        path = ", ".join(f"{plain(name, 60)} {time_text(time)}" for name, time in run.critical[:_MOST_CRITICAL])
+        rest = len(run.critical) - _MOST_CRITICAL
+        parts.append(f"critical path: {path}" + (f", and {rest} more" if rest > 0 else ""))
+    computed = sum(one.computed for one in run.kernels)
+    instructions = count_text(sum(launch.outcome.warp_instructions for launch in run.launches))
+    launched = sum(one.launches for one in run.kernels)
+    notes = (
+        [f"{computed} of {launched} launches were computed in full ({instructions} warp instructions)"]
+        if launched
+        else []
+    )
+    notes += [ASSUMED, *(plain(note, 300) for note in run.notes)]
+    return "\n\n".join(parts) + "\n\n" + "\n".join(f"note: {note}" for note in notes) + "\n"
+
+
+ASSUMED = "what the host computes between its calls takes no time here; concurrent kernels do not slow each other"
+
+
+def _missing(run: ProgramRun) -> list[str]:
+    """What the figures lack: it stands directly below the headline."""
+    lines = [f"fault: launch {one.launch}: {plain(one.text, 400)}" for one in run.faults]
+    if unknown := sum(one.unpredicted for one in run.kernels):
+        reasons = {one.outcome.failed for one in run.launches if one.outcome.failed}
+        lines.append(f"{unknown} launches have no predicted time and count as zero:")
+        lines += [f"  {plain(reason, 300)}" for reason in sorted(reasons)[:_MOST_CRITICAL]]
+    lines += [plain(finding, 400) for finding in run.findings]
+    if run.unmodelled:
+        calls = ", ".join(f"{plain(name, 80)} ({count})" for name, count in run.unmodelled)
+        lines.append(f"not modelled: {calls}")
+    return ["\n".join(lines)] if lines else []
+
+
+def write_program_trace(run: ProgramRun, path: Path) -> None:
+    """Write the timeline in the Trace Event Format, with a track for each stream. Raises UsageError if it cannot be."""
+    spans = run.spans
+    streams = sorted({span.stream for span in spans})
+    tracks = {stream: 100 + number for number, stream in enumerate(streams)}
+    events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
+    for stream, track in tracks.items():
+        events.append(_named("thread_name", track, f"stream {stream:#x}" if stream else "default stream"))
+    events += [_slice(span, tracks[span.stream]) for span in sorted(spans, key=lambda one: one.start_s)]
+    try:
+        path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _named(what: str, track: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": _PROCESS, "tid": track, "args": {"name": plain(name)}}
+
+
+def _slice(span: Span, track: int) -> dict[str, Any]:
+    given: dict[str, Any] = {"launch": span.launch} if span.launch >= 0 else {"bytes": span.size}
+    start, end = span.start_s * _MICROSECONDS, span.end_s * _MICROSECONDS
+    return {
+        "ph": "X", "name": plain(span.name), "cat": span.kind, "pid": _PROCESS, "tid": track, "ts": round(start, 3),
+        "dur": round(end - start, 3), "args": given,
+    }  # fmt: skip

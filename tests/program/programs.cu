@@ -1,0 +1,152 @@
+// Small programs in one: the first argument says which.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+struct List {
+  int* values;
+  int count;
+};
+
+__constant__ int factor;
+__device__ int total = 5;
+
+__global__ void scale(const int* from, int* to, int n) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < n) to[at] = from[at] * factor;
+}
+__global__ void add_up(const List* lists, int count) {
+  for (int k = 0; k < count; k++)
+    for (int at = threadIdx.x; at < lists[k].count; at += blockDim.x) atomicAdd(&total, lists[k].values[at]);
+}
+__global__ void beyond(int* to) { to[1 << 24] = 1; }
+__global__ void spin(int* to, int times) {
+  int sum = 0;
+  for (int k = 0; k < times; k++) sum += k * k ^ sum;
+  to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+static int failed(cudaError_t status, const char* what) {
+  std::printf("%s: %s\n", what, cudaGetErrorName(status));
+  return 3;
+}
+#define TRY(call)                                               \
+  if (cudaError_t status = (call)) return failed(status, #call)
+
+static int results() {
+  int n = 1000, by = 7, sum = 0;
+  std::vector<int> numbers(n), got(n);
+  for (int k = 0; k < n; k++) numbers[k] = k;
+  int *from, *to;
+  TRY(cudaMalloc(&from, n * sizeof(int)));
+  TRY(cudaMalloc(&to, n * sizeof(int)));
+  TRY(cudaMemcpyToSymbol(factor, &by, sizeof by));
+  TRY(cudaMemcpy(from, numbers.data(), n * sizeof(int), cudaMemcpyHostToDevice));
+  scale<<<4, 256>>>(from, to, n);
+  TRY(cudaMemcpy(got.data(), to, n * sizeof(int), cudaMemcpyDeviceToHost));
+  for (int k = 0; k < n; k++)
+    if (got[k] != 7 * k) return 1;
+  // Pointers in memory that point to memory; managed memory, which the host writes directly.
+  List* lists;
+  TRY(cudaMallocManaged(&lists, 2 * sizeof(List)));
+  lists[0] = List{from, n};
+  lists[1] = List{to, 10};
+  add_up<<<1, 64>>>(lists, 2);
+  TRY(cudaDeviceSynchronize());
+  TRY(cudaMemcpyFromSymbol(&sum, total, sizeof sum));
+  std::printf("sum %d\n", sum);
+  return sum == 5 + n * (n - 1) / 2 + 7 * 45 ? 0 : 1;
+}
+
+static int errors() {
+  int* to;
+  std::printf("%s\n", cudaGetErrorName(cudaMalloc(&to, size_t(1) << 50)));
+  TRY(cudaMalloc(&to, 64));
+  std::printf("%s\n", cudaGetErrorName(cudaMemcpy(to, to + 100, 64, cudaMemcpyDeviceToDevice)));
+  scale<<<1, 4096>>>(to, to, 1);
+  std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+  std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+  beyond<<<1, 1>>>(to);
+  std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+  std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
+  return 0;
+}
+
+static int streams() {
+  int* to;
+  float one, both;
+  cudaStream_t first, second;
+  cudaEvent_t begin, middle, end;
+  TRY(cudaMalloc(&to, 4096));
+  TRY(cudaStreamCreate(&first));
+  TRY(cudaStreamCreate(&second));
+  TRY(cudaEventCreate(&begin));
+  TRY(cudaEventCreate(&middle));
+  TRY(cudaEventCreate(&end));
+  TRY(cudaEventRecord(begin, first));
+  spin<<<1, 32, 0, first>>>(to, 20000);
+  TRY(cudaEventRecord(middle, first));
+  spin<<<1, 32, 0, second>>>(to + 32, 20000);
+  TRY(cudaStreamWaitEvent(first, middle, 0));
+  TRY(cudaStreamSynchronize(second));
+  TRY(cudaEventRecord(end, second));
+  TRY(cudaEventSynchronize(end));
+  TRY(cudaEventElapsedTime(&one, begin, middle));
+  TRY(cudaEventElapsedTime(&both, begin, end));
+  std::printf("%.4f %.4f\n", one, both);
+  return 0;
+}
+
+static int graph() {
+  int n = 64, by = 2;
+  std::vector<int> numbers(n, 1), got(n);
+  int *from, *to;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t made;
+  TRY(cudaMalloc(&from, n * sizeof(int)));
+  TRY(cudaMalloc(&to, n * sizeof(int)));
+  TRY(cudaMemcpyToSymbol(factor, &by, sizeof by));
+  TRY(cudaStreamCreate(&stream));
+  TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  TRY(cudaMemcpyAsync(from, numbers.data(), n * sizeof(int), cudaMemcpyHostToDevice, stream));
+  scale<<<1, 64, 0, stream>>>(from, to, n);
+  TRY(cudaMemcpyAsync(got.data(), to, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+  TRY(cudaStreamEndCapture(stream, &graph));
+  if (got[0] != 0) return 1;
+  TRY(cudaGraphInstantiate(&made, graph, 0));
+  for (int k = 0; k < 3; k++) TRY(cudaGraphLaunch(made, stream));
+  TRY(cudaStreamSynchronize(stream));
+  return got[63] == 2 ? 0 : 1;
+}
+
+int main(int count, char** words) {
+  const char* which = count > 1 ? words[1] : "";
+  if (!std::strcmp(which, "results")) return results();
+  if (!std::strcmp(which, "errors")) return errors();
+  if (!std::strcmp(which, "streams")) return streams();
+  if (!std::strcmp(which, "graph")) return graph();
+  if (!std::strcmp(which, "unset")) {
+    int *to, got;
+    TRY(cudaMalloc(&to, 4));
+    TRY(cudaMemcpy(&got, to, 4, cudaMemcpyDeviceToHost));
+    return 0;
+  }
+  if (!std::strcmp(which, "fork")) {
+    int devices;
+    TRY(cudaGetDeviceCount(&devices));
+    if (fork() == 0) _exit(cudaFree(0) == cudaErrorInitializationError ? 0 : 1);
+    int status;
+    wait(&status);
+    return status ? 1 : 0;
+  }
+  if (!std::strcmp(which, "abort")) {
+    cudaFree(0);
+    abort();
+  }
+  if (!std::strcmp(which, "unknown")) return cudaDeviceEnablePeerAccess(1, 0) == cudaErrorNotSupported ? 0 : 1;
+  return 9;
+}

@@ -1,0 +1,132 @@
+"""Whole programs, as nvcc builds them: what they compute, what they are told, and what is reported."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drywarp.frontends.cuda.compile import compile_translation
+from drywarp.frontends.cuda.nvrtc import gather
+from drywarp.frontends.cuda.options import CudaOptions
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_results_are_those_of_a_gpu(run: Any) -> None:
+    ran = run("results")
+    assert (ran.status, ran.output) == (0, "sum 499820\n")
+    kernels = {one["kernel"]: one for one in ran.result["kernels"]}
+    assert {name.partition("(")[0] for name in kernels} == {"scale", "add_up"}
+    assert all(one["launches"] == one["computed"] == 1 and one["time_s"] > 0 for one in kernels.values())
+    assert {one["kind"]: one["bytes"] for one in ran.result["copies"]} == {
+        "copy to device": 4004,
+        "copy to host": 4004,
+    }
+    assert ran.result["time_s"] >= ran.result["busy_s"] > 0
+    assert "2 of 2 launches were computed in full" in ran.report
+
+
+def test_a_stripped_shared_build_works_and_a_stripped_static_one_says_how_to_relink(
+    run: Any, program: Path, tmp_path: Path
+) -> None:
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", str(stripped), str(program)], check=True)
+    ran = run("results", started=stripped)
+    assert ran.status == 2
+    assert ran.report.strip().splitlines()[-1].startswith(f"drywarp: {stripped} ended with status")
+    assert "-cudart shared" in ran.report
+
+
+def test_errors_come_as_from_the_runtime(run: Any) -> None:
+    ran = run("errors")
+    assert ran.output.splitlines() == [
+        "cudaErrorMemoryAllocation",
+        "cudaErrorInvalidValue",
+        "cudaErrorInvalidConfiguration",
+        "cudaSuccess",
+        "cudaSuccess",
+        "an illegal memory access was encountered",
+    ]
+    (fault,) = ran.result["faults"]
+    assert "beyond" in fault["kernel"]
+    assert "out of bounds" in fault["text"]
+    assert "fault: launch" in ran.report
+
+
+def test_streams_run_beside_each_other(run: Any) -> None:
+    one, both = map(float, run("streams").output.split())
+    assert one > 0.1
+    assert one < both < 1.5 * one
+
+
+def test_a_graph_runs_what_was_captured(run: Any) -> None:
+    ran = run("graph")
+    assert ran.status == 0
+    (kernel,) = ran.result["kernels"]
+    assert kernel["launches"] == 3
+
+
+def test_results_that_were_not_computed_are_named(run: Any) -> None:
+    ran = run("results", options=("--emulate-steps", "0"))
+    assert ran.status == 1
+    assert all(one["computed"] == 0 and one["time_s"] > 0 for one in ran.result["kernels"])
+    found = " ".join(ran.result["findings"])
+    assert "not computed: launch 0" in found
+    assert "copies to the host of results that were not computed" in found
+
+
+def test_copies_of_what_nobody_wrote_are_named(run: Any) -> None:
+    assert "copies from memory that nothing was ever written to: allocation 1" in run("unset").result["findings"][0]
+
+
+def test_a_forked_child_gets_the_error_that_a_driver_gives(run: Any) -> None:
+    assert run("fork").status == 0
+
+
+def test_the_exit_status_is_the_programs(run: Any) -> None:
+    ran = run("nothing of these")
+    assert ran.status == 9
+    assert ran.report.lstrip().startswith("no kernel was launched")
+    assert run("abort").status == 128 + 6
+
+
+def test_calls_that_are_not_known_are_told_and_fail(run: Any) -> None:
+    ran = run("unknown")
+    assert ran.status == 0
+    assert ran.result["not_modelled"] == {"cudaDeviceEnablePeerAccess": 1}
+    assert "not modelled: cudaDeviceEnablePeerAccess (1)" in ran.report
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "no-such-program"], "no-such-program: no such program (expected"),
+        (["--", "missing.cu"], "missing.cu: no such file (expected a CUDA C++ source or a program)"),
+        (["--gpu", "mi300x", "--", "true"], "GPU mi300x: drywarp run needs an NVIDIA GPU from Volta on"),
+        (["--emulate-steps", "-1", "--", "true"], "--emulate-steps -1: expected a number of warp instructions"),
+        (["--json", "no/folder/x", "--", "true"], "no/folder/x: its folder does not exist"),
+    ],
+)
+def test_bad_input(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from drywarp.cli.main import run as command
+
+    assert command(["run", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"drywarp: {said}")
+
+
+@pytest.mark.parametrize("form", ["cubin", "ptx"])
+def test_libraries_that_load_the_driver(run: Any, form: str, tmp_path: Path) -> None:
+    image = tmp_path / f"image.{form}"
+    if form == "cubin":
+        translation = gather((EXAMPLES / "saxpy.cu").read_text(), "saxpy.cu", EXAMPLES, [])
+        image.write_bytes(compile_translation(translation, "sm_80", [], CudaOptions()).cubin)
+    else:
+        image.write_bytes((EXAMPLES / "axpy.ptx").read_bytes())
+    kernel = ("_Z5saxpyifPKfPf", "naxy") if form == "cubin" else ("axpy", "xyan")
+    ran = run(str(image), *kernel, started=Path(__file__).parent / "driver.py")
+    assert ran.output.splitlines() == ["damaged: 209", "missing: 500", "NVIDIA A100 PCIe 40 GB right True"], ran.report
+    assert ran.status == 0
+    assert [one["computed"] for one in ran.result["kernels"]] == [1]
