@@ -3,6 +3,7 @@
     python -m benchmarks.rodinia                    # averages of every model on the paper's three GPUs
     python -m benchmarks.rodinia --gpu turing       # every kernel, too
     python -m benchmarks.rodinia --all              # all models that drywarp has
+    python -m benchmarks.rodinia --gpumech          # what GPUMech's errors come from
 
 The paper gives each model's MAPE and MAPE^shape (§6.3) against run times that it does not print, so they are given here
 against the Pipeline simulation, over the occupancies of Table 9. What may be compared is the order of the models and of
@@ -22,9 +23,11 @@ from benchmarks.rodinia_graphs import TABLE_9, Entry
 from drywarp.experiments.reproduce.rows_analysis_tables import DEVICES, columns
 from drywarp.experiments.validate.statistics import mape_shape, spearman
 from drywarp.hardware import load_gpu
-from drywarp.models import NotApplicable, get_model, model_names
+from drywarp.models import NotApplicable, get_model, gpumech, model_names
+from drywarp.models.inputs import inputs_of
 from drywarp.models.pipeline import Pipeline
 from drywarp.workload.abstract import load_workload
+from drywarp.workload.cost import CostedWorkload
 
 TABLES = {"maxwell": 10, "pascal": 11, "turing": 12}
 """The table of each GPU, `papers/analysis-NAME`."""
@@ -47,9 +50,7 @@ class Errors:
 
 def errors_of(entry: Entry, gpu: str, models: Sequence[str]) -> dict[str, Errors]:
     """The errors of the models that apply to one kernel, against the simulation."""
-    work = load_workload(entry.workload, load_gpu(f"papers/analysis-{gpu}"))
-    at = list(range(entry.least, entry.most + 1, work.warps_per_block))
-    real = [point.warps_per_cycle for point in Pipeline(brief=True).predict(work, at).curve]
+    work, at, real = simulated(entry, gpu)
     found = {}
     for model in models:
         try:
@@ -57,11 +58,21 @@ def errors_of(entry: Entry, gpu: str, models: Sequence[str]) -> dict[str, Errors
         except NotApplicable:
             continue
         if [point.occupancy_warps for point in points] == at and all(point.warps_per_cycle > 0 for point in points):
-            predicted = [point.warps_per_cycle for point in points]
-            mean = fmean(abs(p - r) / r for p, r in zip(predicted, real, strict=True))
-            shape = mape_shape([1 / p for p in predicted], [1 / r for r in real], at)
-            found[model] = Errors(100 * mean, 100 * shape)
+            found[model] = off([point.warps_per_cycle for point in points], real, at)
     return found
+
+
+def simulated(entry: Entry, gpu: str) -> tuple[CostedWorkload, list[int], list[float]]:
+    """A kernel on a GPU, the occupancies of Table 9, and what the simulation says there."""
+    work = load_workload(entry.workload, load_gpu(f"papers/analysis-{gpu}"))
+    at = list(range(entry.least, entry.most + 1, work.warps_per_block))
+    return work, at, [point.warps_per_cycle for point in Pipeline(brief=True).predict(work, at).curve]
+
+
+def off(predicted: Sequence[float], real: Sequence[float], at: Sequence[int]) -> Errors:
+    """The errors of a curve of warps per cycle."""
+    mean = fmean(abs(p - r) / r for p, r in zip(predicted, real, strict=True))
+    return Errors(100 * mean, 100 * mape_shape([1 / p for p in predicted], [1 / r for r in real], at))
 
 
 def against_simulation(gpu: str, models: Sequence[str] = MODELS) -> dict[str, dict[str, Errors]]:
@@ -125,6 +136,46 @@ def others(gpu: str) -> list[str]:
     return lines
 
 
+READINGS = {
+    "as drywarp: each scheduler issues one instruction a cycle": (False, False, False),
+    "the whole SM issues one instruction a cycle": (True, False, False),
+    "the same, only memory has a latency (§2.5)": (True, True, False),
+    "as drywarp, but never above the roof": (False, False, True),
+}
+"""Ways to read GPUMech: one scheduler, latencies of memory alone, capped at the roof."""
+
+
+def gpumech_curve(
+    work: CostedWorkload, at: Sequence[int], overlap: gpumech.NonOverlapped, reading: tuple[bool, bool, bool]
+) -> list[float]:
+    """Warps per cycle by GPUMech without its contention, which the paper leaves out."""
+    alone, memory_only, capped = reading
+    inputs = inputs_of(work)
+    schedulers = 1.0 if alone else gpumech.schedulers_of(inputs)
+    intervals = inputs.memory_intervals if memory_only else inputs.intervals
+    curve = [warps / gpumech.cycles_of(intervals, max(1.0, warps / schedulers), overlap) for warps in at]
+    return [min(each, inputs.roof) for each in curve] if capped else curve
+
+
+def readings(gpu: str) -> list[str]:
+    """GPUMech's averages under each reading, beside the paper's."""
+    lines = [f"{DEVICES[TABLES[gpu]]}, MAPE/MAPE^shape in percent", "", f"{'reading':59}{'rr':>9}{'gto':>10}"]
+    cases = [simulated(entry, gpu) for entry in TABLE_9]
+    for name, reading in READINGS.items():
+        means = [
+            average(
+                {
+                    str(n): off(gpumech_curve(*case[:2], overlap, reading), case[2], case[1])
+                    for n, case in enumerate(cases)
+                }
+            )
+            for overlap in (gpumech.rr, gpumech.gto)
+        ]
+        lines.append(f"{name:58}" + "".join(f"{mean!s:>10}" for mean in means))
+    theirs = (average(printed(gpu)[name]) for name in ("gpumech_rr", "gpumech_gto"))
+    return [*lines, f"{'the paper, against run times':58}" + "".join(f"{mean!s:>10}" for mean in theirs)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(
@@ -132,8 +183,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--gpu", choices=list(TABLES), help="only this GPU, and every kernel")
     parser.add_argument("--all", action="store_true", help="the models that the paper's tables do not have, too")
+    parser.add_argument("--gpumech", action="store_true", help="GPUMech under several readings, and nothing else")
     wanted = parser.parse_args(arguments)
     for gpu in [wanted.gpu] if wanted.gpu else TABLES:
+        if wanted.gpumech:
+            print("\n".join(readings(gpu)), end="\n\n")
+            continue
         lines = report(gpu, against_simulation(gpu), bool(wanted.gpu))
         print("\n".join([*lines, *(others(gpu) if wanted.all else [])]), end="\n\n")
     return 0

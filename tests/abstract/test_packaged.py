@@ -231,3 +231,27 @@ def test_independent_accesses_only_help_few_warps() -> None:
     (few, many), (few_free, many_free) = curve("dep"), curve("indep")
     assert few > 1.8 * few_free
     assert many == pytest.approx(many_free, rel=0.01)
+
+
+@pytest.mark.parametrize("warps", [4, 8, 16, 24])
+def test_barriers_after_accesses_cost_less_than_a_waiting_period(warps: int) -> None:
+    """Hong and Kim, 3.4.6 and Figure 11; Eq. 26 puts it at (NpWB - 1) departure delays for each block."""
+    gpu = load_gpu("papers/fx5600")
+    free = load_workload("papers/sync", gpu, {"synchronised": 0}, occupancy=warps)
+    meeting = load_workload("papers/sync", gpu, occupancy=warps)
+    given = inputs_of(meeting)
+    assert (given.barrier.count, inputs_of(free).barrier.count, given.warps_per_block) == (100, 0, 4)
+
+    def added(model: str) -> float:
+        with_, without = (get_model(model).predict(work, (warps,)).cycles for work in (meeting, free))
+        assert with_ is not None
+        assert without is not None
+        return (with_ - without) / 100
+
+    assert 0 < added("pipeline") < given.memory.latency
+    if warps == 4:  # the loads of a block leave one λ apart, the last one of four 3 λ after the first
+        apart = 3 * given.memory.lambda_
+        assert apart <= added("pipeline") <= apart + 4 * given.computation.lambda_
+    # Eq. 26 takes the departure delay without the limit of bandwidth; the barrier is an instruction of each warp too.
+    delay = 4 * (4 - 1) * warps / 4
+    assert delay <= added("mwp_cwp_2009") <= delay + 4 * warps + 1

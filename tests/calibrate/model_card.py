@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from functools import cache
 from math import gcd
 
-from drywarp.experiments.calibrate.device import ENTRY, Attributes, Program, Run, Timing, cycles_between_loads
+from drywarp.experiments.calibrate.device import (
+    ENTRY,
+    LATENCIES,
+    Attributes,
+    Program,
+    Run,
+    Timing,
+    Watched,
+    cycles_between_loads,
+)
 from drywarp.experiments.calibrate.fits import distinct
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
@@ -26,6 +35,8 @@ L2_END = 3 << 20
 """Bytes of the L2 that a walk finds, of the 4 MiB that the driver states; of more than that nothing is kept."""
 RANDOM_L2, RANDOM_DRAM = 40.0, 7.0
 """Sectors a cycle of random access."""
+WARP_TAKES = 1000.0
+"""Life of the first warp of a block."""
 REPLACED = 300.0
 """From the end of a block to the start of the next."""
 
@@ -47,6 +58,17 @@ class ModelCard:
     def time(self, run: Run, repeats: int) -> Sequence[Timing]:
         cycles = FIXED + self._work(run)
         return [Timing(cycles, cycles * 1000 / MHZ, MHZ)] * repeats
+
+    def watch(self, run: Run) -> Watched:
+        """Blocks in turn on one SM, as many at a time as fit; each of their warps takes a cycle more than the last."""
+        warps = run.block // 32
+        resident = 1 if run.shared else max(1, self.attributes.max_warps_per_sm // warps)
+        lives = []
+        for block in range(max(1, run.grid // SMS)):
+            start = block // resident * (WARP_TAKES + warps)
+            lives += [(start, start + WARP_TAKES + warp) for warp in range(warps)]
+        latencies = [LOADED + number for number in range(201)] if LATENCIES in run.arguments else []
+        return Watched(tuple(lives), tuple(latencies))
 
     def _work(self, run: Run) -> float:
         given = {name: value for name, value in run.arguments.items() if isinstance(value, int)}

@@ -9,7 +9,7 @@ import pytest
 
 from drywarp.errors import ToolError
 from drywarp.experiments.calibrate import card as module
-from drywarp.experiments.calibrate.card import Card, cycles_of
+from drywarp.experiments.calibrate.card import Card, cycles_of, lives_of
 from drywarp.experiments.calibrate.device import Program, Run, Zeros
 from drywarp.experiments.device import Card as DeviceCard
 from drywarp.experiments.device.attributes import Driver
@@ -58,6 +58,19 @@ def test_cycles_are_those_of_the_sm_that_took_longest() -> None:
     assert cycles_of(np.array(rows, np.uint64)) == 500
     with pytest.raises(ToolError, match="recorded no clocks"):
         cycles_of(np.zeros(6, np.uint64))
+
+
+def test_lives_are_those_of_the_warps_of_one_sm(fake: FakeDriver) -> None:
+    rows = [(0, 100, 180), (1, 5000, 5500), (1, 5100, 5450), (0, 0, 0)]
+    assert lives_of(np.array(rows, np.uint64)) == ((0.0, 500.0), (100.0, 450.0))
+    with pytest.raises(ToolError, match="recorded no clocks"):
+        lives_of(np.zeros((2, 3), np.uint64))
+    card = Card(card=DeviceCard(Driver(fake)))
+    given = {"steps": 3, "data": Zeros(1 << 16), "out": Zeros(64), "latencies": Zeros(4 * 64 * 2)}
+    seen = card.watch(Run(Program("latency"), 2, 32, given))
+    assert fake.launches == 2
+    assert min(start for start, _ in seen.warps) == 0
+    assert list(seen.latencies) == sorted(seen.latencies)
 
 
 def test_what_is_too_old_or_absent_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

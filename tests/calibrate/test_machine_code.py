@@ -60,6 +60,13 @@ def test_every_kernel_is_what_was_meant(arch: str) -> None:
 def test_kernels_with_a_loop_of_their_own_are_what_was_meant(arch: str) -> None:
     program, kernel = compiled("random", "PLAIN", arch)
     check_loop(kernel, program, {"LDG": LENGTH}, 8 * LENGTH)
+    program, kernel = compiled("latency", "PLAIN", arch)
+    check_loop(kernel, program, {"LDG": 8}, 60)
+    # Between the timed load and the second clock, something waits for what was loaded.
+    loop = loop_of(kernel)
+    timed = max(n for n, i in enumerate(loop) if i.opcode == "LDG")
+    clock = next(n for n, i in enumerate(loop) if n > timed and i.opcode == "CS2R")
+    assert any(i.control.wait_mask >> loop[timed].control.write_barrier & 1 for i in loop[timed + 1 : clock])
     program, kernel = compiled("sweep", "PLAIN", arch)
     check_loop(kernel, program, {"LDG": l2_size.UNROLLED}, 12 * l2_size.UNROLLED)
 

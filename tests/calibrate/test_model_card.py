@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
 from drywarp.experiments.calibrate import Calibration, calibrate, experiment_names
@@ -15,6 +17,7 @@ from drywarp.experiments.calibrate.card import SimulatedCard
 from drywarp.experiments.calibrate.device import Program, cycles_between_loads, loop_of
 from drywarp.experiments.calibrate.experiments import chains, issue
 from drywarp.experiments.calibrate.experiments import chains as operations
+from drywarp.experiments.calibrate.experiments.load import occupancy_over_time
 from drywarp.hardware import gpu_names, load_gpu
 from tests.effort import first
 
@@ -30,6 +33,7 @@ from .model_card import (
     SLOPE,
     SYNC_COST,
     UNDER_WAY,
+    WARP_TAKES,
     ModelCard,
 )
 
@@ -117,6 +121,61 @@ def test_packaged_gammas_are_those_of_the_experiment(name: str) -> None:
         return
     found = calibrate(SimulatedCard(name, noise=0.0), only=["sync"], repeats=3)
     assert gpu.parameters.sync_gamma == pytest.approx(value(found, "parameters.sync_gamma"), rel=0.01)
+
+
+def test_single_latencies_are_told_as_volkov_tells_them(tmp_path: Path) -> None:
+    """His Table 6.6: minimum, percentiles and maximum at each throughput; 201 latencies, one cycle apart."""
+    journal = tmp_path / "journal.jsonl"
+    found = calibrate(ModelCard(), only=["latencies"], repeats=3, journal=journal)
+    told = [figure for figure in found.figures if figure.key.startswith("latency of single accesses")]
+    assert [figure.key.split(", ")[1] for figure in told] == ["1 warps", "4 warps", "16 warps", "32 warps"]
+    for figure in told:
+        assert figure.value == LOADED + 100
+        assert figure.spread == pytest.approx(180 / 3.29)
+        assert "; min 500, 5 % 510, 25 % 550, 50 % 600, 75 % 650, 95 % 690, max 700;" in figure.how
+    curve = next(c for c in found.curves if c.name == "latencies-16")
+    assert curve.x == pytest.approx([LOADED + 2 * percent for percent in range(1, 100)])
+    # And again from the journal alone, which a card that cannot be watched shows.
+    silent = ModelCard()
+    silent.watch = None  # type: ignore[assignment, method-assign]
+    assert calibrate(silent, only=["latencies"], repeats=3, journal=journal).figures == found.figures
+
+
+def test_occupancy_over_time_is_that_of_the_warps() -> None:
+    """Blocks of 17 warps, one on an SM at a time, each warp of which ends a cycle after the one before."""
+    found = calibrate(ModelCard(), only=["occupancy"], repeats=3)
+    mean = value(found, "active warps, blocks of 17")
+    # Four blocks, the last of which has no wait behind it.
+    assert mean == pytest.approx(4 * sum(WARP_TAKES + n for n in range(17)) / (4 * (WARP_TAKES + 17) - 1))
+    curve = next(c for c in found.curves if c.name == "occupancy-17")
+    assert curve.y[:4] == (17, 17, 16, 16)
+    assert curve.x[:4] == (0, WARP_TAKES, WARP_TAKES, WARP_TAKES + 1)
+    assert curve.y[-1] == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 50)).map(lambda its: (its[0], its[0] + its[1])), min_size=1)
+)
+def test_active_warps_over_time_are_the_warps_lives(lives: list[tuple[int, int]]) -> None:
+    moments, active = occupancy_over_time(lives)
+    assert moments == sorted(set(moments))
+    assert active[-1] == 0
+    area = sum(now * (after - before) for now, before, after in zip(active, moments, moments[1:], strict=False))
+    assert area == sum(end - start for start, end in lives)
+    assert max(active) == max(sum(start <= moment < end for start, end in lives) for moment, _ in lives)
+
+
+def test_the_simulation_shows_what_volkov_saw() -> None:
+    """§5.8: a block of 17 warps on four schedulers leaves some of them ahead; §6.6: latencies spread under load."""
+    found = calibrate(SimulatedCard("a100"), only=["latencies", "occupancy"], repeats=1)
+    assert value(found, "active warps, blocks of 17") < 0.9 * 17
+    assert value(found, "active warps, blocks of 4") > 0.95 * 64
+    few, many = (
+        next(f for f in found.figures if f.key == f"latency of single accesses, {warps} warps") for warps in (1, 64)
+    )
+    assert many.value > 1.3 * few.value
+    assert many.spread > few.spread
+    assert few.value == pytest.approx(load_gpu("a100").memory.dram.latency_ns * found.clock_mhz / 1000, rel=0.02)
 
 
 def test_only_some_experiments(tmp_path: Path) -> None:

@@ -71,3 +71,13 @@ def test_without_data_it_counts_the_same() -> None:
 def test_it_needs_hopper() -> None:
     with pytest.raises(DrywarpError, match="sm_90"):
         drywarp.analyze(PATH, gpu="a100")
+
+
+def test_the_histogram_of_a_cluster_counts() -> None:
+    kernel = compile_cuda(PATH.with_name("cluster_histogram.cu"), arch="sm_90a")
+    values = np.random.default_rng(3).integers(0, 16384, 5000).astype(np.int32)
+    given = {"values": values, "bins": np.zeros(16384, np.int32), "n": len(values)}
+    launch = make_launch(kernel, (4, 1, 1), (256, 1, 1), given)
+    assert launch.cluster == (2, 1, 1)
+    run = emulate(kernel, launch, blocks="all")
+    np.testing.assert_array_equal(run.buffer("bins"), np.bincount(values, minlength=16384))

@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 
+from drywarp.frontends.cuda.compile import compile_translation
+from drywarp.frontends.cuda.nvrtc import gather
+from drywarp.frontends.cuda.options import CudaOptions
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 
 def test_results_are_those_of_a_gpu(run: Any) -> None:
     ran = run("results")
@@ -109,3 +115,18 @@ def test_bad_input(words: list[str], said: str, capsys: pytest.CaptureFixture[st
 
     assert command(["run", *words]) == 2
     assert capsys.readouterr().err.startswith(f"drywarp: {said}")
+
+
+@pytest.mark.parametrize("form", ["cubin", "ptx"])
+def test_libraries_that_load_the_driver(run: Any, form: str, tmp_path: Path) -> None:
+    image = tmp_path / f"image.{form}"
+    if form == "cubin":
+        translation = gather((EXAMPLES / "saxpy.cu").read_text(), "saxpy.cu", EXAMPLES, [])
+        image.write_bytes(compile_translation(translation, "sm_80", [], CudaOptions()).cubin)
+    else:
+        image.write_bytes((EXAMPLES / "axpy.ptx").read_bytes())
+    kernel = ("_Z5saxpyifPKfPf", "naxy") if form == "cubin" else ("axpy", "xyan")
+    ran = run(str(image), *kernel, started=Path(__file__).parent / "driver.py")
+    assert ran.output.splitlines() == ["damaged: 209", "missing: 500", "NVIDIA A100 PCIe 40 GB right True"], ran.report
+    assert ran.status == 0
+    assert [one["computed"] for one in ran.result["kernels"]] == [1]

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drywarp.experiments.validate import RowResult
 from drywarp.experiments.validate import statistics as figures
+from drywarp.experiments.validate.accuracy import accuracy_of
 from drywarp.experiments.validate.groups import BINS, MOST_VALUES, OTHERS, groups_of, labels_of
 
 TIMES = st.floats(1e-2, 1e3)
@@ -186,3 +188,28 @@ def test_groups_by_value_range_and_name() -> None:
     names = [f"n{n}" for n in range(30) for _ in range(30 - n)]
     assert labels_of(names)[1][:2] == ["n0", "n1"]
     assert labels_of(names)[1][-1] == OTHERS
+
+
+def test_the_shape_of_several_kernels_is_the_mean_over_them() -> None:
+    """Two kernels, each off by a line of its own over occupancy: no line through both fits."""
+
+    def row(kernel: str, warps: int, real: float, said: float) -> RowResult:
+        return RowResult(
+            warps, "a100", "x", 1 / real, {"kernel": kernel} if kernel else {}, "ok",
+            facts={"warps_per_sm": warps}, times={"pipeline": 1 / said}
+        )  # fmt: skip
+
+    def rows(*names: str) -> list[RowResult]:
+        found = []
+        for name, offset, slope in zip(names, (1.0, 30.0), (0.1, -0.2), strict=True):
+            found += [
+                row(name, warps, 5 + warps**0.5, 5 + warps**0.5 + offset + slope * warps) for warps in (4, 8, 16, 32)
+            ]
+        return found
+
+    assert accuracy_of(rows("one", "two"), "pipeline").mape_shape == pytest.approx(0, abs=1e-9)
+    mixed = accuracy_of(rows("", ""), "pipeline").mape_shape
+    assert mixed is not None
+    assert mixed > 0.5
+    short = [row("one", warps, 5.0, 6.0) for warps in (4, 8)]
+    assert accuracy_of(short, "pipeline").mape_shape is None

@@ -94,6 +94,7 @@ def build_result(prepared: Prepared, options: Options, predictions: Mapping[str,
         grid=launch.grid,
         block=launch.block,
         dynamic_shared=launch.dynamic_shared,
+        cluster=launch.cluster,
         arguments=_argument_texts(kernel, launch),
         resources=kernel.resources,
         occupancy=OccupancyResult(

@@ -35,8 +35,8 @@ _SIZES = (
 
 _SMALLER, _MOST_BYTES, _STEPS = (64, 8), 1 << 28, 4_000
 """Sizes to try if the first leads to larger buffers than this many bytes; steps of the walk without data that tells."""
-_ROWS, _LANE_STEPS = 1 << 16, 50_000_000
-"""Accesses that a walk records; lane steps of a run with data."""
+_ROWS, _LANE_STEPS, _MOST_LIMITED = 1 << 16, 20_000_000, 3
+"""Accesses that a walk records; lane steps of a run with data, and how many runs may reach these limits."""
 _MOST_REACH, _MOST_BEFORE = 1 << 39, 1 << 24
 """Bytes beyond and before the start of a buffer that an address belongs to it."""
 
@@ -189,19 +189,28 @@ def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any])
     contents = (PLAIN, WHOLE, ZEROS)
     tries = [(extents[0], *one) for one in itertools.product((0, *_SMALLER), (False, True), contents)]
     tries += [(other, size, False, WHOLE) for other in extents[1:] for size in (0, *_SMALLER)]
-    # Without placeholders among the arguments only the extents can change.
-    for shape, size, alike, content in tries if names else [(one, 0, False, PLAIN) for one in extents]:
+    if not names:
+        # Only the extents can change.
+        tries = [(one, 0, False, PLAIN) for one in extents]
+    limited: list[dict[str, str]] = []
+    for n, (shape, size, alike, content) in enumerate(tries):
         values = placeholders(kernel, size, content, (size or _SIDE[2]) if alike else 1)
-        own = {n: values[f"={n}"] for n in names}
-        wide = {n: _RESIZED.sub(_wide, text) for n, text in own.items()}
+        own = {name: values[f"={name}"] for name in names}
+        wide = {name: _RESIZED.sub(_wide, text) for name, text in own.items()}
         try:
             ends = _touched(kernel, shape, wide | dict(given))
         except (EmulationLimitError, StarvationError, UnsupportedInstructionError):
-            break
+            # No fault up to there; at once, because loops are long, whatever the placeholders.
+            if n == 0:
+                break
+            limited.append(values | _named(shape))
+            if len(limited) == _MOST_LIMITED:
+                break
         except DrywarpError:
             continue
-        return values | _named(shape) | {f"={n}": _resized(n, text, ends) for n, text in own.items()}
-    return chosen | _without_data(kernel, extents[0], given, names)
+        else:
+            return values | _named(shape) | {f"={name}": _resized(name, text, ends) for name, text in own.items()}
+    return limited[0] if limited else chosen | _without_data(kernel, extents[0], given, names)
 
 
 def _named(extents: Extents) -> dict[str, str]:

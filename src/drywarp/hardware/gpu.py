@@ -121,8 +121,8 @@ class L1Level(_Section, frozen=True):
 class SharedLevel(_Section, frozen=True):
     """`[memory.shared]`, per SM: Λ of a load without bank conflicts, and the banks.
 
-    `remote_latency` is Λ of a load from another SM's shared memory within a cluster; None if unknown, or without
-    clusters.
+    `remote_latency` is Λ of a load from another SM's shared memory within a cluster, `remote_bytes_per_cycle` what one
+    SM reads from there at most; None if unknown, or without clusters.
     """
 
     bytes_per_cycle: BytesPerCycle
@@ -130,6 +130,7 @@ class SharedLevel(_Section, frozen=True):
     banks: Count
     bank_bytes: Size
     remote_latency: Cycles | None = None
+    remote_bytes_per_cycle: BytesPerCycle | None = None
 
 
 class L2Level(_Section, frozen=True):

@@ -156,8 +156,8 @@ class Profile:
     `syncs` records the barrier synchronisation within a block, one row each, in execution order: the warp (as in
     `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for an event that a barrier phase waits for (an
     arrival, a copy by the copy engine) or SYNC_WAIT for a wait on the phase; the barrier (an address in shared memory,
-    or ~n for barrier n of BAR); and the phase, counted from 0 (-1 for a wait on a phase that was already complete at
-    the start). Barriers of the whole block have no rows.
+    or ~n for barrier n of BAR and ~16 for that of the cluster); and the phase, counted from 0 (-1 for a wait on a phase
+    that was already complete at the start). Barriers of the whole block have no rows.
     """
 
     kernel: Kernel

@@ -6,8 +6,9 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import DrywarpError, EmulationError, UsageError
-from ..frontends.binary.containers import load_binary_module
+from ..errors import DrywarpError, EmulationError, InputFileError, UsageError
+from ..frontends.binary.containers import is_binary, load_binary_module
+from ..frontends.ptx.ptx import is_ptx, ptx_kernels, read_ptx
 from ..hardware.occupancy import occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
@@ -26,8 +27,12 @@ class CodeCalls(State):
 
     @request
     def _register(self, n: Numbers, data: bytes) -> Answer:
-        self.modules.append(Module(len(self.modules), data))
-        return Answer(values=(len(self.modules) - 1,))
+        module = Module(len(self.modules), data)
+        self.modules.append(module)
+        # The driver says at once whether it can use an image; the runtime only when a kernel of it is needed.
+        if n[0] and not self._kernels(module):
+            return Answer(cuda.NO_KERNEL_IMAGE)
+        return Answer(values=(module.number,))
 
     @request
     def _function(self, n: Numbers, data: bytes) -> Answer:
@@ -43,7 +48,7 @@ class CodeCalls(State):
         """The kernels of a module; none if it cannot run on this GPU, which is then told."""
         if module.kernels is None:
             try:
-                module.kernels = load_binary_module(Path(self.origin), module.data, arch=self.gpu.arch)
+                module.kernels = self._read(module.data)
             except DrywarpError as error:
                 module.kernels = {}
                 self.said.notes.append(str(error))
@@ -55,6 +60,15 @@ class CodeCalls(State):
                     self.heap.view(made.start, len(content))[:] = bytearray(content)
                     setattr(module, name, made)
         return module.kernels
+
+    def _read(self, image: bytes) -> dict[str, Kernel]:
+        """The kernels of an image, by symbol: a fat binary, a CUBIN, or PTX, which is assembled."""
+        if is_binary(image):
+            return load_binary_module(Path(self.origin), image, arch=self.gpu.arch)
+        text = image.rstrip(b"\0").decode("utf-8", "replace")
+        if not is_ptx(text):
+            raise InputFileError(f"{self.origin}: an image that is neither machine code nor PTX")
+        return ptx_kernels(text, read_ptx(text), self.gpu.arch, self.origin)
 
     def _kernel(self, handle: int) -> tuple[Function, Kernel] | int:
         """A kernel by the program's handle, or the code of the error that it gives."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from . import properties as cuda
 from .calls import Answer, Numbers, State, request
 from .result import CopyDone
@@ -47,7 +49,7 @@ class MemoryCalls(State):
     def _pointer(self, n: Numbers, data: bytes) -> Answer:
         held = self.heap.at(n[0])
         kinds = {"pinned": 1, "device": 2, "variables": 2, "managed": 3}
-        return Answer(values=(kinds[held.kind] if held else 0,))
+        return Answer(values=(kinds[held.kind], held.start, held.size) if held else (0,))
 
     @request
     def _prefetch(self, n: Numbers, data: bytes) -> Answer:
@@ -103,6 +105,7 @@ class MemoryCalls(State):
     @request
     def _fill(self, n: Numbers, data: bytes) -> Answer:
         at, value, width, height, pitch, stream = n[:6]
+        element = n[7] or 1
         if width == 0 or height == 0:
             return Answer()
         held = self.heap.at(at)
@@ -114,9 +117,10 @@ class MemoryCalls(State):
             self.capturing[stream].steps.append(("fill", n, b""))
             return Answer()
         if width == pitch or height == 1:
-            self.heap.view(at, width * height)[:] = value & 0xFF
+            one = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
+            self.heap.view(at, width * height).reshape(-1, element)[:] = np.frombuffer(one, np.uint8)
             whole = width * height == held.size
-            held.version = self.heap.version_of(("fill", value & 0xFF)) if whole else 0
+            held.version = self.heap.version_of(("fill", one)) if whole else 0
         else:
             for row in range(height):
                 self.heap.view(at + row * pitch, width)[:] = value & 0xFF

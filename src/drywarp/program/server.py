@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ _REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qQ")
 _MOST_BYTES = 1 << 31
 """Most bytes of one request: a fat binary."""
 _VALUES = 8
-_NAMES = ("libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")
+_NAMES = ("libcuda.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")
 _SOCKET_VARIABLE = "DRYWARP_RUN_SOCKET"
 _LAST_WORDS_S = 2.0
 """Time for processes that the program has left behind to end."""
@@ -47,7 +48,8 @@ _LAST_WORDS_S = 2.0
 class ProgramRequest:
     """A program to run: its command, on which GPU, and how much of it is computed.
 
-    A command that begins with a CUDA source is built first. `launch_steps` and `total_steps` are the most warp
+    A command that begins with a CUDA source is built first, one that begins with a Python file is run by this Python.
+    `launch_steps` and `total_steps` are the most warp
     instructions that are run of a launch and of the program.
     """
 
@@ -94,7 +96,7 @@ def _why_nothing(command: Sequence[str], status: int) -> str:
     """Why no call reached us."""
     ended = f"{command[0]} ended with status {status} without"
     return (
-        f"{ended} a call to the CUDA runtime that could be caught; expected a program that is linked to the shared"
+        f"{ended} a call to CUDA that could be caught; expected one that uses the driver or is linked to the shared"
         " runtime (nvcc -cudart shared), or one with the static runtime that keeps its symbols (not stripped)"
     )
 
@@ -102,6 +104,8 @@ def _why_nothing(command: Sequence[str], status: int) -> str:
 def _built(command: tuple[str, ...], gpu: Gpu, folder: Path) -> tuple[str, ...]:
     """The command, with a CUDA source in the first place compiled to a program."""
     source = Path(command[0])
+    if source.suffix == ".py" and source.is_file():
+        return (sys.executable, *command)
     if source.suffix not in (".cu", ".cuda"):
         found = shutil.which(command[0])
         if found is None:

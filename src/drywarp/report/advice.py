@@ -20,16 +20,19 @@ from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
 
-_SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 3, 4
+_SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 2, 4
 
 
 def render_findings(analysis: Analysis, short: bool = False) -> list[RenderableType]:
     """Gain, rule, lines and remedy of each finding, or that there is none; with --advice also the evidence."""
+    space = [] if short else [Text("")]
     if not analysis.findings:
         none = f": none of the fixes that drywarp simulates gains {LEAST_GAIN - 1:.0%}"
-        return [Text.assemble(("What would pay", "bold"), none), Text("")] if analysis.advised else []
+        return [Text.assemble(("What would pay", "bold"), none), *space] if analysis.advised else []
     shown = analysis.findings[: _SHOWN_IN_SHORT if short else _SHOWN]
-    parts: list[RenderableType] = [Text.assemble(("What would pay", "bold"), ", each fix simulated alone")]
+    left = len(analysis.findings) - len(shown)
+    more = f"; {left} more{' with --full' if short and left < _SHOWN else ''}" if left else ""
+    parts: list[RenderableType] = [Text.assemble(("What would pay", "bold"), f", each fix simulated alone{more}")]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
@@ -38,10 +41,7 @@ def render_findings(analysis: Analysis, short: bool = False) -> list[RenderableT
         if analysis.advice is not None:
             said.append(f" ({finding.evidence})", style="dim")
         table.add_row(f"{factor_text(finding.gain):>6}", said)
-    parts.append(table)
-    if len(analysis.findings) > len(shown):
-        parts.append(Text(f"and {len(analysis.findings) - len(shown)} more{' (--full)' * short}", style="dim"))
-    return [*parts, Text("")]
+    return [*parts, table, *space]
 
 
 def lines_text(finding: Finding, analysis: Analysis) -> str:
@@ -108,7 +108,7 @@ def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
 
 # Where the cycles go: stall reasons, the costliest lines, and active warps over time, as text.
 
-_STALL_LINES_SHOWN, _STALL_LINES_IN_SHORT, _LEAST_SHARE = 6, 3, 0.02
+_STALL_LINES_SHOWN, _STALL_LINES_IN_SHORT, _LEAST_SHARE, _LEAST_IN_SHORT = 6, 3, 0.02, 0.05
 
 
 def render_cycles(analysis: Analysis, short: bool = False) -> list[RenderableType]:
@@ -118,7 +118,8 @@ def render_cycles(analysis: Analysis, short: bool = False) -> list[RenderableTyp
     if not total:
         return []
     lines_shown = _STALL_LINES_IN_SHORT if short else _STALL_LINES_SHOWN
-    shown = [cost for cost in analysis.lines[:lines_shown] if cost.share >= _LEAST_SHARE]
+    least = _LEAST_IN_SHORT if short else _LEAST_SHARE
+    shown = [cost for cost in analysis.lines[:lines_shown] if cost.share >= least]
     rows = [[f"{cost.share:4.0%}", cost.stall, _place(cost, analysis), plain(cost.text)] for cost in shown]
     lines = Text("\n".join(aligned(rows)) if rows else "", no_wrap=True, overflow="ellipsis")
     if short:

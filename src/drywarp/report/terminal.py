@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -49,12 +50,13 @@ def render_analysis(
     analysis: Analysis, *, full: bool = False, curve: bool = False, width: int = UNWRAPPED
 ) -> RenderableType:
     """The result as one renderable for a terminal of that width; bars shrink with it."""
+    launch = "" if full else _launch(analysis)
     parts: list[RenderableType] = [
         *(Text(doubt[0].upper() + doubt[1:], style="bold red") for doubt in analysis.doubts),
-        Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted on {analysis.gpu_title}"),
+        Text.assemble((time_text(analysis.time_s), "bold green"), f"  predicted {launch}on {analysis.gpu_title}"),
         *([Text(band_text(analysis.band, analysis.clock_hz, short=not full))] if analysis.band else []),
         *([Text(bounds_text(analysis.bounds), style="yellow")] if analysis.bounds else []),
-        Text(_header(analysis), style="dim"),
+        *([Text(_header(analysis), style="dim")] if full else []),
         Text(""),
         Text(analysis.verdict, style="bold"),
     ]
@@ -65,8 +67,10 @@ def render_analysis(
         parts += [_in_short(analysis), Text("")]
         parts += [*(_curve(analysis, width) if curve else ()), *render_cycles(analysis, short=True)]
         parts += render_findings(analysis, short=True)
-    parts += [*render_advice(analysis), *render_trace(analysis)]
-    parts += [Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []
+    further = [*render_advice(analysis), *render_trace(analysis)]
+    further += [Text(render_comparison_with(analysis.measured)), Text("")] if analysis.measured else []
+    parts += [Text("")] if further and not full else []
+    parts += further
     parts.append(Text(_assumptions(analysis) if full else _closing(analysis), style="dim"))
     parts += render_static(analysis.static, short=not full)
     notes = [note for note in analysis.notes if note not in analysis.doubts]
@@ -120,6 +124,11 @@ def _rate_text(rate: Rate, first: bool) -> str:
     return f"{rate_text(rate.achieved, 'FLOP/s' if rate.unit == 'FLOP' else 'OP/s')} {rate.name} ({share})"
 
 
+def _launch(analysis: Analysis) -> str:
+    grid, block = (re.sub(r"(,1)+$", "", ",".join(map(str, part))) for part in (analysis.grid, analysis.block))
+    return f"for {plain(analysis.kernel, _WIDEST_NAME)} ({grid})x({block}) "
+
+
 def _closing(analysis: Analysis) -> str:
     start = f", {time_text(analysis.start_s)} of kernel start included" if analysis.start_s else ""
     return f"{analysis.l2_state.capitalize()} L2{start}. More: --full, drywarp explain NAME"
@@ -151,7 +160,8 @@ def bounds_text(bounds: MemoryBounds) -> str:
 def _header(analysis: Analysis) -> str:
     grid = ", ".join(map(str, analysis.grid))
     block = ", ".join(map(str, analysis.block))
-    return f"{analysis.kernel} ({grid})x({block}), {analysis.source_file}, {analysis.arch}"
+    clusters = f" in clusters of ({', '.join(map(str, analysis.cluster))})" if analysis.cluster != (1, 1, 1) else ""
+    return f"{analysis.kernel} ({grid})x({block}){clusters}, {analysis.source_file}, {analysis.arch}"
 
 
 def _table() -> Table:

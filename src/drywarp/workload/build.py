@@ -83,7 +83,12 @@ class Workload:
 
 
 def build_workload(profile: Profile) -> Workload:
-    """Turn an emulated profile into a workload."""
+    """Turn an emulated profile into a workload.
+
+    Blocks are simulated one by one, so what others of a cluster send counts as sent by the block itself: the record
+    names a barrier by its place in shared memory, whichever block's it is. A block that sends nothing of what it waits
+    for would not wait then; one of its cluster that does is simulated in its place.
+    """
     kernel, size = profile.kernel, profile.launch.warp_size
     phases = find_barrier_phases(profile)
     bare: dict[int, Path] = {}
@@ -91,6 +96,7 @@ def build_workload(profile: Profile) -> Workload:
     made: list[Path] = []
     plain: dict[tuple[int, int], Node] = {}
     weights: dict[tuple[int, ...], float] = {}
+    keys: list[tuple[int, ...]] = []
     for number, sample in enumerate(profile.blocks):
         key = []
         for warp, path in enumerate(sample.paths):
@@ -103,9 +109,22 @@ def build_workload(profile: Profile) -> Workload:
                 paths[path, events] = len(made)
                 made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
             key.append(paths[path, events])
-        weights[tuple(key)] = weights.get(tuple(key), 0.0) + sample.weight
+        keys.append(tuple(key))
+    for number, sample in enumerate(profile.blocks):
+        shown = keys[_simulated(profile, number, phases.receivers)]
+        weights[shown] = weights.get(shown, 0.0) + sample.weight
     types = tuple(BlockType(key, weight) for key, weight in weights.items())
     return Workload(kernel, profile.launch, tuple(made), types)
+
+
+def _simulated(profile: Profile, number: int, receivers: frozenset[int]) -> int:
+    """The sampled block that is simulated in the place of one."""
+    launch, blocks = profile.launch, profile.blocks
+    if number not in receivers or launch.cluster_blocks == 1:
+        return number
+    cluster = launch.cluster_of(blocks[number].linear)
+    others = (n for n, one in enumerate(blocks) if n not in receivers and launch.cluster_of(one.linear) == cluster)
+    return next(others, number)
 
 
 def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> Node:

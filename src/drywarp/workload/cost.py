@@ -146,7 +146,7 @@ class CostedPath:
     @cached_property
     def length(self) -> int:
         """Dynamic warp instructions of one warp."""
-        return _length(self.program)
+        return length_of(self.program)
 
     def expand(self) -> Iterator[int]:
         """Node indices in the order in which a warp runs them, loops unrolled."""
@@ -159,8 +159,9 @@ class CostedPath:
         return total
 
 
-def _length(program: tuple[Item, ...]) -> int:
-    return sum(item.count * _length(item.body) if isinstance(item, Repeat) else 1 for item in program)
+def length_of(program: tuple[Item, ...]) -> int:
+    """Dynamic instructions of a program."""
+    return sum(item.count * length_of(item.body) if isinstance(item, Repeat) else 1 for item in program)
 
 
 def _expand(program: tuple[Item, ...]) -> Iterator[int]:

@@ -20,7 +20,7 @@ from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
 from .build import Node, Path, Workload
-from .cost import CostedNode, CostedPath, CostedWorkload, Level, Subsystem, to_ticks
+from .cost import CostedNode, CostedPath, CostedWorkload, Level, Subsystem, length_of, to_ticks
 from .memory_costs import MemoryCosts
 
 
@@ -38,7 +38,19 @@ def assign_costs(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, conditio
     names = list(gpu.subsystems)
     costs = _Costs(workload, memory, gpu, conditions, {name: n for n, name in enumerate(names)})
     paths = tuple(costs.path(path) for path in workload.paths)
-    return on_gpu(workload, gpu, conditions, paths, memory, (_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
+    notes = _cluster_notes(workload) + ((_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
+    return on_gpu(workload, gpu, conditions, paths, memory, notes)
+
+
+def _cluster_notes(workload: Workload) -> tuple[str, ...]:
+    """A note where the blocks of clusters differ in their work, for which the simulation lets none wait."""
+    blocks = workload.launch.cluster_blocks
+    lengths = [sum(length_of(workload.paths[path].program) for path in kind.paths) for kind in workload.block_types]
+    if blocks == 1 or max(lengths) <= _ALIKE * min(lengths):
+        return ()
+    work = f"{min(lengths):,} to {max(lengths):,} warp instructions"
+    waits = "those that wait for others at a cluster barrier are simulated as if they did not"
+    return (f"blocks of clusters differ ({work}): {waits}",)
 
 
 def on_gpu(
@@ -233,6 +245,8 @@ def _input_type(instruction: Instruction, element_bits: int) -> str:
     return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
 
 
+_ALIKE = 1.1
+"""Ratio of warp instructions up to which blocks count as equally long."""
 _UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"
 
 

@@ -38,9 +38,9 @@ class MemoryCosts:
         many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per 4 tags, or
         per pass of the banks if those are also the L1's data stage, whichever is largest. Λ is the mean over the levels
         that serve its sectors (the average memory access time, GPUPerf §3), plus the λ of its own further wavefronts
-        (analysis paper §6.3). What reaches the shared memory of another block of the cluster differs in its Λ alone.
-        Executions without an active lane also take their slot, so they do not hide the conflicts
-        of the others.
+        (analysis paper §6.3). Wavefronts at the shared memory of another block of the cluster have a Λ of their own,
+        and take the load-store unit for as long as the network between the SMs takes to move them. Executions without
+        an active lane also take their slot, so they do not hide the conflicts of the others.
         """
         levels = self.gpu.memory
         if behaviour is None:
@@ -50,8 +50,10 @@ class MemoryCosts:
         idle = max(0.0, 1 - behaviour.requests)
         if behaviour.space == SPACE_SHARED:
             passes = max(1.0, behaviour.units + idle)
-            latency = levels.shared.latency
-            latency += behaviour.remote * ((levels.shared.remote_latency or latency) - latency)
+            latency, remote = levels.shared.latency, behaviour.remote
+            latency += remote * ((levels.shared.remote_latency or latency) - latency)
+            if remote and (rate := levels.shared.remote_bytes_per_cycle):
+                bank_pass += remote * max(0.0, levels.shared.banks * levels.shared.bank_bytes / rate - bank_pass)
             return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, ()
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)

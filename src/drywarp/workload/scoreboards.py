@@ -206,10 +206,15 @@ Events = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class BarrierPhases:
-    """The effect of each instruction on phases, and the events and signals of each warp of each sampled block."""
+    """The effect of each instruction on phases, and the events and signals of each warp of each sampled block.
+
+    `receivers` are the sampled blocks that wait for what only others of their cluster send. Barriers go by their places
+    in shared memory, whichever block of the cluster they belong to.
+    """
 
     sync: Mapping[int, int] = field(default_factory=dict)
     warps: Mapping[tuple[int, int], Events] = field(default_factory=dict)
+    receivers: frozenset[int] = frozenset()
 
     def of(self, block: int, warp: int) -> Events:
         """Events and signals of a warp, as `CostedPath` has them."""
@@ -221,6 +226,11 @@ def find_barrier_phases(profile: Profile) -> BarrierPhases:
     rows = profile.syncs
     if not len(rows):
         return BarrierPhases()
+    receivers = frozenset[int]()
+    if profile.launch.cluster_blocks > 1:
+        receivers, rows = _receivers(profile), rows.copy()
+        of_words = rows[:, SYNC_BARRIER] >= 0
+        rows[of_words, SYNC_BARRIER] &= _WITHIN_A_BLOCK
     signals = rows[:, SYNC_KIND] == SYNC_SIGNAL
     waits = rows[:, SYNC_KIND] == SYNC_WAIT
     sync = {
@@ -250,7 +260,32 @@ def find_barrier_phases(profile: Profile) -> BarrierPhases:
                 for index in by_block[int(profile.paths[path].blocks[step])]:
                     _entry(told.get((step, index), []), sync[index], numbers, events, counts)
             warps[block, warp] = (tuple(events), tuple(counts))
-    return BarrierPhases(sync, warps)
+    return BarrierPhases(sync, warps, receivers)
+
+
+_RANK_SHIFT = 24
+_WITHIN_A_BLOCK = (1 << _RANK_SHIFT) - 1
+"""An address in the shared memory of a cluster: above these bits stands the rank of the block."""
+
+
+def _receivers(profile: Profile) -> frozenset[int]:
+    """The sampled blocks that await what only others send: no warp of theirs runs some instruction that signals it."""
+    rows, launch = profile.syncs, profile.launch
+    samples = {sample.linear: number for number, sample in enumerate(profile.blocks)}
+    members = [launch.members(launch.cluster_of(sample.linear)) for sample in profile.blocks]
+    sent: dict[tuple[int, int, int], set[int]] = {}
+    received: dict[tuple[int, int, int], set[int]] = {}
+    awaited: set[tuple[int, int, int]] = set()
+    for row in rows[rows[:, SYNC_BARRIER] >= 0].tolist():
+        block = row[SYNC_WARP] // launch.warps_per_block
+        rank, barrier, phase = row[SYNC_BARRIER] >> _RANK_SHIFT, row[SYNC_BARRIER] & _WITHIN_A_BLOCK, row[SYNC_PHASE]
+        if row[SYNC_KIND] == SYNC_WAIT:
+            awaited.add((block, barrier, phase))
+            continue
+        sent.setdefault((block, barrier, phase), set()).add(row[SYNC_INSTRUCTION])
+        target = samples.get(members[block][rank], -1)
+        received.setdefault((target, barrier, phase), set()).add(row[SYNC_INSTRUCTION])
+    return frozenset(key[0] for key in awaited if received.get(key, set()) - sent.get(key, set()))
 
 
 def _phase_numbers(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> dict[tuple[int, int], int]:

@@ -29,6 +29,7 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         "launch": {
             "grid": list(analysis.grid),
             "block": list(analysis.block),
+            **({"cluster": list(analysis.cluster)} if analysis.cluster != (1, 1, 1) else {}),
             "dynamic_shared_bytes": analysis.dynamic_shared,
             "arguments": dict(analysis.arguments),
             "warps_per_block": analysis.warps_per_block,

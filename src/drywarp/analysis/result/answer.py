@@ -310,6 +310,7 @@ class Answer:
     lines: tuple[LineCost, ...] = ()
     notes: tuple[str, ...] = field(default=())
     sampling: Sampling | None = None
+    cluster: Dim3 = (1, 1, 1)
     measured: MeasuredComparison | None = None
     static: StaticReport | None = None
     trace: ExecutionTrace | None = None

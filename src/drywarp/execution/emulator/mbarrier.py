@@ -107,10 +107,6 @@ class BarrierWords:
         """Phases of a barrier that have completed; its parity is the phase bit."""
         return self._machine.phases.get(self._machine.owner(warp, address), 0)
 
-    def named(self, warp: int, address: int) -> int:
-        """A barrier in the record: its offset in the block's shared memory, whichever block of the cluster has it."""
-        return self._machine.owner(warp, address)[1]
-
     def begin(self, warp: int, address: int) -> None:
         """Record that a barrier was initialised: its phases count on from an even number."""
         key = self._machine.owner(warp, address)
@@ -128,7 +124,7 @@ class BarrierWords:
                 f" {fields.pending} more in this phase, {self._machine.thread_name(warp, 0)}"
             )
         phase = self.completed(warp, address)
-        self._recorder.sync(warp, number, SYNC_SIGNAL, self.named(warp, address), phase)
+        self._recorder.sync(warp, number, SYNC_SIGNAL, address, phase)
         if fields.add(arrivals, more_bytes, leaves):
             self._machine.phases[self._machine.owner(warp, address)] = phase + 1
             self._machine.phase_completed = True
@@ -277,7 +273,7 @@ def _check(d: Decoder, i: Instruction) -> Step:
         for row, barriers in lanes_by_barrier(addresses, done):
             warp = int(f.warps[row])
             for at in barriers:
-                d.recorder.sync(warp, number, SYNC_WAIT, words.named(warp, at), words.completed(warp, at) - 1)
+                d.recorder.sync(warp, number, SYNC_WAIT, at, words.completed(warp, at) - 1)
         put(f, done)
 
     return check
@@ -309,7 +305,7 @@ def _try_wait(d: Decoder, i: Instruction, fall: int) -> Finish:
             for at in barriers:
                 late = lanes[row] & ~ready[row] & (addresses[row] == at)
                 completed, must_wait = words.completed(warp, at), bool(late.any())
-                event = d.recorder.sync(warp, number, SYNC_WAIT, words.named(warp, at), completed - (not must_wait))
+                event = d.recorder.sync(warp, number, SYNC_WAIT, at, completed - (not must_wait))
                 if must_wait:
                     wait = waits.setdefault(row, PhaseWait({}, predicate.index, event))
                     wait.barriers[f.machine.owner(warp, at)] = (completed + 1, late)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...analysis.prepare import prepare_kernel
+from ...analysis.prepared import Prepared
 from ...errors import ToolError
 from ...frontends.cuda.compile import compile_cuda, machine_code_of
 from ...frontends.cuda.options import CudaOptions
 from ...kernel.kernel import Kernel
 from ...models.pipeline import Pipeline
+from ...pipeline import share_of, simulate
+from ...workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .. import device
 from ..measure.simulated import NOISE, noisy, simulated_gpu
-from .device import CLOCK_WORDS, ENTRY, Attributes, Program, Run, Timing, Value, Zeros
+from .device import CLOCK_WORDS, ENTRY, LATENCIES, Attributes, Program, Run, Timing, Value, Watched, Zeros
 from .journal import key_of
 
 OLDEST = 75
@@ -77,6 +81,19 @@ class Card:
             self._warm = True
             self._warm_up()
         return self._launched(run, repeats + 1)[1:]
+
+    def watch(self, run: Run) -> Watched:
+        """Launch twice, the first time to warm up, and read the second launch's clocks and latencies."""
+        self.time(run, 1)
+        words = self._words("clocks", run.clock_bytes, np.uint64).reshape(-1, CLOCK_WORDS)
+        given = run.arguments.get(LATENCIES)
+        took = self._words(LATENCIES, given.nbytes, np.uint32) if isinstance(given, Zeros) else np.zeros(0, np.uint32)
+        return Watched(lives_of(words), tuple(map(float, np.sort(took[took > 0]))))
+
+    def _words(self, buffer: str, nbytes: int, kind: type[np.unsignedinteger[Any]]) -> npt.NDArray[Any]:
+        words = np.zeros(nbytes // np.dtype(kind).itemsize, kind)
+        self._card.download(self._buffers[buffer][0], words)
+        return words
 
     def _launched(self, run: Run, times: int) -> list[Timing]:
         function = self._function(run.program)
@@ -147,6 +164,16 @@ def cycles_of(words: npt.NDArray[np.uint64]) -> float:
     return max(float(rows[sms == sm, 2].max() - rows[sms == sm, 1].min()) for sm in np.unique(sms))
 
 
+def lives_of(rows: npt.NDArray[np.uint64]) -> tuple[tuple[float, float], ...]:
+    """Start and end of each warp of the SM that ran the most, from its first start; an unused warp leaves zeros."""
+    rows = rows[rows[:, 2] > 0].astype(np.int64)
+    if not len(rows):
+        raise ToolError("a kernel recorded no clocks: it did not run")
+    sms, many = np.unique(rows[:, 0], return_counts=True)
+    own = rows[rows[:, 0] == sms[many.argmax()], 1:]
+    return tuple((float(start), float(end)) for start, end in own - own[:, 0].min())
+
+
 # drywarp's own simulation in place of a GPU: the same kernels, with noise on the times.
 #
 # The experiments and fits see the same as for a real GPU. What a driver would report (SMs, warps, memory sizes, clock)
@@ -182,8 +209,29 @@ class SimulatedCard:
 
     def time(self, run: Run, repeats: int) -> Sequence[Timing]:
         """Simulate the launch once with a cold L2; every repetition has its own noise."""
+        cycles = Pipeline().predict(self._prepared(run).costed, ()).cycles
+        mhz = self.attributes.clock_mhz
+        drawn = noisy(cycles, self._noise, repeats, f"{self._seed} {key_of(run)}")
+        return [Timing(each, each * 1000 / mhz, mhz) for each in drawn]
+
+    def watch(self, run: Run) -> Watched:
+        """Simulate one SM's share with a cold L2, without noise; every access to global memory is timed."""
+        prepared = self._prepared(run)
+        work = prepared.costed
+        result = simulate(work, share_of(work, work.blocks_per_sm), profile=True)
+        starts = np.repeat(result.block_starts, work.warps_per_block)
+        warps = np.stack([starts, result.warp_ends], axis=1) / TICKS_PER_CYCLE
+        latencies: npt.NDArray[np.float64] = np.zeros(0)
+        if LATENCIES in run.arguments and result.profile is not None:
+            loads = [n for n, (path, node) in enumerate(result.profile.paths_nodes) if _is_load(work, path, node)]
+            rows = np.isin(result.profile.column("node"), loads)
+            took = result.profile.column("completion")[rows] - result.profile.column("issue")[rows]
+            latencies = np.sort(took) / TICKS_PER_CYCLE
+        return Watched(tuple((float(start), float(end)) for start, end in warps), tuple(map(float, latencies)))
+
+    def _prepared(self, run: Run) -> Prepared:
         arguments = {name: f"u8[{v.nbytes}]" if isinstance(v, Zeros) else v for name, v in run.arguments.items()}
-        prepared = prepare_kernel(
+        return prepare_kernel(
             run.program.path,
             gpu=self._gpu,
             entry=ENTRY,
@@ -193,10 +241,10 @@ class SimulatedCard:
             shared=run.shared,
             defines=dict(run.program.defines),
         )
-        cycles = Pipeline().predict(prepared.costed, ()).cycles
-        mhz = self.attributes.clock_mhz
-        drawn = noisy(cycles, self._noise, repeats, f"{self._seed} {key_of(run)}")
-        return [Timing(each, each * 1000 / mhz, mhz) for each in drawn]
+
+
+def _is_load(work: CostedWorkload, path: int, node: int) -> bool:
+    return work.paths[path].nodes[node].class_ == "global_load"
 
 
 @cache

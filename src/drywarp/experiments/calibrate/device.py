@@ -20,6 +20,10 @@ CLOCK_WORDS = 3
 """Words that each warp writes to the buffer `clocks`: SM, first and last clock."""
 
 
+LATENCIES = "latencies"
+"""The argument that receives the cycles of single accesses, as words of 32 bits; zeros are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Zeros:
     """A zeroed buffer of `nbytes` bytes."""
@@ -76,6 +80,17 @@ class Timing:
     sm_mhz: float
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One launch, warp by warp: the first and the last clock of each warp of one SM, counted from the first start.
+
+    `latencies` are the cycles of the single accesses that the kernel timed, ascending (empty: it timed none).
+    """
+
+    warps: tuple[tuple[float, float], ...]
+    latencies: tuple[float, ...] = ()
+
+
 @dataclass(frozen=True)
 class Attributes:
     """What a driver reports about a device: its name and limits, in bytes and MHz; `arch` is the compilation target."""
@@ -106,6 +121,10 @@ class Device(Protocol):
 
     def time(self, run: Run, repeats: int) -> Sequence[Timing]:
         """Launch `repeats` times, each with none of its data in the L2."""
+        ...
+
+    def watch(self, run: Run) -> Watched:
+        """Launch once, with none of its data in the L2; an argument `latencies` receives the accesses' cycles."""
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...support.growing_file import GrowingFile
-from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Zeros, check_loop
+from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Watched, Zeros, check_loop
 from .result import Estimate
 
 
@@ -27,6 +27,7 @@ class Journal:
         self.path = path
         self.head = {"device": asdict(device), **settings}
         self.known: dict[str, list[Timing]] = {}
+        self.watched: dict[str, Watched] = {}
         self._file = None if path is None else GrowingFile(path, contents="timings")
 
     def __enter__(self) -> Journal:
@@ -54,6 +55,13 @@ class Journal:
             rows = [[t.cycles, t.ns, t.sm_mhz] for t in timings]
             self._file.append(_line({"run": json.loads(key), "timings": rows}))
 
+    def add_watched(self, run: Run, found: Watched) -> None:
+        """Store a launch that was watched warp by warp; `watched` has it by `key_of(run)`."""
+        key = key_of(run)
+        self.watched[key] = found
+        if self._file is not None:
+            self._file.append(_line({"run": json.loads(key), "watched": [found.warps, found.latencies]}))
+
     def _read(self, file: GrowingFile) -> None:
         path, data = file.path, file.read()
         whole = data[: data.rfind(b"\n") + 1]
@@ -69,6 +77,10 @@ class Journal:
                 row = json.loads(line)
                 if number == 1:
                     self._check_head(row)
+                elif "watched" in row:
+                    warps, latencies = row["watched"]
+                    lives = tuple((float(start), float(end)) for start, end in warps)
+                    self.watched[json.dumps(row["run"], sort_keys=True)] = Watched(lives, tuple(map(float, latencies)))
                 else:
                     self.known[json.dumps(row["run"], sort_keys=True)] = [
                         Timing(*map(float, t)) for t in row["timings"]
@@ -152,6 +164,16 @@ class Session:
         self.launches += len(timings)
         self.clocks += [t.sm_mhz for t in timings]
         return Estimate.of([t.cycles for t in timings]), Estimate.of([t.ns for t in timings])
+
+    def watch(self, run: Run) -> Watched:
+        """One launch, warp by warp."""
+        found = self.journal.watched.get(key_of(run))
+        if found is None:
+            found = self.device.watch(run)
+            self.journal.add_watched(run, found)
+            self.tell(str(run.program))
+        self.launches += 1
+        return found
 
     def check(self, program: Program, wanted: Mapping[str, int], at_most: int | None = None) -> None:
         """Check the instruction counts in a program's loop, once per program."""

@@ -19,7 +19,7 @@ from ...support.by_name import figures
 from ...support.text import json_of
 from ..rows.predict import NOT_APPLICABLE
 from . import statistics
-from .groups import Coverage, Group, KernelAccuracy, coverage_of, groups_of, kernels_of, labels_of
+from .groups import Coverage, Group, KernelAccuracy, average, coverage_of, groups_of, kernels_of, labels_of
 from .row import RowResult
 
 TOP_K = (1, 5, 10, 20)
@@ -35,7 +35,9 @@ class ModelAccuracy:
     `regret` maps k to the top-k regret. `by` maps ``limiter``, a fact or a parameter to the errors of its groups, and
     `explained` to the share of the variance of log(predicted / measured) between the groups. `limiters` counts rows.
     `not_applicable` maps reasons to the number of rows that the model cannot predict. `band` is how often the measured
-    time lies within the model's confidence band, if it has one. Without any row all figures are None.
+    time lies within the model's confidence band, if it has one. Without any row all figures are None. `mape_shape` is
+    over all rows if they are of one kernel; if they name their kernels, it is the mean over kernels, None without a
+    curve.
     """
 
     model: str
@@ -206,7 +208,6 @@ def accuracy_of(rows: Sequence[RowResult], model: str) -> ModelAccuracy:
         return ModelAccuracy(model, 0, not_applicable=dict(silent))
     predicted = np.array([row.times[model] for row in usable])
     measured = np.array([row.measured_s for row in usable])
-    occupancy = np.array([float(row.facts.get("warps_per_sm", 0)) for row in usable])
     by, explained = _dimensions(usable, model, predicted, measured)
     return ModelAccuracy(
         model=model,
@@ -217,7 +218,7 @@ def accuracy_of(rows: Sequence[RowResult], model: str) -> ModelAccuracy:
         bias=statistics.bias(predicted, measured),
         median_ratio=statistics.median_ratio(predicted, measured),
         spread_error=statistics.spread_error(predicted, measured),
-        mape_shape=statistics.mape_shape(predicted, measured, occupancy),
+        mape_shape=_shape(usable, model, predicted, measured),
         spearman=statistics.spearman(predicted, measured),
         kendall=statistics.kendall(predicted, measured),
         regret={k: statistics.top_k_regret(predicted, measured, k) for k in TOP_K},
@@ -227,6 +228,16 @@ def accuracy_of(rows: Sequence[RowResult], model: str) -> ModelAccuracy:
         not_applicable=dict(silent),
         band=coverage_of(usable) if model == Pipeline.name else None,
     )
+
+
+def _shape(
+    rows: Sequence[RowResult], model: str, predicted: statistics.Array, measured: statistics.Array
+) -> float | None:
+    """MAPE_shape of one kernel; of several the mean, as one line through the times of all says nothing about any."""
+    if kernels := kernels_of(rows, (model,)):
+        return average(kernels, model).mape_shape
+    occupancy = np.array([float(row.facts.get("warps_per_sm", 0)) for row in rows])
+    return statistics.mape_shape(predicted, measured, occupancy)
 
 
 def _dimensions(

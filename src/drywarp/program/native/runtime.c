@@ -12,14 +12,7 @@
 #include <time.h>
 
 typedef int error_t;
-typedef struct {
-    unsigned x, y, z;
-} dim3;
-typedef void *stream_t;
 typedef void *event_t;
-
-enum { DEVICE = 0, PINNED = 1, MANAGED = 2 };
-enum { TO_DEVICE = 1, TO_HOST = 2 };
 
 static __thread error_t last;
 
@@ -33,8 +26,6 @@ static error_t noted(error_t status) {
 static error_t say(struct answer answer) { return noted(answer.status); }
 
 #define DO(name, ...) say(ASK(name, __VA_ARGS__))
-/* Further names of a function, such as those that --default-stream per-thread compiles to. */
-#define ALSO(other, name) API extern __typeof__(name) other __attribute__((alias(#name)))
 
 __attribute__((constructor)) static void begin(void) {
     if (getenv("DRYWARP_RUN_SOCKET"))
@@ -55,7 +46,7 @@ API error_t cudaGetLastError(void) {
 
 API error_t cudaPeekAtLastError(void) { return last ? last : ASK("peek").status; }
 
-static const char *text_of(error_t code, int which) {
+const char *text_of(error_t code, int which) {
     enum { CODES = 1024, ROOM = 160 };
     static char *texts[CODES];
     static char unknown[] = "unrecognized error code";
@@ -166,15 +157,17 @@ static error_t layout_of(const void *function, const struct layout **found) {
     return status;
 }
 
-static error_t launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, stream_t stream,
-                      int cooperative, dim3 cluster) {
+int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
+           stream_t stream, int cooperative, dim3 cluster) {
     const struct layout *layout;
     error_t status = layout_of(function, &layout);
     if (status)
         return noted(status);
     char *parameters = calloc(1, layout->bytes + 1);
-    for (int n = 0; n < layout->parameters; n++)
-        memcpy(parameters + layout->place[2 * n], arguments[n], (size_t)layout->place[2 * n + 1]);
+    for (int n = 0; n < layout->parameters; n++) {
+        const void *from = packed ? (const char *)packed + layout->place[2 * n] : arguments[n];
+        memcpy(parameters + layout->place[2 * n], from, (size_t)layout->place[2 * n + 1]);
+    }
     int64_t blocks = (int64_t)cluster.x | (int64_t)cluster.y << 16 | (int64_t)cluster.z << 32;
     int64_t numbers[MOST_NUMBERS] = {N(function), grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      (int64_t)shared, N(stream), cooperative, blocks};
@@ -183,10 +176,8 @@ static error_t launch(const void *function, dim3 grid, dim3 block, void **argume
     return noted(status);
 }
 
-static const dim3 ALONE = {1, 1, 1};
-
 API error_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, stream_t stream) {
-    return launch(function, grid, block, arguments, shared, stream, 0, ALONE);
+    return launch(function, grid, block, arguments, NULL, shared, stream, 0, ALONE);
 }
 ALSO(cudaLaunchKernel_ptsz, cudaLaunchKernel);
 ALSO(__cudaLaunchKernel, cudaLaunchKernel);
@@ -194,19 +185,19 @@ ALSO(__cudaLaunchKernel_ptsz, cudaLaunchKernel);
 
 API error_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                                         stream_t stream) {
-    return launch(function, grid, block, arguments, shared, stream, 1, ALONE);
+    return launch(function, grid, block, arguments, NULL, shared, stream, 1, ALONE);
 }
 ALSO(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
 
-struct launch_attribute {
-    int id;
-    char pad[4];
-    union {
-        char bytes[64];
-        int cooperative;
-        dim3 cluster;
-    } value;
-};
+void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster) {
+    enum { COOPERATIVE = 2, CLUSTER = 4 };
+    for (unsigned n = 0; n < count; n++) {
+        if (attributes[n].id == COOPERATIVE)
+            *cooperative = attributes[n].value.cooperative;
+        if (attributes[n].id == CLUSTER)
+            *cluster = attributes[n].value.cluster;
+    }
+}
 
 struct launch_config {
     dim3 grid, block;
@@ -217,16 +208,11 @@ struct launch_config {
 };
 
 API error_t cudaLaunchKernelExC(const struct launch_config *config, const void *function, void **arguments) {
-    enum { COOPERATIVE = 2, CLUSTER = 4 };
     dim3 cluster = ALONE;
     int cooperative = 0;
-    for (unsigned n = 0; n < config->count; n++) {
-        if (config->attributes[n].id == COOPERATIVE)
-            cooperative = config->attributes[n].value.cooperative;
-        if (config->attributes[n].id == CLUSTER)
-            cluster = config->attributes[n].value.cluster;
-    }
-    return launch(function, config->grid, config->block, arguments, config->shared, config->stream, cooperative, cluster);
+    read_attributes(config->attributes, config->count, &cooperative, &cluster);
+    return launch(function, config->grid, config->block, arguments, NULL, config->shared, config->stream, cooperative,
+                  cluster);
 }
 ALSO(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
@@ -303,7 +289,7 @@ API error_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void 
 
 /* Memory -------------------------------------------------------------------------------------------------------- */
 
-static error_t allocate(void **pointer, size_t bytes, int kind, stream_t stream) {
+int allocate(void **pointer, size_t bytes, int kind, stream_t stream) {
     if (!pointer)
         return noted(ERROR_INVALID);
     struct answer answer = ASK("malloc", (int64_t)bytes, kind, N(stream));
@@ -415,8 +401,8 @@ static void move(const int64_t *n) {
         memmove(to + row * n[4], from + row * n[5], (size_t)n[2]);
 }
 
-static error_t copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
-                    stream_t stream, int async) {
+int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+         stream_t stream, int async) {
     int64_t numbers[MOST_NUMBERS] = {N(to), N(from), (int64_t)width, (int64_t)height, (int64_t)to_pitch,
                                      (int64_t)from_pitch, kind, N(stream), async};
     struct answer answer = ask_with("copy", numbers, NULL, 0, NULL, 0);

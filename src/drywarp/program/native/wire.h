@@ -41,6 +41,39 @@ void redirect_static_runtime(void);
 /* Tell drywarp of a call that it cannot serve; returns the error for it. */
 int unsupported(const char *name);
 
+/* What the runtime and the driver share (runtime.c). */
+
+typedef struct {
+    unsigned x, y, z;
+} dim3;
+typedef void *stream_t;
+
+enum { DEVICE = 0, PINNED = 1, MANAGED = 2 };
+enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, WHEREVER = 4 };
+static const dim3 ALONE = {1, 1, 1};
+
+struct launch_attribute {
+    int id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int cooperative;
+        dim3 cluster;
+    } value;
+};
+
+/* A launch whose arguments are given one by one, or `packed` as the kernel reads them. */
+int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
+           stream_t stream, int cooperative, dim3 cluster);
+void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster);
+int allocate(void **pointer, size_t bytes, int kind, stream_t stream);
+int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+         stream_t stream, int async);
+/* The name (0) or the description (1) of an error. */
+const char *text_of(int code, int which);
+
 #define API __attribute__((visibility("default")))
+/* Further names of a function, such as those that --default-stream per-thread compiles to. */
+#define ALSO(other, name) API extern __typeof__(name) other __attribute__((alias(#name)))
 
 #endif

@@ -94,6 +94,8 @@ class Nvidia(NvidiaWords, Architecture):
                 "SR_GTMASK": ~upto,
                 "SR_GEMASK": ~below,
                 "SR_VIRTID": (np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block) << np.uint32(8))[:, None],
+                # Blocks are followed one by one, each as the first of its cluster.
+                "SR_CgaCtaId": np.zeros((state.warps, 1), np.uint32),
             }
         )
         places = np.array([state.launch.coordinates(block) for block in state.blocks], np.uint32)

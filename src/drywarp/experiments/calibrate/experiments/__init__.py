@@ -15,7 +15,9 @@ from . import dram as random_access
 from . import issue as barrier
 from . import issue as block_launch
 from . import issue as synchronisation
+from . import load as latencies
 from . import load as mix
+from . import load as occupancy
 from . import load as round_trips
 
 Experiment = Callable[[Session, Findings], None]
@@ -34,7 +36,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "l2-size": l2_size.measure_l2_size,
     "random": random_access.measure_random_access,
     "load": load.measure_load,
+    "latencies": latencies.measure_latencies,
     "sync": synchronisation.measure_synchronisation,
     "blocks": block_launch.measure_block_launch,
+    "occupancy": occupancy.measure_occupancy,
 }
 """Each is described in its module."""

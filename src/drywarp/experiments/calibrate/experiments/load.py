@@ -1,8 +1,12 @@
-"""Latency under load and the limit of accesses in flight (Volkov, §6.4), over occupancies and independent chains."""
+"""Memory under load: mean latency and accesses in flight, single latencies, and occupancy over time (Volkov)."""
 
 from __future__ import annotations
 
-from ..device import Program, Run, Zeros, cycles_between_loads
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean, quantiles
+
+from ..device import LATENCIES, Program, Run, Value, Zeros, cycles_between_loads
 from ..fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
 from ..journal import Session
 from ..result import Curve, Estimate, Findings
@@ -72,6 +76,107 @@ def _contention(findings: Findings, points: list[tuple[float, float, float, floa
             f"a + b · x / (c − x): a = {fit.a:.1f} cycles, b = {fit.b:.2f} cycles, c = {fit.c:.1f} GB/s",
         )
     )
+
+
+# Latencies of single accesses (Volkov, §6.6 and Table 6.6): one of eight is timed, in one warp of each block.
+
+TIMED_STEPS, LOADS_A_STEP, WORDS = 24, 8, 64
+SINGLE_WARPS = (1, 4, 16, 32, 64)
+PERCENTILES = (5, 25, 50, 75, 95)
+
+
+def measure_latencies(session: Session, findings: Findings) -> None:
+    """Record how latencies are distributed at some occupancies, for the report only."""
+    attributes = session.device.attributes
+    sms, program = attributes.sm_count, Program("latency")
+    session.check(program, {"LDG": LOADS_A_STEP}, at_most=60)
+    for warps in (n for n in SINGLE_WARPS if n <= attributes.max_warps_per_sm):
+        block = max(1, warps // 16)  # as an SM holds 16 blocks at least
+        given: dict[str, Value] = {
+            "steps": TIMED_STEPS,
+            "data": Zeros(sms * warps * BYTES * (TIMED_STEPS * LOADS_A_STEP + 1)),
+            "out": Zeros(64),
+            LATENCIES: Zeros(4 * WORDS * sms * warps // block),
+        }
+        seen = session.watch(Run(program, sms * warps // block, 32 * block, given))
+        took = seen.latencies
+        cut = quantiles(took, n=100, method="inclusive")
+        low, *_, high = told = [cut[percent - 1] for percent in PERCENTILES]
+        cycles = max(end for _, end in seen.warps)
+        gbs = sms * warps * BYTES * TIMED_STEPS * LOADS_A_STEP / cycles * findings.clock_mhz / 1000
+        listed = ", ".join(f"{percent} % {value:.0f}" for percent, value in zip(PERCENTILES, told, strict=True))
+        # The 5th and the 95th percentile of a normal distribution are 3.29 standard deviations apart.
+        spread = Estimate(cut[49], (high - low) / 3.29)
+        how = f"{gbs:.0f} GB/s; min {took[0]:.0f}, {listed}, max {took[-1]:.0f}; spread of single accesses"
+        findings.add(f"latency of single accesses, {warps} warps", spread, "cycles", how, in_file=False)
+        findings.curves.append(
+            Curve(
+                f"latencies-{warps}",
+                f"Latency of single accesses at {warps} warps per SM, {gbs:.0f} GB/s",
+                "cycles",
+                "share of accesses that take no longer",
+                tuple(cut),
+                tuple((number + 1) / 100 for number in range(99)),
+                (0.0,) * 99,
+            )
+        )
+
+
+# Occupancy over time (Volkov, §5.6 and §5.8): when each warp starts and ends.
+
+ROUNDS, BLOCK_WARPS = 4, (4, 17)
+"""Blocks that follow each other on each SM, and warps of a block: 17 leave one of four schedulers with one more."""
+OCCUPANCY_LENGTH, OCCUPANCY_ITERATIONS = 64, 4
+
+
+def occupancy_over_time(lives: Sequence[tuple[float, float]]) -> tuple[list[float], list[int]]:
+    """The moments at which the number of active warps changes, and that number from each of them on."""
+    changes: dict[float, int] = {}
+    for start, end in lives:
+        changes[start] = changes.get(start, 0) + 1
+        changes[end] = changes.get(end, 0) - 1
+    moments = [moment for moment, change in sorted(changes.items()) if change or moment == 0]
+    active, now = [], 0
+    for moment in moments:
+        now += changes[moment]
+        active.append(now)
+    return moments, active
+
+
+def measure_occupancy(session: Session, findings: Findings) -> None:
+    """Record active warps over time, for the report only: MUFU chains, one block on an SM at a time and many."""
+    attributes = session.device.attributes
+    program = Program("chain", (("OP_MUFU", ""), ("LENGTH", str(OCCUPANCY_LENGTH))))
+    session.check(program, {"MUFU": OCCUPANCY_LENGTH})
+    arguments = {"iterations": OCCUPANCY_ITERATIONS, "every": 1, "a": 3, "b": 5, "out": None}
+    for block in BLOCK_WARPS:
+        alone = block == BLOCK_WARPS[-1]
+        resident = 1 if alone else attributes.max_warps_per_sm // block
+        shared = attributes.shared_bytes_per_block_optin if alone else 0
+        run = Run(program, ROUNDS * resident * attributes.sm_count, 32 * block, arguments, shared)
+        lives = session.watch(run).warps
+        moments, active = occupancy_over_time(lives)
+        most, last = max(active), max(end for _, end in lives)
+        mean_active = sum(end - start for start, end in lives) / last
+        spans = [after - before for before, after in pairwise(moments)]
+        full = sum(span for span, now in zip(spans, active, strict=False) if now == most) / last
+        name = f"active warps, blocks of {block}"
+        how = (
+            f"at most {most}, which is {full:.0%} of the time; a warp takes {fmean(e - s for s, e in lives):.0f} cycles"
+        )
+        findings.add(name, Estimate(mean_active), "warps per SM", how, in_file=False)
+        findings.curves.append(
+            Curve(
+                f"occupancy-{block}",
+                f"Occupancy over time, blocks of {block} warps",
+                "cycles",
+                "active warps per SM",
+                tuple(moment for moment in moments for _ in range(2))[1:],
+                steps := tuple(float(now) for now in active for _ in range(2))[:-1],
+                (0.0,) * len(steps),
+                steps,
+            )
+        )
 
 
 # The occupancies to measure.
