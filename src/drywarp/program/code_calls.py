@@ -29,6 +29,7 @@ class CodeCalls(State):
     def _register(self, n: Numbers, data: bytes) -> Answer:
         module = Module(len(self.modules), data)
         self.modules.append(module)
+        self.said.modules += 1
         # The driver says at once whether it can use an image; the runtime only when a kernel of it is needed.
         if n[0] and not self._kernels(module):
             return Answer(cuda.NO_KERNEL_IMAGE)

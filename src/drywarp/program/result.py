@@ -1,4 +1,4 @@
-"""What a program did on its device: the finished result that reports render, and what it is collected from."""
+"""What a program did on its device: what a process leaves, and the finished result that reports render."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from ..analysis.result import Analysis
 from ..kernel.launch.launch import Dim3
 from .launches import Outcome
 from .timeline import Span, Timeline
-
-MOST_NAMED = 20
-"""Most launches or copies that a note names."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +54,8 @@ class ProcessRun:
     copies: list[CopyDone] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    modules: int = 0
+    """Fat binaries and other images that it registered."""
     unmodelled: Counter[str] = field(default_factory=Counter)
 
 
@@ -165,124 +164,3 @@ def _of_analysis(found: Analysis | None) -> dict[str, Any]:
     if found is None:
         return {"limiter": None, "occupancy": None}
     return {"limiter": found.limiter, "occupancy": found.occupancy.fraction}
-
-
-def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun], clock_hz: float) -> ProgramRun:
-    """Sum up what all processes of a program did. Processes run at the same time, each on a device of its own."""
-    spans = tuple(span for one in processes for span in one.timeline.spans)
-    launches = tuple(launch for one in processes for launch in one.launches)
-    longest = max(processes, key=lambda one: one.timeline.end)
-    copies = [copy for one in processes for copy in one.copies]
-    unmodelled = sum((one.unmodelled for one in processes), Counter[str]())
-    gpu = longest.timeline.gpu
-    return ProgramRun(
-        command=command,
-        gpu=gpu.name,
-        gpu_title=gpu.title,
-        clock_hz=clock_hz,
-        status=status,
-        time_s=longest.timeline.end,
-        busy_s=_busy(longest.timeline.spans),
-        kernels=_kernels(launches),
-        copies=_copies(spans),
-        critical=_critical(longest.timeline.spans),
-        spans=spans,
-        faults=tuple(fault for one in processes for fault in one.faults),
-        findings=tuple(_findings(launches, copies)),
-        unmodelled=tuple(sorted(unmodelled.items())),
-        notes=tuple(dict.fromkeys(note for one in processes for note in one.notes)),
-        launches=launches,
-    )
-
-
-def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
-    by_name: dict[str, list[LaunchDone]] = {}
-    for launch in launches:
-        by_name.setdefault(launch.kernel, []).append(launch)
-    totals = {
-        name: sum(one.outcome.analysis.time_s for one in some if one.outcome.analysis) for name, some in by_name.items()
-    }
-    whole = sum(totals.values())
-    found = []
-    for name, some in by_name.items():
-        predicted = [one.outcome.analysis for one in some if one.outcome.analysis]
-        found.append(
-            KernelTotal(
-                name,
-                len(some),
-                sum(one.outcome.computed for one in some),
-                len(some) - len(predicted),
-                totals[name],
-                totals[name] / whole if whole else 0.0,
-                max(predicted, key=lambda one: one.time_s, default=None),
-            )
-        )
-    return tuple(sorted(found, key=lambda one: (-one.total_s, one.kernel)))
-
-
-def _copies(spans: tuple[Span, ...]) -> tuple[CopyTotal, ...]:
-    kinds: dict[str, list[Span]] = {}
-    for span in spans:
-        if span.kind != "kernel":
-            kinds.setdefault(span.kind, []).append(span)
-    return tuple(
-        CopyTotal(kind, len(some), sum(one.size for one in some), sum(one.end_s - one.start_s for one in some))
-        for kind, some in sorted(kinds.items())
-    )
-
-
-def _busy(spans: list[Span]) -> float:
-    """Seconds in which at least one span runs."""
-    total = until = 0.0
-    for span in sorted(spans, key=lambda one: one.start_s):
-        total += max(0.0, span.end_s - max(span.start_s, until))
-        until = max(until, span.end_s)
-    return total
-
-
-def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
-    """Seconds by name of the spans that the end waited for, one after the other; the rest is the host's calls."""
-    if not spans:
-        return ()
-    at, found = max(range(len(spans)), key=lambda n: spans[n].end_s), dict[str, float]()
-    while at >= 0:
-        span = spans[at]
-        found[span.name] = found.get(span.name, 0.0) + span.end_s - span.start_s
-        before = spans[span.after].end_s if span.after >= 0 else 0.0
-        idle = span.start_s - before
-        if idle > 0:
-            found["host"] = found.get("host", 0.0) + idle
-        if span.after >= 0:
-            at = span.after
-            continue
-        # The host was busy with earlier calls; what it waited for is the latest span that had ended by then.
-        earlier = [n for n in range(at) if spans[n].end_s <= span.start_s]
-        at = max(earlier, key=lambda n: spans[n].end_s, default=-1)
-        if at >= 0:
-            found["host"] = found.get("host", 0.0) - spans[at].end_s
-    return tuple(sorted(found.items(), key=lambda one: -one[1]))
-
-
-def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[str]:
-    found = []
-    missing = [one for one in launches if not one.outcome.computed and not one.outcome.fault]
-    if missing:
-        found.append(f"not computed: {_some([f'launch {one.number} ({one.kernel})' for one in missing])}")
-    read = [one for one in launches if one.reads_lost]
-    if read:
-        found.append(
-            f"given results that were not computed: {_some([f'launch {o.number} ({o.kernel})' for o in read])}"
-        )
-    lost = [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]
-    if lost:
-        found.append(f"{len(lost)} copies to the host of results that were not computed: {_some(lost)}")
-    unset = [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]
-    if unset:
-        found.append(f"{len(unset)} copies from memory that nothing was ever written to: {_some(unset)}")
-    return found
-
-
-def _some(names: list[str]) -> str:
-    different = list(dict.fromkeys(names))
-    rest = len(different) - MOST_NAMED
-    return ", ".join(different[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -26,13 +26,15 @@ from pathlib import Path
 from ..analysis.request import Options
 from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
+from ..frontends.binary.containers import holds_device_code
 from ..hardware import Gpu, load_gpu
-from ..support.folders import Progress, listening
+from ..support.folders import Progress, listening, read_bytes
 from .calls import Answer
 from .device import Device
 from .heap import START
 from .launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
-from .result import ProcessRun, ProgramRun, finished
+from .result import ProcessRun, ProgramRun
+from .sum_up import finished
 
 _REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qQ")
 _MOST_BYTES = 1 << 31
@@ -74,7 +76,8 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         command = _built(request.command, gpu, folder)
         server = _Server(folder / "socket", gpu, request, command[0])
         status = server.serve(command, _environment(folder))
-        if not server.processes:
+        own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
+        if not server.processes or (own_code and not any(process.modules for process in server.processes)):
             raise UsageError(_why_nothing(command, status))
         clock = (request.options.clock_mhz or gpu.device.boost_clock_mhz) * 1e6
         return finished(request.command, status, server.processes, clock)
