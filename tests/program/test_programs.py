@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +161,30 @@ extern "C" int seven_times(int number) {
   return cudaDeviceSynchronize() ? -1 : *at;
 }
 """
+
+
+@pytest.mark.parametrize("ended_by", ["SIGTERM", "SIGKILL"])
+def test_nothing_remains_of_a_run_that_is_ended(program: Path, ended_by: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "drywarp", "run", "--", str(program), "sleep", str(tmp_path / "began")],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    while not (tmp_path / "began").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    child = int((tmp_path / "began").read_text())
+    process.send_signal(getattr(signal, ended_by))
+    _, said = process.communicate()
+    if ended_by == "SIGTERM":
+        assert process.returncode == 130
+        assert said.decode() == "drywarp: interrupted after 0 launches; the program was stopped\n"
+        assert list(tmp_path.iterdir()) == [tmp_path / "began"]
+    for _ in range(100):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, 0)
+            time.sleep(0.05)
+            continue
+        break
+    else:
+        pytest.fail("the program still runs")

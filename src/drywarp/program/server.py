@@ -1,6 +1,6 @@
 """Runs a program in the place of whose CUDA runtime stands drywarp's, and serves its requests.
 
-The program's library (`native/`) connects to a socket in a folder of this user's alone; each process that does gets a
+The program's library (`native/`) connects to a socket that takes this user's processes alone; each that does gets a
 device of its own and a thread here. A request is answered before the program continues, so that a crash of either
 side leaves the other one with a clear message.
 """
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import array
 import contextlib
+import hashlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -28,7 +30,7 @@ from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
 from ..frontends.binary.containers import holds_device_code
 from ..hardware import Gpu, load_gpu
-from ..support.folders import Progress, listening, read_bytes
+from ..support.folders import Progress, cache_folder, listening, read_bytes
 from .calls import Answer
 from .device import Device
 from .heap import START
@@ -74,8 +76,8 @@ def run_program(request: ProgramRequest) -> ProgramRun:
     with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
         folder = Path(name)
         command = _built(request.command, gpu, folder)
-        server = _Server(folder / "socket", gpu, request, command[0])
-        status = server.serve(command, _environment(folder))
+        server = _Server(gpu, request, command[0])
+        status = server.serve(command, _environment(server.name, folder))
         own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
         if not server.processes or (own_code and not any(process.modules for process in server.processes)):
             raise UsageError(_why_nothing(command, status))
@@ -83,15 +85,27 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         return finished(request.command, status, server.processes, clock)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _linked(folder: Path, library: Path) -> Path:
+    """The folder, with the library in it under each name that programs ask the loader for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _NAMES:
+        with contextlib.suppress(FileExistsError):
+            (folder / name).symlink_to(library)
+    return folder
+
+
+def _environment(socket_name: str, spare: Path) -> dict[str, str]:
     """The program's environment: ours comes first wherever it looks for the runtime."""
     library = cuda_library()
-    for name in _NAMES:
-        (folder / name).symlink_to(library)
+    # Not in a folder of this run, which would remain if drywarp were killed.
+    try:
+        folder = _linked(cache_folder() / f"run-{hashlib.sha256(bytes(library)).hexdigest()[:16]}", library)
+    except OSError:
+        folder = _linked(spare, library)
     environment = dict(os.environ)
     for variable, entry in (("LD_PRELOAD", str(library)), ("LD_LIBRARY_PATH", str(folder))):
         environment[variable] = ":".join(filter(None, [entry, environment.get(variable, "")]))
-    environment[_SOCKET_VARIABLE] = str(folder / "socket")
+    environment[_SOCKET_VARIABLE] = socket_name
     return environment
 
 
@@ -142,10 +156,11 @@ class _Stopped(BaseException):
 class _Server:
     """Accepts the connections of a program's processes, and serves each in a thread."""
 
-    def __init__(self, place: Path, gpu: Gpu, request: ProgramRequest, program: str) -> None:
+    def __init__(self, gpu: Gpu, request: ProgramRequest, program: str) -> None:
         self._gpu, self._request, self._program = gpu, request, program
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(place))
+        self.name = f"drywarp-{os.getpid()}-{secrets.token_hex(16)}"
+        self._listener.bind(f"\0{self.name}")
         self._listener.listen()
         self._threads: list[threading.Thread] = []
         self._open: set[socket.socket] = set()
@@ -161,6 +176,11 @@ class _Server:
             self._child = subprocess.Popen(command, env=environment)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror} (expected a program)") from None
+
+        def interrupt(number: int, frame: object) -> None:
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGTERM, interrupt)
         try:
             with listening(self._go_on):
                 status = self._child.wait()
@@ -169,6 +189,7 @@ class _Server:
             self._end_threads()
             raise InterruptedRunError(self._interrupted()) from None
         finally:
+            signal.signal(signal.SIGTERM, before)
             self._close()
         if self._failure is not None:
             raise self._failure
@@ -207,6 +228,10 @@ class _Server:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if user != os.getuid():
+                connection.close()
+                continue
             self._open.add(connection)
             thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
             self._threads.append(thread)

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -95,11 +97,14 @@ static int connected(void) {
     if (!path || forked || lost)
         return 0;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
+    size_t bytes = strlen(path);
+    if (bytes >= sizeof address.sun_path)
         return 0;
-    strcpy(address.sun_path, path);
+    /* The name is in no folder: nothing remains of it, however drywarp ends. */
+    memcpy(address.sun_path + 1, path, bytes);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
     link_to = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (link_to < 0 || connect(link_to, (struct sockaddr *)&address, sizeof address) || !map_memory()) {
+    if (link_to < 0 || connect(link_to, (struct sockaddr *)&address, size) || !map_memory()) {
         if (link_to >= 0)
             close(link_to);
         link_to = -1;
@@ -107,6 +112,8 @@ static int connected(void) {
         return 0;
     }
     pthread_atfork(NULL, NULL, leave_to_parent);
+    /* Without drywarp, nothing that the program computes would be right. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     return 1;
 }
 
