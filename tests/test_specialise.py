@@ -272,3 +272,9 @@ def test_a_kernel_that_waits_is_no_kernel_yet(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UsageError, match=r"k\.py: k cannot be compiled before its arguments are known"):
         load_kernel(object(), arch="sm_80")  # type: ignore[arg-type]
     assert load(object(), arch="sm_80").tools == {"waiter": "1.0"}
+
+
+def test_of_many_configurations_the_fastest_are_told() -> None:
+    number, notes = best([f"size={n}" for n in range(120)], lambda number, say: 1e-6 * (200 - number))
+    assert number == 119
+    assert notes[0].endswith("size=119 (119: 81 µs, 118: 82 µs, 117: 83 µs and 117 more)")

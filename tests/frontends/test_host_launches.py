@@ -205,6 +205,12 @@ def test_each_instance_has_the_numbers_and_types_of_its_own() -> None:
         assert found.arguments["a"] == f"{dtype}[{2 * number}]:random"
 
 
+def test_the_launch_of_the_same_alias_comes_first() -> None:
+    body = "k<One><<<1, 32>>>(p, 1, 2);\nk<Two><<<2, 64>>>(p, 1, 2);\nk<T><<<3, 96>>>(p, 1, 2);"
+    for name, number in (("k<One>", 1), ("k<Two>", 2)):
+        assert launches(body, kernel(name, a=FLOATS, f=REAL, n=INT))[0].grid == str(number), "its own first"
+
+
 def test_headers_count_and_are_named(tmp_path: Path) -> None:
     (tmp_path / "sizes.h").write_text("#pragma once\n#define N 320\n")
     (tmp_path / "run.h").write_text(

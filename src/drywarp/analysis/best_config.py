@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..errors import DrywarpError, UsageError
+from ..support.text import some_text
 
 BEST = "best"
 
@@ -42,7 +43,7 @@ def best(
     most: int | None = None,
     on_stage: Callable[[str], None] = lambda stage: None,
 ) -> tuple[int, tuple[str, ...]]:
-    """The number of the fastest configuration, and notes that list all times.
+    """The number of the fastest configuration, and notes that list the shortest times.
 
     Configurations that cannot run are skipped, as in tuning. `most` configurations are predicted, evenly spaced, the
     next one instead of one that cannot run; None: all. `time_of` takes a configuration's number, and a function to call
@@ -64,7 +65,7 @@ def best(
         first = next(iter(failed.values()), None)
         raise first or UsageError("--config best: the kernel has no configurations to choose from")
     order = sorted(found, key=lambda number: found[number])
-    times = ", ".join(f"{number}: {found[number] * 1e6:.4g} µs" for number in order)
+    times = some_text([f"{number}: {found[number] * 1e6:.4g} µs" for number in order])
     among = "" if parts == len(configs) else f" of the {len(found)} that were predicted"
     notes = [f"configuration {order[0]} is predicted to be fastest{among}: {configs[order[0]]} ({times})"]
     if unknown := len(configs) - len(found) - len(failed):

@@ -142,7 +142,9 @@ def list_command(
     ],
     *,
     gpu: take.GpuName = "a100",
-    entry: Annotated[str | None, typer.Option(help="Show this kernel only, and the instances of a template.")] = None,
+    entry: Annotated[
+        str | None, typer.Option(help="Show only this kernel, or this template's instances.", metavar="NAME")
+    ] = None,
     define: take.Defines = None,
     include: take.Includes = None,
     std: take.Std = None,

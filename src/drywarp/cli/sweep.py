@@ -28,7 +28,7 @@ Out = Annotated[
 Prune = Annotated[
     float | None,
     typer.Option(
-        help="Keep this fraction of configurations to try on hardware; reports the expected loss.", metavar="SHARE"
+        help="Keep this fraction of configurations to try on hardware, and report the expected loss.", metavar="SHARE"
     ),
 ]
 
@@ -96,7 +96,7 @@ def sweep_command(
     export: Annotated[
         str | None, typer.Option(help="Also write all rows for another tuner, in --format.", metavar="FILE.json")
     ] = None,
-    format: Annotated[str, typer.Option(help="Of --export: kernel-tuner or t4.", metavar="NAME")] = "kernel-tuner",
+    format: Annotated[str, typer.Option(help="With --export: kernel-tuner or t4.", metavar="NAME")] = "kernel-tuner",
     best: Annotated[int, typer.Option(help="Number of best configurations to show per GPU.", min=1)] = 10,
     jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
     scheduler: Annotated[

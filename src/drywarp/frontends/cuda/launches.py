@@ -31,13 +31,18 @@ def host_launches(
     """
     program = host_program(translation, tuple(sorted(defines.items())))
     name = kernel.name.partition("<")[0].strip().split("::")[-1]
-    found = [
-        _settled(program, held, site, kernel, given)
-        for held in program.texts
-        for site in launch_sites(held.text, name)
-        if not _is_other_instance(site.template, kernel.name)
-    ]
+    sites = [(held, site) for held in program.texts for site in launch_sites(held.text, name)]
+    sites = [both for both in sites if not _is_other_instance(both[1].template, kernel.name)]
+    # Text that names another alias may mean the same instance.
+    sites.sort(key=lambda both: not _is_this_instance(both[1].template, kernel.name))
+    found = [_settled(program, held, site, kernel, given) for held, site in sites]
     return tuple(launch for launch, reached in found if reached or not any(other for _, other in found))
+
+
+def _is_this_instance(template: str, name: str) -> bool:
+    """Whether both name an instance of a template by the same text."""
+    template, wanted = (re.sub(r"\s+", "", text) for text in (template, name.partition("<")[2].rpartition(">")[0]))
+    return bool(template) and template == wanted
 
 
 def _is_other_instance(template: str, name: str) -> bool:
