@@ -104,7 +104,7 @@ ROOMS = {
         ),
         (
             *("tests/test_measured_by_hand.py", "tests/test_analyze.py", "tests/test_detail.py"),
-            *("tests/test_long_loops.py", "tests/test_measured.py"),
+            *("tests/test_long_loops.py", "tests/test_measured.py", "tests/counters/test_one_source.py"),
         ),
     ),
     "rows": Room(

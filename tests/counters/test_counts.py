@@ -9,8 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from drywarp.analysis.counters.count import count
+from drywarp.analysis.counters.count import count, rates_of
 from drywarp.analysis.counters.metrics import GROUPS, METRICS, describe
+from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.cli.main import run
 from drywarp.hardware import load_gpu
@@ -213,3 +214,10 @@ def test_pipes_of_special_registers_and_range_checks() -> None:
     found = count(source, gpu="rtx2080ti", grid=10, block=32, args={"x": "f32[320]:ones"}, simulated=False).counts
     assert found["smsp__inst_executed_pipe_xu.sum"] == 2 * 10  # MUFU.RCP and FCHK
     assert found["smsp__inst_executed_pipe_lsu.sum"] == 3 * 10  # a load, a store, S2R SR_TID.X
+
+
+def test_without_a_time_there_are_no_rates() -> None:
+    prepared = prepare_kernel(EXAMPLES / "saxpy.cu", gpu="a100")
+    assert rates_of(prepared, 0.0) == ()
+    achieved = {rate.name: rate.achieved for rate in rates_of(prepared, 0.5)}
+    assert achieved["fp32"] == 2 * (1 << 24) / 0.5  # a multiply-add for each element
