@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CoreBuild(BuildHookInterface):
-    """Compiles `src/drywarp/core/native` and `src/drywarp/program/native` with the C compiler at hand, else with that of ziglang."""
+    """Compiles the C of `src/drywarp/core` and `src/drywarp/program` with the compiler at hand, else with ziglang."""
 
     PLUGIN_NAME = "custom"
 

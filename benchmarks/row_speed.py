@@ -26,8 +26,8 @@ from dataclasses import replace
 from typing import Any
 
 STAGES = (
-    ("compiler", "drywarp.frontends.cuda.compile", "compile_program"),
-    ("disassembler", "drywarp.frontends.cuda.compile", "disassemble"),
+    ("compiler", "drywarp.frontends.cuda.build", "compile_program"),
+    ("disassembler", "drywarp.frontends.cuda.build", "disassemble"),
     ("reading the listing", "drywarp.frontends.cuda.compile", "kernels_of"),
     ("the source", "drywarp.frontends.formats.cuda", "compile_cuda"),
     ("emulation", "drywarp.analysis.prepare", "_emulated"),

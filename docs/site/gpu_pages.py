@@ -18,6 +18,7 @@ _SECTIONS = {
     "device": "The product",
     "memory": "Memory",
     "occupancy": "What an SM has room for",
+    "host": "The bus, and what calls cost the host",
     "scheduler": "Warp schedulers",
     "parameters": "Inputs of single models",
     "machine_code": "Machine code",

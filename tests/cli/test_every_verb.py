@@ -84,7 +84,7 @@ WORKING = {
     "rank": f"rank {SAXPY} --gpu a100,t4 --grid 2000 --price t4=0.3",
 }
 # These start processes, need a card or wait for a browser: what they refuse is here, what they do beside their rooms.
-ELSEWHERE = {"reproduce", "corpus", "validate", "measure", "serve", "calibrate", "sweep"}
+ELSEWHERE = {"reproduce", "corpus", "validate", "measure", "serve", "calibrate", "sweep", "run"}
 # Verb -> bad input, and what the one line says of it.
 REFUSED = {
     "analyze": ("FOLDER/none.cu", "FOLDER/none.cu: no such file"),
@@ -109,6 +109,7 @@ REFUSED = {
     "serve": ("--port 99999999", "port"),
     "calibrate": ("-o FOLDER/mine.csv", "-o FOLDER/mine.csv: expected a file name that ends in .toml"),
     "sweep": ("FOLDER/broken.toml", "(at line 2, "),
+    "run": ("--json FOLDER/none/run.json -- true", "none/run.json: its folder does not exist"),
 }
 
 

@@ -36,7 +36,10 @@ def test_what_a_comment_may_say(text: str, expected: LaunchComment) -> None:
     assert launch_comment(text, "k.cu") == expected
 
 
-OPTIONS = "--grid, --block, --shared, --entry, --std, --config, --arg, --const, -D, --compiler-option, --use_fast_math"
+OPTIONS = (
+    "--grid, --block, --shared, --cluster, --entry, --std, --config, --arg, --const, -D, --compiler-option,"
+    " --use_fast_math"
+)
 
 
 @pytest.mark.parametrize(

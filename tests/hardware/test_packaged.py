@@ -192,7 +192,7 @@ def test_units_are_known(a100: Gpu) -> None:
 def test_facts_stand_section_by_section(a100: Gpu) -> None:
     sections = [key.partition(".")[0] for key, _ in a100.facts()]
     assert list(dict.fromkeys(sections)) == [
-        *("device", "memory", "occupancy", "scheduler", "parameters", "classes", "tensor")
+        *("device", "memory", "occupancy", "host", "scheduler", "parameters", "classes", "tensor")
     ]
     assert sections == sorted(sections, key=list(dict.fromkeys(sections)).index)
 

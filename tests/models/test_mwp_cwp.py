@@ -11,12 +11,15 @@ from hong_kim_kernels import tiled_matmul
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.models import mwp_cwp, mwp_cwp_2009_model
+from drywarp.hardware import load_gpu
+from drywarp.models import get_model, mwp_cwp, mwp_cwp_2009_model
 from drywarp.models import mwp_cwp as mwp_cwp_corrected
 from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import NotApplicable
 from drywarp.models.inputs import inputs_of
 from drywarp.models.mwp_cwp import Symbols
+from drywarp.models.terms import terms_over
+from drywarp.workload.abstract import load_workload
 from drywarp.workload.cost import CostedWorkload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
@@ -146,3 +149,13 @@ def test_cpi_synchronisation_and_divergence() -> None:
     assert hk.synch_cost(320, hk.n_pwb(8, 4), 6, 5) == 320 * 3 * 6 * 5
     assert hk.comp_cycles(4, 10, 4.2) == pytest.approx(168)
     assert hk.divergent((10, 20, 5)) == 35
+
+
+@pytest.mark.parametrize("gpu", ["papers/fx5600", "papers/gtx280", "papers/8800gt"])
+def test_the_first_micro_benchmark_has_no_memory_instruction(gpu: str) -> None:
+    """Hong and Kim, Table 4: Mb1. Its GPUs state the bytes of a transaction, of which there is none."""
+    work = load_workload("papers/mb1", load_gpu(gpu))
+    for model in ("mwp_cwp_2009", "mwp_cwp"):
+        (point,) = get_model(model).predict(work, (work.warps_per_sm,)).curve
+        assert point.warps_per_cycle > 0
+    assert terms_over(work, (work.warps_per_sm,)).parallelism == ()

@@ -130,3 +130,29 @@ def test_libraries_that_load_the_driver(run: Any, form: str, tmp_path: Path) -> 
     assert ran.output.splitlines() == ["damaged: 209", "missing: 500", "NVIDIA A100 PCIe 40 GB right True"], ran.report
     assert ran.status == 0
     assert [one["computed"] for one in ran.result["kernels"]] == [1]
+
+
+def test_a_library_with_the_static_runtime_that_is_loaded_later(run: Any, tmp_path: Path) -> None:
+    from .conftest import nvcc
+
+    source, library, loads = tmp_path / "late.cu", tmp_path / "late.so", tmp_path / "loads.py"
+    source.write_text(LATE)
+    compiler = nvcc()
+    assert compiler is not None
+    words = [*compiler, "-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", "-o", str(library), str(source)]
+    subprocess.run(words, check=True, capture_output=True)
+    loads.write_text(f"import ctypes\nprint(ctypes.CDLL({str(library)!r}).seven_times(6))\n")
+    ran = run(started=loads)
+    assert (ran.status, ran.output) == (0, "42\n")
+
+
+LATE = """
+__global__ void times(int* at, int by) { *at *= by; }
+extern "C" int seven_times(int number) {
+  int* at;
+  cudaMallocManaged(&at, sizeof *at);
+  *at = number;
+  times<<<1, 1>>>(at, 7);
+  return cudaDeviceSynchronize() ? -1 : *at;
+}
+"""

@@ -125,7 +125,7 @@ def test_every_figure_is_drawn(name: str, tmp_path: Path) -> None:
     place = tmp_path / "figure.svg"
     assert run(["reproduce", "--figure", f"{name}={place}", "--figure-theme", "dark"]) == 0
     drawn = place.read_text(encoding="utf-8")
-    assert f"Fig. {name}" in drawn
+    assert f"Fig. {name.removeprefix('hong-kim-')}" in drawn
     assert all(f'id="line-{model}"' in drawn for model in paper_figure(name).lines)
 
 
@@ -144,3 +144,24 @@ def test_a_figure_that_cannot_be_drawn(options: list[str], said: str, capsys: py
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_hong_and_kims_figures_show_what_their_text_says() -> None:
+    """§5.1, §5.2 and §6.1: which benchmark and which GPU has the most and the least."""
+    coalesced, uncoalesced = (paper_figure("hong-kim-14").lines[name][1] for name in ("coalesced", "uncoalesced"))
+    assert max(each or 0 for each in coalesced) < 4.1  # "almost hidden"
+    by_share = sorted(zip((0, 1 / 18, 1 / 30, 2 / 29, 2 / 37, 4 / 51, 6 / 65), uncoalesced, strict=True))
+    assert [cpi for _, cpi in by_share] == sorted(cpi or 0 for cpi in uncoalesced)  # "linearly" with the loads
+    cpi, mwp = (paper_figure(f"hong-kim-{number}").lines for number in (17, 19))
+    svm = 2
+    for gpu, (_, values) in cpi.items():
+        assert values[svm] == min(values), gpu
+        assert mwp[gpu][1][svm] == max(mwp[gpu][1]), gpu
+        assert min(mwp[gpu][1]) == pytest.approx(730 / 320)  # "limited by departure_delay"
+    assert mwp["8800gt"][1][svm] == min(lines[1][svm] for lines in mwp.values())  # "the least amount of bandwidth"
+    old, new, dependent = (paper_figure("hong-kim-25").lines[name][1] for name in
+                           ("MODEL_NOPW (IND)", "MODEL_PW (IND)", "MODEL_PW (DEP)"))  # fmt: skip
+    assert old == dependent
+    assert dependent[0] > 1.3 * new[0]  # "much longer" for few warps
+    assert dependent[10] == pytest.approx(dependent[0], rel=0.01)  # "the flat area"
+    assert new[-1] == dependent[-1]  # "once N is greater than MWP"

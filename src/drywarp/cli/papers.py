@@ -252,7 +252,8 @@ def reproduce_command(
     figure: Annotated[
         list[str] | None,
         typer.Option(
-            help="Draw the models' curves of a figure of Volkov's thesis (3.6, 7.1 to 7.10, 7.14) instead.",
+            help="Draw the models' curves of a figure instead: of Volkov's thesis (3.6, 7.1 to 7.10, 7.14), or "
+            "hong-kim-14, -17 to -19, -25.",
             metavar="NUMBER=FILE.svg|FILE.png",
         ),
     ] = None,

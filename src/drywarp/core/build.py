@@ -68,6 +68,8 @@ def build(target: Path = LIBRARY, folder: Path = FOLDER) -> None:
         found = sources(folder)
         units = [str(path) for path in found if path.suffix == ".c"]
         versions = [f"-Wl,--version-script={path}" for path in found if path.suffix == ".map"]
+        # With versions the linker writes down a name of the library: without this one that of the temporary file.
+        versions += [f"-Wl,-soname,{target.name}"] * bool(versions)
         words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest(folder)}"', *units, *versions]
         words += ["-lm", "-ldl", "-lpthread", "-o", name]
         made = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -23,6 +23,8 @@ _SHARED = ("arch/", "cc/")
 _BRANDS = frozenset("nvidia geforce tesla quadro amd radeon instinct gpu graphics card".split())
 _TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
+_parsed = lru_cache(maxsize=256)(tomllib.loads)
+"""Nobody changes what it returns: many GPUs inherit from the same files."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def read(name: str, path: Path) -> TomlFile:
     """Parse a file. Raises InputFileError, with the line, if it is not TOML."""
     try:
         text = path.read_text(encoding="utf-8")
-        content, lines = _parsed(text)
+        content = _parsed(text)
     except OSError as error:
         raise InputFileError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -149,13 +151,7 @@ def read(name: str, path: Path) -> TomlFile:
         line = re.match(r"line (\d+)", place)
         where = line[1] if line else str(text.count("\n") + 1)
         raise InputFileError(f"{path}:{where}: not TOML: {problem}") from error
-    return TomlFile(name, path, content, lines)
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Content and line numbers of a file, which nobody changes: many GPUs inherit from the same files."""
-    return tomllib.loads(text), _lines(text)
+    return TomlFile(name, path, content, _lines(text))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -164,6 +160,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
+@lru_cache(maxsize=256)
 def _lines(text: str) -> dict[str, int]:
     """Line number of each dotted key; handles the plain style of GPU files, not all of TOML."""
     lines: dict[str, int] = {}

@@ -96,7 +96,7 @@ def terms_of(workload: CostedWorkload, inputs: ModelInputs) -> Terms:
         mem_l=latency,
         departure_delay=delay,
         without_bw=hk.mwp_without_bw_full(latency, delay),
-        peak_bw=_peak_bw(inputs, latency),
+        peak_bw=_peak_bw(inputs, latency) if some else inf,
         mem_cycles=hk.mem_cycles(uncoal.mem_l, uncoal.insts, coal.mem_l, coal.insts),
         comp_cycles=hk.comp_cycles(issue, comp.count, factor) + hk.comp_cycles(issue, others),
         mem_insts=inputs.memory.count,

@@ -75,6 +75,7 @@ class CodeCalls(State):
         """A kernel by the program's handle, or the code of the error that it gives."""
         function = self.functions.get(handle)
         if function is None:
+            self.said.unmodelled["launches of kernels that were registered out of sight"] += 1
             return cuda.INVALID_DEVICE_FUNCTION
         found = self._kernels(function.module).get(function.name)
         return (function, found) if found else cuda.NO_KERNEL_IMAGE

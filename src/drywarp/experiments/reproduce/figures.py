@@ -1,4 +1,4 @@
-"""The models' side of Volkov's Figures 3.6, 7.1 to 7.10 and 7.14, as lines over occupancy or arithmetic intensity.
+"""The models' side of Volkov's Figures 3.6, 7.1 to 7.10 and 7.14, and of Hong and Kim's 14, 17 to 19 and 25, as lines.
 
 The thesis prints its measured points in plots only, so they are not here; Figure 7.4 has nothing else. Each figure
 shows the model that it examines and Volkov's own. Occupancies are warps per SM, throughputs those of one SM unless the
@@ -9,15 +9,19 @@ instruction per cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from ...errors import UsageError
 from ...hardware import load_gpu
 from ...models import gpumech, prior_on_mix
 from ...models.cusp import cusp, mix_of
+from ...models.inputs import inputs_of
+from ...models.mwp_cwp_2009_model import run_of_warps, terms_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
+from ...models.terms import Parallelism, terms_over
 from ...models.volkov import bytes_per_cycle, latency_bound, wpc_volkov
+from ...workload.abstract import load_workload
 from . import volkov_kernels as kernels
 from .rows_volkov_7 import memory_queue
 from .volkov_kernels import WARP, WARP_BYTES, volkov_gpu
@@ -165,6 +169,62 @@ def _needed(generation: str, model: str) -> Callable[[str], PaperFigure]:
     return draw
 
 
+# Hong and Kim (2009), with our graphs of their benchmarks where they print counts but no order of instructions.
+
+MICRO = tuple(range(1, 8))
+MERGE = ("sepia", "linear", "svm", "mat-naive", "mat-tiled", "blackscholes")
+MERGE_GPUS = ("8800gtx", "fx5600", "8800gt")
+"""But GTX280: how many transactions an uncoalesced access makes there is in a report that they cite (Table 3)."""
+FULL = 24
+"""Warps per SM of the micro-benchmarks, whose number is not printed: the most that fit."""
+
+
+def _parallelism(workload: str, gpu: str, warps: int | None = None, **settings: float) -> Parallelism | None:
+    """Their terms of a packaged workload, at its own occupancy unless told; None without memory instructions."""
+    work = load_workload(f"papers/{workload}", load_gpu(f"papers/{gpu}"), settings, occupancy=warps)
+    return next(iter(terms_over(work, [work.warps_per_sm]).parallelism), None)
+
+
+def _micro(name: str) -> PaperFigure:
+    """Figure 14: CPI of the micro-benchmarks on FX5600. Mb1 accesses no memory: its CPI is Issue_cycles (Eq. 24)."""
+    issue = load_gpu("papers/fx5600").parameter("issue_cycles")
+    lines = {}
+    for pattern, uncoalesced in (("coalesced", 0), ("uncoalesced", 1)):
+        found = [_parallelism(f"mb{number}", "fx5600", FULL, uncoalesced=uncoalesced) for number in MICRO]
+        lines[pattern] = (tuple(map(float, MICRO)), tuple(issue if each is None else each.cpi for each in found))
+    return PaperFigure("Hong and Kim, Fig. 14: micro-benchmarks, FX5600", "Mb1 to Mb7", "CPI", lines)
+
+
+def _merge(term: str) -> Callable[[str], PaperFigure]:
+    """Figures 17 to 19: CPI, CWP and MWP of the Merge benchmarks, with 128 threads in a block."""
+
+    def draw(name: str) -> PaperFigure:
+        xs = tuple(float(number) for number in range(1, len(MERGE) + 1))
+        lines = {
+            gpu: (xs, tuple(getattr(_parallelism(f"merge-{each}", gpu), term) for each in MERGE)) for gpu in MERGE_GPUS
+        }
+        number = name.rpartition("-")[2]
+        title = f"Hong and Kim, Fig. {number}: Merge benchmarks"
+        return PaperFigure(title, "1 " + ", ".join(f"{each}" for each in MERGE) + " 6", term.upper(), lines)
+
+    return draw
+
+
+def _dependent(name: str) -> PaperFigure:
+    """Figure 25, and the models' side of Figure 26: accesses that need each other's results, and that do not."""
+
+    def run(workload: str, parallel: bool) -> Curve:
+        work = load_workload(f"papers/{workload}", load_gpu("papers/fx5600"))
+        terms = terms_of(work, inputs_of(work))
+        own = terms if parallel else replace(terms, ind_mem_req=0.0)
+        return lambda n: run_of_warps(own, int(n)).cycles
+
+    curves = {"MODEL_NOPW (IND)": run("indep", False), "MODEL_PW (IND)": run("indep", True)}
+    curves["MODEL_PW (DEP)"] = run("dep", True)
+    drawn = _over_occupancy("25", "", "cycles", FULL, curves)
+    return replace(drawn, title="Hong and Kim, Fig. 25: DEP and INDEP, FX5600")
+
+
 _SIM = {"gpuperf": prior_on_mix.sim_throughput}
 _WFG = {"wfg": prior_on_mix.baghsorkhi_throughput}
 _ZHANG = {"zhang_owens": prior_on_mix.zhang_owens_throughput}
@@ -190,5 +250,10 @@ FIGURES: Mapping[str, Callable[[str], PaperFigure]] = {
     "7.14a": _needed("g80", "wfg"),
     "7.14b": _needed("gt200", "zhang_owens"),
     "7.14c": _needed("fermi", "gpuperf"),
+    "hong-kim-14": _micro,
+    "hong-kim-17": _merge("cpi"),
+    "hong-kim-18": _merge("cwp"),
+    "hong-kim-19": _merge("mwp"),
+    "hong-kim-25": _dependent,
 }
-"""The figures by their number in the thesis, and a letter where it has several panels."""
+"""By the number in the thesis, and a letter where a figure has several panels; those of Hong and Kim by their names."""

@@ -212,6 +212,13 @@ API result_t cuGetProcAddress(const char *name, void **found, int version, uint6
     return cuGetProcAddress_v2(name, found, version, flags, NULL);
 }
 
+/* Tables of the driver that nobody documents are not imitated; NVRTC asks for one, and does without. */
+API result_t cuGetExportTable(const void **table, const void *id) {
+    (void)id;
+    *table = NULL;
+    return NOT_FOUND;
+}
+
 /* Code ---------------------------------------------------------------------------------------------------------- */
 
 struct code {
