@@ -404,6 +404,17 @@ def test_commands_run_whose_first_placeholders_do_not(name: str, parts: list[str
     assert analysed(tmp_path, *shlex.split(command)[2:])["prediction"]["time_s"] > 0
 
 
+def test_parameters_that_name_a_type_get_one(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(
+        "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+        "def cast(x, y, n, kind: tl.constexpr, other: tl.constexpr, B: tl.constexpr):\n"
+        "    i = tl.arange(0, B)\n    a = tl.load(x + i).to(kind) + tl.zeros((B,), dtype=other)\n"
+        "    tl.store(y + i, a)\n"
+    )
+    command = listed("k.py", tmp_path)["cast"]["command"]
+    assert "--arg kind=tl.float32 --arg other=tl.float32 --arg B=1024" in command
+
+
 def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:
     (tmp_path / "classes.cu").write_text(
         "#include <cmath>\n__global__ void f(const float* x, const double* d, int* y) {\n"

@@ -241,12 +241,15 @@ def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[st
     needed = node.args.args[: len(node.args.args) - len(node.args.defaults)]
     wanted = {a.arg: "constexpr" in ast.unparse(a.annotation or a) for a in needed if a.arg not in set_by_tuner}
     asked = {ast.unparse(test) for one in ast.walk(node) if isinstance(one, ast.If) for test in _operands(one.test)}
-    blocks = sum(constant and name not in asked for name, constant in wanted.items())
+    types = _types(node) & wanted.keys()
+    blocks = sum(constant and name not in {*asked, *types} for name, constant in wanted.items())
     strides = 0
     values = {"config": "0"} if kind == "triton" and _is_autotuned(node) else {}
     for name, constant in wanted.items():
         if name in pointers:
             values[name] = _INDICES if name in indices else _BUFFER
+        elif name in types:
+            values[name] = "tl.float32"
         elif constant and name in asked:
             values[name] = "1"
         elif constant:
@@ -259,6 +262,16 @@ def likely_values(tree: ast.Module, node: ast.FunctionDef, kind: str) -> dict[st
         else:
             values[name] = str(_NUMBER)
     return values
+
+
+def _types(node: ast.FunctionDef) -> set[str]:
+    """Names that stand for a type: `x.to(T)`, `tl.zeros(…, dtype=T)`."""
+    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+    given = [
+        call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "to" and call.args
+    ]
+    given += [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "dtype"]
+    return {one.id for one in given if isinstance(one, ast.Name)}
 
 
 def _constants(node: ast.expr) -> set[object]:
