@@ -1,4 +1,5 @@
 // Small programs in one: the first argument says which.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -100,6 +101,26 @@ static int streams() {
   return 0;
 }
 
+static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+static int clocks() {
+  int* to;
+  float milliseconds;
+  cudaEvent_t begin, end;
+  TRY(cudaMalloc(&to, 1 << 16));
+  TRY(cudaEventCreate(&begin));
+  TRY(cudaEventCreate(&end));
+  double started = now();
+  TRY(cudaEventRecord(begin));
+  spin<<<64, 256>>>(to, 20000);
+  TRY(cudaEventRecord(end));
+  TRY(cudaDeviceSynchronize());
+  double took = now() - started;
+  TRY(cudaEventElapsedTime(&milliseconds, begin, end));
+  std::printf("%.4f %.4f\n", took * 1e3, milliseconds);
+  return 0;
+}
+
 static int graph() {
   int n = 64, by = 2;
   std::vector<int> numbers(n, 1), got(n);
@@ -129,6 +150,7 @@ int main(int count, char** words) {
   if (!std::strcmp(which, "errors")) return errors();
   if (!std::strcmp(which, "streams")) return streams();
   if (!std::strcmp(which, "graph")) return graph();
+  if (!std::strcmp(which, "clocks")) return clocks();
   if (!std::strcmp(which, "unset")) {
     int *to, got;
     TRY(cudaMalloc(&to, 4));

@@ -67,6 +67,13 @@ def test_streams_run_beside_each_other(run: Any) -> None:
     assert one < both < 1.5 * one
 
 
+def test_the_hosts_clock_shows_predicted_time_if_asked(run: Any) -> None:
+    host, device = map(float, run("clocks").output.split())
+    assert host > 2 * device > 0.2
+    host, device = map(float, run("clocks", options=("--virtual-clock",)).output.split())
+    assert device < host < 2 * device
+
+
 def test_a_graph_runs_what_was_captured(run: Any) -> None:
     ran = run("graph")
     assert ran.status == 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from drywarp.hardware import load_gpu
+from drywarp.program import timeline
 from drywarp.program.timeline import Event, Stream, Timeline
 
 GPU = load_gpu("h100")
@@ -83,3 +86,13 @@ def test_a_synchronous_copy_holds_the_host() -> None:
     line = Timeline(GPU)
     span = line.copy(0, "copy to host", 1 << 20, True)
     assert close(line.host, span.end_s + WAIT)
+
+
+def test_very_many_equal_launches_share_a_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST_SPANS", 2)
+    line = Timeline(GPU)
+    for launch in (0, 1, 1, 1, 2):
+        line.kernel(0, "a", MS, 1.0, launch)
+    assert [(span.launch, span.count) for span in line.spans] == [(0, 1), (1, 3), (2, 1)]
+    assert close(line.spans[1].end_s, LAUNCH + 4 * MS)
+    assert close(line.spans[2].start_s, line.spans[1].end_s)

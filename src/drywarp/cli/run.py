@@ -28,6 +28,10 @@ def run_command(
     emulate_total: Annotated[
         int | None, typer.Option(help="Most warp instructions computed of the whole program.", metavar="N")
     ] = None,
+    virtual_clock: Annotated[
+        bool,
+        typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time."),
+    ] = False,
     jobs: take.Jobs = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
@@ -61,6 +65,7 @@ def run_command(
             quiet_options(clock_mhz=clock),
             LAUNCH_STEPS if emulate_steps is None else emulate_steps,
             TOTAL_STEPS if emulate_total is None else emulate_total,
+            virtual_clock,
         )
     )
     text = render_program(run)

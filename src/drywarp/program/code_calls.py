@@ -199,12 +199,18 @@ class CodeCalls(State):
             outcome = self.launches.run(asked, self.heap)
         except UsageError:
             return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
-        number = len(self.said.launches)
+        number = self.said.launched
+        self.said.launched += 1
         given = [held for held, _ in pointers(asked, self.heap).values()]
         lost = tuple(sorted({held.lost for held in given if held.lost}))
         answer = outcome.analysis
         done = LaunchDone(number, kernel.name, grid, block, shared, stream, outcome, lost)
-        self.said.launches.append(done)
+        last = self.said.launches[-1] if self.said.launches else None
+        if last and last.outcome is outcome and (last.stream, last.reads_lost) == (stream, lost):
+            number = last.number
+            self.said.launches[-1] = replace(last, count=last.count + 1)
+        else:
+            self.said.launches.append(done)
         if not outcome.computed:
             for held in given:
                 held.lost = f"launch {number} ({kernel.name})"

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..analysis.result import Analysis
+from .._version import __version__
+from ..analysis.result import SCHEMA_VERSION, Analysis
 from ..kernel.launch.launch import Dim3
 from .launches import Outcome
 from .timeline import Span, Timeline
@@ -14,7 +15,10 @@ from .timeline import Span, Timeline
 
 @dataclass(frozen=True)
 class LaunchDone:
-    """One launch; `reads_lost` names the launches whose missing results it was given."""
+    """One launch, or `count` in a row that found and left the same; the first has this number.
+
+    `reads_lost` names the launches whose missing results it was given.
+    """
 
     number: int
     kernel: str
@@ -24,6 +28,7 @@ class LaunchDone:
     stream: int
     outcome: Outcome
     reads_lost: tuple[str, ...] = ()
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,10 @@ class Fault:
 
 @dataclass
 class ProcessRun:
-    """Everything that one process did so far."""
+    """Everything that one process did so far; `launched` counts its launches."""
 
     timeline: Timeline
+    launched: int = 0
     launches: list[LaunchDone] = field(default_factory=list)
     copies: list[CopyDone] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -115,6 +121,8 @@ class ProgramRun:
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the documented keys (docs/run.md)."""
         return {
+            "schema_version": SCHEMA_VERSION,
+            "versions": {"drywarp": __version__},
             "command": list(self.command),
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,
@@ -142,6 +150,7 @@ class ProgramRun:
             "launches": [
                 {
                     "number": one.number,
+                    "count": one.count,
                     "kernel": one.kernel,
                     "grid": list(one.grid),
                     "block": list(one.block),

@@ -38,12 +38,12 @@ from .launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
 
-_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qQ")
+_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qqQ")
 _MOST_BYTES = 1 << 31
 """Most bytes of one request: a fat binary."""
 _VALUES = 8
 _NAMES = ("libcuda.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")
-_SOCKET_VARIABLE = "DRYWARP_RUN_SOCKET"
+_SOCKET_VARIABLE, _CLOCK_VARIABLE = "DRYWARP_RUN_SOCKET", "DRYWARP_RUN_CLOCK"
 _LAST_WORDS_S = 2.0
 """Time for processes that the program has left behind to end."""
 
@@ -53,8 +53,8 @@ class ProgramRequest:
     """A program to run: its command, on which GPU, and how much of it is computed.
 
     A command that begins with a CUDA source is built first, one that begins with a Python file is run by this Python.
-    `launch_steps` and `total_steps` are the most warp
-    instructions that are run of a launch and of the program.
+    `launch_steps` and `total_steps` are the most warp instructions that are run of a launch and of the program. With
+    `virtual_clock` the host's clocks show predicted time.
     """
 
     command: tuple[str, ...]
@@ -62,6 +62,7 @@ class ProgramRequest:
     options: Options = field(default_factory=quiet_options)
     launch_steps: int = LAUNCH_STEPS
     total_steps: int = TOTAL_STEPS
+    virtual_clock: bool = False
 
 
 def run_program(request: ProgramRequest) -> ProgramRun:
@@ -77,7 +78,8 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         folder = Path(name)
         command = _built(request.command, gpu, folder)
         server = _Server(gpu, request, command[0])
-        status = server.serve(command, _environment(server.name, folder))
+        environment = _environment(server.name, folder) | ({_CLOCK_VARIABLE: "1"} if request.virtual_clock else {})
+        status = server.serve(command, environment)
         own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
         if not server.processes or (own_code and not any(process.modules for process in server.processes)):
             raise UsageError(_why_nothing(command, status))
@@ -207,7 +209,7 @@ class _Server:
             self._stopping = True
 
     def _interrupted(self) -> str:
-        launches = sum(len(one.launches) for one in self.processes)
+        launches = sum(one.launched for one in self.processes)
         return f"interrupted after {launches} launches; the program was stopped"
 
     def _close(self) -> None:
@@ -247,7 +249,8 @@ class _Server:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [device.heap.file]))]
             connection.sendmsg([hello], rights)
             for name, numbers, data in _requests(connection):
-                connection.sendall(_packed(device.answer(name, numbers, data)))
+                answer = device.answer(name, numbers, data)
+                connection.sendall(_packed(answer, device.timeline.host))
         except (OSError, _Stopped):
             pass  # the program has ended, or was ended
         except BaseException as error:
@@ -279,6 +282,6 @@ def _received(connection: socket.socket, size: int) -> bytearray:
     return data
 
 
-def _packed(answer: Answer) -> bytes:
+def _packed(answer: Answer, host_s: float) -> bytes:
     values = (*answer.values, *[0] * (_VALUES - len(answer.values)))
-    return _REPLY.pack(answer.status, *values, len(answer.data)) + answer.data
+    return _REPLY.pack(answer.status, *values, round(host_s * 1e9), len(answer.data)) + answer.data

@@ -44,18 +44,20 @@ def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
     for launch in launches:
         by_name.setdefault(launch.kernel, []).append(launch)
     totals = {
-        name: sum(one.outcome.analysis.time_s for one in some if one.outcome.analysis) for name, some in by_name.items()
+        name: sum(one.count * one.outcome.analysis.time_s for one in some if one.outcome.analysis)
+        for name, some in by_name.items()
     }
     whole = sum(totals.values())
     found = []
     for name, some in by_name.items():
         predicted = [one.outcome.analysis for one in some if one.outcome.analysis]
+        unknown = sum(one.count for one in some if not one.outcome.analysis)
         found.append(
             KernelTotal(
                 name,
-                len(some),
-                sum(one.outcome.computed for one in some),
-                len(some) - len(predicted),
+                sum(one.count for one in some),
+                sum(one.count for one in some if one.outcome.computed),
+                unknown,
                 totals[name],
                 totals[name] / whole if whole else 0.0,
                 max(predicted, key=lambda one: one.time_s, default=None),

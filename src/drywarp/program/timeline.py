@@ -8,21 +8,24 @@ over the bus has one copy engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..hardware import Gpu
 
 LEGACY, PER_THREAD = 1, 2
 """Handles of the default streams, besides 0."""
+MOST_SPANS = 50_000
+"""From then on, a launch that repeats the one before it on its stream lengthens that one's span."""
 _NANO = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """A piece of work on the device: what it is, on which stream, and from when to when in seconds.
 
     `kind` is kernel, copy to device, copy to host, copy on device or fill; `launch` numbers the launches. `after` is
-    the number of the span that it waited for, or -1 for the host's call.
+    the number of the span that it waited for, or -1 for the host's call. `count` launches of a program that makes very
+    many share one span.
     """
 
     kind: str
@@ -33,6 +36,7 @@ class Span:
     size: int = 0
     launch: int = -1
     after: int = -1
+    count: int = 1
 
 
 @dataclass
@@ -128,7 +132,11 @@ class Timeline:
         return (latest.ready, latest.last) if latest.ready > self.host else (self.host, -1)
 
     def _add(self, span: Span) -> Span:
-        self.spans.append(span)
+        last = self.spans[-1] if len(self.spans) >= MOST_SPANS else None
+        if last and (last.kind, last.name, last.stream, last.launch) == ("kernel", span.name, span.stream, span.launch):
+            self.spans[-1] = replace(last, end_s=span.end_s, count=last.count + 1)
+        else:
+            self.spans.append(span)
         stream = self.stream(span.stream) or self.streams[0]
         stream.ready, stream.last = span.end_s, len(self.spans) - 1
         return span

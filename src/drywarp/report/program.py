@@ -48,7 +48,7 @@ def render_program(run: ProgramRun) -> str:
         rest = len(run.critical) - _MOST_CRITICAL
         parts.append(f"critical path: {path}" + (f", and {rest} more" if rest > 0 else ""))
     computed = sum(one.computed for one in run.kernels)
-    instructions = count_text(sum(launch.outcome.warp_instructions for launch in run.launches))
+    instructions = count_text(sum(launch.count * launch.outcome.warp_instructions for launch in run.launches))
     launched = sum(one.launches for one in run.kernels)
     notes = (
         [f"{computed} of {launched} launches were computed in full ({instructions} warp instructions)"]
@@ -96,7 +96,7 @@ def _named(what: str, track: int, name: str) -> dict[str, Any]:
 
 
 def _slice(span: Span, track: int) -> dict[str, Any]:
-    given: dict[str, Any] = {"launch": span.launch} if span.launch >= 0 else {"bytes": span.size}
+    given: dict[str, Any] = {"launch": span.launch, "count": span.count} if span.launch >= 0 else {"bytes": span.size}
     start, end = span.start_s * _MICROSECONDS, span.end_s * _MICROSECONDS
     return {
         "ph": "X", "name": plain(span.name), "cat": span.kind, "pid": _PROCESS, "tid": track, "ts": round(start, 3),

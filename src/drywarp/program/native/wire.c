@@ -133,6 +133,7 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
     strncpy(request.name, name, NAME_BYTES - 1);
     memcpy(request.number, numbers, sizeof request.number);
     pthread_mutex_lock(&lock);
+    clock_stops();
     if (!connected()) {
         answer.status = forked ? ERROR_INITIALIZATION : lost ? ERROR_UNKNOWN : ERROR_NO_DEVICE;
     } else {
@@ -153,6 +154,7 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
             }
             if (!whole)
                 answer = gave_up();
+            clock_goes_on(reply.clock);
         }
     }
     pthread_mutex_unlock(&lock);

@@ -16,6 +16,7 @@ struct request {
 struct reply {
     int64_t status; /* an error code of the runtime's */
     int64_t value[MOST_VALUES];
+    int64_t clock; /* of the predicted run, in nanoseconds: what its calls have cost the host */
     uint64_t bytes; /* that follow */
 };
 
@@ -34,6 +35,10 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
 
 #define ASK(name, ...) ask_with(name, (const int64_t[MOST_NUMBERS]){__VA_ARGS__}, NULL, 0, NULL, 0)
 #define N(x) ((int64_t)(intptr_t)(x))
+
+/* A call to drywarp begins or has ended, by which the host's clocks are moved if the user asks for it (clock.c). */
+void clock_stops(void);
+void clock_goes_on(int64_t predicted);
 
 /* Replaces the functions that a program linked in by a call of ours of the same name (redirect.c). */
 void redirect_static_runtime(void);
