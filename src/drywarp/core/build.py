@@ -43,13 +43,14 @@ def compiler() -> list[str] | None:
     return None
 
 
-def sources(folder: Path = FOLDER) -> list[Path]:
-    """The C files, headers and versions of symbols included."""
+def sources(folder: Path | None = None) -> list[Path]:
+    """The C files of a room (None: the core), headers and versions of symbols included."""
+    folder = folder or FOLDER
     return sorted((folder / "native").glob("*.[ch]")) + sorted((folder / "native").glob("*.map"))
 
 
 @cache
-def digest(folder: Path = FOLDER) -> str:
+def digest(folder: Path | None = None) -> str:
     """Identifies the sources; a built library states the one that it was built from."""
     parts = hashlib.sha256(" ".join(FLAGS).encode())
     for path in sources(folder):
@@ -57,7 +58,7 @@ def digest(folder: Path = FOLDER) -> str:
     return parts.hexdigest()[:32]
 
 
-def build(target: Path = LIBRARY, folder: Path = FOLDER) -> None:
+def build(target: Path = LIBRARY, folder: Path | None = None) -> None:
     """Compile the sources to a shared library, which replaces an older one at once. Raises RuntimeError."""
     command = compiler()
     if command is None:
