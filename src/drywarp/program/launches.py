@@ -15,6 +15,7 @@ from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError
 from ..execution.emulator.whole import run_whole
 from ..hardware import Gpu
+from ..kernel.cfg import ControlFlowGraph, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import cluster_for
 from ..kernel.launch.launch import Dim3, Launch, Scalar
@@ -71,6 +72,7 @@ class Launches:
         self._first: dict[tuple[object, ...], tuple[Analysis | None, str]] = {}
         self._known: dict[str, tuple[Analysis | None, str]] = {}
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
+        self._graphs: dict[int, ControlFlowGraph] = {}
         self._held = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
@@ -108,7 +110,11 @@ class Launches:
         done = None
         if predicted is None or predicted.warp_instructions <= most:
             try:
-                done = run_whole(asked.kernel, launch, most)
+                graph = self._graphs.get(id(asked.code))
+                if graph is None:
+                    graph = build_cfg(asked.code.instructions, asked.code.code_entries)
+                    self._graphs[id(asked.code)] = graph
+                done = run_whole(asked.kernel, launch, most, graph)
             except UnsupportedInstructionError as error:
                 return Outcome(predicted, False, failed=failed or str(error)), []
             except EmulationError as error:

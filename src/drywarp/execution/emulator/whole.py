@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import StarvationError
+from ...kernel.cfg import ControlFlowGraph
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
@@ -33,8 +34,10 @@ class WholeRun:
     digest: str
 
 
-def run_whole(kernel: Kernel, launch: Launch, most: int) -> WholeRun | None:
+def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph | None = None) -> WholeRun | None:
     """Run every block of a launch; None if that takes more than `most` warp instructions.
+
+    `cfg` is the kernel's control flow, if already available.
 
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
     instruction, UsageError if the launch does not fit the kernel.
@@ -44,7 +47,7 @@ def run_whole(kernel: Kernel, launch: Launch, most: int) -> WholeRun | None:
         check_whole_grid(kernel, launch)
         return _at_once(kernel, launch, limits, most)
     tally = Tally()
-    session = Session(kernel, launch, limits, tally=tally)
+    session = Session(kernel, launch, limits, cfg=cfg, tally=tally)
     together = launch.cluster_blocks
     clusters = launch.blocks // together
     size = max(WAVE_WARPS // (launch.warps_per_block * together), 1) * PARTS * thread_count() * _WAVES_A_PART
