@@ -6,6 +6,8 @@ import pytest
 
 from drywarp.hardware import load_gpu
 from drywarp.program import timeline
+from drywarp.program.result import ProcessRun
+from drywarp.program.sum_up import finished
 from drywarp.program.timeline import Event, Stream, Timeline
 
 GPU = load_gpu("h100")
@@ -96,3 +98,20 @@ def test_very_many_equal_launches_share_a_span(monkeypatch: pytest.MonkeyPatch) 
     assert [(span.launch, span.count) for span in line.spans] == [(0, 1), (1, 3), (2, 1)]
     assert close(line.spans[1].end_s, LAUNCH + 4 * MS)
     assert close(line.spans[2].start_s, line.spans[1].end_s)
+
+
+def test_the_critical_path_is_what_the_end_waited_for() -> None:
+    line, (one, two) = with_streams(2)
+    line.kernel(one, "long", 3 * MS, 0.5, 0)
+    line.kernel(two, "short", MS, 0.5, 1)
+    line.wait_for()
+    for _ in range(20_000):  # each awaited, so that the host's calls lie between all of them
+        line.kernel(one, "step", MS, 1.0, 2)
+        line.wait_for(one)
+    run = finished((), 0, [ProcessRun(line)], 1e9)
+    path = dict(run.critical)
+    assert close(path["long"], 3 * MS)
+    assert "short" not in path
+    assert path["step"] == pytest.approx(20_000 * MS)
+    assert sum(path.values()) == pytest.approx(line.spans[-1].end_s)
+    assert run.busy_s == pytest.approx(20_003 * MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 
 from .result import CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
@@ -90,6 +91,7 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
     """Seconds by name of the spans that the end waited for, one after the other; the rest is the host's calls."""
     if not spans:
         return ()
+    ends = sorted((span.end_s, number) for number, span in enumerate(spans))
     at, found = max(range(len(spans)), key=lambda n: spans[n].end_s), dict[str, float]()
     while at >= 0:
         span = spans[at]
@@ -102,8 +104,10 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
             at = span.after
             continue
         # The host was busy with earlier calls; what it waited for is the latest span that had ended by then.
-        earlier = [n for n in range(at) if spans[n].end_s <= span.start_s]
-        at = max(earlier, key=lambda n: spans[n].end_s, default=-1)
+        place = bisect_right(ends, (span.start_s, len(spans))) - 1
+        while place >= 0 and ends[place][1] >= at:
+            place -= 1
+        at = ends[place][1] if place >= 0 else -1
         if at >= 0:
             found["host"] = found.get("host", 0.0) - spans[at].end_s
     return tuple(sorted(found.items(), key=lambda one: -one[1]))
