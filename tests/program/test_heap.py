@@ -56,6 +56,13 @@ def test_the_devices_memory_is_limited_but_not_the_hosts(heap: Heap) -> None:
     assert heap.free(START + 1) is None
 
 
+def test_addresses_that_were_freed_are_given_out_again_when_no_others_are_left(heap: Heap) -> None:
+    for _ in range(10):
+        made = heap.allocate(60 * MIB, "device")
+        assert made is not None
+        heap.free(made.start)
+
+
 def test_a_launch_changes_nothing_until_its_results_are_taken_over(heap: Heap) -> None:
     first, second = heap.allocate(10_000, "device"), heap.allocate(10_000, "device")
     assert first is not None

@@ -118,6 +118,9 @@ class Heap:
         if kind != "pinned" and self.used + size > self.capacity:
             return None
         start = self._room(size)
+        while start is None and self._freed:
+            self._freed.popleft()
+            start = self._room(size)
         if start is None:
             return None
         self._made += 1
