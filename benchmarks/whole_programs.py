@@ -81,7 +81,7 @@ def run(folder: Path, arguments: str, gpu: str, clock: float, seconds: float) ->
     unpredicted = sum(one["without_prediction"] for one in answer["kernels"])
     said = [*(one["text"] for one in answer["faults"]), *answer["notes"], *answer["not_modelled"], *answer["findings"]]
     outcome = "faulty" if answer["faults"] else "in full" if computed == launches else "sampled"
-    if answer["exit_status"] > 128:
+    if 128 < answer["exit_status"] < 128 + 65:  # a signal
         outcome = "crashed"
     check = "fails" if FAILS.search(text) or answer["exit_status"] else "passes" if PASSES.search(text) else "none"
     if check == "fails" and not said:
