@@ -68,10 +68,12 @@ def test_streams_run_beside_each_other(run: Any) -> None:
 
 
 def test_the_hosts_clock_shows_predicted_time_if_asked(run: Any) -> None:
-    host, device = map(float, run("clocks").output.split())
-    assert host > 2 * device > 0.2
-    host, device = map(float, run("clocks", options=("--virtual-clock",)).output.split())
-    assert device < host < 2 * device
+    emulating, device = map(float, run("clocks").output.split())
+    assert emulating > 10 * device > 1
+    host, again = map(float, run("clocks", options=("--virtual-clock",)).output.split())
+    assert again == device
+    # What the program itself takes is real time, and may be long on a busy machine.
+    assert device < host < emulating / 2
 
 
 def test_a_graph_runs_what_was_captured(run: Any) -> None:
