@@ -101,6 +101,33 @@ static int streams() {
   return 0;
 }
 
+// Results of a launch that is given results; and a copy of managed memory that the host has changed since.
+static int passed_on() {
+  int by = 2, got = 0, *managed, *from, *to;
+  TRY(cudaMallocManaged(&managed, 64 * sizeof(int)));
+  TRY(cudaMalloc(&from, 64 * sizeof(int)));
+  TRY(cudaMalloc(&to, 64 * sizeof(int)));
+  TRY(cudaMemcpyToSymbol(factor, &by, sizeof by));
+  for (int k = 1; k < 4; k++) {
+    managed[63] = k;
+    TRY(cudaMemcpy(from, managed, 64 * sizeof(int), cudaMemcpyDefault));
+    scale<<<1, 64>>>(from, to, 64);
+    TRY(cudaMemcpy(&got, to + 63, sizeof got, cudaMemcpyDeviceToHost));
+    if (got != 2 * k) return 1;
+  }
+  return 0;
+}
+
+static int chain() {
+  int got, *from, *to;
+  TRY(cudaMalloc(&from, 64 * sizeof(int)));
+  TRY(cudaMalloc(&to, 64 * sizeof(int)));
+  spin<<<1, 64>>>(from, 20000);
+  scale<<<1, 64>>>(from, to, 64);
+  TRY(cudaMemcpy(&got, to, sizeof got, cudaMemcpyDeviceToHost));
+  return 0;
+}
+
 static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 static int clocks() {
@@ -150,6 +177,8 @@ int main(int count, char** words) {
   if (!std::strcmp(which, "errors")) return errors();
   if (!std::strcmp(which, "streams")) return streams();
   if (!std::strcmp(which, "graph")) return graph();
+  if (!std::strcmp(which, "passed on")) return passed_on();
+  if (!std::strcmp(which, "chain")) return chain();
   if (!std::strcmp(which, "clocks")) return clocks();
   if (!std::strcmp(which, "unset")) {
     int *to, got;

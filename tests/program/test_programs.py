@@ -89,11 +89,24 @@ def test_results_that_were_not_computed_are_named(run: Any) -> None:
     assert all(one["computed"] == 0 and one["time_s"] > 0 for one in ran.result["kernels"])
     found = " ".join(ran.result["findings"])
     assert "not computed: launch 0" in found
-    assert "copies to the host of results that were not computed" in found
+    assert "1 copy to the host of results that were not computed: launch 0" in found
+    assert "nothing was ever written" not in found
+
+
+def test_what_is_computed_from_missing_results_is_missing(run: Any) -> None:
+    ran = run("chain", options=("--emulate-steps", "10000"))
+    assert [one["computed"] for one in ran.result["launches"]] == [False, True]
+    found = " ".join(ran.result["findings"])
+    assert "given results that were not computed: launch 1 (scale)" in found
+    assert "1 copy to the host of results that were not computed: launch 1 (scale)" in found
+
+
+def test_memory_that_the_host_changes_is_never_taken_for_what_it_was(run: Any) -> None:
+    assert run("passed on").status == 0
 
 
 def test_copies_of_what_nobody_wrote_are_named(run: Any) -> None:
-    assert "copies from memory that nothing was ever written to: allocation 1" in run("unset").result["findings"][0]
+    assert "1 copy from memory that nothing was ever written to: allocation 1" in run("unset").result["findings"][0]
 
 
 def test_a_forked_child_gets_the_error_that_a_driver_gives(run: Any) -> None:
@@ -120,6 +133,7 @@ def test_calls_that_are_not_known_are_told_and_fail(run: Any) -> None:
         (["--", "no-such-program"], "no-such-program: no such program (expected"),
         (["--", "missing.cu"], "missing.cu: no such file (expected a CUDA C++ source or a program)"),
         (["--gpu", "mi300x", "--", "true"], "GPU mi300x: drywarp run needs an NVIDIA GPU from Volta on"),
+        (["--clock", "1", "--", "true"], "clock 1 MHz: expected"),
         (["--emulate-steps", "-1", "--", "true"], "--emulate-steps -1: expected a number of warp instructions"),
         (["--json", "no/folder/x", "--", "true"], "no/folder/x: its folder does not exist"),
     ],

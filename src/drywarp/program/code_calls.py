@@ -211,9 +211,10 @@ class CodeCalls(State):
             self.said.launches[-1] = replace(last, count=last.count + 1)
         else:
             self.said.launches.append(done)
-        if not outcome.computed:
+        if lost or not outcome.computed:
+            # What was computed from results that are missing is as good as missing.
             for held in given:
-                held.lost = f"launch {number} ({kernel.name})"
+                held.lost, held.written = f"launch {number} ({kernel.name})", True
         share = min(1.0, answer.waves) if answer else 1.0
         self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
         if outcome.fault is not None:

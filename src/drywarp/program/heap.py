@@ -164,10 +164,6 @@ class Heap:
         found = self._held[self._starts[place]] if place >= 0 else None
         return found if found is not None and address < found.end else None
 
-    def once_at(self, address: int) -> Allocation | None:
-        """The freed allocation that held this address, of those freed lately."""
-        return next((one for one in reversed(self._freed) if one.start <= address < one.end), None)
-
     def holds(self, address: int) -> bool:
         """Whether the address is one of this memory's, allocated or not."""
         return START <= address < START + self.size

@@ -97,7 +97,8 @@ class MemoryCalls(State):
         unset = origin is not None and not origin.written
         if target is not None:
             target.written = True
-            whole = origin is not None and origin.size == size == target.size
+            # The host may have written to other memory since its version was taken.
+            whole = origin is not None and origin.kind == "device" and origin.size == size == target.size
             target.version = origin.version if origin and whole else 0
             target.lost = lost if size >= target.size or lost else target.lost
         self.said.copies.append(CopyDone(what, size, lost, origin.name if origin and unset else ""))

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
+from ..analysis.prepared import check_clock
 from ..analysis.request import Options
 from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
@@ -74,6 +75,8 @@ def run_program(request: ProgramRequest) -> ProgramRun:
     gpu = request.gpu if isinstance(request.gpu, Gpu) else load_gpu(str(request.gpu))
     if gpu.is_amd or gpu.machine_code or not gpu.arch:
         raise UsageError(f"GPU {gpu.name}: drywarp run needs an NVIDIA GPU from Volta on")
+    clock_mhz = request.options.clock_mhz or gpu.device.boost_clock_mhz
+    check_clock(gpu, clock_mhz)
     with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
         folder = Path(name)
         command = _built(request.command, gpu, folder)
@@ -83,8 +86,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
         if not server.processes or (own_code and not any(process.modules for process in server.processes)):
             raise UsageError(_why_nothing(command, status))
-        clock = (request.options.clock_mhz or gpu.device.boost_clock_mhz) * 1e6
-        return finished(request.command, status, server.processes, clock)
+        return finished(request.command, status, server.processes, clock_mhz * 1e6)
 
 
 def _linked(folder: Path, library: Path) -> Path:
@@ -182,7 +184,9 @@ class _Server:
         def interrupt(number: int, frame: object) -> None:
             raise KeyboardInterrupt
 
-        before = signal.signal(signal.SIGTERM, interrupt)
+        # Only the main thread may; whoever calls this from another one ends it otherwise.
+        alone = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGTERM, interrupt) if alone else None
         try:
             with listening(self._go_on):
                 status = self._child.wait()
@@ -191,7 +195,8 @@ class _Server:
             self._end_threads()
             raise InterruptedRunError(self._interrupted()) from None
         finally:
-            signal.signal(signal.SIGTERM, before)
+            if alone:
+                signal.signal(signal.SIGTERM, before)
             self._close()
         if self._failure is not None:
             raise self._failure

@@ -125,11 +125,15 @@ def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[
         )
     lost = [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]
     if lost:
-        found.append(f"{len(lost)} copies to the host of results that were not computed: {_some(lost)}")
+        found.append(f"{_copies_text(lost)} to the host of results that were not computed: {_some(lost)}")
     unset = [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]
     if unset:
-        found.append(f"{len(unset)} copies from memory that nothing was ever written to: {_some(unset)}")
+        found.append(f"{_copies_text(unset)} from memory that nothing was ever written to: {_some(unset)}")
     return found
+
+
+def _copies_text(some: list[str]) -> str:
+    return "1 copy" if len(some) == 1 else f"{len(some)} copies"
 
 
 def _some(names: list[str]) -> str:
