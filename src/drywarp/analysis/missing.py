@@ -103,7 +103,10 @@ def ready_command(
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
     buffers = {key: value for part in stated.values() for key, value in part}
     extents = _extents(kernel, said, instead, given, "shared" in open_)
-    instead |= fitted(kernel, extents, buffers)
+    static, block = kernel.resources.shared_bytes, extents[0][:2]
+    # Dynamic shared memory beside static: the machine code does not tell that there is some.
+    more = [(*block, str(_MOST_SHARED - static & ~15))] if said.shared is None and 0 < static < _MOST_SHARED else []
+    instead |= fitted(kernel, extents, buffers, more)
     words = [*command, "--grid", instead["grid"], "--block", instead["block"]]
     words += ["--shared", instead["shared"]] if instead["shared"] != "0" else []
     words += ["--cluster", said.cluster] if said.cluster else []
