@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,12 @@ def run_command(
         bool,
         typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time."),
     ] = False,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    max_registers: take.MaxRegisters = None,
+    compiler_option: take.CompilerOptions = None,
+    use_fast_math: take.FastMath = False,
     jobs: take.Jobs = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
@@ -53,11 +60,14 @@ def run_command(
     for name in filter(None, (output, json, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
+    from ..frontends.cuda.options import CudaOptions
     from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.program import render_program, write_program_trace
     from ..report.text import json_text
 
+    own = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std, max_registers).flags()
+    build = [*own, *(["--use_fast_math"] if use_fast_math else []), *shlex.split(" ".join(compiler_option or ()))]
     run = run_program(
         ProgramRequest(
             tuple(command),
@@ -66,6 +76,7 @@ def run_command(
             LAUNCH_STEPS if emulate_steps is None else emulate_steps,
             TOTAL_STEPS if emulate_total is None else emulate_total,
             virtual_clock,
+            tuple(build),
         )
     )
     text = render_program(run)
