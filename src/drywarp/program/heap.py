@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.memory import DeviceMemory
-from ..kernel.launch.launch import DeviceImage
+from ..kernel.launch.launch import DeviceImage, Texture
 
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
+OBJECTS = 0x7E << 56
+"""Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
 _ALIGNMENT, _GAP = 512, 1 << 16
 _SCRATCH_BYTES = 1 << 30
 """Beyond the last allocation, for what an emulation adds."""
@@ -80,6 +82,15 @@ class Change:
         return sum(len(content) for _, content in self.parts)
 
 
+@dataclass(frozen=True)
+class Registered:
+    """Host memory that was registered: the whole pages around it, from `host` on, lie in device memory from `at` on."""
+
+    host: int
+    at: int
+    size: int
+
+
 class Heap:
     """All allocations of one process; `capacity` is the GPU's memory in bytes."""
 
@@ -94,6 +105,10 @@ class Heap:
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
         self._freed: deque[Allocation] = deque()
+        self.registered: dict[int, Registered] = {}
+        """By the address that the program registered."""
+        self.objects: dict[int, tuple[Texture, int]] = {}
+        """Texture and surface objects by the low word of their handles, each with the address of its first texel."""
         self._made = 0
         self._versions: dict[object, int] = {}
         self._last_version = 0
@@ -112,15 +127,15 @@ class Heap:
         """All live ones, by address."""
         return [self._held[start] for start in self._starts]
 
-    def allocate(self, size: int, kind: str) -> Allocation | None:
+    def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT) -> Allocation | None:
         """Zeros of this size, at least one byte; None if the device has not that much left."""
         size = max(size, 1)
         if kind != "pinned" and self.used + size > self.capacity:
             return None
-        start = self._room(size)
+        start = self._room(size, alignment)
         while start is None and self._freed:
             self._freed.popleft()
-            start = self._room(size)
+            start = self._room(size, alignment)
         if start is None:
             return None
         self._made += 1
@@ -129,14 +144,29 @@ class Heap:
         self._held[start] = made
         return made
 
-    def _room(self, size: int) -> int | None:
+    def register(self, host: int, first: int, size: int) -> Registered | None:
+        """Room for whole pages, `size` bytes from `first` on, which hold what the program registers at `host`."""
+        made = self.allocate(size, "pinned", _PAGE)
+        if made is None:
+            return None
+        self.registered[host] = Registered(first, made.start, size)
+        return self.registered[host]
+
+    def device_address(self, address: int) -> int:
+        """The address in device memory of registered host memory; of everything else, its own."""
+        for one in self.registered.values():
+            if one.host <= address < one.host + one.size:
+                return address - one.host + one.at
+        return address
+
+    def _room(self, size: int, alignment: int) -> int | None:
         """The lowest address with enough room, away from recently freed allocations."""
         taken = sorted([(one.start, one.end) for one in (*self._held.values(), *self._freed)])
         at = START
         for start, end in taken:
             if at + size + _GAP <= start:
                 break
-            at = max(at, -(-(end + _GAP) // _ALIGNMENT) * _ALIGNMENT)
+            at = max(at, -(-(end + _GAP) // alignment) * alignment)
         return at if at + size + _GAP + _SCRATCH_BYTES <= START + self.size else None
 
     def free(self, start: int) -> Allocation | None:
@@ -164,6 +194,11 @@ class Heap:
         found = self._held[self._starts[place]] if place >= 0 else None
         return found if found is not None and address < found.end else None
 
+    def object_at(self, handle: int) -> Allocation | None:
+        """The live allocation that holds the texels of an object, by its handle."""
+        made = self.objects.get(handle - OBJECTS)
+        return self.at(made[1]) if made else None
+
     def holds(self, address: int) -> bool:
         """Whether the address is one of this memory's, allocated or not."""
         return START <= address < START + self.size
@@ -176,7 +211,8 @@ class Heap:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
         end = areas[-1][1] + areas[-1][2] if areas else START
-        return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE)
+        objects = tuple((handle, *made) for handle, made in self.objects.items())
+        return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE, objects)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""

@@ -52,7 +52,7 @@ class Outcome:
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not. `computed` says whether its results are in memory; `fault` is what went wrong in the kernel, as it would on
-    a GPU.
+    a GPU, and `printed` what device code printed.
     """
 
     analysis: Analysis | None
@@ -61,6 +61,7 @@ class Outcome:
     same: bool = False
     failed: str = ""
     fault: EmulationError | None = None
+    printed: str = ""
 
 
 class Launches:
@@ -128,7 +129,7 @@ class Launches:
             self._known[key] = (predicted, failed) if new else self._predicted(asked.kernel, launch)
         changes = heap.take_over(done.memory)
         predicted, failed = self._known[key]
-        return Outcome(predicted, True, done.warp_instructions, same, failed), changes
+        return Outcome(predicted, True, done.warp_instructions, same, failed, printed=done.printed), changes
 
     def _predicted(self, kernel: Kernel, launch: Launch) -> tuple[Analysis | None, str]:
         """The prediction from a sample of blocks, or why there is none."""
@@ -152,6 +153,8 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
         address = int.from_bytes(asked.parameters[parameter.offset :][: parameter.size], "little")
         if parameter.size == _POINTER_BYTES and (held := heap.at(address)):
             found[parameter.ordinal] = held, address - held.start
+        elif parameter.size == _POINTER_BYTES and (held := heap.object_at(address)):
+            found[parameter.ordinal] = held, 0
     return found
 
 

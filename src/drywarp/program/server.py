@@ -39,7 +39,7 @@ from .launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
 
-_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qqQ")
+_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qq2Q")
 _MOST_BYTES = 1 << 31
 """Most bytes of one request: a fat binary."""
 _VALUES = 8
@@ -255,7 +255,7 @@ class _Server:
             connection.sendmsg([hello], rights)
             for name, numbers, data in _requests(connection):
                 answer = device.answer(name, numbers, data)
-                connection.sendall(_packed(answer, device.timeline.host))
+                connection.sendall(_packed(answer, device.timeline.host, device.print_now(name, numbers)))
         except (OSError, _Stopped):
             pass  # the program has ended, or was ended
         except BaseException as error:
@@ -287,6 +287,7 @@ def _received(connection: socket.socket, size: int) -> bytearray:
     return data
 
 
-def _packed(answer: Answer, host_s: float) -> bytes:
+def _packed(answer: Answer, host_s: float, printed: bytes) -> bytes:
     values = (*answer.values, *[0] * (_VALUES - len(answer.values)))
-    return _REPLY.pack(answer.status, *values, round(host_s * 1e9), len(answer.data)) + answer.data
+    head = _REPLY.pack(answer.status, *values, round(host_s * 1e9), len(answer.data), len(printed))
+    return head + answer.data + printed
