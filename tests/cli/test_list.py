@@ -424,3 +424,25 @@ def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:
     )
     for gpu in ("mi300x", "a100") if find_clang() else ("a100",):
         assert listed("classes.cu", tmp_path, "--gpu", gpu)["f"]["reason"] is None
+
+
+def test_a_fault_names_the_arguments_that_hold_random_numbers(tmp_path: Path) -> None:
+    (tmp_path / "lengths.cu").write_text(
+        "extern __shared__ char held[];\n"
+        "__global__ void sums(const int* length, const int* values, int* to) {\n"
+        "  __shared__ int part[32];\n"
+        "  int own = length[blockIdx.x];\n"
+        "  for (int i = threadIdx.x; i < own * 300; i += blockDim.x) held[i] = values[i];\n"
+        "  __syncthreads();\n"
+        "  part[threadIdx.x % 32] = held[threadIdx.x]; to[blockIdx.x] = part[0];\n}\n"
+    )
+    # Dynamic shared memory beside static is for the launch to size.
+    command = listed("lengths.cu", tmp_path)["sums"]["command"]
+    assert "--shared 49024" in command
+    stated = command.replace("--shared 49024", "--shared 400")
+    message = complaint(run(*shlex.split(stated)[1:], cwd=tmp_path))
+    assert "shared store of 1 bytes out of bounds" in message and "lengths.cu:5" in message
+    assert "length, values, to hold random numbers" in message
+    assert "such as length=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none" in message
+    counts = stated.replace("length=i32[1048576]:random", "length=i32[1048576]:1")
+    assert analysed(tmp_path, *shlex.split(counts)[2:])["prediction"]["time_s"] > 0
