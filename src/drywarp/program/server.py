@@ -139,7 +139,8 @@ def _built(command: tuple[str, ...], gpu: Gpu, folder: Path) -> tuple[str, ...]:
     if made.returncode:
         said = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
         raise UsageError(f"{source}: nvcc refused it: {said}")
-    return (str(folder / source.stem), *command[1:])
+    # `main.cu -- 8192` and `main.cu 8192` are the same: the source itself takes no options.
+    return (str(folder / source.stem), *command[2 if command[1:2] == ("--",) else 1 :])
 
 
 def _compiler() -> list[str]:
