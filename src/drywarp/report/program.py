@@ -22,7 +22,10 @@ _MOST_CRITICAL = 5
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
-    parts = [head if run.spans else f"no kernel was launched and nothing copied on {run.gpu_title}", *_missing(run)]
+    nothing = (
+        "no kernel was launched that --only, --skip and --launches choose" if run.left_out else "no kernel was launched"
+    )
+    parts = [head if run.spans else f"{nothing} and nothing copied on {run.gpu_title}", *_missing(run)]
     if run.kernels:
         rows = [["kernel", "launches", "time", "share", "mean", "limited by", "occupancy"]]
         for one in run.kernels:
@@ -55,6 +58,15 @@ def render_program(run: ProgramRun) -> str:
         if launched
         else []
     )
+    if run.left_out:
+        count = sum(number for _, number in run.left_out)
+        some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
+        more = f", and {len(run.left_out) - _MOST_CRITICAL} more" if len(run.left_out) > _MOST_CRITICAL else ""
+        notes.append(
+            f"left out: {count} launches ({some}{more}), which are computed but neither predicted nor in any time"
+        )
+    if kept := {one.outcome.kept for one in run.launches if one.outcome.kept}:
+        notes.append(f"kept: {len(kept)} launches, whose files hold the program's memory")
     notes += [ASSUMED, *(plain(note, 300) for note in run.notes)]
     return "\n\n".join(parts) + "\n\n" + "\n".join(f"note: {note}" for note in notes) + "\n"
 
