@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import tempfile
@@ -47,13 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("part")
 
 
-FIRST = (
-    "test_every_opcode.py", "test_pictures.py", "test_types.py",
-    "test_cuda.py", "test_damage.py", "test_html_browser.py", "test_examples_run.py", "test_rules.py", "test_wheel.py",
-    "test_dask.py", "test_measure.py", "test_site.py", "test_notebooks.py", "test_suite.py", "test_analysis.py",
-    "test_long_loops.py", "test_cache_processes.py", "test_cached_answers.py", "test_study.py", "test_trace.py",
-)  # fmt: skip
-"""Files that are started first because they take long, so that parallel workers end together."""
+FIRST = ("test_types.py", "test_wheel.py")
+"""Files that are started first because one test of theirs takes long, so that parallel workers end together."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -86,6 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Laws are part of an exhaustive run: there they are tried on many more examples.
     """
+    # What was imported and collected stays: the garbage collector need not look through it again and again.
+    gc.collect()
+    gc.freeze()
     items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
     if exhaustive():
         for item in items:

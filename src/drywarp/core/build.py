@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +59,12 @@ def digest(folder: Path | None = None) -> str:
     return parts.hexdigest()[:32]
 
 
+def _run(words: list[str]) -> None:
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise RuntimeError(f"{words[0]} failed on drywarp's core: {made.stderr.strip()}")
+
+
 def build(target: Path = LIBRARY, folder: Path | None = None) -> None:
     """Compile the sources to a shared library, which replaces an older one at once. Raises RuntimeError."""
     command = compiler()
@@ -71,11 +78,11 @@ def build(target: Path = LIBRARY, folder: Path | None = None) -> None:
         versions = [f"-Wl,--version-script={path}" for path in found if path.suffix == ".map"]
         # With versions the linker writes down a name of the library: without this one that of the temporary file.
         versions += [f"-Wl,-soname,{target.name}"] * bool(versions)
-        words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest(folder)}"', *units, *versions]
-        words += ["-lm", "-ldl", "-lpthread", "-o", name]
-        made = subprocess.run(words, capture_output=True, text=True, check=False)
-        if made.returncode:
-            raise RuntimeError(f"{command[0]} failed on drywarp's core: {made.stderr.strip()}")
+        words = [*command, *FLAGS, f'-DDRYWARP_DIGEST="{digest(folder)}"']
+        with tempfile.TemporaryDirectory() as objects, ThreadPoolExecutor(os.cpu_count()) as pool:
+            made = [str(Path(objects, f"{Path(unit).stem}.o")) for unit in units]
+            list(pool.map(_run, ([*words, "-c", unit, "-o", to] for unit, to in zip(units, made, strict=True))))
+            _run([*words, *made, *versions, "-lm", "-ldl", "-lpthread", "-o", name])
         os.chmod(name, 0o755)
         os.replace(name, target)
     finally:

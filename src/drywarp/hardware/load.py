@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,10 @@ def load_gpu(name_or_path: str) -> Gpu:
     `InputFileError` for an invalid file: one line with file, line, key and what was expected.
     """
     name, path = find(name_or_path)
+    return (_packaged if path.parent == DATA else _loaded)(name, path)
+
+
+def _loaded(name: str, path: Path) -> Gpu:
     resolved = resolve(name, path)
     values, error = resolved.values, resolved.error
     capability, arch = resolved.header.get("compute_capability", ""), resolved.header.get("arch", "")
@@ -237,6 +242,10 @@ def load_gpu(name_or_path: str) -> Gpu:
         sections=sections,
         known=dict(sorted(resolved.facts.items(), key=lambda item: _ORDER.index(item[0].partition(".")[0]))),
     )
+
+
+# A packaged file and what it inherits from do not change while drywarp runs.
+_packaged = lru_cache(maxsize=64)(_loaded)
 
 
 def limits_of(compute_capability: str) -> OccupancyLimits:
