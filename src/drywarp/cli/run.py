@@ -83,6 +83,10 @@ def run_command(
         str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the result as JSON.", metavar="FILE")] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(help="Write a page: the timeline of streams, and a report of each kernel.", metavar="FILE"),
+    ] = None,
     trace: Annotated[
         str | None, typer.Option(help="Write the timeline for Perfetto, a track for each stream.", metavar="FILE")
     ] = None,
@@ -93,7 +97,7 @@ def run_command(
     standard error. The exit status is the program's.
     """
     check_positive(clock, "--clock")
-    for name in filter(None, (output, json, trace)):
+    for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
     from ..program.launches import quiet_options
@@ -107,12 +111,17 @@ def run_command(
         quiet_options(clock_mhz=clock),
         virtual_clock=virtual_clock,
         keep=Path(keep) if keep else None,
+        behind=html is not None,
         **which.settings(),
     )
     run = run_program(request)
     text = render_program(run)
     if json:
         Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
+    if html:
+        from ..report.html.page import program_page
+
+        Path(html).write_text(program_page(run), encoding="utf-8")
     if trace:
         write_program_trace(run, Path(trace))
     if output:

@@ -124,6 +124,16 @@ class ProgramRun:
     """Launches that the user did not choose, by kernel: computed, but not predicted, and without a place in time."""
     behind: Mapping[str, Analysis] = field(default_factory=dict)
     """The longest launch of each kernel with its findings, if asked for."""
+    processes: tuple[int, ...] = ()
+    """How many of the spans, which stand one process after another, are each one's."""
+
+    def streams(self) -> dict[tuple[int, int], list[Span]]:
+        """The spans of each stream in order, by process and handle."""
+        owners = [number for number, count in enumerate(self.processes) for _ in range(count)]
+        found: dict[tuple[int, int], list[Span]] = {}
+        for process, span in zip(owners, self.spans, strict=True):
+            found.setdefault((process, span.stream), []).append(span)
+        return {key: sorted(found[key], key=lambda one: one.start_s) for key in sorted(found)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the documented keys (docs/run.md)."""

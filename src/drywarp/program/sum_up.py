@@ -43,6 +43,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         launches=tuple(one for one in launches if not one.outcome.left_out),
         left_out=tuple(sorted(left_out.items())),
         behind=_longest(processes),
+        processes=tuple(len(one.timeline.spans) for one in processes),
     )
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
+from ..._version import __version__
 from ...analysis.result import Analysis, limit_words, unit_words
-from ...support.text import bytes_text, count_text, percent_text, range_text, time_text
+from ...program.result import ProgramRun
+from ...support.text import bytes_text, count_text, percent_text, plain, range_text, time_text
 from ..figures.theme import REASON_COLOURS
+from ..program import missing_text, program_notes, stream_name
 from ..terminal import bounds_text, no_conflicts_text
 from .document import asset, document
-from .payload import payload
+from .payload import packed, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
@@ -34,35 +41,31 @@ def html_page(analysis: Analysis) -> str:
         "".join(asset(f"html/{name}") for name in SCRIPTS),
         what="an HTML report",
         data=payload(analysis, answer, benefits),
-        filters={
-            "time": time_text,
-            "bytes": bytes_text,
-            "count": count_text,
-            "percent": percent_text,
-            "words": _words,
-            "figure": figure_text,
-            "first_capital": _capital,
-        },
+        filters=FILTERS,
         a=analysis,
         answer=answer,
         detail=analysis.detail,
         benefits=benefits,
         file_name=PurePath(analysis.source_file).name,
-        part=unit_words,
-        limit_words=limit_words,
-        reason_colour=REASON_COLOURS,
-        stalls=sorted(analysis.prediction.stalls.items(), key=lambda item: -item[1]),
-        use=_use(analysis),
-        lines=[line for line in analysis.lines[:_LINES_SHOWN] if line.share >= _LEAST_USE],
+        **WORDS,
+        **_tables(analysis),
         band=_band(analysis),
-        no_conflicts=no_conflicts_text(analysis),
         bounds=bounds_text(analysis.bounds) if analysis.bounds else "",
         uncertain=[part for part in analysis.band.parts if part.high / part.low > _SURE] if analysis.band else [],
-        places_shown=_PLACES_SHOWN,
         lanes=_lanes(analysis),
         rooflines=_rooflines(analysis),
     )
     return text
+
+
+def _tables(analysis: Analysis) -> dict[str, Any]:
+    """What the parts that pages share show of an answer."""
+    return {
+        "stalls": sorted(analysis.prediction.stalls.items(), key=lambda item: -item[1]),
+        "use": _use(analysis),
+        "lines": [line for line in analysis.lines[:_LINES_SHOWN] if line.share >= _LEAST_USE],
+        "no_conflicts": no_conflicts_text(analysis),
+    }
 
 
 def _rooflines(analysis: Analysis) -> list[tuple[object, ...]]:
@@ -162,3 +165,131 @@ def _lanes(analysis: Analysis) -> list[tuple[str, int, int, float, float]]:
         )
         for lane, count in zip(events.lanes, issues, strict=True)
     ]
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "time": time_text,
+    "bytes": bytes_text,
+    "count": count_text,
+    "percent": percent_text,
+    "words": _words,
+    "figure": figure_text,
+    "first_capital": _capital,
+}
+WORDS: dict[str, Any] = {
+    "part": unit_words,
+    "limit_words": limit_words,
+    "reason_colour": REASON_COLOURS,
+    "places_shown": _PLACES_SHOWN,
+}
+
+
+# The page of a whole program: the timeline of its streams, and a report of each kernel.
+
+MOST_BOXES, MOST_TRACKS = 10_000, 64
+_FINEST = 1 / 20_000
+"""Where there are more launches and copies than boxes, boxes shorter than this share of the whole are joined first."""
+_TICKS = 1 << 31
+
+
+@dataclass(slots=True)
+class _Box:
+    """Work that is drawn together, on one stream."""
+
+    track: int
+    name: int
+    start_s: float
+    end_s: float
+    count: int
+    size: int
+
+
+def program_page(run: ProgramRun) -> str:
+    """The page of a whole program as one HTML document. Raises UsageError without Jinja2."""
+    kept = {one.kernel: one.outcome.kept for one in run.launches if one.outcome.kept}
+    kernels = [
+        {"total": one, "a": (found := run.behind.get(one.kernel)), "kept": kept.get(one.kernel, "")}
+        | (_tables(found) if found else {})
+        for one in run.kernels
+    ]
+    data, joined = _timeline(run)
+    text, _ = document(
+        "html/program.html",
+        ["html/report.css", "html/program.css"],
+        "".join(asset(f"html/{name}") for name in ("core.js", "program.js")),
+        what="an HTML report",
+        data=data,
+        filters=FILTERS,
+        **WORDS,
+        run=run,
+        program=PurePath(run.command[0]).name,
+        kernels=kernels,
+        missing=[line for text in missing_text(run) for line in text.splitlines()],
+        notes=program_notes(run),
+        spans=sum(span.count for span in run.spans),
+        merged=joined,
+        hidden=max(0, len(run.streams()) - MOST_TRACKS),
+        detail=None,
+        version=__version__,
+    )
+    return text
+
+
+def _timeline(run: ProgramRun) -> tuple[dict[str, Any], float]:
+    """The data of the timeline, and the seconds up to which neighbours were joined, 0 if none were."""
+    streams = dict(itertools.islice(run.streams().items(), MOST_TRACKS))
+    place = {one.kernel: number for number, one in enumerate(run.kernels)}
+    names: dict[tuple[str, str], int] = {("several", "several"): 0}
+    boxes = [
+        _Box(
+            track, names.setdefault((span.kind, span.name), len(names)), span.start_s, span.end_s, span.count, span.size
+        )
+        for track, spans in enumerate(streams.values())
+        for span in spans
+    ]
+    last = max([run.time_s, *(box.end_s for box in boxes)])
+    joined = 0.0
+    if len(boxes) > MOST_BOXES:
+        joined = last * _FINEST
+        boxes = _joined(boxes, joined, equal=True)
+    while len(boxes) > MOST_BOXES:
+        joined *= 2
+        boxes = _joined(boxes, joined, equal=False)
+    unit = last / _TICKS or 1.0
+    columns = {
+        "track": [box.track for box in boxes],
+        "name": [box.name for box in boxes],
+        "start": [round(box.start_s / unit) for box in boxes],
+        "taken": [round((box.end_s - box.start_s) / unit) for box in boxes],
+        "count": [box.count for box in boxes],
+        "bytes": [box.size for box in boxes],
+    }
+    return {
+        "reasonColours": REASON_COLOURS,
+        "tracks": [stream_name(key, len(run.processes)) for key in streams],
+        "names": [{"kind": kind, "name": plain(name), "place": place.get(name, 0)} for kind, name in names],
+        "count": len(boxes),
+        "unit": unit,
+        "last": last,
+        "columns": {name: packed(np.array(values, np.int64)) for name, values in columns.items()},
+    }, joined
+
+
+def _joined(boxes: list[_Box], seconds: float, equal: bool) -> list[_Box]:
+    """The boxes, each joined with the one before it on its stream if it is near.
+
+    That is: with `equal`, the same and no more than these seconds apart; else, no longer than them together.
+    """
+    found: list[_Box] = []
+    for box in boxes:
+        before = found[-1] if found and found[-1].track == box.track else None
+        if before and (
+            (before.name == box.name and box.start_s - before.end_s <= seconds)
+            if equal
+            else box.end_s - before.start_s <= seconds
+        ):
+            before.end_s, before.count, before.size = box.end_s, before.count + box.count, before.size + box.size
+            before.name = before.name if before.name == box.name else 0
+        else:
+            found.append(box)
+    return found
