@@ -54,10 +54,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The core takes ten seconds to compile, and was compiled when this checkout was installed: that one is handed over.
     library()
     compiler = folder.parent / "compiler"
-    hands_over = f'cp {shlex.quote(str(LIBRARY))} "$last"'
     compiler.write_text(
-        '#!/bin/sh\nfor last; do case "$last" in */core/native/*) core=1 ;; esac; done\n'
-        f'[ -n "$core" ] && exec {hands_over}\nexec {shlex.join(real_compiler() or ["cc"])} "$@"\n'
+        '#!/bin/sh\nfor last; do case "$last" in */core/native/*) exit ;; */inorder.o) core=1 ;; esac; done\n'
+        f'[ -n "$core" ] && exec cp {shlex.quote(str(LIBRARY))} "$last"\n'
+        f'exec {shlex.join(real_compiler() or ["cc"])} "$@"\n'
     )
     compiler.chmod(0o755)
     built(ROOT, folder, CC=shlex.quote(str(compiler)))
