@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
 import subprocess
@@ -77,6 +78,21 @@ def outcome(path: Path, data: bytes) -> str:
     return said
 
 
+def content(path: Path) -> tuple[KeptLaunch, bytes]:
+    """Everything that a file holds, but for how its parts are packed."""
+    launch = load(path, arch="sm_80").launch
+    assert launch is not None
+    assert launch.memory is not None
+    memory = launch.memory
+    parts = [os.pread(memory.file, size, start - memory.start) for _, start, size in memory.areas]
+    return msgspec.structs.replace(read_kept(path.read_bytes(), "f"), pieces=[]), b"".join(parts)
+
+
+def unchanged(whole: bytes, path: Path) -> tuple[KeptLaunch, bytes]:
+    path.write_bytes(whole)
+    return content(path)
+
+
 def opened(data: bytes) -> tuple[bytes, int, bytes]:
     """What comes before the two numbers, where the header begins, and the header unpacked."""
     before = data[: len(data) - len(data.lstrip(b"\x93drywarp launch\n"))]
@@ -107,9 +123,10 @@ def test_truncated_anywhere(whole: bytes, tmp_path: Path) -> None:
 @given(seed=st.integers(0, 1 << 40))
 def test_damaged_by_chance(whole: bytes, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     data = damaged_bytes(whole, random.Random(seed))
-    if is_kept(data) and data != whole:
-        # Each part has a checksum: damage is found, wherever it is.
-        assert "damaged kept launch" in outcome(tmp_path_factory.getbasetemp() / "f", data) or data[32:] == whole[32:]
+    path = tmp_path_factory.getbasetemp() / "f"
+    if is_kept(data) and not outcome(path, data):
+        # Each part has a checksum: what goes unnoticed, such as the last bits of a packed part, changes nothing.
+        assert content(path) == unchanged(whole, path)
 
 
 @pytest.mark.usefixtures("no_disassembler")
