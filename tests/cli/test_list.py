@@ -441,7 +441,8 @@ def test_a_fault_names_the_arguments_that_hold_random_numbers(tmp_path: Path) ->
     assert "--shared 49024" in command
     stated = command.replace("--shared 49024", "--shared 400")
     message = complaint(run(*shlex.split(stated)[1:], cwd=tmp_path))
-    assert "shared store of 1 bytes out of bounds" in message and "lengths.cu:5" in message
+    assert "shared store of 1 bytes out of bounds" in message
+    assert "lengths.cu:5" in message
     assert "length, values, to hold random numbers" in message
     assert "such as length=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none" in message
     counts = stated.replace("length=i32[1048576]:random", "length=i32[1048576]:1")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import DrywarpError, UsageError
 from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
+from ..frontends.binary.kept import is_kept
 from ..frontends.binary.module import Module, load_module
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
@@ -30,8 +31,8 @@ class ListedKernel:
     """One kernel, under the name that ``--entry`` takes.
 
     `resources` is None if they depend on the arguments, or if there is no machine code: `reason` says why. `launch` is
-    where the launch in `command` comes from: ``comment``, a file and line, or empty. `placeholders` are the parts of
-    the command that only stand for what is not known.
+    where that in `command` is from: ``comment``, ``kept in the file``, a file and line, or empty; `placeholders` are
+    the parts of it that only stand for what is not known.
     """
 
     name: str
@@ -148,8 +149,9 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
 
 
 def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted: bool = True) -> ListedKernel:
-    names = {parameter_name(p) for p in kernel.parameters}
-    comment, source = file.source.comment, file.source
+    if is_kept(file.source.data):
+        return ListedKernel(name, signature(kernel), kernel.resources, shlex.join(file.words(name)), "kept in the file")
+    source, comment, names = file.source, file.source.comment, {parameter_name(p) for p in kernel.parameters}
     roots = {root_of(key, names) for key in comment.arguments}
     if not _is_about(comment, name) or not (alone or comment.entry or roots <= names):
         comment = LaunchComment()

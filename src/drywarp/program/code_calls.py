@@ -207,13 +207,13 @@ class CodeCalls(State):
         variables = module.globals.start if module.globals else 0
         if self.heap.registered:
             data = self._with_device_addresses(kernel, data)
-        asked = Asked(kernel_now, kernel, grid, block, cluster, shared, data, variables)
+        number = self.said.launched
+        asked = Asked(number, module.data, kernel_now, kernel, grid, block, cluster, shared, data, variables)
         try:
             outcome = self.launches.run(asked, self.heap)
         except UsageError:
             return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
         self.printed = (self.printed + outcome.printed)[-self.limits[_PRINTF_BYTES] :]
-        number = self.said.launched
         self.said.launched += 1
         given = [held for held, _ in pointers(asked, self.heap).values()]
         lost = tuple(sorted({held.lost for held in given if held.lost}))
@@ -229,8 +229,9 @@ class CodeCalls(State):
             # What was computed from results that are missing is as good as missing.
             for held in given:
                 held.lost, held.written = f"launch {number} ({kernel.name})", True
-        share = min(1.0, answer.waves) if answer else 1.0
-        self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
+        if not outcome.left_out:
+            share = min(1.0, answer.waves) if answer else 1.0
+            self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
         if outcome.fault is not None:
             self.pending = _code_of(outcome.fault)
             self.said.faults.append(Fault(number, kernel.name, str(outcome.fault)))

@@ -19,15 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.memory import DeviceMemory
-from ..kernel.launch.launch import DeviceImage, Texture
+from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
 
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
 OBJECTS = 0x7E << 56
 """Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
 _ALIGNMENT, _GAP = 512, 1 << 16
-_SCRATCH_BYTES = 1 << 30
-"""Beyond the last allocation, for what an emulation adds."""
 _QUARANTINE = 64
 """Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
 _MOST_HASHED = 64 << 20
@@ -97,7 +95,7 @@ class Heap:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         # Pinned memory and gaps take addresses, too.
-        self.size = -(-(2 * capacity + _SCRATCH_BYTES) // _PAGE) * _PAGE
+        self.size = -(-(2 * capacity + SCRATCH_BYTES) // _PAGE) * _PAGE
         self.file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
         os.ftruncate(self.file, self.size)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
@@ -167,7 +165,7 @@ class Heap:
             if at + size + _GAP <= start:
                 break
             at = max(at, -(-(end + _GAP) // alignment) * alignment)
-        return at if at + size + _GAP + _SCRATCH_BYTES <= START + self.size else None
+        return at if at + size + _GAP + SCRATCH_BYTES <= START + self.size else None
 
     def free(self, start: int) -> Allocation | None:
         """End an allocation, and give its pages back; None if none starts there."""
@@ -210,17 +208,16 @@ class Heap:
     def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
-        end = areas[-1][1] + areas[-1][2] if areas else START
         objects = tuple((handle, *made) for handle, made in self.objects.items())
-        return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE, objects)
+        return DeviceImage(self.file, START, areas, variables, objects=objects)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""
         changes = []
         for one in self.allocations:
-            pages = _written(memory.views[1], one.start - START, one.size)
+            pages = touched_pages(memory.views[1], one.start - START, one.size, written=True)
             parts = []
-            for first, end in _runs(pages) if len(pages) else ():
+            for first, end in runs(pages):
                 # Only the allocation's own bytes: its neighbours' pages are theirs.
                 begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
                 new = memory.views[1][begin:stop]
@@ -267,20 +264,23 @@ class Heap:
         return tuple((one.start, one.size, one.version) for one in self.allocations)
 
 
-def _written(arena: npt.NDArray[np.uint8], offset: int, size: int) -> npt.NDArray[np.int64]:
-    """Numbers of the pages of a private view that have been written: copies, no longer pages of the file."""
+def touched_pages(arena: npt.NDArray[np.uint8], offset: int, size: int, written: bool = False) -> npt.NDArray[np.int64]:
+    """Numbers of the pages of a private view that have been touched, and a few around them.
+
+    If `written`, exactly those that have been written: copies, no longer pages of the file.
+    """
     first, end = offset // _PAGE, (offset + size - 1) // _PAGE + 1
     base = arena.ctypes.data // _PAGE
     with open("/proc/self/pagemap", "rb", buffering=0) as pages:
         entries = np.frombuffer(os.pread(pages.fileno(), 8 * (end - first), 8 * (base + first)), np.uint64)
-    own = ((entries & (_PRESENT | _SWAPPED)) != 0) & ((entries & _OF_FILE) == 0)
-    return np.flatnonzero(own) + first
+    there = (entries & (_PRESENT | _SWAPPED)) != 0
+    return np.flatnonzero(there & ((entries & _OF_FILE) == 0) if written else there) + first
 
 
-def _runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+def runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
     """First and end of each run of consecutive numbers."""
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
-    for part in np.split(numbers, cuts):
+    for part in np.split(numbers, cuts) if len(numbers) else ():
         yield int(part[0]), int(part[-1]) + 1
 
 

@@ -126,22 +126,34 @@ class Structure:
 Argument: TypeAlias = "Buffer | Scalar | Structure | TensorMap | Texture | TextureTable"
 
 
+SCRATCH_BYTES = 1 << 30
+"""Beyond a program's last allocation, for what an emulation adds."""
+_GAP, _PAGE = 1 << 16, 4096
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceImage:
     """The device memory that a program leaves to a launch.
 
-    `file` is the descriptor of a file that holds it from address `start` on, sparsely; it extends at least to the
-    areas that an emulation adds from `scratch` on. `areas` are the allocations in order, each with its name, address
-    and bytes, and `variables` is the address of the module's `__device__` variables. `objects` are texture and surface
-    objects: handle, what it is, and the address of its first texel.
+    `file` is the descriptor of a file that holds it from address `start` on, sparsely; it extends at least
+    `SCRATCH_BYTES` beyond `scratch`. `areas` are the allocations in order, each with its name, address
+    and bytes, and `variables` is the address of the module's `__device__` variables. `digest` stands for the content;
+    empty if that changes. `objects` are texture and surface objects: handle, what it is, and the address of its first
+    texel.
     """
 
     file: int
     start: int
     areas: tuple[tuple[str, int, int], ...]
     variables: int
-    scratch: int
+    digest: str = ""
     objects: tuple[tuple[int, Texture, int], ...] = ()
+
+    @property
+    def scratch(self) -> int:
+        """Address from which on an emulation may add areas."""
+        end = self.areas[-1][1] + self.areas[-1][2] if self.areas else self.start
+        return -(-(end + _GAP) // _PAGE) * _PAGE
 
 
 @dataclass(frozen=True)
