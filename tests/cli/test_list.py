@@ -470,7 +470,7 @@ def test_parameter_blocks_get_fields_that_do_some_work_and_a_way_to_the_programs
     (tmp_path / "block.cu").write_text(BLOCK)
     first_fields = listed("block.cu", tmp_path, "-D", "X=1")["tiled<64>"]
     assert first_fields["signature"].endswith("int f, and 4 more}")
-    run_it = "drywarp run block.cu -D X=1 runs the program with its own values"
+    run_it = "drywarp run --keep DIR -D X=1 block.cu runs the program with its own, and keeps each launch for analyze"
     assert first_fields["reason"] == f"params has 16 fields, which host code computes: {run_it}"
     named = listed("block.cu", tmp_path, "--entry", "tiled<64>")["tiled<64>"]
     assert named["signature"].endswith("int i, int last}")

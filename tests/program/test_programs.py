@@ -61,6 +61,26 @@ def test_errors_come_as_from_the_runtime(run: Any) -> None:
     assert "fault: launch" in ran.report
 
 
+def test_textures_and_surfaces_over_arrays_rows_and_lines(run: Any) -> None:
+    ran = run("textures")
+    assert (ran.status, ran.output) == (0, "")
+    (fault,) = ran.result["faults"]
+    assert "no texture object has the handle" in fault["text"]
+
+
+def test_kernels_reach_host_memory_that_was_registered(run: Any) -> None:
+    assert run("registered").status == 0
+
+
+def test_what_device_code_prints_comes_when_the_host_waits(run: Any) -> None:
+    ran = run("prints")
+    lines = [f"thread {n} of block {block}: {1.5 * n:5.2f}%" for block in (0, 1) for n in (0, 1)]
+    assert ran.output.splitlines() == ["before", "launched", *lines, "waited", *lines, "cudaErrorAssert"]
+    (fault,) = ran.result["faults"]
+    assert "assertion `threadIdx.x != n` (line " in fault["text"]
+    assert fault["text"].endswith("failed in block (0,0,0), thread (40,0,0)")
+
+
 def test_streams_run_beside_each_other(run: Any) -> None:
     one, both = map(float, run("streams").output.split())
     assert one > 0.1

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import DrywarpError, UsageError
 from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
+from ..frontends.binary.kept import is_kept
 from ..frontends.binary.module import Module, load_module
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
@@ -33,8 +34,8 @@ class ListedKernel:
     """One kernel, under the name that ``--entry`` takes.
 
     `resources` is None if they depend on the arguments, or if there is no machine code: `reason` says why. `launch` is
-    where the launch in `command` comes from: ``comment``, a file and line, or empty. `placeholders` are the parts of
-    the command that only stand for what is not known.
+    where that in `command` is from: ``comment``, ``kept in the file``, a file and line, or empty; `placeholders` are
+    the parts of it that only stand for what is not known.
     """
 
     name: str
@@ -156,8 +157,9 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
 
 
 def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted: bool = True) -> ListedKernel:
-    names = {parameter_name(p) for p in kernel.parameters}
-    comment, source = file.source.comment, file.source
+    if is_kept(file.source.data):
+        return ListedKernel(name, signature(kernel), kernel.resources, shlex.join(file.words(name)), "kept in the file")
+    source, comment, names = file.source, file.source.comment, {parameter_name(p) for p in kernel.parameters}
     roots = {root_of(key, names) for key in comment.arguments}
     if not _is_about(comment, name) or not (alone or comment.entry or roots <= names):
         comment = LaunchComment()
@@ -186,12 +188,14 @@ def _computed_by_host(file: _File, kernel: Kernel, lacks: Sequence[str]) -> str:
     many = [f"{name} has {counts[name]} fields" for name in lacks if counts.get(name, 0) >= _MANY_FIELDS]
     if not many:
         return ""
-    program = "-- PROGRAM"
+    program = "PROGRAM"
     if re.search(r"\bmain\s*\(", file.source.text or ""):
         words = command_words(file.source.given, file.gpu, "", file.given)[2:]
-        at = words.index("--entry")
-        program = shlex.join([*words[:at], *words[at + 2 :]])
-    return f"{', '.join(many)}, which host code computes: drywarp run {program} runs the program with its own values"
+        program = shlex.join([*words[3:], words[0]])
+    return (
+        f"{', '.join(many)}, which host code computes: drywarp run --keep DIR {program} runs the program with its own, "
+        "and keeps each launch for analyze"
+    )
 
 
 def _is_about(comment: LaunchComment, name: str) -> bool:

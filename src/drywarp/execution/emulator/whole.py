@@ -26,12 +26,14 @@ class WholeRun:
     """A launch that was run to its end: the device memory that it leaves, and what it did.
 
     `digest` stands for how often each basic block ran and each instruction accessed memory with each lane pattern,
-    wherever the buffers lie: launches with the same one take the same time but for the caches' content.
+    wherever the buffers lie: launches with the same one take the same time but for the caches' content. `printed` is
+    what device code printed, in the order of the blocks.
     """
 
     memory: DeviceMemory
     warp_instructions: int
     digest: str
+    printed: str = ""
 
 
 def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph | None = None) -> WholeRun | None:
@@ -61,7 +63,7 @@ def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph |
         if not fits_at_once(launch):
             raise
         return _at_once(kernel, launch, limits, most)
-    return WholeRun(session.memory, session.budget.warp_steps, tally.digest())
+    return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints))
 
 
 def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int) -> WholeRun | None:
@@ -70,4 +72,4 @@ def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int) -> Whole
     session = Session(kernel, launch, limits, tally=tally)
     session.run(range(launch.blocks), whole=True)
     steps = session.budget.warp_steps
-    return WholeRun(session.memory, steps, tally.digest()) if steps <= most else None
+    return WholeRun(session.memory, steps, tally.digest(), "".join(tally.prints)) if steps <= most else None
