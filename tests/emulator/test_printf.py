@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drywarp.errors import EmulationError
 from drywarp.execution.emulator.printf import formatted
-from drywarp.execution.emulator.whole import run_whole
+from drywarp.execution.emulator.run import run_whole
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.launch.arguments import make_launch
 

@@ -16,7 +16,7 @@ import pytest
 
 import drywarp
 from drywarp.errors import UsageError
-from drywarp.execution.emulator.whole import run_whole
+from drywarp.execution.emulator.run import run_whole
 from drywarp.frontends.binary import kept
 from drywarp.frontends.binary.containers import images, images_with, load_binary_module
 from drywarp.frontends.load import load

@@ -13,7 +13,7 @@ from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
-from ..execution.emulator.whole import WholeRun, run_whole
+from ..execution.emulator.run import WholeRun, run_whole
 from ..frontends.binary.kept import scalars
 from ..hardware import Gpu
 from ..kernel.cfg import ControlFlowGraph, build_cfg
