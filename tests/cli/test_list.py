@@ -479,3 +479,10 @@ def test_parameter_blocks_get_fields_that_do_some_work_and_a_way_to_the_programs
     words = shlex.split(named["command"])
     assert "last=1024}" in words[-1]
     assert analysed(tmp_path, *words[2:])["memory"]["dram_write_bytes"] > 0
+
+
+def test_a_file_beside_is_named_where_a_source_has_no_kernels(tmp_path: Path) -> None:
+    (tmp_path / "main.cu").write_text("int main() { return 0; }\n")
+    (tmp_path / "kernels.cu").write_text("__global__ void one(float* a) { *a = 1; }\n")
+    for verb in ("list", "analyze"):
+        assert complaint(run(verb, "main.cu", cwd=tmp_path)).endswith("; kernels.cu has some)")

@@ -13,6 +13,7 @@ from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
 from ..frontends.binary.kept import is_kept
 from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda.compile import elsewhere
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.cuda import launches_in, layouts_for
@@ -87,7 +88,7 @@ def list_kernels(
         found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
     if not found:
         python = "a function under @triton.jit or @numba.cuda.jit, or CUDA C++ in a string"
-        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'})"
+        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'}{elsewhere(path)})"
         raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}{expected}")
     return Listing(str(path), machine.name, arch, tuple(found), notes)
 
