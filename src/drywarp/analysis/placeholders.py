@@ -86,7 +86,8 @@ _COUNT_OF = re.compile(r"\b(no|nr|number|count) of\b")
 
 def _is_size(parameter: Parameter) -> bool:
     # `imageW`, `no_of_nodes`
-    spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", parameter.name).lower().replace("_", " ")
+    spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", parameter.name).lower()
+    spelt = re.sub(r"[_.]", " ", spelt)
     words = spelt.split()
     whole = number_code(parameter.type)[-1:].lower() in ("i", "q", "h") or not parameter.type
     return bool(
@@ -96,7 +97,7 @@ def _is_size(parameter: Parameter) -> bool:
     )
 
 
-_MOST_FIELDS, _MOST_ELEMENTS = 16, 8
+_MOST_FIELDS, _MOST_ELEMENTS = 64, 8
 
 
 def _values(parameter: Parameter, made: _Made) -> str:
@@ -130,7 +131,9 @@ def _value(parameter: Parameter, made: _Made) -> str:
     if held is not None and held.enumerators:
         return held.enumerators[0][0]
     if held is not None and held.extents:
-        return f"[{', '.join(['0'] * math.prod(held.extents))}]"
+        # `problem_size.idx`: the sides of something
+        each = made.size if _is_size(parameter) else 0 if made.one == 1 else made.one
+        return f"[{', '.join([str(each)] * math.prod(held.extents))}]"
     if name in MAP_TYPES:
         return MAP_EXAMPLE
     if name in TEXTURE_TYPES or name in SURFACE_TYPES:
@@ -199,6 +202,7 @@ def fitted(
         # Only the extents can change.
         tries = [(one, 0, False, PLAIN) for one in extents]
     limited: list[dict[str, str]] = []
+    idle: dict[str, str] = {}
     overrun = False
     for n, (shape, size, alike, content) in enumerate(tries):
         if shape in more and not overrun:
@@ -218,8 +222,14 @@ def fitted(
         except DrywarpError as fault:
             overrun |= isinstance(fault, EmulationError) and fault.space == "shared"
         else:
-            return values | _named(shape) | {f"={name}": _resized(name, text, ends) for name, text in own.items()}
-    return limited[0] if limited else chosen | _without_data(kernel, extents[0], given, names)
+            fit = values | _named(shape) | {f"={name}": _resized(name, text, ends) for name, text in own.items()}
+            if not ends or any(ends.values()):
+                return fit
+            # All threads leave at once: others may show what the kernel does.
+            idle = idle or fit
+    if limited or idle:
+        return limited[0] if limited else idle
+    return chosen | _without_data(kernel, extents[0], given, names)
 
 
 def _named(extents: Extents) -> dict[str, str]:
