@@ -189,7 +189,7 @@ def enrich(found: Predicted, options: Options) -> Analysis:
     answer = replace(
         answer,
         bounds=found.bounds,
-        band=band_of(prepared, options, found.predictions[first], found.bounds),
+        band=None if options.brief else band_of(prepared, options, found.predictions[first], found.bounds),
         doubts=doubts,
         notes=(*doubts, *answer.notes),
     )
@@ -214,4 +214,4 @@ def enrich(found: Predicted, options: Options) -> Analysis:
 def _model(name: str, options: Options) -> Model:
     if name == Pipeline.name and options.occupancy_trace:
         return Pipeline(trace_points=TRACE_POINTS, full_simulation=options.full_simulation)
-    return get_model(name, full_simulation=options.full_simulation)
+    return get_model(name, full_simulation=options.full_simulation, brief=options.brief)

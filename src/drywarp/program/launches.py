@@ -197,7 +197,7 @@ def _shape(asked: Asked) -> tuple[object, ...]:
 
 def quiet_options(models: tuple[str, ...] = ("pipeline",), **chosen: object) -> Options:
     """Options of an analysis for its figures only."""
-    return replace(Options(), models=models, occupancies=range(0), findings=False, **chosen)  # type: ignore[arg-type]
+    return replace(Options(), models=models, occupancies=range(0), findings=False, brief=True, **chosen)  # type: ignore[arg-type]
 
 
 def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:

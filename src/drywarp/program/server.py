@@ -75,7 +75,7 @@ class ProgramRequest:
     def plan(self, gpu: Gpu) -> Plan:
         """What is done with the launches of each process."""
         keeper = Keeper(self.keep, gpu) if self.keep else None
-        behind = replace(self.options, findings=True, occupancies=None) if self.behind else None
+        behind = replace(self.options, brief=False, findings=True, occupancies=None) if self.behind else None
         return Plan(self.options, self.launch_steps, self.total_steps, self.choice, keeper, behind)
 
 
