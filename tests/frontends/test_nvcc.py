@@ -12,7 +12,7 @@ import pytest
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.binary.module import load_module
 from drywarp.frontends.cuda import build, nvcc
-from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda, layouts_of
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.cuda.source import type_names
@@ -319,3 +319,23 @@ def test_aliases_in_namespaces_and_enumerators_name_an_instance() -> None:
     assert nvcc.expressions_of(known, names, aliases) == dict(zip(names, known, strict=True))
     # Of two enumerators the text does not settle which is meant.
     assert nvcc.expressions_of([*known, "_Z4modeILN2ns4ModeE0EEvPf"], names[2:], aliases) == {}
+
+
+def test_what_nvrtc_rejects_is_built_once_more_for_all_layouts(
+    stand_in: Path, source: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = [compile_cuda(source, arch="sm_80", entry=name, options=options()) for name in ("grow<4, true>", "weigh")]
+    debug = compile_program(MACHINE_CODE, "k.cu", ["--gpu-architecture=sm_80", "--device-debug"]).cubin
+    (stand_in.parent / "made.cubin").write_bytes(debug)
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("NVRTC is asked again")
+
+    monkeypatch.setattr(build, "compile_program", never)
+    asked = stand_in.parent / "arguments"
+    asked.unlink()
+    layouts_of(source, "sm_80", "grow<4, true>", options(), kernels[0])
+    assert "-G" in asked.read_text().splitlines()
+    asked.unlink()
+    layouts_of(source, "sm_80", "weigh", options(), kernels[1])
+    assert not asked.exists()

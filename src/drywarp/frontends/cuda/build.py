@@ -61,11 +61,32 @@ def debug_build(
     translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions, key: str
 ) -> bytes:
     """The CUBIN of a source with debug information, which is not cached: by NVRTC, else by nvcc."""
+    tool = find_nvcc()
+    if tool and cache.load(_instead(translation, options.flags())) is not None:
+        return _by_nvcc(tool, translation, arch, options)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     try:
         return _compiled(translation, [*flags, *_folders(translation)], expressions).cubin
     except CompileError as error:
         return _compile_otherwise(translation, arch, expressions, ["-G", *options.flags()], key, error).cubin
+
+
+_last: list[tuple[str, bytes]] = []
+"""The last build with debug information by nvcc, which holds all kernels of a source, and its key."""
+
+
+def _by_nvcc(tool: Path, translation: Translation, arch: str, options: CudaOptions) -> bytes:
+    """The CUBIN with debug information of a source that NVRTC is known to reject."""
+    flags = ["-G", *options.flags()]
+    key = build_key(translation, [arch], flags)
+    if not _last or _last[0][0] != key:
+        _last[:] = [(key, compile_with_nvcc(tool, translation, arch, flags).cubin)]
+    return _last[0][1]
+
+
+def _instead(translation: Translation, flags: Sequence[str]) -> str:
+    """The cache key that says that nvcc compiles a source which NVRTC rejects."""
+    return cache.key_of("nvcc instead", build_key(translation, [], flags))
 
 
 def _folders(translation: Translation) -> list[str]:
@@ -137,6 +158,7 @@ def _compile_otherwise(
     named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))
     entry = cache.Entry(made.cubin, listing, made.log, named, (*notes, note), made.compiler)
     cache.store(_with_tool(key, tool), entry)
+    cache.store(_instead(translation, flags), cache.Entry(b"", str(error), "", {}))
     return entry
 
 
