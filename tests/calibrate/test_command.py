@@ -10,7 +10,7 @@ import pytest
 
 from drywarp.cli.main import run
 from drywarp.experiments.calibrate import calibrate, experiment_names
-from drywarp.report.html.page import calibration_page
+from drywarp.report.html.calibration import calibration_page
 
 from .model_card import ModelCard
 

@@ -81,4 +81,5 @@ def test_bad_input_is_one_line(tmp_path: Path, name: str, text: str, arguments: 
 
 def test_a_missing_file_says_what_is_taken(tmp_path: Path) -> None:
     line = complaint(run("analyze", "nothing.py", cwd=tmp_path))
-    assert line == "drywarp: nothing.py: no such file (expected CUDA C++ source, PTX, machine code or a Python file)"
+    expected = "CUDA C++ source, PTX, machine code, a kept launch or a Python file"
+    assert line == f"drywarp: nothing.py: no such file (expected {expected})"

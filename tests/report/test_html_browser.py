@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 import drywarp
+from drywarp.program.result import ProgramRun
 from drywarp.report.html import html_page
+from drywarp.report.html.page import program_page
 
 from ..effort import in_turn
 from .html_answers import NASTY, answer, large, nasty
+from .program_runs import run_of, small
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 CHROMIUM = os.environ.get("DRYWARP_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -59,10 +62,11 @@ def open_page(tab: Any, tmp_path: Path) -> Iterator[Open]:
             requests.append(route.request.url)
             route.abort()
 
-    def open_(analysis: drywarp.Analysis, width: int = 1400, dark: bool = False, says: str = "") -> Any:
+    def open_(shown: drywarp.Analysis | ProgramRun, width: int = 1400, dark: bool = False, says: str = "") -> Any:
         expected.extend([says] if says else [])
         opened.append(tmp_path / f"report{len(opened)}.html")
-        opened[-1].write_text(html_page(analysis), encoding="utf-8")
+        text = program_page(shown) if isinstance(shown, ProgramRun) else html_page(shown)
+        opened[-1].write_text(text, encoding="utf-8")
         tab.set_viewport_size({"width": width, "height": 900})
         tab.emulate_media(color_scheme="dark" if dark else "light")
         tab.goto(opened[-1].as_uri())
@@ -366,3 +370,65 @@ def test_a_hundred_thousand_events_stay_smooth(open_page: Open) -> None:
         print("warps" if warps else "subsystems", *(f"{times[at]:.1f} ms" for at in (0, 6, 12, 23)))
         # Other processes may hold up more than half of the draws; they do not make any quicker.
         assert times[6] < 33, "thirty frames a second on a processor alone"
+
+
+# The page of a whole program -------------------------------------------------------------------------------------
+
+
+def shown_range(page: Any) -> str:
+    return str(page.locator("#range").inner_text())
+
+
+@pytest.mark.parametrize(("width", "dark"), in_turn([1400, 400], [False, True]))
+def test_a_programs_page_fits_the_window(open_page: Open, width: int, dark: bool) -> None:
+    page = open_page(small(), width, dark)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#tracks rect.box").count() == 6
+    page.locator("details.kernel summary").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_programs_timeline_is_zoomed_and_leads_to_its_kernels(open_page: Open) -> None:
+    page = open_page(small())
+    whole = shown_range(page)
+    page.click("#zoom-in")
+    assert shown_range(page) != whole
+    page.click("#zoom-all")
+    assert shown_range(page) == whole
+    page.locator("#tracks svg").press("+")
+    page.locator("#tracks svg").press("ArrowRight")
+    moved = shown_range(page)
+    assert moved != whole
+    page.locator("#tracks svg").press("Home")
+    assert shown_range(page) != moved
+    page.locator("#tracks svg").press("0")
+    box = page.locator("#tracks rect.kernel").first
+    box.hover()
+    assert page.locator("#tip").is_visible()
+    assert "takes" in page.locator("#tip").inner_text()
+    assert page.locator("details.kernel[open]").count() == 0
+    box.click()
+    assert page.locator("details.kernel[open]").count() == 1
+    assert page.locator("details.kernel[open] dl.facts").is_visible()
+    page.mouse.move(0, 0)
+
+
+def test_dragging_pans_and_opens_nothing(open_page: Open) -> None:
+    page = open_page(small())
+    page.click("#zoom-in")
+    before = shown_range(page)
+    place = page.locator("#tracks svg").bounding_box()
+    page.mouse.move(place["x"] + 700, place["y"] + 34)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 500, place["y"] + 34, steps=4)
+    page.mouse.up()
+    assert shown_range(page) != before
+    assert page.locator("details.kernel[open]").count() == 0
+
+
+def test_a_timeline_of_many_launches_draws_no_more_than_the_screen_shows(open_page: Open) -> None:
+    page = open_page(run_of([("ab"[number % 2], number % 3) for number in range(30_000)]))
+    assert 3 <= page.locator("#tracks rect.box").count() < 3 * 1400
+    for _ in range(20):
+        page.click("#zoom-in")
+    assert page.locator("#tracks rect.box").count() < 3 * 1400

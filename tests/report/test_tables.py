@@ -22,7 +22,7 @@ from drywarp.experiments.validate.accuracy import Group, ModelAccuracy, Validati
 from drywarp.experiments.validate.compare import RatioAccuracy, RatioReport
 from drywarp.experiments.validate.groups import Coverage
 from drywarp.report.advice import loops_dict, render_loops, render_static
-from drywarp.report.html.page import drawing
+from drywarp.report.html.calibration import drawing
 from drywarp.report.ranking import render_series, render_sweep
 from drywarp.report.validation import corpus_lines, render_ratios, render_validation
 

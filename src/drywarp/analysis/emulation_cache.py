@@ -243,6 +243,12 @@ class CacheEntry:
 def cache_entry_of(kernel: Kernel, launch: Launch, *asked: object) -> CacheEntry:
     """The cache entry of a launch's emulation; `asked` is what else it depends on, as plain values."""
     arrays = [buffer.array for buffer in _buffers(launch) if buffer.array is not None]
+    stated, memory = launch, launch.memory
+    if memory is not None:
+        # Memory that changes as a program runs has no digest.
+        if not memory.digest:
+            return CacheEntry("", kernel, launch)
+        stated, asked = replace(launch, memory=None), (*asked, memory.digest, memory.variables)
     if sum(array.nbytes for array in arrays) > LARGEST_INPUT:
         return CacheEntry("", kernel, launch)
     digest = hashlib.sha256(f"{__version__} {np.__version__} {mode()} {sources_digest()}".encode())
@@ -250,7 +256,7 @@ def cache_entry_of(kernel: Kernel, launch: Launch, *asked: object) -> CacheEntry
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True  # no memo: equal objects are written alike, whether identical or not
     # The frontend, whose source is hashed too, derives an instruction from these fields; pickling all parts is slow.
-    pickler.dump((replace(kernel, instructions=(), arch=_generation(kernel.arch)), launch, asked))
+    pickler.dump((replace(kernel, instructions=(), arch=_generation(kernel.arch)), stated, asked))
     digest.update(written.getbuffer())
     for i in kernel.instructions:
         digest.update(f"{i.pc}\0{i.text}\0{i.encoding}\0{i.class_}\0{i.source}\n".encode())

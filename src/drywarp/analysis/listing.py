@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DrywarpError, UsageError
 from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
+from ..frontends.binary.kept import is_kept
 from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda.compile import elsewhere
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.cuda import launches_in, layouts_for
@@ -20,6 +24,7 @@ from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
 from ..kernel.launch.layout import root_of
+from ..kernel.launch.structures import fields_in
 from .missing import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of
@@ -30,8 +35,8 @@ class ListedKernel:
     """One kernel, under the name that ``--entry`` takes.
 
     `resources` is None if they depend on the arguments, or if there is no machine code: `reason` says why. `launch` is
-    where the launch in `command` comes from: ``comment``, a file and line, or empty. `placeholders` are the parts of
-    the command that only stand for what is not known.
+    where that in `command` is from: ``comment``, ``kept in the file``, a file and line, or empty; `placeholders` are
+    the parts of it that only stand for what is not known.
     """
 
     name: str
@@ -41,6 +46,10 @@ class ListedKernel:
     launch: str = ""
     placeholders: tuple[str, ...] = ()
     reason: str = ""
+
+
+_MANY_FIELDS = 16
+"""Fields of a structure from which host code is assumed to compute them."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ def list_kernels(
     arch, given = arch_of(machine), options or CudaOptions()
     source = frontend.read_source(path)
     merged = given.over(source.comment.options)
-    file, notes = _File(source, machine, given, merged), tuple[str, ...]()
+    file, notes = _File(source, machine, given, merged, entry is not None), tuple[str, ...]()
     if is_python(path):
         found, notes = _of_python(file)
     elif machine.is_amd:
@@ -79,19 +88,20 @@ def list_kernels(
         found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
     if not found:
         python = "a function under @triton.jit or @numba.cuda.jit, or CUDA C++ in a string"
-        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'})"
+        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'}{elsewhere(path)})"
         raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}{expected}")
     return Listing(str(path), machine.name, arch, tuple(found), notes)
 
 
 @dataclass(frozen=True)
 class _File:
-    """The file and the GPU; the user's options, and these with those of the launch comment."""
+    """The file and the GPU; the user's options, and these with those of the launch comment; how much is shown."""
 
     source: Source
     gpu: Gpu
     given: CudaOptions
     options: CudaOptions
+    all_fields: bool = False
 
     def words(self, name: str) -> list[str]:
         return command_words(self.source.given, self.gpu, name, self.given)
@@ -148,8 +158,9 @@ def _of_python(file: _File) -> tuple[list[ListedKernel], tuple[str, ...]]:
 
 
 def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted: bool = True) -> ListedKernel:
-    names = {parameter_name(p) for p in kernel.parameters}
-    comment, source = file.source.comment, file.source
+    if is_kept(file.source.data):
+        return ListedKernel(name, signature(kernel), kernel.resources, shlex.join(file.words(name)), "kept in the file")
+    source, comment, names = file.source, file.source.comment, {parameter_name(p) for p in kernel.parameters}
     roots = {root_of(key, names) for key in comment.arguments}
     if not _is_about(comment, name) or not (alone or comment.entry or roots <= names):
         comment = LaunchComment()
@@ -165,7 +176,27 @@ def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted:
     lacks = tuple(lacking(kernel, stated.comment, arguments, stated.open))
     command = ready_command(file.words(name), kernel, stated.comment, arguments, stated.open)
     where = stated.place or ("comment" if comment.grid or comment.block else "")
-    return ListedKernel(name, signature(kernel), kernel.resources, command, where, lacks)
+    shown = signature(kernel, *((_ALL,) if file.all_fields else ()))
+    return ListedKernel(name, shown, kernel.resources, command, where, lacks, _computed_by_host(file, kernel, lacks))
+
+
+_ALL = 1_000_000
+
+
+def _computed_by_host(file: _File, kernel: Kernel, lacks: Sequence[str]) -> str:
+    """A way to the values of structures with many fields, such as the parameter blocks of CUTLASS."""
+    counts = {parameter_name(p): len(fields_in(p)) for p in kernel.parameters}
+    many = [f"{name} has {counts[name]} fields" for name in lacks if counts.get(name, 0) >= _MANY_FIELDS]
+    if not many:
+        return ""
+    program = "PROGRAM"
+    if re.search(r"\bmain\s*\(", file.source.text or ""):
+        words = command_words(file.source.given, file.gpu, "", file.given)[2:]
+        program = shlex.join([*words[3:], words[0]])
+    return (
+        f"{', '.join(many)}, which host code computes: drywarp run --keep DIR {program} runs the program with its own, "
+        "and keeps each launch for analyze"
+    )
 
 
 def _is_about(comment: LaunchComment, name: str) -> bool:

@@ -33,7 +33,7 @@ from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
-from .missing import command_words, lacking, left_at_zero, ready_command
+from .missing import command_words, lacking, left_at_zero, ready_command, told_of_random_data
 from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of, with_clusters
 from .request import LaunchRequest, Options
 from .settle import (
@@ -44,6 +44,7 @@ from .settle import (
     stated_launch,
     with_counts,
     with_extents,
+    with_stated,
 )
 from .without_data import arch_of, in_clusters, static_answer, static_launch
 
@@ -102,7 +103,9 @@ class Served:
 
 def prepare(request: LaunchRequest, options: Options) -> Prepared:
     """Run the first four stages. Raises DrywarpError with a one-line explanation."""
-    return cost(serve_memory(execute(load(request, options), options), options))
+    loaded = load(request, options)
+    with told_of_random_data(loaded.kernel, loaded.launch):
+        return cost(serve_memory(execute(loaded, options), options))
 
 
 def prepare_kernel(source: object, *, options: Options | None = None, **stated: Any) -> Prepared:
@@ -142,6 +145,8 @@ def load(request: LaunchRequest, options: Options) -> LoadedKernel:
     loaded = frontend.load(source, arch=arch, entry=request.entry, options=request.compiler, gpu=gpu)
     said = loaded.comment
     arguments, constants = {**said.arguments, **(request.args or {})}, {**said.constants, **(request.constants or {})}
+    if loaded.launch is not None:
+        return _kept(request, options, loaded, gpu, started)
     loaded = loaded.with_fields(arguments, constants, options.static or gpu.is_amd)
     if options.static or gpu.is_amd:
         return _without_data(request, loaded, gpu, started)
@@ -235,6 +240,30 @@ def _settled(
         tools=loaded.tools,
         compiled=loaded.compiled,
         request=request,
+    )
+
+
+def _kept(request: LaunchRequest, options: Options, loaded: Loaded, gpu: Gpu, started: float) -> LoadedKernel:
+    """The launch that the file holds; what the user states of grid, block, cluster and shared memory goes first."""
+    kernel, launch = loaded.kernel, loaded.launch
+    assert isinstance(kernel, Kernel)
+    assert launch is not None
+    compiler = request.compiler.defines or request.compiler.includes or request.compiler.std
+    for given, what in (
+        (request.args, "--arg"),
+        (request.constants, "--const"),
+        (request.config, "--config"),
+        (request.compiler.max_registers, "--max-registers"),
+        (compiler, "-D, -I and --std"),
+        (options.static, "--static"),
+    ):
+        if given:
+            raise UsageError(f"{request.source}: holds a launch with its code and data: {what} cannot change it")
+    launch = with_stated(launch, kernel, request.grid, request.block, request.shared, request.cluster)
+    place, measured = _place_of(kernel, launch, options), _measured(kernel, launch, options)
+    seconds = perf_counter() - started
+    return LoadedKernel(
+        kernel, launch, gpu, place, compile_s=seconds, measured=measured, tools=loaded.tools, request=request
     )
 
 

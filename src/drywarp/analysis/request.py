@@ -143,7 +143,8 @@ class ExtraOptions:
     `findings`: what costs time, and the gain of fixing it. `advice`: all what-ifs, with kernels recompiled where
     necessary and predicted on `other_gpus`. `trace` records what every warp of one SM issued when, up to this many
     events. `detail` is what the HTML report shows, with this many events of the execution profile. `compare_to` names
-    GPUs on which the same launch is predicted beside it, each at its own boost clock.
+    GPUs on which the same launch is predicted beside it, each at its own boost clock. `brief` leaves out the confidence
+    interval, and what warps wait for.
     """
 
     findings: bool = True
@@ -152,6 +153,7 @@ class ExtraOptions:
     trace: int | None = None
     detail: int | None = None
     compare_to: Sequence[str | Path | Gpu] = ()
+    brief: bool = False
 
 
 @dataclass(frozen=True)

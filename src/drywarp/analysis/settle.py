@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import UsageError
 from ..frontends.loaded import Deferred, HostLaunch, LaunchComment, Loaded, Specialised
 from ..kernel.kernel import Kernel
-from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
+from ..kernel.launch.arguments import cluster_for, make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import DTYPES, Buffer, Dim3, Launch
 from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
@@ -56,6 +56,21 @@ def stated_launch(
         constants={**comment.constants, **(constants or {})},
         cluster=cluster_extents(cluster, comment),
     )
+
+
+def with_stated(launch: Launch, kernel: Kernel, grid: Grid, block: Block, shared: int | None, cluster: Block) -> Launch:
+    """A launch with its data, with what the user states of its extents. Raises UsageError if they do not fit."""
+    if callable(grid):
+        raise UsageError("grid: is a function of the arguments, which a kept launch holds as bytes; expected numbers")
+    if shared is not None and shared < 0:
+        raise UsageError(f"dynamic shared memory {shared}: expected a number of bytes, 0 or more")
+    said = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
+    for what, value in (("grid", grid_extents(grid, None, {})), ("block", block), ("cluster", cluster)):
+        if value is not None:
+            said[what] = parse_dim3(_extents_text(value), what)
+    fitting = cluster_for(kernel, said["grid"], None if said["cluster"] == (1, 1, 1) else said["cluster"])
+    dynamic = launch.dynamic_shared if shared is None else shared
+    return replace(launch, grid=said["grid"], block=said["block"], dynamic_shared=dynamic, cluster=fitting)
 
 
 def cluster_extents(cluster: Block, comment: LaunchComment) -> Dim3 | None:

@@ -78,7 +78,7 @@ def _device(simulated: str | None, seed: int, number: int) -> Device:
 
 
 def _write(found: Calibration, target: Path) -> None:
-    from ..report.html.page import calibration_page
+    from ..report.html.calibration import calibration_page
     from ..report.text import json_text
 
     texts = {
@@ -106,7 +106,7 @@ def _show(found: Calibration, target: Path, json: bool) -> None:
         return
     from rich.console import Console
 
-    from ..report.html.page import notes, render_calibration
+    from ..report.html.calibration import notes, render_calibration
 
     console = Console(highlight=False)
     console.print(render_calibration(found))

@@ -95,6 +95,8 @@ VERBS = {
     ),
 }
 """The module of each verb, imported when it is called, and the first sentences of its help, which need no import."""
+TAKES_A_COMMAND = {"allow_interspersed_args": False}
+"""For `run`: what follows the program is the program's."""
 DOES_NOT_COMPILE = frozenset({"doctor", "cache", "gpus", "workloads", "explain", "reproduce", "profile", "import-ncu"})
 
 
@@ -130,7 +132,7 @@ def _app(verbs: list[str]) -> typer.Typer:
     )
     app.callback()(_options)
     for verb in verbs:
-        app.command(name=verb)(command_of(verb))
+        app.command(name=verb, context_settings=TAKES_A_COMMAND if verb == "run" else None)(command_of(verb))
     for verb, (_, summary) in VERBS.items() if not verbs else ():
         app.command(name=verb, short_help=summary)(_nothing)
     return app

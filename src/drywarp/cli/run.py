@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -13,30 +16,84 @@ from . import options as take
 from .options import check_positive
 
 
+@dataclass(frozen=True)
+class WhichLaunches:
+    """Which launches are computed, and which predicted."""
+
+    PANEL: ClassVar = "Which launches"
+
+    emulate_steps: Annotated[
+        int | None,
+        typer.Option(help="Most warp instructions computed of one launch; longer ones are sampled.", metavar="N"),
+    ] = None
+    emulate_total: Annotated[
+        int | None, typer.Option(help="Most warp instructions computed of the whole program.", metavar="N")
+    ] = None
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Predict only launches of kernels whose name matches, as ncu -k regex:REGEX.", metavar="REGEX"
+        ),
+    ] = None
+    skip: Annotated[
+        int, typer.Option(help="Of those launches, leave the first N out, as ncu --launch-skip.", metavar="N", min=0)
+    ] = 0
+    launches: Annotated[
+        int | None,
+        typer.Option(help="Predict at most N launches, as ncu --launch-count.", metavar="N", min=1),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The fields of a `ProgramRequest`. Raises UsageError for malformed values."""
+        from ..program.keep import Choice
+        from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS
+
+        for value, option in ((self.emulate_steps, "--emulate-steps"), (self.emulate_total, "--emulate-total")):
+            if value is not None and value < 0:
+                raise UsageError(f"{option} {value}: expected a number of warp instructions, or 0 to compute nothing")
+        try:
+            only = None if self.only is None else re.compile(self.only)
+        except re.error as error:
+            raise UsageError(f"--only {self.only}: {error} (expected a regular expression)") from None
+        return {
+            "launch_steps": LAUNCH_STEPS if self.emulate_steps is None else self.emulate_steps,
+            "total_steps": TOTAL_STEPS if self.emulate_total is None else self.emulate_total,
+            "choice": Choice(only, self.skip, self.launches),
+        }
+
+
 def run_command(
     command: Annotated[
         list[str],
         typer.Argument(help="The program and its arguments; a .cu file is built first.", metavar="PROGRAM [ARGS]..."),
     ],
     *,
+    which: WhichLaunches,
     gpu: take.GpuName = "a100",
     clock: take.Clock = None,
-    emulate_steps: Annotated[
-        int | None,
-        typer.Option(help="Most warp instructions computed of one launch; longer ones are sampled.", metavar="N"),
-    ] = None,
-    emulate_total: Annotated[
-        int | None, typer.Option(help="Most warp instructions computed of the whole program.", metavar="N")
-    ] = None,
     virtual_clock: Annotated[
         bool,
         typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time."),
     ] = False,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    max_registers: take.MaxRegisters = None,
+    compiler_option: take.CompilerOptions = None,
+    use_fast_math: take.FastMath = False,
     jobs: take.Jobs = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(help="Write each distinct launch, with the memory it touches, to this folder.", metavar="DIR"),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the result as JSON.", metavar="FILE")] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(help="Write a page: the timeline of streams, and a report of each kernel.", metavar="FILE"),
+    ] = None,
     trace: Annotated[
         str | None, typer.Option(help="Write the timeline for Perfetto, a track for each stream.", metavar="FILE")
     ] = None,
@@ -47,30 +104,35 @@ def run_command(
     standard error. The exit status is the program's.
     """
     check_positive(clock, "--clock")
-    for value, option in ((emulate_steps, "--emulate-steps"), (emulate_total, "--emulate-total")):
-        if value is not None and value < 0:
-            raise UsageError(f"{option} {value}: expected a number of warp instructions, or 0 to compute nothing")
-    for name in filter(None, (output, json, trace)):
+    for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
-    from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS, quiet_options
+    from ..frontends.cuda.options import CudaOptions
+    from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.program import render_program, write_program_trace
     from ..report.text import json_text
 
-    run = run_program(
-        ProgramRequest(
-            tuple(command),
-            gpu,
-            quiet_options(clock_mhz=clock),
-            LAUNCH_STEPS if emulate_steps is None else emulate_steps,
-            TOTAL_STEPS if emulate_total is None else emulate_total,
-            virtual_clock,
-        )
+    own = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std, max_registers).flags()
+    build = [*own, *(["--use_fast_math"] if use_fast_math else []), *shlex.split(" ".join(compiler_option or ()))]
+    request = ProgramRequest(
+        tuple(command),
+        gpu,
+        quiet_options(clock_mhz=clock),
+        virtual_clock=virtual_clock,
+        build=tuple(build),
+        keep=Path(keep) if keep else None,
+        behind=html is not None,
+        **which.settings(),
     )
+    run = run_program(request)
     text = render_program(run)
     if json:
         Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
+    if html:
+        from ..report.html.page import program_page
+
+        Path(html).write_text(program_page(run), encoding="utf-8")
     if trace:
         write_program_trace(run, Path(trace))
     if output:

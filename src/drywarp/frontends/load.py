@@ -25,7 +25,7 @@ from .python.file import load_object
 
 T = TypeVar("T")
 
-EXPECTED = "CUDA C++ source, PTX, machine code or a Python file"
+EXPECTED = "CUDA C++ source, PTX, machine code, a kept launch or a Python file"
 
 
 def as_source(source: T) -> T | Path:

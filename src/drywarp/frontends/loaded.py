@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import DrywarpError, InputFileError, UsageError
 from ..kernel.kernel import Kernel
-from ..kernel.launch.launch import Dim3
+from ..kernel.launch.launch import Dim3, Launch
 from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
 from ..support.folders import read_toml
@@ -253,6 +253,7 @@ class Loaded:
     compiler generated the machine code; the user's own build may use a different one. `launches` finds the launches of
     a kernel in the source's host code, given the numbers that the user states for arguments; None without host code.
     `layouts` looks up where the fields of a kernel's structures lie, with a second build; None if that is not possible.
+    `launch` is the launch with its data, where the file holds one.
     """
 
     kernel: Kernel | Deferred
@@ -262,6 +263,7 @@ class Loaded:
     compiled: bool = False
     launches: Callable[[Kernel, Mapping[str, int | float]], Sequence[HostLaunch]] | None = None
     layouts: Callable[[Kernel], Layouts] | None = None
+    launch: Launch | None = None
 
     def with_fields(self, arguments: Mapping[str, Any], constants: Mapping[str, Any], static: bool = False) -> Loaded:
         """The kernel with the layouts of its structures, if the launch states fields or leaves out a structure.

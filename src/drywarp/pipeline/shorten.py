@@ -86,7 +86,7 @@ def two_lengths(workload: CostedWorkload, scale: float) -> tuple[CostedWorkload,
     How much longer is what first leaves the mix of loops within MIX, after rounding to whole iterations; else the best.
     """
     short = shorten(workload, scale, FEWEST_OF_TWO)
-    weights = _straight_parts(workload)
+    weights = workload.once("straight parts", lambda: _straight_parts(workload))
     few, whole = _runs(short), _runs(workload)
     first, total = few @ weights[:, 0], whole @ weights[:, 0]
     if 3 * first > total:
@@ -128,10 +128,10 @@ def _straight_parts(workload: CostedWorkload) -> Floats:
     warps = _warps_by_path(workload)
     rows: list[tuple[float, float, float]] = []
     for path, many in zip(workload.paths, warps, strict=True):
+        each = np.array([(1, _lambda(its), its.latency_ticks) for its in path.nodes], dtype=np.int64).reshape(-1, 3)
         for _, part in _parts(path.program, 1):
-            nodes = [path.nodes[number] for number in part]
-            latency = sum(its.latency_ticks for its in nodes)
-            rows.append((many * len(nodes), many * sum(map(_lambda, nodes)), many * latency))
+            count, lambda_, latency = each[part].sum(axis=0).tolist()
+            rows.append((many * count, many * lambda_, many * latency))
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..analysis.request import Options
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from . import properties as cuda
 from .heap import Allocation, Heap
-from .launches import Launches
+from .launches import Launches, Plan
 from .result import ProcessRun
 from .timeline import Timeline
 
@@ -57,12 +56,13 @@ class Graph:
 class State:
     """The device of one process. `origin` names the program in messages; `said` collects what the answer reports."""
 
-    def __init__(self, gpu: Gpu, options: Options, origin: str, most_each: int, most: int) -> None:
+    def __init__(self, gpu: Gpu, plan: Plan, origin: str) -> None:
         self.gpu, self.origin = gpu, origin
         self.heap = Heap(cuda.memory_bytes(gpu))
         self.timeline = Timeline(gpu)
         self.said = ProcessRun(self.timeline)
-        self.launches = Launches(gpu, options, most_each, most)
+        self.launches = Launches(gpu, plan, self.said.notes)
+        self.said.behind = self.launches.behind
         self.modules: list[Module] = []
         self.functions: dict[int, Function] = {}
         self.variables: dict[int, tuple[Module, str, int]] = {}
@@ -72,6 +72,9 @@ class State:
         """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc, as CUDA begins with."""
         self.pending = cuda.SUCCESS
         """The error of a launch that failed: the next call that waits for the device returns it, and all later ones."""
+        self.objects_made = 0
+        self.printed = ""
+        """What device code has printed since the host last waited, as much of its end as the device keeps."""
 
 
 Call = TypeVar("Call", bound=Callable[..., Answer])

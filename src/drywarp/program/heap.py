@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.memory import DeviceMemory
-from ..kernel.launch.launch import DeviceImage
+from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
 
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
+OBJECTS = 0x7E << 56
+"""Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
 _ALIGNMENT, _GAP = 512, 1 << 16
-_SCRATCH_BYTES = 1 << 30
-"""Beyond the last allocation, for what an emulation adds."""
 _QUARANTINE = 64
 """Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
 _MOST_HASHED = 64 << 20
@@ -80,13 +80,22 @@ class Change:
         return sum(len(content) for _, content in self.parts)
 
 
+@dataclass(frozen=True)
+class Registered:
+    """Host memory that was registered: the whole pages around it, from `host` on, lie in device memory from `at` on."""
+
+    host: int
+    at: int
+    size: int
+
+
 class Heap:
     """All allocations of one process; `capacity` is the GPU's memory in bytes."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         # Pinned memory and gaps take addresses, too.
-        self.size = -(-(2 * capacity + _SCRATCH_BYTES) // _PAGE) * _PAGE
+        self.size = -(-(2 * capacity + SCRATCH_BYTES) // _PAGE) * _PAGE
         self.file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
         os.ftruncate(self.file, self.size)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
@@ -94,6 +103,10 @@ class Heap:
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
         self._freed: deque[Allocation] = deque()
+        self.registered: dict[int, Registered] = {}
+        """By the address that the program registered."""
+        self.objects: dict[int, tuple[Texture, int]] = {}
+        """Texture and surface objects by the low word of their handles, each with the address of its first texel."""
         self._made = 0
         self._versions: dict[object, int] = {}
         self._last_version = 0
@@ -112,15 +125,15 @@ class Heap:
         """All live ones, by address."""
         return [self._held[start] for start in self._starts]
 
-    def allocate(self, size: int, kind: str) -> Allocation | None:
+    def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT) -> Allocation | None:
         """Zeros of this size, at least one byte; None if the device has not that much left."""
         size = max(size, 1)
         if kind != "pinned" and self.used + size > self.capacity:
             return None
-        start = self._room(size)
+        start = self._room(size, alignment)
         while start is None and self._freed:
             self._freed.popleft()
-            start = self._room(size)
+            start = self._room(size, alignment)
         if start is None:
             return None
         self._made += 1
@@ -129,15 +142,30 @@ class Heap:
         self._held[start] = made
         return made
 
-    def _room(self, size: int) -> int | None:
+    def register(self, host: int, first: int, size: int) -> Registered | None:
+        """Room for whole pages, `size` bytes from `first` on, which hold what the program registers at `host`."""
+        made = self.allocate(size, "pinned", _PAGE)
+        if made is None:
+            return None
+        self.registered[host] = Registered(first, made.start, size)
+        return self.registered[host]
+
+    def device_address(self, address: int) -> int:
+        """The address in device memory of registered host memory; of everything else, its own."""
+        for one in self.registered.values():
+            if one.host <= address < one.host + one.size:
+                return address - one.host + one.at
+        return address
+
+    def _room(self, size: int, alignment: int) -> int | None:
         """The lowest address with enough room, away from recently freed allocations."""
         taken = sorted([(one.start, one.end) for one in (*self._held.values(), *self._freed)])
         at = START
         for start, end in taken:
             if at + size + _GAP <= start:
                 break
-            at = max(at, -(-(end + _GAP) // _ALIGNMENT) * _ALIGNMENT)
-        return at if at + size + _GAP + _SCRATCH_BYTES <= START + self.size else None
+            at = max(at, -(-(end + _GAP) // alignment) * alignment)
+        return at if at + size + _GAP + SCRATCH_BYTES <= START + self.size else None
 
     def free(self, start: int) -> Allocation | None:
         """End an allocation, and give its pages back; None if none starts there."""
@@ -164,6 +192,11 @@ class Heap:
         found = self._held[self._starts[place]] if place >= 0 else None
         return found if found is not None and address < found.end else None
 
+    def object_at(self, handle: int) -> Allocation | None:
+        """The live allocation that holds the texels of an object, by its handle."""
+        made = self.objects.get(handle - OBJECTS)
+        return self.at(made[1]) if made else None
+
     def holds(self, address: int) -> bool:
         """Whether the address is one of this memory's, allocated or not."""
         return START <= address < START + self.size
@@ -175,16 +208,16 @@ class Heap:
     def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
-        end = areas[-1][1] + areas[-1][2] if areas else START
-        return DeviceImage(self.file, START, areas, variables, -(-(end + _GAP) // _PAGE) * _PAGE)
+        objects = tuple((handle, *made) for handle, made in self.objects.items())
+        return DeviceImage(self.file, START, areas, variables, objects=objects)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""
         changes = []
         for one in self.allocations:
-            pages = _written(memory.views[1], one.start - START, one.size)
+            pages = touched_pages(memory.views[1], one.start - START, one.size, written=True)
             parts = []
-            for first, end in _runs(pages) if len(pages) else ():
+            for first, end in runs(pages):
                 # Only the allocation's own bytes: its neighbours' pages are theirs.
                 begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
                 new = memory.views[1][begin:stop]
@@ -231,20 +264,23 @@ class Heap:
         return tuple((one.start, one.size, one.version) for one in self.allocations)
 
 
-def _written(arena: npt.NDArray[np.uint8], offset: int, size: int) -> npt.NDArray[np.int64]:
-    """Numbers of the pages of a private view that have been written: copies, no longer pages of the file."""
+def touched_pages(arena: npt.NDArray[np.uint8], offset: int, size: int, written: bool = False) -> npt.NDArray[np.int64]:
+    """Numbers of the pages of a private view that have been touched, and a few around them.
+
+    If `written`, exactly those that have been written: copies, no longer pages of the file.
+    """
     first, end = offset // _PAGE, (offset + size - 1) // _PAGE + 1
     base = arena.ctypes.data // _PAGE
     with open("/proc/self/pagemap", "rb", buffering=0) as pages:
         entries = np.frombuffer(os.pread(pages.fileno(), 8 * (end - first), 8 * (base + first)), np.uint64)
-    own = ((entries & (_PRESENT | _SWAPPED)) != 0) & ((entries & _OF_FILE) == 0)
-    return np.flatnonzero(own) + first
+    there = (entries & (_PRESENT | _SWAPPED)) != 0
+    return np.flatnonzero(there & ((entries & _OF_FILE) == 0) if written else there) + first
 
 
-def _runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+def runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
     """First and end of each run of consecutive numbers."""
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
-    for part in np.split(numbers, cuts):
+    for part in np.split(numbers, cuts) if len(numbers) else ():
         yield int(part[0]), int(part[-1]) + 1
 
 

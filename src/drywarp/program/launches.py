@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..analysis.emulation_cache import CacheEntry
 from ..analysis.prepare import LoadedKernel, cost, execute, serve_memory
@@ -12,14 +12,16 @@ from ..analysis.prepared import occupancy_of
 from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
-from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError
-from ..execution.emulator.whole import run_whole
+from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
+from ..execution.emulator.run import WholeRun, run_whole
+from ..frontends.binary.kept import scalars
 from ..hardware import Gpu
 from ..kernel.cfg import ControlFlowGraph, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import cluster_for
-from ..kernel.launch.launch import Dim3, Launch, Scalar
+from ..kernel.launch.launch import Dim3, Launch
 from .heap import Allocation, Change, Heap
+from .keep import Choice, Keeper
 
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
 """Most warp instructions that are run of a launch, and of a program: about a minute and ten minutes on two cores."""
@@ -32,10 +34,12 @@ _MOST_HELD = 256 << 20
 class Asked:
     """A launch as a program asks for it; `parameters` are the bytes of all arguments, as the kernel reads them.
 
-    `kernel` holds the constants of the moment, `code` is the same kernel as it was loaded. `cluster` is the launch
-    attribute, (1, 1, 1) without one.
+    `number` counts all launches. `kernel` holds the constants of the moment, `code` is the same kernel as it was
+    loaded, from `image`. `cluster` is the launch attribute, (1, 1, 1) without one.
     """
 
+    number: int
+    image: bytes
     kernel: Kernel
     code: Kernel
     grid: Dim3
@@ -51,8 +55,9 @@ class Outcome:
     """What became of a launch.
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
-    why not. `computed` says whether its results are in memory; `fault` is what went wrong in the kernel, as it would on
-    a GPU.
+    why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
+    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
+    device code printed.
     """
 
     analysis: Analysis | None
@@ -61,16 +66,37 @@ class Outcome:
     same: bool = False
     failed: str = ""
     fault: EmulationError | None = None
+    printed: str = ""
+    kept: str = ""
+    left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with the launches of each process: how much of them is computed, and which are predicted and kept.
+
+    `most_each` and `most` are warp instructions of a launch and of all. With `behind`, the longest launch of each
+    kernel is analysed with these options too.
+    """
+
+    options: Options
+    most_each: int = LAUNCH_STEPS
+    most: int = TOTAL_STEPS
+    choice: Choice = field(default_factory=Choice)
+    keeper: Keeper | None = None
+    behind: Options | None = None
 
 
 class Launches:
-    """Runs and predicts the launches of one process, within the limits of a program."""
+    """Runs and predicts the launches of one process, within the limits of a program; `notes` collects what to tell."""
 
-    def __init__(self, gpu: Gpu, options: Options, most_each: int, most: int) -> None:
-        self._gpu, self._options = gpu, options
-        self._most_each, self._left = most_each, most
-        self._first: dict[tuple[object, ...], tuple[Analysis | None, str]] = {}
-        self._known: dict[str, tuple[Analysis | None, str]] = {}
+    def __init__(self, gpu: Gpu, plan: Plan, notes: list[str]) -> None:
+        self._gpu, self._plan, self._notes = gpu, plan, notes
+        self._left, self._choice = plan.most, plan.choice.anew()
+        self.behind: dict[str, Analysis] = {}
+        """The longest launch of each kernel, if asked for."""
+        self._first: dict[tuple[object, ...], Outcome] = {}
+        self._known: dict[str, Outcome] = {}
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
         self._graphs: dict[int, ControlFlowGraph] = {}
         self._held = 0
@@ -81,13 +107,13 @@ class Launches:
         A launch that an earlier one was, and that finds the same memory, leaves what that one left. Raises UsageError
         if it does not fit the kernel or the GPU.
         """
-        state = heap.state()
-        again = (id(asked.code), asked.grid, asked.block, asked.cluster, asked.shared, asked.parameters, state)
+        chosen, state = self._choice.takes(asked.kernel.name), heap.state()
+        again = (*_shape(asked), asked.parameters, chosen, state)
         if state is not None and again in self._repeats:
             outcome, changes = self._repeats[again]
             heap.repeat(changes)
             return outcome
-        outcome, changes = self._new(asked, heap)
+        outcome, changes = self._new(asked, heap, chosen)
         size = sum(change.size for change in changes)
         if outcome.computed and state is not None and size <= _MOST_HELD:
             self._repeats[again] = replace(outcome, same=True), changes
@@ -97,52 +123,81 @@ class Launches:
                 self._held -= sum(change.size for change in oldest)
         return outcome
 
-    def _new(self, asked: Asked, heap: Heap) -> tuple[Outcome, list[Change]]:
+    def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change]]:
         """The outcome of a launch, and what it changed."""
         launch = _launch_of(asked, heap)
         occupancy_of(asked.kernel, launch, self._gpu)
-        shape = (id(asked.code), asked.grid, asked.block, asked.cluster, asked.shared)
-        new = shape not in self._first
+        new = chosen and _shape(asked) not in self._first
         if new:
-            self._first[shape] = self._predicted(asked.kernel, launch)
-        predicted, failed = self._first[shape]
-        most = min(self._most_each, self._left)
+            self._first[_shape(asked)] = self._predicted(asked, launch)
+        found = self._first[_shape(asked)] if chosen else Outcome(None, False, left_out=True)
+        analysis = found.analysis
         done = None
-        if predicted is None or predicted.warp_instructions <= most:
+        if analysis is None or analysis.warp_instructions <= min(self._plan.most_each, self._left):
             try:
-                graph = self._graphs.get(id(asked.code))
-                if graph is None:
-                    graph = build_cfg(asked.code.instructions, asked.code.code_entries)
-                    self._graphs[id(asked.code)] = graph
-                done = run_whole(asked.kernel, launch, most, graph)
+                done = self._run(asked, launch)
             except UnsupportedInstructionError as error:
-                return Outcome(predicted, False, failed=failed or str(error)), []
+                found = replace(found, failed=found.failed or str(error))
             except EmulationError as error:
-                return Outcome(predicted, False, failed=failed, fault=error), []
+                found = replace(found, fault=error)
         if done is None:
-            return Outcome(predicted, False, failed=failed), []
+            if new:
+                found = self._kept(found, asked, launch, heap, None)
+                self._first[_shape(asked)] = replace(self._first[_shape(asked)], kept=found.kept)
+            return found, []
         self._left -= done.warp_instructions
-        key = hashlib.sha256(f"{shape} {done.digest} {_places(asked, heap)}".encode()).hexdigest()
-        same = key in self._known
-        if not same:
-            self._known[key] = (predicted, failed) if new else self._predicted(asked.kernel, launch)
+        if chosen:
+            key = hashlib.sha256(f"{_shape(asked)} {done.digest} {_places(asked, heap)}".encode()).hexdigest()
+            same = key in self._known
+            if not same:
+                found = found if new else self._predicted(asked, launch)
+                self._known[key] = self._kept(found, asked, launch, heap, done)
+            found = replace(self._known[key], same=same)
         changes = heap.take_over(done.memory)
-        predicted, failed = self._known[key]
-        return Outcome(predicted, True, done.warp_instructions, same, failed), changes
+        return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
 
-    def _predicted(self, kernel: Kernel, launch: Launch) -> tuple[Analysis | None, str]:
+    def _run(self, asked: Asked, launch: Launch) -> WholeRun | None:
+        graph = self._graphs.get(id(asked.code))
+        if graph is None:
+            graph = build_cfg(asked.code.instructions, asked.code.code_entries)
+            self._graphs[id(asked.code)] = graph
+        return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), graph)
+
+    def _kept(self, found: Outcome, asked: Asked, launch: Launch, heap: Heap, done: WholeRun | None) -> Outcome:
+        """The outcome with the file that holds the launch, if launches are kept."""
+        keeper, seen = self._plan.keeper, done.memory if done else None
+        if keeper is None:
+            return found
+        try:
+            name = keeper.keep(asked.number, asked.image, asked.kernel, launch, asked.parameters, heap, seen)
+        except UsageError as error:
+            self._notes.append(f"launch {asked.number} ({asked.kernel.name}) is not kept: {error}")
+            return found
+        return replace(found, kept=name)
+
+    def _predicted(self, asked: Asked, launch: Launch) -> Outcome:
         """The prediction from a sample of blocks, or why there is none."""
+        kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
         try:
             loaded = LoadedKernel(kernel, launch, self._gpu, CacheEntry("", kernel, launch))
-            prepared = cost(serve_memory(execute(loaded, self._options), self._options))
-            return answer_prepared(prepared, self._options), ""
+            prepared = cost(serve_memory(execute(loaded, options), options))
+            answer = answer_prepared(prepared, options)
+            longest = self.behind.get(kernel.name)
+            if behind is not None and (longest is None or answer.time_s > longest.time_s):
+                self.behind[kernel.name] = answer_prepared(prepared, behind)
+            return Outcome(answer, False)
         except DrywarpError as error:
-            return None, str(error)
+            return Outcome(None, False, failed=str(error))
+
+
+def _shape(asked: Asked) -> tuple[object, ...]:
+    """What two launches must share to be predicted alike."""
+    return id(asked.code), asked.grid, asked.block, asked.cluster, asked.shared
 
 
 def quiet_options(models: tuple[str, ...] = ("pipeline",), **chosen: object) -> Options:
     """Options of an analysis for its figures only."""
-    return replace(Options(), models=models, occupancies=range(0), findings=False, **chosen)  # type: ignore[arg-type]
+    return replace(Options(), models=models, occupancies=range(0), findings=False, brief=True, **chosen)  # type: ignore[arg-type]
 
 
 def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
@@ -152,6 +207,8 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
         address = int.from_bytes(asked.parameters[parameter.offset :][: parameter.size], "little")
         if parameter.size == _POINTER_BYTES and (held := heap.at(address)):
             found[parameter.ordinal] = held, address - held.start
+        elif parameter.size == _POINTER_BYTES and (held := heap.object_at(address)):
+            found[parameter.ordinal] = held, 0
     return found
 
 
@@ -165,8 +222,6 @@ def _launch_of(asked: Asked, heap: Heap) -> Launch:
     names: dict[int, str] = {}
     for ordinal, (held, _) in pointers(asked, heap).items():
         names.setdefault(held.start, f"{kernel.parameters[ordinal].name or f'arg{ordinal}'} ({held.name})")
-    parts = [data[parameter.offset : parameter.offset + parameter.size] for parameter in kernel.parameters]
-    arguments = tuple(Scalar(part, f"0x{part[::-1].hex()}") for part in parts)
     image = heap.image(asked.variables, names)
     cluster = cluster_for(kernel, asked.grid, None if asked.cluster == (1, 1, 1) else asked.cluster)
-    return Launch(asked.grid, asked.block, arguments, asked.shared, memory=image, cluster=cluster)
+    return Launch(asked.grid, asked.block, scalars(kernel, data), asked.shared, memory=image, cluster=cluster)

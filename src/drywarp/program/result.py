@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +56,8 @@ class ProcessRun:
     """Everything that one process did so far; `launched` counts its launches."""
 
     timeline: Timeline
+    behind: Mapping[str, Analysis] = field(default_factory=dict)
+    """The longest launch of each kernel with its findings, if asked for."""
     launched: int = 0
     launches: list[LaunchDone] = field(default_factory=list)
     copies: list[CopyDone] = field(default_factory=list)
@@ -117,6 +120,20 @@ class ProgramRun:
     unmodelled: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     launches: tuple[LaunchDone, ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Launches that the user did not choose, by kernel: computed, but not predicted, and without a place in time."""
+    behind: Mapping[str, Analysis] = field(default_factory=dict)
+    """The longest launch of each kernel with its findings, if asked for."""
+    processes: tuple[int, ...] = ()
+    """How many of the spans, which stand one process after another, are each one's."""
+
+    def streams(self) -> dict[tuple[int, int], list[Span]]:
+        """The spans of each stream in order, by process and handle."""
+        owners = [number for number, count in enumerate(self.processes) for _ in range(count)]
+        found: dict[tuple[int, int], list[Span]] = {}
+        for process, span in zip(owners, self.spans, strict=True):
+            found.setdefault((process, span.stream), []).append(span)
+        return {key: sorted(found[key], key=lambda one: one.start_s) for key in sorted(found)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the documented keys (docs/run.md)."""
@@ -159,10 +176,12 @@ class ProgramRun:
                     "time_s": one.outcome.analysis.time_s if one.outcome.analysis else None,
                     "computed": one.outcome.computed,
                     "warp_instructions": one.outcome.warp_instructions,
+                    "kept": one.outcome.kept or None,
                 }
                 for one in self.launches
             ],
             "faults": [{"launch": one.launch, "kernel": one.kernel, "text": one.text} for one in self.faults],
+            "left_out": dict(self.left_out),
             "findings": list(self.findings),
             "not_modelled": dict(self.unmodelled),
             "notes": list(self.notes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 
+from ..analysis.result import Analysis
 from .result import CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
 from .timeline import Span
 
@@ -19,6 +20,9 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
     longest = max(processes, key=lambda one: one.timeline.end)
     copies = [copy for one in processes for copy in one.copies]
     unmodelled = sum((one.unmodelled for one in processes), Counter[str]())
+    left_out = Counter[str]()
+    for one in launches:
+        left_out.update({one.kernel: one.count} if one.outcome.left_out else {})
     gpu = longest.timeline.gpu
     return ProgramRun(
         command=command,
@@ -28,7 +32,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         status=status,
         time_s=longest.timeline.end,
         busy_s=_busy(longest.timeline.spans),
-        kernels=_kernels(launches),
+        kernels=_kernels(tuple(one for one in launches if not one.outcome.left_out)),
         copies=_copies(spans),
         critical=_critical(longest.timeline.spans),
         spans=spans,
@@ -36,8 +40,21 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         findings=tuple(_findings(launches, copies)),
         unmodelled=tuple(sorted(unmodelled.items())),
         notes=tuple(dict.fromkeys(note for one in processes for note in one.notes)),
-        launches=launches,
+        launches=tuple(one for one in launches if not one.outcome.left_out),
+        left_out=tuple(sorted(left_out.items())),
+        behind=_longest(processes),
+        processes=tuple(len(one.timeline.spans) for one in processes),
     )
+
+
+def _longest(processes: list[ProcessRun]) -> dict[str, Analysis]:
+    """The longest launch of each kernel in any process."""
+    found: dict[str, Analysis] = {}
+    for one in processes:
+        for name, answer in one.behind.items():
+            if name not in found or answer.time_s > found[name].time_s:
+                found[name] = answer
+    return found
 
 
 def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:

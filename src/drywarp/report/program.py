@@ -22,7 +22,10 @@ _MOST_CRITICAL = 5
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
-    parts = [head if run.spans else f"no kernel was launched and nothing copied on {run.gpu_title}", *_missing(run)]
+    nothing = (
+        "no kernel was launched that --only, --skip and --launches choose" if run.left_out else "no kernel was launched"
+    )
+    parts = [head if run.spans else f"{nothing} and nothing copied on {run.gpu_title}", *missing_text(run)]
     if run.kernels:
         rows = [["kernel", "launches", "time", "share", "mean", "limited by", "occupancy"]]
         for one in run.kernels:
@@ -47,6 +50,12 @@ def render_program(run: ProgramRun) -> str:
         path = ", ".join(f"{plain(name, 60)} {time_text(time)}" for name, time in run.critical[:_MOST_CRITICAL])
         rest = len(run.critical) - _MOST_CRITICAL
         parts.append(f"critical path: {path}" + (f", and {rest} more" if rest > 0 else ""))
+    notes = program_notes(run)
+    return "\n\n".join(parts) + "\n\n" + "\n".join(f"note: {note}" for note in notes) + "\n"
+
+
+def program_notes(run: ProgramRun) -> list[str]:
+    """What was computed, left out and kept, and what is assumed."""
     computed = sum(one.computed for one in run.kernels)
     instructions = count_text(sum(launch.count * launch.outcome.warp_instructions for launch in run.launches))
     launched = sum(one.launches for one in run.kernels)
@@ -55,14 +64,23 @@ def render_program(run: ProgramRun) -> str:
         if launched
         else []
     )
+    if run.left_out:
+        count = sum(number for _, number in run.left_out)
+        some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
+        more = f", and {len(run.left_out) - _MOST_CRITICAL} more" if len(run.left_out) > _MOST_CRITICAL else ""
+        notes.append(
+            f"left out: {count} launches ({some}{more}), which are computed but neither predicted nor in any time"
+        )
+    if kept := {one.outcome.kept for one in run.launches if one.outcome.kept}:
+        notes.append(f"kept: {len(kept)} launches, whose files hold the program's memory")
     notes += [ASSUMED, *(plain(note, 300) for note in run.notes)]
-    return "\n\n".join(parts) + "\n\n" + "\n".join(f"note: {note}" for note in notes) + "\n"
+    return notes
 
 
 ASSUMED = "what the host computes between its calls takes no time here; concurrent kernels do not slow each other"
 
 
-def _missing(run: ProgramRun) -> list[str]:
+def missing_text(run: ProgramRun) -> list[str]:
     """What the figures lack: it stands directly below the headline."""
     lines = [f"fault: launch {one.launch}: {plain(one.text, 400)}" for one in run.faults]
     if unknown := sum(one.unpredicted for one in run.kernels):
@@ -78,17 +96,22 @@ def _missing(run: ProgramRun) -> list[str]:
 
 def write_program_trace(run: ProgramRun, path: Path) -> None:
     """Write the timeline in the Trace Event Format, with a track for each stream. Raises UsageError if it cannot be."""
-    spans = run.spans
-    streams = sorted({span.stream for span in spans})
-    tracks = {stream: 100 + number for number, stream in enumerate(streams)}
+    streams = run.streams()
     events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
-    for stream, track in tracks.items():
-        events.append(_named("thread_name", track, f"stream {stream:#x}" if stream else "default stream"))
-    events += [_slice(span, tracks[span.stream]) for span in sorted(spans, key=lambda one: one.start_s)]
+    for track, (key, spans) in enumerate(streams.items(), 100):
+        events.append(_named("thread_name", track, stream_name(key, len(run.processes))))
+        events += [_slice(span, track) for span in spans]
     try:
         path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def stream_name(key: tuple[int, int], processes: int) -> str:
+    """What a stream is called, given its process and handle."""
+    process, handle = key
+    name = f"stream {handle:#x}" if handle else "default stream"
+    return f"{name}, process {process}" if processes > 1 else name
 
 
 def _named(what: str, track: int, name: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def _spread(count: int, wanted: int) -> list[int]:
 
 def _classes(extent: int, cuts: Sequence[int] = ()) -> list[tuple[int, int]]:
     """Ranges (start, length) of one dimension: first, interior and last position, cut further at `cuts`."""
-    edges = sorted({0, 1, extent - 1, extent, *cuts} & set(range(extent + 1)))
+    edges = sorted(cut for cut in {0, 1, extent - 1, extent, *cuts} if 0 <= cut <= extent)
     return [(start, end - start) for start, end in itertools.pairwise(edges)]
 
 

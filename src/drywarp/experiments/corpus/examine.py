@@ -20,6 +20,7 @@ from typing import Any
 from ...analysis.request import Options
 from ...analysis.stages import analyze, answer_code
 from ...errors import CompileError, DrywarpError, InputFileError, ToolError, UsageError
+from ...frontends.binary.kept import SUFFIX
 from ...frontends.binary.module import Module, load_module
 from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu
@@ -77,7 +78,7 @@ def examine(
     rows = [_analysed(kernel) for kernel in module.kernels]
     found["kernels"] = [asdict(row) for row in rows]
     launches = list(task.launches)
-    if module.comment.grid and module.comment.block and not launches:
+    if ((module.comment.grid and module.comment.block) or task.path.suffix == SUFFIX) and not launches:
         launches.append(KnownLaunch())
     if launches:
         on_stage("emulate")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...frontends.binary.containers import holds_device_code, is_binary
+from ...frontends.binary.kept import SUFFIX
 from ...frontends.loaded import LaunchEntry, read_entries
 
 
@@ -35,7 +36,7 @@ class Settings:
 # The files of a folder that are modules: CUDA C++ and PTX by name, machine code by content.
 
 SOURCES = (".cu", ".ptx")
-MACHINE_CODE = (".cubin", ".fatbin")
+MACHINE_CODE = (".cubin", ".fatbin", SUFFIX)
 _OTHER_BINARIES = ("", ".o", ".obj", ".so", ".a", ".out", ".exe", ".bin")
 _MOST_BYTES = 1 << 30
 

@@ -14,6 +14,7 @@ from ...kernel.launch.layout import Layouts
 from ..loaded import chosen, cubin_kernels
 from ..ptx.ptx import is_ptx, ptx_kernels, read_ptx
 from .elf import CUDA_MACHINE, parse_elf, sections_of
+from .kept import is_kept, read_kept
 from .signatures import layouts_in
 
 # Fat binaries: the container in which the compiler driver packs machine code for several architectures.
@@ -26,7 +27,7 @@ MAGIC = 0xBA55ED50
 _MAGIC_BYTES = struct.pack("<I", MAGIC)
 _ELF, _PTX = 2, 1
 _LZ4, _ZSTD = 0x2000, 0x8000
-_HEADER_BYTES = 16
+_HEADER_BYTES, _ENTRY_BYTES = 16, 64
 _MOST_UNPACKED = 1 << 28
 """Size limit of one module's machine code in bytes."""
 _MOST_WINDOW = 1 << 27
@@ -120,11 +121,11 @@ _HOST_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 
 def is_binary(data: bytes) -> bool:
     """Whether the data starts like a file that this module reads."""
-    return data[:4] == b"\x7fELF" or (len(data) >= 4 and struct.unpack_from("<I", data)[0] == MAGIC)
+    return data[:4] in (b"\x7fELF", _MAGIC_BYTES) or is_kept(data)
 
 
 def load_binary(path: Path, data: bytes, *, arch: str, entry: str | None = None) -> Kernel:
-    """Load one kernel from a binary file, for a GPU of architecture `arch` (``sm_80``).
+    """Load one kernel from a binary file, for a GPU of architecture `arch` (``sm_80``); a kept launch holds one.
 
     Machine code runs on its own architecture and on later ones of the same major version; the latest that runs is
     used. If none runs, PTX is assembled, as the driver does. `entry` is a kernel's name or mangled symbol. Raises
@@ -145,7 +146,31 @@ def load_binary_module(path: Path, data: bytes, *, arch: str) -> dict[str, Kerne
                 found.setdefault(symbol, kernel)
     if not found:
         found = _assembled(held, arch, origin)
+    if is_kept(data):
+        symbol = read_kept(data, origin).symbol
+        if symbol not in found:
+            raise InputFileError(f"{origin}: damaged kept launch (its code has no kernel {symbol[:200]!r})")
+        return {symbol: found[symbol]}
     return found
+
+
+def images_with(data: bytes, symbol: str, origin: str) -> bytes:
+    """A fat binary with all images of a binary file, or the PTX text, that may hold a kernel, unpacked."""
+    if is_binary(data):
+        held = [(image.is_cubin, image.sm, image.unpacked(origin)) for image in _images(data, origin)]
+    else:
+        text = data.rstrip(b"\0")
+        held = [(False, _number(read_ptx(text.decode("utf-8", "replace")).target or "sm_0"), text)]
+    entries = b"".join(_entry(*image) for image in held if symbol.encode() in image[2])
+    return struct.pack("<IHHQ", MAGIC, 1, _HEADER_BYTES, len(entries)) + entries
+
+
+def _entry(is_cubin: bool, sm: int, content: bytes) -> bytes:
+    stored = len(content) + -len(content) % 8
+    head = struct.pack("<HHIQI", _ELF if is_cubin else _PTX, 0, _ENTRY_BYTES, stored, len(content))
+    head = head.ljust(28, b"\0") + struct.pack("<I", sm)
+    head = head.ljust(40, b"\0") + struct.pack("<QQQ", 0, 0, len(content))
+    return head + content.ljust(stored, b"\0")
 
 
 def debug_layouts(kernel: Kernel, data: bytes, origin: str) -> Layouts | None:
@@ -182,6 +207,8 @@ def _assembled(held: Sequence[Image], arch: str, origin: str) -> dict[str, Kerne
 
 
 def _images(data: bytes, origin: str) -> Iterator[Image]:
+    if is_kept(data):
+        data = read_kept(data, origin).code
     if data[:4] != b"\x7fELF":
         yield from images(data, origin)
         return

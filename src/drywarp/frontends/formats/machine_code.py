@@ -1,4 +1,4 @@
-"""NVIDIA machine code in any of its containers (cubin, fat binary, object file, executable, listing), and PTX."""
+"""NVIDIA machine code in any of its containers (cubin, fat binary, object file, executable, kept launch), and PTX."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...kernel.launch.structures import with_layouts
 from ..binary.containers import debug_layouts, is_binary, load_binary
+from ..binary.kept import is_kept, launch_in, read_kept
 from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from ..ptx.ptx import is_ptx, load_ptx, ptx_tools
@@ -17,6 +18,10 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     assert isinstance(source.given, Path)
     options.refuse(source.origin, "machine code, which is not compiled")
     kernel = load_binary(source.given, source.data, arch=arch, entry=entry)
+    if is_kept(source.data):
+        kept = read_kept(source.data, source.origin)
+        kernel, launch = launch_in(kept, source.data, kernel, source.origin)
+        return Loaded(kernel, source.comment, tools=ptx_tools() if kernel.arch != kept.arch else {}, launch=launch)
     layouts = debug_layouts(kernel, source.data, source.origin)
     return Loaded(kernel if layouts is None else with_layouts(kernel, layouts), source.comment)
 

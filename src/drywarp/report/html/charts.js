@@ -1,8 +1,4 @@
 // The charts of the result, drawn at the available width. The tables next to them hold the same numbers.
-const niceStep = (span, count) => {
-  const raw = span / Math.max(1, count), power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= raw);
-};
 function linear(low, high, from, to, count) {
   const step = niceStep(high - low || 1, count), ticks = [];
   for (let value = Math.ceil(low / step) * step; value <= high + step / 1e6; value += step) ticks.push(+value.toPrecision(12));

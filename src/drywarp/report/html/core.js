@@ -37,6 +37,18 @@ const short = (value) => {
 };
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
+// A column of numbers, and a step between ticks that reads well.
+function unpack(column) {
+  const text = atob(column.data), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const type = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i32: Int32Array, f64: Float64Array }[column.type];
+  return new type(bytes.buffer);
+}
+const niceStep = (span, count) => {
+  const raw = span / Math.max(1, count), power = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= raw);
+};
+
 // Colours by name; a canvas needs resolved values, which a probe element provides.
 const reasonColour = (name) => `var(--${D.reasonColours[name] || "c9"})`;
 const laneColour = (index) => `var(--c${index % 10})`;

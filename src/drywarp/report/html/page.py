@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
+from ..._version import __version__
 from ...analysis.result import Analysis, limit_words, unit_words
-from ...experiments.calibrate.result import Calibration, Curve
-from ...support.text import bytes_text, count_text, percent_text, range_text, time_text
+from ...program.result import ProgramRun
+from ...support.text import bytes_text, count_text, percent_text, plain, range_text, time_text
 from ..figures.theme import REASON_COLOURS
+from ..program import missing_text, program_notes, stream_name
 from ..terminal import bounds_text, no_conflicts_text
 from .document import asset, document
-from .payload import payload
+from .payload import packed, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")
 
@@ -40,35 +41,31 @@ def html_page(analysis: Analysis) -> str:
         "".join(asset(f"html/{name}") for name in SCRIPTS),
         what="an HTML report",
         data=payload(analysis, answer, benefits),
-        filters={
-            "time": time_text,
-            "bytes": bytes_text,
-            "count": count_text,
-            "percent": percent_text,
-            "words": _words,
-            "figure": figure_text,
-            "first_capital": _capital,
-        },
+        filters=FILTERS,
         a=analysis,
         answer=answer,
         detail=analysis.detail,
         benefits=benefits,
         file_name=PurePath(analysis.source_file).name,
-        part=unit_words,
-        limit_words=limit_words,
-        reason_colour=REASON_COLOURS,
-        stalls=sorted(analysis.prediction.stalls.items(), key=lambda item: -item[1]),
-        use=_use(analysis),
-        lines=[line for line in analysis.lines[:_LINES_SHOWN] if line.share >= _LEAST_USE],
+        **WORDS,
+        **_tables(analysis),
         band=_band(analysis),
-        no_conflicts=no_conflicts_text(analysis),
         bounds=bounds_text(analysis.bounds) if analysis.bounds else "",
         uncertain=[part for part in analysis.band.parts if part.high / part.low > _SURE] if analysis.band else [],
-        places_shown=_PLACES_SHOWN,
         lanes=_lanes(analysis),
         rooflines=_rooflines(analysis),
     )
     return text
+
+
+def _tables(analysis: Analysis) -> dict[str, Any]:
+    """What the parts that pages share show of an answer."""
+    return {
+        "stalls": sorted(analysis.prediction.stalls.items(), key=lambda item: -item[1]),
+        "use": _use(analysis),
+        "lines": [line for line in analysis.lines[:_LINES_SHOWN] if line.share >= _LEAST_USE],
+        "no_conflicts": no_conflicts_text(analysis),
+    }
 
 
 def _rooflines(analysis: Analysis) -> list[tuple[object, ...]]:
@@ -170,128 +167,129 @@ def _lanes(analysis: Analysis) -> list[tuple[str, int, int, float, float]]:
     ]
 
 
-# A calibration as terminal text.
+FILTERS: dict[str, Callable[..., str]] = {
+    "time": time_text,
+    "bytes": bytes_text,
+    "count": count_text,
+    "percent": percent_text,
+    "words": _words,
+    "figure": figure_text,
+    "first_capital": _capital,
+}
+WORDS: dict[str, Any] = {
+    "part": unit_words,
+    "limit_words": limit_words,
+    "reason_colour": REASON_COLOURS,
+    "places_shown": _PLACES_SHOWN,
+}
 
 
-def render_calibration(calibration: Calibration) -> Table:
-    """Every measured constant with its spread."""
-    table = Table(box=None, pad_edge=False, title_justify="left", title=Text(_title(calibration)))
-    table.add_column("constant")
-    for name in ("value", "±", "ns"):
-        table.add_column(name, justify="right")
-    table.add_column("unit")
-    for figure in calibration.figures:
-        ns = "" if figure.ns is None else f"{figure.ns:.4g}"
-        name = figure.key if figure.in_file else f"{figure.key} (report only)"
-        table.add_row(Text(name), f"{figure.value:.5g}", f"{figure.spread:.2g}", ns, figure.unit)
-    return table
+# The page of a whole program: the timeline of its streams, and a report of each kernel.
+
+MOST_BOXES, MOST_TRACKS = 10_000, 64
+_FINEST = 1 / 20_000
+"""Where there are more launches and copies than boxes, boxes shorter than this share of the whole are joined first."""
+_TICKS = 1 << 31
 
 
-def _title(calibration: Calibration) -> str:
-    low, high = calibration.clock_range_mhz
-    device = calibration.device
-    return f"{device.name}, {device.driver}, {calibration.date}, SM clock {low:.0f} to {high:.0f} MHz"
+@dataclass(slots=True)
+class _Box:
+    """Work that is drawn together, on one stream."""
+
+    track: int
+    name: int
+    start_s: float
+    end_s: float
+    count: int
+    size: int
 
 
-def notes(calibration: Calibration) -> list[str]:
-    """Lines on what could not be measured, and on the values inherited from the packaged file."""
-    lines = [f"not determined: {name}: {why}" for name, why in calibration.silent.items()]
-    if calibration.gpu_file:
-        lines.append(f"inherited from the packaged architecture, not measured: {', '.join(calibration.inherited)}")
-    return lines
-
-
-# The page of a calibration: constants, and every curve with its fit. It contains no script.
-
-WIDTH, HEIGHT = 480, 300
-LEFT, TOP, RIGHT, BOTTOM = 58, 26, 466, 258
-_LOGARITHMIC = 60
-"""Axes whose last value is more than this many times the first are logarithmic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A position on an axis with its label."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point with the ends of its error bar, in drawing units."""
-
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A curve as the template draws it."""
-
-    title: str
-    formula: str
-    x_label: str
-    y_label: str
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    points: list[Point]
-    fit: str
-
-
-def calibration_page(calibration: Calibration) -> str:
-    """The page as one HTML document; all text from the device is escaped. Raises UsageError without Jinja2."""
+def program_page(run: ProgramRun) -> str:
+    """The page of a whole program as one HTML document. Raises UsageError without Jinja2."""
+    kept = {one.kernel: one.outcome.kept for one in run.launches if one.outcome.kept}
+    kernels = [
+        {"total": one, "a": (found := run.behind.get(one.kernel)), "kept": kept.get(one.kernel, "")}
+        | (_tables(found) if found else {})
+        for one in run.kernels
+    ]
+    data, joined = _timeline(run)
     text, _ = document(
-        "html/calibration.html",
-        ["html/report.css", "html/calibration.css"],
-        what="a calibration's report",
-        c=calibration,
-        curves=[drawing(curve) for curve in calibration.curves],
-        width=WIDTH,
-        height=HEIGHT,
-        left=LEFT,
-        top=TOP,
-        right=RIGHT,
-        bottom=BOTTOM,
+        "html/program.html",
+        ["html/report.css", "html/program.css"],
+        "".join(asset(f"html/{name}") for name in ("core.js", "program.js")),
+        what="an HTML report",
+        data=data,
+        filters=FILTERS,
+        **WORDS,
+        run=run,
+        program=PurePath(run.command[0]).name,
+        kernels=kernels,
+        missing=[line for text in missing_text(run) for line in text.splitlines()],
+        notes=program_notes(run),
+        spans=sum(span.count for span in run.spans),
+        merged=joined,
+        hidden=max(0, len(run.streams()) - MOST_TRACKS),
+        detail=None,
+        version=__version__,
     )
     return text
 
 
-def drawing(curve: Curve) -> Drawing:
-    """Lay out a curve: axes, points and fit in drawing units."""
-    x, x_ticks = _axis(curve.x, LEFT, RIGHT)
-    y, y_ticks = _axis([*curve.y, *curve.fit], BOTTOM, TOP)
-    points = [Point(x(a), y(b), y(b - s), y(b + s)) for a, b, s in zip(curve.x, curve.y, curve.spread, strict=True)]
-    corners = [f"{x(a):.1f} {y(b):.1f}" for a, b in zip(curve.x, curve.fit, strict=False)]
-    fit = "M" + "L".join(corners) if corners else ""
-    return Drawing(curve.title, curve.formula, curve.x_label, curve.y_label, x_ticks, y_ticks, points, fit)
+def _timeline(run: ProgramRun) -> tuple[dict[str, Any], float]:
+    """The data of the timeline, and the seconds up to which neighbours were joined, 0 if none were."""
+    streams = dict(itertools.islice(run.streams().items(), MOST_TRACKS))
+    place = {one.kernel: number for number, one in enumerate(run.kernels)}
+    names: dict[tuple[str, str], int] = {("several", "several"): 0}
+    boxes = [
+        _Box(
+            track, names.setdefault((span.kind, span.name), len(names)), span.start_s, span.end_s, span.count, span.size
+        )
+        for track, spans in enumerate(streams.values())
+        for span in spans
+    ]
+    last = max([run.time_s, *(box.end_s for box in boxes)])
+    joined = 0.0
+    if len(boxes) > MOST_BOXES:
+        joined = last * _FINEST
+        boxes = _joined(boxes, joined, equal=True)
+    while len(boxes) > MOST_BOXES:
+        joined *= 2
+        boxes = _joined(boxes, joined, equal=False)
+    unit = last / _TICKS or 1.0
+    columns = {
+        "track": [box.track for box in boxes],
+        "name": [box.name for box in boxes],
+        "start": [round(box.start_s / unit) for box in boxes],
+        "taken": [round((box.end_s - box.start_s) / unit) for box in boxes],
+        "count": [box.count for box in boxes],
+        "bytes": [box.size for box in boxes],
+    }
+    return {
+        "reasonColours": REASON_COLOURS,
+        "tracks": [stream_name(key, len(run.processes)) for key in streams],
+        "names": [{"kind": kind, "name": plain(name), "place": place.get(name, 0)} for kind, name in names],
+        "count": len(boxes),
+        "unit": unit,
+        "last": last,
+        "columns": {name: packed(np.array(values, np.int64)) for name, values in columns.items()},
+    }, joined
 
 
-def _axis(values: Sequence[float], start: float, end: float) -> tuple[Callable[[float], float], list[Tick]]:
-    low, high = min(values), max(values)
-    if low > 0 and high / low > _LOGARITHMIC:
-        span = math.log(high / low)
+def _joined(boxes: list[_Box], seconds: float, equal: bool) -> list[_Box]:
+    """The boxes, each joined with the one before it on its stream if it is near.
 
-        def log_place(value: float) -> float:
-            return round(start + math.log(max(value, low / 2) / low) / span * (end - start), 1)
-
-        places, place = _powers(low, high), log_place
-    else:
-        top = high * 1.05 or 1.0
-
-        def place(value: float) -> float:
-            return round(start + value / top * (end - start), 1)
-
-        step = 10 ** math.floor(math.log10(top))
-        step = next(step / part for part in (1, 2, 5, 10) if top * part / step >= 4)
-        places = [n * step for n in range(int(top / step) + 1)]
-    return place, [Tick(place(value), f"{value:.4g}") for value in places]
-
-
-def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten between two numbers, plus 2 and 5 times them if there are few."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
-    return found if len(found) <= 8 else [value for value in found if math.log10(value) % 1 < 1e-9]
+    That is: with `equal`, the same and no more than these seconds apart; else, no longer than them together.
+    """
+    found: list[_Box] = []
+    for box in boxes:
+        before = found[-1] if found and found[-1].track == box.track else None
+        if before and (
+            (before.name == box.name and box.start_s - before.end_s <= seconds)
+            if equal
+            else box.end_s - before.start_s <= seconds
+        ):
+            before.end_s, before.count, before.size = box.end_s, before.count + box.count, before.size + box.size
+            before.name = before.name if before.name == box.name else 0
+        else:
+            found.append(box)
+    return found

@@ -1,11 +1,4 @@
 // The unpacked events of the execution profile, and the rows in which they are drawn.
-function unpack(column) {
-  const text = atob(column.data), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const type = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i32: Int32Array, f64: Float64Array }[column.type];
-  return new type(bytes.buffer);
-}
-
 const FLIGHT_ROWS = 3;
 
 class ProfileData {

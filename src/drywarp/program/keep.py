@@ -1,0 +1,175 @@
+"""Which launches of a program are predicted, and files of them: code, arguments, and the memory that they touch."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UsageError
+from ..execution.emulator.memory import DeviceMemory
+from ..frontends.binary.containers import images_with
+from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, variables_of, write_kept
+from ..hardware import Gpu
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Launch
+from .heap import START, Allocation, Heap, runs, touched_pages
+
+_WHOLE_BYTES = 1 << 20
+"""Allocations up to this size are kept whole if a launch touches any of them."""
+_PAGE = 4096
+_MOST_NAME = 60
+_CONSTANT_BANK = 3
+_Seen = DeviceMemory | None
+"""The private view on which a launch ran in full; None if it did not."""
+
+
+class Choice:
+    """The launches of a process that are predicted, after Nsight Compute's options.
+
+    Of those whose kernel's name matches `only` (``--kernel-name regex:``, anywhere in the name), the first `skip` are
+    left out (``--launch-skip``) and at most `count` follow (``--launch-count``; None: all).
+    """
+
+    def __init__(self, only: re.Pattern[str] | None = None, skip: int = 0, count: int | None = None) -> None:
+        self._only, self._skip, self._count = only, skip, count
+        self._matched = 0
+
+    def anew(self) -> Choice:
+        """The same for another process."""
+        return Choice(self._only, self._skip, self._count)
+
+    def takes(self, kernel: str) -> bool:
+        """Whether the next launch, of this kernel, is predicted."""
+        if self._only is not None and not self._only.search(kernel):
+            return False
+        self._matched += 1
+        place = self._matched - self._skip
+        return place > 0 and (self._count is None or place <= self._count)
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder for kept launches. Raises UsageError if it cannot be made, or holds some already."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        held = any(folder.glob(f"*{SUFFIX}"))
+    except OSError as error:
+        raise UsageError(f"--keep {folder}: {error.strerror} (expected a folder, or a name for one)") from None
+    if held:
+        raise UsageError(f"--keep {folder}: holds launches of an earlier run (expected a new or an empty folder)")
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Writes launches to a folder as files that `drywarp analyze` takes."""
+
+    folder: Path
+    gpu: Gpu
+
+    def keep(
+        self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap, seen: _Seen
+    ) -> str:
+        """Write a launch before its results are taken over; returns the file's name.
+
+        `code` is the module as the program gave it. Raises UsageError if the file cannot be written.
+        """
+        assert launch.memory is not None
+        kept = KeptLaunch(
+            name=kernel.name,
+            symbol=kernel.symbol,
+            arch=kernel.arch,
+            gpu=self.gpu.title,
+            code=images_with(code, kernel.symbol, kernel.name),
+            grid=launch.grid,
+            block=launch.block,
+            cluster=launch.cluster,
+            shared=launch.dynamic_shared,
+            parameters=parameters,
+            constants=kernel.constant_banks.get(_CONSTANT_BANK, b""),
+            places=variables_of(kernel),
+            start=START,
+            variables=launch.memory.variables,
+            areas=list(launch.memory.areas),
+            objects=[(handle, at, what.text, what.row) for handle, what, at in launch.memory.objects],
+        )
+        name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
+        path, others = self.folder / f"{name}{SUFFIX}", 1
+        while path.exists():  # another process of the program has launches with the same numbers
+            others += 1
+            path = self.folder / f"{name}-{others}{SUFFIX}"
+        write_kept(path, kept, _memory(heap, parameters, seen))
+        return path.name
+
+
+def _memory(heap: Heap, parameters: bytes, seen: _Seen) -> Iterator[tuple[int, bytes]]:
+    """What a launch finds, in pieces without those that are zero: the pages that it touched, or all that it may."""
+    reachable = None if seen is not None else _reachable(heap, parameters)
+    for one in heap.allocations:
+        if reachable is not None:
+            spans: Iterable[tuple[int, int]] = [(one.start, one.end)] if one.start in reachable else []
+        else:
+            assert seen is not None
+            spans = _touched(one, seen)
+        for start, end in spans:
+            yield from _content(heap, start, end)
+
+
+def _touched(one: Allocation, seen: DeviceMemory) -> list[tuple[int, int]]:
+    """First and end of what a launch touched of an allocation."""
+    pages = touched_pages(seen.views[1], one.start - START, one.size)
+    if not len(pages):
+        return []
+    # The page table forgets pages that were moved out.
+    if one.size <= _WHOLE_BYTES or _swaps():
+        return [(one.start, one.end)]
+    found = [(first * _PAGE + START, end * _PAGE + START) for first, end in runs(pages)]
+    return [(max(first, one.start), min(end, one.end)) for first, end in found]
+
+
+def _swaps() -> bool:
+    words = Path("/proc/meminfo").read_text(encoding="ascii").split()
+    return words[words.index("SwapTotal:") + 1] != words[words.index("SwapFree:") + 1]
+
+
+def _reachable(heap: Heap, parameters: bytes) -> set[int]:
+    """Addresses of the allocations that arguments point to, and of those that pointers in these point to."""
+    found: set[int] = set()
+    left = [one for offset in range(0, len(parameters) - 7, 4) if (one := _at(heap, parameters[offset : offset + 8]))]
+    left += [one for one in heap.allocations if one.kind == "variables"]
+    left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
+    starts = np.array([one.start for one in heap.allocations], np.uint64)
+    while left:
+        one = left.pop()
+        if one.start in found:
+            continue
+        found.add(one.start)
+        for _, content in _content(heap, one.start, one.end):
+            words = np.frombuffer(content, np.uint64, len(content) // 8)
+            words = words[(words >= START) & (words < START + heap.size)]
+            places = np.unique(np.searchsorted(starts, words, side="right"))
+            left += [held for place in places[places > 0] if (held := heap.at(int(starts[place - 1])))]
+    return found
+
+
+def _at(heap: Heap, word: bytes) -> Allocation | None:
+    return heap.at(int.from_bytes(word, "little"))
+
+
+def _content(heap: Heap, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The bytes between two addresses that are not zero, in pieces; holes of the file are not read."""
+    at = start
+    while at < end:
+        try:
+            at = max(at, os.lseek(heap.file, at - START, os.SEEK_DATA) + START)
+        except OSError:  # only holes follow
+            return
+        stop = min(end, os.lseek(heap.file, at - START, os.SEEK_HOLE) + START)
+        while at < stop:
+            piece = os.pread(heap.file, min(PIECE_BYTES, stop - at), at - START)
+            if piece.count(0) < len(piece):
+                yield at, piece
+            at += len(piece)
