@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +72,8 @@ class Keeper:
 
     folder: Path
     gpu: Gpu
+    _named: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def keep(
         self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap, seen: _Seen
@@ -97,10 +101,10 @@ class Keeper:
             areas=list(launch.memory.areas),
         )
         name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
-        path, others = self.folder / f"{name}{SUFFIX}", 1
-        while path.exists():  # another process of the program has launches with the same numbers
-            others += 1
-            path = self.folder / f"{name}-{others}{SUFFIX}"
+        with self._lock:  # another process of the program has launches with the same numbers
+            self._named[name] += 1
+            again = self._named[name]
+        path = self.folder / f"{name}{f'-{again}' if again > 1 else ''}{SUFFIX}"
         write_kept(path, kept, _memory(heap, parameters, seen))
         return path.name
 

@@ -100,8 +100,9 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
     If it fails, no file remains: raises UsageError if that is more than `MOST_MEMORY`, ToolError if it cannot be
     written.
     """
+    part = path.with_name(f".{path.name}")  # until it is whole
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_MAGIC + _HEAD.pack(0, 0))
             pieces, total = [], 0
             for address, content in memory:
@@ -118,11 +119,12 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
             file.write(zlib.compress(header, 1))
             file.seek(len(_MAGIC))
             file.write(_HEAD.pack(place, len(header)))
+        part.rename(path)
     except OSError as error:
-        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise ToolError(f"{path}: cannot be written ({error.strerror})") from None
     except BaseException:
-        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
