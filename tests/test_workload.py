@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from drywarp.kernel.cfg import ControlFlowGraph, build_cfg
 from drywarp.kernel.kernel import Kernel, Resources
 from drywarp.kernel.launch.launch import Launch
 from drywarp.kernel.profile import AccessLog, Profile, SampledBlock, WarpPath
+from drywarp.workload import build
 from drywarp.workload.build import ASYNC_SLOT, BULK_SLOT, SLOTS, WGMMA_GROUPS, WGMMA_SLOT, build_workload, fold, node_of
 from drywarp.workload.cost import BlockType, Item, Repeat
 from tests.counting import lines_of
@@ -223,6 +226,27 @@ def test_a_profile_becomes_weighted_paths() -> None:
     assert long.lanes == (32, 32, 24, 24, 32, 32)  # the mean over both iterations of the loop
     assert short.program == (0, 1, 2, 3, 4, 5)
     assert short.lanes == (8,) * 6
+
+
+def test_blocks_with_very_long_paths_are_represented_by_the_nearest_in_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = nested_profile()
+    lengths = (40, 10, 12, 38, 25)  # the longest first, then the shortest
+    # Iterations that never repeat the one before do not fold.
+    walks = [[0, *[1, 2, 3, 1, 2, 2, 3] * length, 4] for length in lengths]
+    paths = tuple(WarpPath(np.array(walk, np.int32), np.full(len(walk), 32, np.float32)) for walk in walks)
+    blocks = tuple(SampledBlock(n, (n, 0, 0), float(n + 1), (n, n)) for n in range(len(lengths)))
+    profile = replace(profile, paths=paths, blocks=blocks)
+    whole = build_workload(profile)
+    assert (len(whole.paths), whole.stood_in, whole.off) == (5, 0, (1.0, 1.0))
+    steps = [sum(1 for _ in unfold(path.program)) for path in whole.paths]
+    for most, kept in ((1, [0]), (len(walks[0]), [0]), (size(whole.paths[0].program), [0, 1])):
+        monkeypatch.setattr(build, "MOST_ITEMS", most)
+        found = build_workload(profile)
+        assert len(found.paths) == len(kept)
+        assert sum(kind.weight for kind in found.block_types) == sum(range(1, 6))
+        off = [one / min((steps[k] for k in kept), key=lambda its: abs(its - one)) for one in steps]
+        assert found.stood_in == 5 - len(kept)
+        assert found.off == (min(1.0, *off), max(1.0, *off))
 
 
 def test_executions_of_a_profile_are_weighted() -> None:

@@ -37,7 +37,14 @@ class ToolError(DrywarpError):
 
 
 class EmulationError(DrywarpError):
-    """The emulation cannot continue: an access outside every buffer, an unknown opcode."""
+    """The emulation cannot continue: an access outside every buffer, an unknown opcode.
+
+    `space` names the memory of an access out of bounds, such as ``shared``.
+    """
+
+    def __init__(self, message: str, space: str = "") -> None:
+        super().__init__(message)
+        self.space = space
 
 
 class InterruptedRunError(DrywarpError):

@@ -424,3 +424,65 @@ def test_amd_gpus_have_the_classes_of_numbers_in_std(tmp_path: Path) -> None:
     )
     for gpu in ("mi300x", "a100") if find_clang() else ("a100",):
         assert listed("classes.cu", tmp_path, "--gpu", gpu)["f"]["reason"] is None
+
+
+def test_a_fault_names_the_arguments_that_hold_random_numbers(tmp_path: Path) -> None:
+    (tmp_path / "lengths.cu").write_text(
+        "extern __shared__ char held[];\n"
+        "__global__ void sums(const int* length, const int* values, int* to) {\n"
+        "  __shared__ int part[32];\n"
+        "  int own = length[blockIdx.x];\n"
+        "  for (int i = threadIdx.x; i < own * 300; i += blockDim.x) held[i] = values[i];\n"
+        "  __syncthreads();\n"
+        "  part[threadIdx.x % 32] = held[threadIdx.x]; to[blockIdx.x] = part[0];\n}\n"
+    )
+    # Dynamic shared memory beside static is for the launch to size.
+    command = listed("lengths.cu", tmp_path)["sums"]["command"]
+    assert "--shared 49024" in command
+    stated = command.replace("--shared 49024", "--shared 400")
+    message = complaint(run(*shlex.split(stated)[1:], cwd=tmp_path))
+    assert "shared store of 1 bytes out of bounds" in message
+    assert "lengths.cu:5" in message
+    assert "length, values, to hold random numbers" in message
+    assert "such as length=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none" in message
+    counts = stated.replace("length=i32[1048576]:random", "length=i32[1048576]:1")
+    assert analysed(tmp_path, *shlex.split(counts)[2:])["prediction"]["time_s"] > 0
+
+
+BLOCK = """struct Coord { int idx[2]; };
+struct Params {
+  Coord problem_size, tiles; const float* from; float* to; long stride; float alpha;
+  int a, b, c, d, e, f, g, h, i, last;
+};
+template <int N> __global__ void tiled(Params params) {
+  if (blockIdx.x >= params.tiles.idx[0]) return;
+  int i = blockIdx.x * N + threadIdx.x;
+  if (i < params.problem_size.idx[0]) params.to[i * params.stride] = params.alpha * params.from[i];
+}
+int main() {
+  Params params = made();
+  tiled<64><<<8, 64>>>(params);
+}
+"""
+
+
+def test_parameter_blocks_get_fields_that_do_some_work_and_a_way_to_the_programs_own(tmp_path: Path) -> None:
+    (tmp_path / "block.cu").write_text(BLOCK)
+    first_fields = listed("block.cu", tmp_path, "-D", "X=1")["tiled<64>"]
+    assert first_fields["signature"].endswith("int f, and 4 more}")
+    run_it = "drywarp run --keep DIR -D X=1 block.cu runs the program with its own, and keeps each launch for analyze"
+    assert first_fields["reason"] == f"params has 16 fields, which host code computes: {run_it}"
+    named = listed("block.cu", tmp_path, "--entry", "tiled<64>")["tiled<64>"]
+    assert named["signature"].endswith("int i, int last}")
+    # Blocks that leave at once would show nothing.
+    assert "problem_size.idx=[1024, 1024], tiles.idx=[1024, 1024]" in named["command"]
+    words = shlex.split(named["command"])
+    assert "last=1024}" in words[-1]
+    assert analysed(tmp_path, *words[2:])["memory"]["dram_write_bytes"] > 0
+
+
+def test_a_file_beside_is_named_where_a_source_has_no_kernels(tmp_path: Path) -> None:
+    (tmp_path / "main.cu").write_text("int main() { return 0; }\n")
+    (tmp_path / "kernels.cu").write_text("__global__ void one(float* a) { *a = 1; }\n")
+    for verb in ("list", "analyze"):
+        assert complaint(run(verb, "main.cu", cwd=tmp_path)).endswith("; kernels.cu has some)")

@@ -11,7 +11,7 @@ import pytest
 from drywarp.analysis.prepare import LoadedKernel, load
 from drywarp.analysis.request import LaunchRequest, Options
 from drywarp.execution.emulator import emulate
-from drywarp.execution.emulator.whole import run_whole
+from drywarp.execution.emulator.run import run_whole
 from drywarp.kernel.launch.launch import Launch
 from drywarp.support.folders import use_threads
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pipeline_kernels import COMP, MEM, chain, node, workload
 
 from drywarp.pipeline import POLICIES, Share, simulate
-from drywarp.pipeline.extrapolate import extrapolate, instructions
+from drywarp.pipeline.extrapolate import StandIn, extrapolate, instructions
 from drywarp.pipeline.shorten import WORST, lengthen, roof_ticks, shorten, two_lengths
 from drywarp.workload.cost import CostedNode, CostedPath, CostedWorkload, Repeat
 
@@ -164,3 +165,50 @@ def test_what_is_left_out_is_the_mix_of_what_is_put_back(seed: int) -> None:
         span, ahead = more - few, np.array(whole.counts()) - more
         wrong = span * (ahead.sum() / span.sum()) - ahead
         assert np.abs(wrong).sum() <= WORST * whole.length
+
+
+def with_memory_latency(work: CostedWorkload, factor: int) -> CostedWorkload:
+    def slower(node: CostedNode) -> CostedNode:
+        return replace(node, latency_ticks=factor * node.latency_ticks) if node.class_ == "mem" else node
+
+    paths = tuple(replace(path, nodes=tuple(map(slower, path.nodes))) for path in work.paths)
+    return replace(work, paths=paths)
+
+
+def ratio_of(simulated: Callable[[CostedWorkload], float], work: CostedWorkload) -> float:
+    return simulated(with_memory_latency(work, 2)) / simulated(work)
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 9])
+def test_a_stand_in_weighs_uneven_loops_as_the_launch_does(blocks: int) -> None:
+    """20,000 iterations and 4: shortened to one scale the few take more than half of the time, and Λ matters much."""
+    nodes = (node(COMP, 1, 4, (0,), 0), node(MEM, 2, 600, (0,), 0))
+    work = workload(CostedPath(nodes, (Repeat(20_000, (0,)), Repeat(4, (1,))), 1))
+    kinds = tuple(replace(work.block_types[0], paths=(path,), weight=weight) for path, weight in ((0, 3.0), (1, 1.0)))
+    work = replace(work, paths=(work.paths[0], replace(work.paths[0], program=(Repeat(900, (0,)),))), block_types=kinds)
+    share = Share(min(4, blocks), blocks, blocks)
+    stand_in = StandIn(work, 0.01)
+    assert stand_in.instructions < 0.02 * instructions(work, 4) / 4
+
+    def alone(its: CostedWorkload) -> float:
+        return simulate(shorten(its, 0.01, 4), share).cycles
+
+    truth = ratio_of(lambda its: simulate(its, share, full=True).cycles, work)
+    assert truth < 1.1
+    assert ratio_of(lambda its: stand_in.trial(its).run(share).cycles, work) == pytest.approx(truth, rel=2e-3)
+    assert ratio_of(alone, work) > 1.5
+
+
+def test_what_is_left_of_a_stand_in() -> None:
+    work = workload(replace(chain(1, 240, 960), program=(Repeat(1000, (0,)),)))
+    assert StandIn(work, 1.0).instructions == 1000
+    assert StandIn(work, 0.1).instructions == 100  # one loop alone is its own mix
+    both = replace(work, paths=(replace(work.paths[0], program=(Repeat(1000, (0,)), Repeat(9, (0,)))),))
+    assert StandIn(both, 0.1).instructions == 103
+    first, second = two_lengths(both, 0.1 / 3) or ()
+    assert StandIn(both, 0.1, alike=0.0).instructions == instructions(first, 1) + instructions(second, 1)
+    half = replace(work, paths=(replace(work.paths[0], program=(0,) * 900 + (Repeat(1000, (0,)),)),))
+    assert StandIn(half, 0.1).instructions == 1900  # two lengths would take as long
+    waiting = replace(work, paths=(replace(work.paths[0], events=(0, 0)),))
+    assert waiting.synchronises
+    assert StandIn(waiting, 0.1).instructions == 1000

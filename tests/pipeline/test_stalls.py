@@ -14,8 +14,9 @@ from tests.effort import examples
 
 from drywarp.kernel.isa.nvidia.opcodes import CLASSES
 from drywarp.pipeline import REASONS, Share, SimulationResult, share_of, simulate
-from drywarp.pipeline.extrapolate import apportion, extrapolate
+from drywarp.pipeline.extrapolate import extrapolate
 from drywarp.pipeline.reasons import busy_reason, dependent_reason
+from drywarp.pipeline.shorten import apportion
 from drywarp.pipeline.simulate import run_share
 from drywarp.workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Level, Subsystem
 

@@ -1,4 +1,5 @@
 // Small programs in one: the first argument says which.
+#include <cassert>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +29,24 @@ __global__ void spin(int* to, int times) {
   int sum = 0;
   for (int k = 0; k < times; k++) sum += k * k ^ sum;
   to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+__global__ void greet(int from) {
+  if (threadIdx.x < 2) std::printf("%s %d of block %u: %5.2f%%\n", "thread", threadIdx.x + from, blockIdx.x, 1.5 * threadIdx.x);
+}
+__global__ void insist(int n) { assert(threadIdx.x != n); }
+__global__ void sample(cudaTextureObject_t image, cudaTextureObject_t rows, cudaTextureObject_t line,
+                       cudaTextureObject_t layers, cudaSurfaceObject_t drawn, float* out) {
+  int x = threadIdx.x, y = blockIdx.x, at = 8 * y + x;
+  out[at] = tex2D<float>(image, x + 1.0f, y + 1.0f);
+  out[at + 32] = tex2D<unsigned char>(rows, x, y);
+  out[at + 64] = tex1Dfetch<int2>(line, at).y;
+  out[at + 96] = tex2DLayered<float>(layers, x + 0.5f, 0.5f, y);
+  surf2Dwrite(2.0f * at, drawn, 4 * x, y);
+}
+__global__ void twice(int* host, int n) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < n) host[at] *= 2;
 }
 
 static int failed(cudaError_t status, const char* what) {
@@ -171,6 +190,101 @@ static int graph() {
   return got[63] == 2 ? 0 : 1;
 }
 
+static int textures() {
+  const int width = 8, height = 4, size = width * height;
+  float *out, got[4 * size], image[size], back[size];
+  for (int k = 0; k < size; k++) image[k] = k * k;
+  cudaArray_t array, surface, stack;
+  cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
+  TRY(cudaMalloc(&out, sizeof got));
+  TRY(cudaMallocArray(&array, &floats, width, height));
+  TRY(cudaMemcpy2DToArray(array, 0, 0, image, width * 4, width * 4, height, cudaMemcpyHostToDevice));
+  TRY(cudaMallocArray(&surface, &floats, width, height, cudaArraySurfaceLoadStore));
+  TRY(cudaMalloc3DArray(&stack, &floats, make_cudaExtent(width, 1, height), cudaArrayLayered));
+  cudaMemcpy3DParms volume = {};
+  volume.srcPtr = make_cudaPitchedPtr(image, width * 4, width, 1);
+  volume.dstArray = stack, volume.extent = make_cudaExtent(width, 1, height), volume.kind = cudaMemcpyHostToDevice;
+  TRY(cudaMemcpy3D(&volume));
+  unsigned char* rows;
+  size_t pitch;
+  std::vector<unsigned char> bytes(size);
+  for (int k = 0; k < size; k++) bytes[k] = 3 * k;
+  TRY(cudaMallocPitch(&rows, &pitch, width, height));
+  TRY(cudaMemcpy2D(rows, pitch, bytes.data(), width, width, height, cudaMemcpyHostToDevice));
+  std::vector<int2> pairs(size);
+  for (int k = 0; k < size; k++) pairs[k] = make_int2(k, -k);
+  int2* line;
+  TRY(cudaMalloc(&line, size * sizeof(int2)));
+  TRY(cudaMemcpy(line, pairs.data(), size * sizeof(int2), cudaMemcpyHostToDevice));
+
+  cudaTextureObject_t objects[4];
+  cudaSurfaceObject_t drawn;
+  cudaResourceDesc what = {};
+  cudaTextureDesc how = {};
+  what.resType = cudaResourceTypeArray, what.res.array.array = array;
+  how.filterMode = cudaFilterModeLinear, how.addressMode[0] = how.addressMode[1] = cudaAddressModeClamp;
+  TRY(cudaCreateTextureObject(&objects[0], &what, &how, nullptr));
+  what.res.array.array = surface;
+  TRY(cudaCreateSurfaceObject(&drawn, &what));
+  what.res.array.array = stack, how = {};
+  TRY(cudaCreateTextureObject(&objects[3], &what, &how, nullptr));
+  what = {}, what.resType = cudaResourceTypePitch2D, what.res.pitch2D.devPtr = rows;
+  what.res.pitch2D.desc = cudaCreateChannelDesc<unsigned char>(), what.res.pitch2D.pitchInBytes = pitch;
+  what.res.pitch2D.width = width, what.res.pitch2D.height = height;
+  TRY(cudaCreateTextureObject(&objects[1], &what, &how, nullptr));
+  what = {}, what.resType = cudaResourceTypeLinear, what.res.linear.devPtr = line;
+  what.res.linear.desc = cudaCreateChannelDesc<int2>(), what.res.linear.sizeInBytes = size * sizeof(int2);
+  TRY(cudaCreateTextureObject(&objects[2], &what, &how, nullptr));
+  sample<<<height, width>>>(objects[0], objects[1], objects[2], objects[3], drawn, out);
+  TRY(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
+  TRY(cudaMemcpy2DFromArray(back, width * 4, surface, 0, 0, width * 4, height, cudaMemcpyDeviceToHost));
+  for (int k = 0; k < size; k++) {
+    // The corner between four texels: their mean, with those beyond the edge clamped to it.
+    int x = k % width, y = k / width, right = x + (x < width - 1), down = y + (y < height - 1);
+    float mean = (image[k] + image[y * width + right] + image[down * width + x] + image[down * width + right]) / 4;
+    if (got[k] != mean || got[k + size] != bytes[k] || got[k + 2 * size] != -k || got[k + 3 * size] != image[k]) return 1;
+    if (back[k] != 2.0f * k) return 2;
+  }
+  for (int k = 0; k < 4; k++) TRY(cudaDestroyTextureObject(objects[k]));
+  TRY(cudaDestroySurfaceObject(drawn));
+  TRY(cudaFreeArray(array));
+  // What is destroyed cannot be read any more.
+  sample<<<height, width>>>(objects[0], objects[1], objects[2], objects[3], drawn, out);
+  return cudaDeviceSynchronize() == cudaSuccess ? 3 : 0;
+}
+
+static int registered() {
+  const int n = 5000;
+  std::vector<int> numbers(n + 100, 7);
+  int *host = numbers.data() + 50, *device;
+  TRY(cudaHostRegister(host, n * sizeof(int), cudaHostRegisterMapped));
+  if (cudaHostRegister(host + 10, 8, 0) != cudaErrorHostMemoryAlreadyRegistered) return 1;
+  TRY(cudaHostGetDevicePointer(&device, host, 0));
+  twice<<<20, 256>>>(device, n);
+  TRY(cudaDeviceSynchronize());
+  host[1]++;
+  twice<<<20, 256>>>(host, n);  // as the address that the host uses
+  TRY(cudaDeviceSynchronize());
+  TRY(cudaHostUnregister(host));
+  if (cudaHostUnregister(host) != cudaErrorHostMemoryNotRegistered) return 2;
+  for (int k = 0; k < n; k++)
+    if (host[k] != (k == 1 ? 30 : 28)) return 3;
+  return host[-1] == 7 && host[n] == 7 ? 0 : 4;
+}
+
+static int prints() {
+  std::puts("before");
+  greet<<<2, 64>>>(0);
+  std::puts("launched");
+  TRY(cudaDeviceSynchronize());
+  std::puts("waited");
+  greet<<<2, 64>>>(0);
+  TRY(cudaDeviceSynchronize());
+  insist<<<1, 64>>>(40);
+  std::puts(cudaGetErrorName(cudaDeviceSynchronize()));
+  return 0;
+}
+
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
   if (!std::strcmp(which, "results")) return results();
@@ -179,6 +293,9 @@ int main(int count, char** words) {
   if (!std::strcmp(which, "graph")) return graph();
   if (!std::strcmp(which, "passed on")) return passed_on();
   if (!std::strcmp(which, "chain")) return chain();
+  if (!std::strcmp(which, "textures")) return textures();
+  if (!std::strcmp(which, "registered")) return registered();
+  if (!std::strcmp(which, "prints")) return prints();
   if (!std::strcmp(which, "clocks")) return clocks();
   if (!std::strcmp(which, "unset")) {
     int *to, got;

@@ -16,7 +16,7 @@ import pytest
 
 import drywarp
 from drywarp.errors import UsageError
-from drywarp.execution.emulator.whole import run_whole
+from drywarp.execution.emulator.run import run_whole
 from drywarp.frontends.binary import kept
 from drywarp.frontends.binary.containers import images, images_with, load_binary_module
 from drywarp.frontends.load import load
@@ -65,6 +65,17 @@ def test_a_kept_launch_is_predicted_as_in_the_run(
             assert prediction(folder / name) == one["time_s"]
             _, launch = launch_of(folder / name)
             assert [launch.grid, launch.block] == [tuple(one["grid"]), tuple(one["block"])]
+
+
+def test_a_kept_launch_holds_its_textures(run: Any, tmp_path: Path) -> None:
+    ran = run("textures", options=("--keep", str(tmp_path / "kept")))
+    first = ran.result["launches"][0]
+    assert prediction(tmp_path / "kept" / first["kept"]) == first["time_s"]
+    _, launch = launch_of(tmp_path / "kept" / first["kept"])
+    assert launch.memory is not None
+    image, drawn, layers, rows, line = (what for _, what, _ in launch.memory.objects)
+    assert (image.linear, drawn.surface, layers.layered, line.channels) == (True, True, True, 2)
+    assert rows.row > rows.extents[-1]
 
 
 def test_repeated_launches_are_kept_once_and_hold_what_they_found(run: Any, tmp_path: Path) -> None:

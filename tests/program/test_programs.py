@@ -91,6 +91,26 @@ def test_errors_come_as_from_the_runtime(run: Any) -> None:
     assert "fault: launch" in ran.report
 
 
+def test_textures_and_surfaces_over_arrays_rows_and_lines(run: Any) -> None:
+    ran = run("textures")
+    assert (ran.status, ran.output) == (0, "")
+    (fault,) = ran.result["faults"]
+    assert "no texture object has the handle" in fault["text"]
+
+
+def test_kernels_reach_host_memory_that_was_registered(run: Any) -> None:
+    assert run("registered").status == 0
+
+
+def test_what_device_code_prints_comes_when_the_host_waits(run: Any) -> None:
+    ran = run("prints")
+    lines = [f"thread {n} of block {block}: {1.5 * n:5.2f}%" for block in (0, 1) for n in (0, 1)]
+    assert ran.output.splitlines() == ["before", "launched", *lines, "waited", *lines, "cudaErrorAssert"]
+    (fault,) = ran.result["faults"]
+    assert "assertion `threadIdx.x != n` (line " in fault["text"]
+    assert fault["text"].endswith("failed in block (0,0,0), thread (40,0,0)")
+
+
 def test_streams_run_beside_each_other(run: Any) -> None:
     one, both = map(float, run("streams").output.split())
     assert one > 0.1
@@ -162,6 +182,7 @@ def test_calls_that_are_not_known_are_told_and_fail(run: Any) -> None:
     [
         (["--", "no-such-program"], "no-such-program: no such program (expected"),
         (["--", "missing.cu"], "missing.cu: no such file (expected a CUDA C++ source or a program)"),
+        (["-D", "N=1", "--", "true"], "-DN=1: true is not built (expected a .cu file for compiler options)"),
         (["--gpu", "mi300x", "--", "true"], "GPU mi300x: drywarp run needs an NVIDIA GPU from Volta on"),
         (["--clock", "1", "--", "true"], "clock 1 MHz: expected"),
         (["--emulate-steps", "-1", "--", "true"], "--emulate-steps -1: expected a number of warp instructions"),
@@ -241,3 +262,19 @@ def test_nothing_remains_of_a_run_that_is_ended(program: Path, ended_by: str, tm
         break
     else:
         pytest.fail("the program still runs")
+
+
+def test_sources_are_built_with_the_options_of_nvcc(tmp_path: Path, run: Any) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "own.h").write_text("#define FACTOR 3.0f\n")
+    (tmp_path / "scaled.cu").write_text(
+        "#include <cstdio>\n#include <own.h>\n"
+        "__global__ void scale(float* x) { x[threadIdx.x] *= FACTOR; }\n"
+        "int main() {\n  float one = 2, *x;\n  cudaMalloc(&x, 4);\n"
+        "  cudaMemcpy(x, &one, 4, cudaMemcpyHostToDevice);\n  scale<<<1, THREADS>>>(x);\n"
+        '  cudaMemcpy(&one, x, 4, cudaMemcpyDeviceToHost);\n  std::printf("%g\\n", one);\n}\n'
+    )
+    options = ("-I", str(tmp_path / "own"), "-D", "THREADS=1", "--compiler-option=-Xcompiler -Wall -lm")
+    ran = run(started=tmp_path / "scaled.cu", options=options)
+    assert (ran.status, ran.output) == (0, "6\n"), ran.report
+    assert [kernel["launches"] for kernel in ran.result["kernels"]] == [1]

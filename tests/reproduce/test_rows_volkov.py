@@ -9,14 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.cli.main import run
-from drywarp.experiments.reproduce import rows_volkov_2_3, rows_volkov_4, rows_volkov_5_6, rows_volkov_7
+from drywarp.experiments.reproduce import (
+    rows_volkov_2_3,
+    rows_volkov_4,
+    rows_volkov_5_6,
+    rows_volkov_7,
+    rows_volkov_text,
+)
 from drywarp.experiments.reproduce.figures import FIGURES, paper_figure
 from drywarp.experiments.reproduce.row import Row
 from drywarp.experiments.reproduce.rows_volkov_2_3 import SIMT_CODE, simt_trace
 from drywarp.experiments.reproduce.volkov_kernels import issue_cycles, vector_add, without_limits
 from drywarp.models.volkov import latency_bound
 
-CHAPTERS = (rows_volkov_2_3, rows_volkov_4, rows_volkov_5_6, rows_volkov_7)
+CHAPTERS = (rows_volkov_2_3, rows_volkov_4, rows_volkov_5_6, rows_volkov_7, rows_volkov_text)
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +32,22 @@ def thesis() -> list[Row]:
 
 def test_the_rows(thesis: list[Row]) -> None:
     assert [row for row in thesis if row.status == "failed"] == []
-    assert sum(row.status == "reproduced" for row in thesis) >= 250
+    assert sum(row.status == "reproduced" for row in thesis) >= 320
     odd = {row.place for row in thesis if row.status == "inconsistent_in_source"}
     assert odd == {"§3.2", "Listing 3.3", "Table 6.1", "§7.5"}
 
 
 def test_the_misfits_are_there_with_their_reasons(thesis: list[Row]) -> None:
-    """What latency times throughput does not give: eight cells of Table 6.3, and the listing with Table 6.2's load."""
+    """What latency times throughput does not give: eight cells of Table 6.3, and the listing with Table 6.2's load.
+
+    Also what §4.3 and §6.6 measured, and shared memory on the G80, which is slower than its specification.
+    """
     misfits = {(row.place, row.published, row.computed) for row in thesis if row.status == "differs"}
     assert {
         ("Table 6.3", printed, ours) for printed, ours in ((9, 8), (11, 10), (8, 7), (8, 6), (3.75, 3.25))
     } <= misfits
     assert {("Listing 3.3", 546, 547), ("Listing 3.3", 580, 581)} <= misfits
+    assert {("Table 6.1", 6, 8), ("Table 6.1", 3, 4), ("§4.3, Figure 4.3", 20, 14)} <= misfits
     assert all(row.note for row in thesis if row.status == "differs")
 
 
@@ -65,7 +75,10 @@ def test_every_thread_takes_its_own_path_through_the_divergence_stack(predicate:
         *(("Table 4.3", number) for number in (6.9, 6.8, 16, 38, 23)),
         *(("§4.3", number) for number in (4, 2.7, 2.3, 1.6, 1.7, 3.3)),
         *(("§4.5", number) for number in (49, 54)),
-        *(("§5.7", number) for number in (16, 14, 3328)),
+        *(("§2.5, Figure 2.1", number) for number in (1, 2, 3, 4)),
+        *(("§2.6, Figure 2.2", number) for number in (1, 2, 4, 32)),
+        *(("§5.7", number) for number in (16, 14, 3328, 7)),
+        *(("§5.8, Figure 5.2", number) for number in (15, 5)),
         *(("§7.2", number) for number in (37, 448, 440, 100, 8)),
         *(("Table 6.7", number) for number in (6.7, 7.6, 34, 33, 5.9)),
         *(("§7.1", number) for number in (12.4, 4.3)),

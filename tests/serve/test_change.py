@@ -13,7 +13,8 @@ from drywarp.analysis.advice.resimulate import resimulate
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
-from drywarp.report.serve.change import group_of, lambdas, latencies, scaled
+from drywarp.pipeline import share_of, simulate
+from drywarp.report.serve.change import SmallLaunch, group_of, lambdas, latencies, scaled
 
 from .local import SAXPY
 
@@ -74,3 +75,26 @@ def test_more_of_everything_takes_as_many_times_as_long_at_most(factor: float, n
     """Twice the λ of one subsystem: never faster by more than scheduling anomalies, never above twice the time."""
     usual, slower = time_of({}, {}), time_of({name: factor}, {})
     assert 0.97 * usual <= slower <= 1.03 * factor * usual
+
+
+UNEVEN = """// drywarp: --grid 432 --block 128 --arg x=i32[65536]:random --arg y=f32[55296] --arg n=4000 --arg m=4
+__global__ void uneven(const int* x, float* y, int n, int m) {
+  float v = threadIdx.x;
+#pragma unroll 1
+  for (int k = 0; k < n; ++k) v = v * v + 1.5f;
+  int at = 64 * threadIdx.x;
+#pragma unroll 1
+  for (int k = 0; k < m; ++k) at = x[at] & 65535;
+  y[blockIdx.x * blockDim.x + threadIdx.x] = v + at;
+}
+"""
+
+
+def test_while_a_slider_moves_loops_weigh_what_they_weigh_in_the_launch() -> None:
+    """4,000 iterations of arithmetic and 4 of loads: shortened to one scale, the loads would count several times."""
+    bound = prepare_kernel(UNEVEN, gpu="a100").costed
+    slower = scaled(bound, {}, {"long_scoreboard": 10.0})
+    whole = [simulate(its, share_of(its, its.blocks_per_sm), stalls=False).cycles for its in (slower, bound)]
+    ratio, _ = SmallLaunch(bound).ratio(slower)
+    assert 0.01 < whole[0] / whole[1] - 1 < 0.2
+    assert ratio == pytest.approx(whole[0] / whole[1], rel=0.04)

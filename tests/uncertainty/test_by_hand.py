@@ -34,9 +34,10 @@ from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Sampling
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
 from drywarp.models import get_model
 from drywarp.models.base import Prediction
+from drywarp.pipeline import Share, SimulationResult, simulate
 from drywarp.pipeline.result import POLICIES
 from drywarp.workload.build import Node, Path, Workload
-from drywarp.workload.cost import BlockType
+from drywarp.workload.cost import BlockType, CostedWorkload
 from tests.round_gpu import MIB, round_gpu
 
 KNOWN = uncertainty()
@@ -421,16 +422,55 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
 def test_iterations_are_left_out_unless_warps_wait_for_each_other_in_them(
     together: bool, ready: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """64 iterations of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out."""
+    """64 iterations of 8 warps are far more than 100 instructions; all blocks run at once, so that none is left out.
+
+    The line through two lengths then stands for all iterations.
+    """
     if together:
         loop = LOOP.replace("v = v * v + 1.5f;", '{ v = v * v + 1.5f; asm volatile("bar.sync 1, 64;"); }')
         half = loop.replace("#pragma", "  if (threadIdx.x < 64)\n#pragma")
         ready = prepare_kernel(half, gpu=ready.gpu, grid=20, block=128, args={"x": "f32[2560]", "n": 64})
     assert ready.costed.synchronises == together
+    ran: list[int] = []
+
+    def counted(workload: CostedWorkload, share: Share, **options: Any) -> SimulationResult:
+        result = simulate(workload, share, **options)
+        ran.append(result.issued)
+        return result
+
+    monkeypatch.setattr("drywarp.pipeline.extrapolate.simulate", counted)
     whole = Probe(ready).seconds()
     monkeypatch.setattr("drywarp.analysis.uncertainty.constants.BUDGET", 100)
-    short = Probe(ready).seconds()
-    assert (short == whole) if together else (short < whole / 2)
+    assert Probe(ready).seconds() == (whole if together else pytest.approx(whole, rel=0.05))
+    everything, *shorter = ran
+    assert (shorter == [everything]) if together else (len(shorter) == 2 and sum(shorter) < everything / 2)
+
+
+def test_an_assumption_weighs_in_the_band_what_it_weighs_in_the_launch(
+    ready: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40,000 iterations of arithmetic and 4 of loads: shortened to one scale, the loads would take most of the time."""
+    loads = LOOP.replace(
+        "  x[",
+        "  int at = threadIdx.x;\n#pragma unroll 1\n"
+        "  for (int k = 0; k < m; ++k) at = __float_as_int(x[at & 127]) & 1;\n  v += at;\n  x[",
+        1,
+    )
+    loads = loads.replace("int n)", "int n, int m)").replace("float v = x[blockIdx.x * blockDim.x + threadIdx.x];",
+                                                             "float v = n;")  # fmt: skip
+    args = {"x": "f32[2560]", "n": 40_000, "m": 4}
+    uneven = prepare_kernel(loads, gpu=ready.gpu, grid=20, block=128, args=args)
+    far = {"memory.l1.latency": 200.0}
+    slow = Change(gpu=scaled(uneven.gpu, far))
+
+    def share_of_the_time(budget: int) -> float:
+        monkeypatch.setattr("drywarp.analysis.uncertainty.constants.BUDGET", budget)
+        probe = Probe(uneven)
+        return probe.seconds(slow) / probe.seconds() - 1
+
+    whole, small = share_of_the_time(10**9), share_of_the_time(4000)
+    assert 0.005 < whole < 0.3
+    assert small == pytest.approx(whole, rel=0.05)
 
 
 # Put together ---------------------------------------------------------------------------------------------------

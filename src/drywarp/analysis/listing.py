@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
 from ..frontends.binary.kept import is_kept
 from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda.compile import elsewhere
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.cuda import launches_in, layouts_for
@@ -21,6 +24,7 @@ from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
 from ..kernel.launch.layout import root_of
+from ..kernel.launch.structures import fields_in
 from .missing import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of
@@ -42,6 +46,10 @@ class ListedKernel:
     launch: str = ""
     placeholders: tuple[str, ...] = ()
     reason: str = ""
+
+
+_MANY_FIELDS = 16
+"""Fields of a structure from which host code is assumed to compute them."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ def list_kernels(
     arch, given = arch_of(machine), options or CudaOptions()
     source = frontend.read_source(path)
     merged = given.over(source.comment.options)
-    file, notes = _File(source, machine, given, merged), tuple[str, ...]()
+    file, notes = _File(source, machine, given, merged, entry is not None), tuple[str, ...]()
     if is_python(path):
         found, notes = _of_python(file)
     elif machine.is_amd:
@@ -80,19 +88,22 @@ def list_kernels(
         found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
     if not found:
         python = "a function under @triton.jit or @numba.cuda.jit, or CUDA C++ in a string"
-        expected = "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'})"
+        expected = (
+            "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'}{elsewhere(path)})"
+        )
         raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}{expected}")
     return Listing(str(path), machine.name, arch, tuple(found), notes)
 
 
 @dataclass(frozen=True)
 class _File:
-    """The file and the GPU; the user's options, and these with those of the launch comment."""
+    """The file and the GPU; the user's options, and these with those of the launch comment; how much is shown."""
 
     source: Source
     gpu: Gpu
     given: CudaOptions
     options: CudaOptions
+    all_fields: bool = False
 
     def words(self, name: str) -> list[str]:
         return command_words(self.source.given, self.gpu, name, self.given)
@@ -167,7 +178,27 @@ def _listed(file: _File, kernel: Kernel, name: str, alone: bool, layouts_wanted:
     lacks = tuple(lacking(kernel, stated.comment, arguments, stated.open))
     command = ready_command(file.words(name), kernel, stated.comment, arguments, stated.open)
     where = stated.place or ("comment" if comment.grid or comment.block else "")
-    return ListedKernel(name, signature(kernel), kernel.resources, command, where, lacks)
+    shown = signature(kernel, *((_ALL,) if file.all_fields else ()))
+    return ListedKernel(name, shown, kernel.resources, command, where, lacks, _computed_by_host(file, kernel, lacks))
+
+
+_ALL = 1_000_000
+
+
+def _computed_by_host(file: _File, kernel: Kernel, lacks: Sequence[str]) -> str:
+    """A way to the values of structures with many fields, such as the parameter blocks of CUTLASS."""
+    counts = {parameter_name(p): len(fields_in(p)) for p in kernel.parameters}
+    many = [f"{name} has {counts[name]} fields" for name in lacks if counts.get(name, 0) >= _MANY_FIELDS]
+    if not many:
+        return ""
+    program = "PROGRAM"
+    if re.search(r"\bmain\s*\(", file.source.text or ""):
+        words = command_words(file.source.given, file.gpu, "", file.given)[2:]
+        program = shlex.join([*words[3:], words[0]])
+    return (
+        f"{', '.join(many)}, which host code computes: drywarp run --keep DIR {program} runs the program with its own, "
+        "and keeps each launch for analyze"
+    )
 
 
 def _is_about(comment: LaunchComment, name: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import EmulationError, UsageError
 from ..frontends.cuda.options import FLAG, CudaOptions
 from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
@@ -16,7 +17,7 @@ from ..hardware import Gpu
 from ..kernel.instruction import Instruction
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import fields_text, parameter_name, type_text, unknown_argument
-from ..kernel.launch.launch import Launch, Structure
+from ..kernel.launch.launch import Buffer, Launch, Structure
 from ..kernel.launch.layout import root_of
 from ..kernel.launch.values import as_buffer
 from ..support.text import some_text
@@ -71,6 +72,28 @@ def left_at_zero(kernel: Kernel, launch: Launch) -> tuple[str, ...]:
     return tuple(notes)
 
 
+@contextmanager
+def told_of_random_data(kernel: Kernel, launch: object) -> Iterator[None]:
+    """Name the arguments that hold random whole numbers in the message of an access out of bounds inside."""
+    try:
+        yield
+    except EmulationError as fault:
+        given = launch.arguments if isinstance(launch, Launch) else ()
+        held = [parameter_name(p) for p, value in zip(kernel.parameters, given, strict=False) if _is_random(value)]
+        if not fault.space or not held:
+            raise
+        hold = "holds random numbers" if len(held) == 1 else "hold random numbers"
+        raise EmulationError(
+            f"{fault}; {some_text(held)} {hold}: if lengths, offsets or indices come from there, give data that fits, "
+            f"such as {held[0]}=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none",
+            fault.space,
+        ) from fault
+
+
+def _is_random(value: object) -> bool:
+    return isinstance(value, Buffer) and value.dtype[0] in "iu" and value.fill.startswith(("random", "normal"))
+
+
 def lacking(kernel: Kernel, said: LaunchComment, given: Collection[str], open_: Collection[str]) -> list[str]:
     """What a launch lacks: ``grid``, ``block``, parameters by name, and ``--shared`` where host code leaves it open."""
     names = [parameter_name(p) for p in kernel.parameters]
@@ -103,7 +126,10 @@ def ready_command(
         stated.setdefault(meant, []).append((meant + key.removeprefix(root), value))
     buffers = {key: value for part in stated.values() for key, value in part}
     extents = _extents(kernel, said, instead, given, "shared" in open_)
-    instead |= fitted(kernel, extents, buffers)
+    static, block = kernel.resources.shared_bytes, extents[0][:2]
+    # Dynamic shared memory beside static: the machine code does not tell that there is some.
+    more = [(*block, str(_MOST_SHARED - static & ~15))] if said.shared is None and 0 < static < _MOST_SHARED else []
+    instead |= fitted(kernel, extents, buffers, more)
     words = [*command, "--grid", instead["grid"], "--block", instead["block"]]
     words += ["--shared", instead["shared"]] if instead["shared"] != "0" else []
     words += ["--cluster", said.cluster] if said.cluster else []

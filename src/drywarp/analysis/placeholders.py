@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DrywarpError, EmulationLimitError, StarvationError, UnsupportedInstructionError
+from ..errors import DrywarpError, EmulationError, EmulationLimitError, StarvationError, UnsupportedInstructionError
 from ..kernel.kernel import Kernel, Parameter
 from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import DTYPES, Dim3, Launch
@@ -41,8 +41,9 @@ _MOST_REACH, _MOST_BEFORE = 1 << 39, 1 << 24
 """Bytes beyond and before the start of a buffer that an address belongs to it."""
 
 
-PLAIN, WHOLE, ZEROS = "plain", "whole", "zeros"
-"""Buffers of placeholders: random; random whole numbers where the type of the elements is unknown; zeros."""
+PLAIN, WHOLE, ORDERED, ZEROS = "plain", "whole", "ordered", "zeros"
+"""Buffers of placeholders: random; random whole numbers where the type of the elements is unknown; whole numbers in
+order, as row starts and offsets are; zeros."""
 
 
 def placeholders(kernel: Kernel, size: int = 0, content: str = PLAIN, one: int = 1) -> dict[str, str]:
@@ -85,7 +86,8 @@ _COUNT_OF = re.compile(r"\b(no|nr|number|count) of\b")
 
 def _is_size(parameter: Parameter) -> bool:
     # `imageW`, `no_of_nodes`
-    spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", parameter.name).lower().replace("_", " ")
+    spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", parameter.name).lower()
+    spelt = re.sub(r"[_.]", " ", spelt)
     words = spelt.split()
     whole = number_code(parameter.type)[-1:].lower() in ("i", "q", "h") or not parameter.type
     return bool(
@@ -95,7 +97,7 @@ def _is_size(parameter: Parameter) -> bool:
     )
 
 
-_MOST_FIELDS, _MOST_ELEMENTS = 16, 8
+_MOST_FIELDS, _MOST_ELEMENTS = 64, 8
 
 
 def _values(parameter: Parameter, made: _Made) -> str:
@@ -129,16 +131,19 @@ def _value(parameter: Parameter, made: _Made) -> str:
     if held is not None and held.enumerators:
         return held.enumerators[0][0]
     if held is not None and held.extents:
-        return f"[{', '.join(['0'] * math.prod(held.extents))}]"
+        # `problem_size.idx`: the sides of something
+        each = made.size if _is_size(parameter) else 0 if made.one == 1 else made.one
+        return f"[{', '.join([str(each)] * math.prod(held.extents))}]"
     if name in MAP_TYPES:
         return MAP_EXAMPLE
     if name in TEXTURE_TYPES or name in SURFACE_TYPES:
         return f"{'texture' if name in TEXTURE_TYPES else 'surface'}:f32[1024,1024]"
     if parameter.pointer or (parameter.size == 8 and not parameter.type and parameter.offset in made.pointers):
         dtype, bytes_ = element_type(parameter)
-        dtype = dtype if bytes_ > 1 or number_code(name) else "i32" if made.content == WHOLE else "f32"
+        dtype = dtype if bytes_ > 1 or number_code(name) else "i32" if made.content in (WHOLE, ORDERED) else "f32"
         count = _ELEMENTS * (int(vector[1]) if vector else 1)
-        return f"{dtype}[{count}]:{'zeros' if made.content == ZEROS else 'random'}"
+        fill = "iota" if made.content == ORDERED and dtype in ("i32", "u32", "i64", "u64") else "random"
+        return f"{dtype}[{count}]:{'zeros' if made.content == ZEROS else fill}"
     if vector:
         return ",".join("1" * int(vector[1]))
     if parameter.size > 8:
@@ -152,7 +157,7 @@ def _value(parameter: Parameter, made: _Made) -> str:
 
 # Buffers as large as the kernel's addresses reach.
 
-_RESIZED = re.compile(r"(\w+)\[(\d+)\](?=:random|:zeros)")
+_RESIZED = re.compile(r"(\w+)\[(\d+)\](?=:random|:zeros|:iota)")
 
 
 Extents = tuple[str, str, str]
@@ -173,12 +178,15 @@ def smaller_grid(grid: str) -> str:
     return ",".join(str(min(int(side), one)) for side, one in zip(sides, most[len(sides)], strict=True))
 
 
-def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any]) -> dict[str, str]:
+def fitted(
+    kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any], more: Sequence[Extents] = ()
+) -> dict[str, str]:
     """The placeholders for a launch for which the blocks at the grid's corners run without a fault.
 
     `given` are the arguments that are stated. Buffers are as large as these blocks reach. Where a kernel reaches too
     far, its sizes are smaller; where addresses come from data, buffers of unknown type hold whole numbers, or all hold
-    zeros; after that, other `extents` than the first are tried. A kernel that cannot be run is walked without data.
+    zeros; after that, other `extents` than the first are tried, and `more` where shared memory was too small.
+    A kernel that cannot be run is walked without data.
     """
     known = [parameter_name(p) for p in kernel.parameters]
     stated = {root_of(key, known) for key in given}
@@ -186,14 +194,19 @@ def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any])
     chosen = placeholders(kernel) | _named(extents[0])
     if not kernel.arch.startswith("sm_"):
         return chosen | _without_data(kernel, extents[0], given, names)
-    contents = (PLAIN, WHOLE, ZEROS)
+    contents = (PLAIN, WHOLE, ORDERED, ZEROS)
     tries = [(extents[0], *one) for one in itertools.product((0, *_SMALLER), (False, True), contents)]
     tries += [(other, size, False, WHOLE) for other in extents[1:] for size in (0, *_SMALLER)]
+    tries += [(grown, 0, False, content) for grown in more for content in contents]
     if not names:
         # Only the extents can change.
         tries = [(one, 0, False, PLAIN) for one in extents]
     limited: list[dict[str, str]] = []
+    idle: dict[str, str] = {}
+    overrun = False
     for n, (shape, size, alike, content) in enumerate(tries):
+        if shape in more and not overrun:
+            continue
         values = placeholders(kernel, size, content, (size or _SIDE[2]) if alike else 1)
         own = {name: values[f"={name}"] for name in names}
         wide = {name: _RESIZED.sub(_wide, text) for name, text in own.items()}
@@ -206,11 +219,17 @@ def fitted(kernel: Kernel, extents: Sequence[Extents], given: Mapping[str, Any])
             limited.append(values | _named(shape))
             if len(limited) == _MOST_LIMITED:
                 break
-        except DrywarpError:
-            continue
+        except DrywarpError as fault:
+            overrun |= isinstance(fault, EmulationError) and fault.space == "shared"
         else:
-            return values | _named(shape) | {f"={name}": _resized(name, text, ends) for name, text in own.items()}
-    return limited[0] if limited else chosen | _without_data(kernel, extents[0], given, names)
+            fit = values | _named(shape) | {f"={name}": _resized(name, text, ends) for name, text in own.items()}
+            if not ends or any(ends.values()):
+                return fit
+            # All threads leave at once: others may show what the kernel does.
+            idle = idle or fit
+    if limited or idle:
+        return limited[0] if limited else idle
+    return chosen | _without_data(kernel, extents[0], given, names)
 
 
 def _named(extents: Extents) -> dict[str, str]:

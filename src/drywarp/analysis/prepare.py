@@ -33,7 +33,7 @@ from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
-from .missing import command_words, lacking, left_at_zero, ready_command
+from .missing import command_words, lacking, left_at_zero, ready_command, told_of_random_data
 from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of, with_clusters
 from .request import LaunchRequest, Options
 from .settle import (
@@ -103,7 +103,9 @@ class Served:
 
 def prepare(request: LaunchRequest, options: Options) -> Prepared:
     """Run the first four stages. Raises DrywarpError with a one-line explanation."""
-    return cost(serve_memory(execute(load(request, options), options), options))
+    loaded = load(request, options)
+    with told_of_random_data(loaded.kernel, loaded.launch):
+        return cost(serve_memory(execute(loaded, options), options))
 
 
 def prepare_kernel(source: object, *, options: Options | None = None, **stated: Any) -> Prepared:

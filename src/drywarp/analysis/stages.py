@@ -24,6 +24,7 @@ from ..models.pipeline import Pipeline
 from .advice import add_findings
 from .build_result import build_result
 from .measured import CountRatio, compare_with, count_ratio, with_memory
+from .missing import told_of_random_data
 from .prepare import cost, execute, load, load_code, serve_memory
 from .prepared import Prepared
 from .request import LaunchRequest, Options
@@ -93,8 +94,9 @@ def answer_request(request: LaunchRequest, options: Options) -> Analysis:
     if others and request.machine in others:
         raise UsageError(f"GPU {request.machine.name} cannot be compared with itself (expected another GPU)")
     loaded = load(request, options)
-    executed = execute(loaded, options)
-    served = serve_memory(executed, options)
+    with told_of_random_data(loaded.kernel, loaded.launch):
+        executed = execute(loaded, options)
+        served = serve_memory(executed, options)
     prepared = cost(served)
     predicted = predict(prepared, options)
     answer = enrich(predicted, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,12 @@ def run_command(
         bool,
         typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time."),
     ] = False,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    max_registers: take.MaxRegisters = None,
+    compiler_option: take.CompilerOptions = None,
+    use_fast_math: take.FastMath = False,
     jobs: take.Jobs = None,
     keep: Annotated[
         str | None,
@@ -100,16 +107,20 @@ def run_command(
     for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
+    from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.program import render_program, write_program_trace
     from ..report.text import json_text
 
+    own = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std, max_registers).flags()
+    build = [*own, *(["--use_fast_math"] if use_fast_math else []), *shlex.split(" ".join(compiler_option or ()))]
     request = ProgramRequest(
         tuple(command),
         gpu,
         quiet_options(clock_mhz=clock),
         virtual_clock=virtual_clock,
+        build=tuple(build),
         keep=Path(keep) if keep else None,
         behind=html is not None,
         **which.settings(),

@@ -9,15 +9,15 @@ the full one. The extrapolation is linear in the number of warp instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..workload.cost import CostedWorkload
 from .blocks import Share, type_order
-from .result import Mark, SimulationResult, Ticks
-from .shorten import roof_ticks, two_lengths
+from .result import Mark, SimulationResult
+from .shorten import FEWEST_OF_TWO, along_the_line, apportion, off_alone, roof_ticks, shorten, two_lengths
 from .simulate import Program, instructions_per_block, per_instance, run_share, try_share
 from .state import Steady
 
@@ -26,31 +26,6 @@ from .state import Steady
 # Warps that drift relative to each other need not return to a state: their issues repeat only on average. So a few
 # waves are simulated, with the grid's beginning and its end. The omitted part in between is assumed to run at the rate
 # measured between two launches a whole number of waves apart.
-
-# Whole numbers in proportion.
-
-
-def apportion(parts: npt.NDArray[np.float64], total: int) -> Ticks:
-    """Whole numbers in proportion to `parts` that sum to `total`; parts below zero count as zero.
-
-    A decreasing line drops below zero if a reason becomes rarer the longer a run is. Rounding uses the largest
-    remainders (ties go to the first).
-    """
-    parts = np.maximum(parts, 0.0)
-    known = parts.sum()
-    if known <= 0 or total <= 0:
-        return np.zeros(parts.shape, dtype=np.int64)
-    shares = (parts * (total / known)).ravel()
-    whole = np.floor(shares).astype(np.int64)
-    # Beyond 2⁵³ ticks the sum of the shares may be off by more than one per part.
-    missing = total - int(whole.sum())
-    each, rest = divmod(missing, len(whole))
-    order = np.argsort(whole - shares, kind="stable")
-    whole += each
-    whole[order[:rest]] += 1
-    result: Ticks = whole.reshape(parts.shape)
-    return result
-
 
 MARKS = 50
 """Approximate number of moments of a wave that are recorded."""
@@ -141,39 +116,8 @@ def _events_each(workload: CostedWorkload) -> float:
 def _active(run: SimulationResult, begin: int, end: int) -> int:
     """The time of all warps together between two ticks."""
     per_block = len(run.warp_ends) // len(run.block_starts)
-    starts: Ticks = np.clip(np.repeat(run.block_starts, per_block), begin, end)
+    starts: npt.NDArray[np.int64] = np.clip(np.repeat(run.block_starts, per_block), begin, end)
     return int((np.clip(run.warp_ends, begin, end) - starts).sum())
-
-
-def along_the_line(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:
-    """The line through two runs, at `total` instructions."""
-    span, ahead = more.issued - few.issued, total - more.issued
-
-    def line(first: float, second: float) -> float:
-        return second + (second - first) * ahead / span
-
-    def whole_line(first: int, second: int) -> int:
-        return second + ((second - first) * ahead + span // 2) // span
-
-    warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
-    longer = more.total_ticks - few.total_ticks
-
-    def busy_line(first: float, second: float) -> float:
-        """No subsystem is busy for longer than the time that the further instructions take."""
-        return line(second - min(second - first, longer), second)
-
-    stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
-    return replace(
-        more,
-        total_ticks=whole_line(few.total_ticks, more.total_ticks),
-        issued=total,
-        blocks=blocks,
-        busy_ticks=tuple(busy_line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
-        issue_busy_ticks=busy_line(few.issue_busy_ticks, more.issue_busy_ticks),
-        warp_ticks=warp_ticks,
-        stall_ticks=apportion(stalls, warp_ticks),
-        extrapolated=True,
-    )
 
 
 LAUNCH_BUDGET = 12_000_000
@@ -224,10 +168,8 @@ def simulate(
     a single block, the time is that of the slowest type of block: the longest programs of several types are tried.
     """
     if share.blocks == 1 and len(workload.block_types) > 1:
-        each = instructions_per_block(workload)
-        kinds = sorted((k for k in range(len(each)) if workload.block_types[k].weight > 0), key=lambda k: -each[k])
         program = program or Program(workload)
-        lone = [program.of_kind(k) for k in kinds[:MOST_KINDS]]
+        lone = [program.of_kind(kind) for kind in _longest_kinds(workload)]
         return max(
             (simulate(one.workload, share, budget, profile, stalls, full=full, program=one) for one in lone),
             key=lambda result: result.total_ticks,
@@ -251,6 +193,13 @@ def simulate(
     else:
         found = attempt() or extrapolate(workload, share, budget, stalls)
     return _no_faster(workload, share, found)
+
+
+def _longest_kinds(workload: CostedWorkload) -> list[int]:
+    """The types of blocks with the most instructions, of those that the grid has."""
+    each = instructions_per_block(workload)
+    kinds = (k for k in range(len(each)) if workload.block_types[k].weight > 0)
+    return sorted(kinds, key=lambda k: -each[k])[:MOST_KINDS]
 
 
 def _attempt(
@@ -316,3 +265,80 @@ def _blocks_of_each_type(workload: CostedWorkload, blocks: int) -> npt.NDArray[n
         return np.array(weights, dtype=np.float64) * (blocks / sum(weights))
     order = type_order(weights, blocks, instructions_per_block(workload))
     return np.bincount(order, minlength=len(weights)).astype(np.float64)
+
+
+# A stand-in for a launch, on which changed costs are tried: the same code with fewer iterations. Only the ratio of two
+# of its times is meaningful.
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A stand-in with some costs: `whole` has all iterations, `programs` one length of it or two."""
+
+    whole: CostedWorkload
+    programs: tuple[Program, ...]
+
+    def under(self, policy: str) -> Trial:
+        """The same with another scheduler policy."""
+        return replace(self, programs=tuple(program.under(policy) for program in self.programs))
+
+    def of_kind(self, kind: int) -> Trial:
+        """The same for blocks of one type alone."""
+        only = replace(self.whole, block_types=(self.whole.block_types[kind],))
+        return Trial(only, tuple(program.of_kind(kind) for program in self.programs))
+
+    def run(self, share: Share) -> SimulationResult:
+        """The time of all iterations of these blocks: that of the line through two lengths."""
+        if share.blocks == 1 and len(self.whole.block_types) > 1:
+            kinds = (self.of_kind(kind) for kind in _longest_kinds(self.whole))
+            return max((kind.run(share) for kind in kinds), key=lambda result: result.total_ticks)
+        runs = [simulate(its.workload, share, stalls=False, program=its) for its in self.programs]
+        if len(runs) == 1 or runs[0].issued >= runs[1].issued:
+            return runs[-1]
+        return along_the_line(runs[0], runs[1], instructions(self.whole, share.blocks), share.blocks)
+
+
+FEWEST_OF_ONE = 3
+"""Fewest iterations that a loop keeps, if one length stands for the whole."""
+
+ALIKE = 0.2
+"""How far the mix of loops of one length may be from that of the whole, so that it stands for it alone.
+
+One length is less sensitive to how warps drift than the difference of two. A trial multiplies what is off.
+"""
+
+
+class StandIn:
+    """The iterations that are left of a workload at about `scale`, decided once for all trials.
+
+    One length, if its mix of loops is that of the whole to within `alike`; else two, whose line ends at the whole. All
+    iterations stay if two lengths would take as long, or if warps wait for each other in them.
+    """
+
+    def __init__(self, workload: CostedWorkload, scale: float, alike: float = ALIKE) -> None:
+        small = scale < 1 and not workload.synchronises
+        lengths: tuple[CostedWorkload, ...] = ()
+        if small and 3 * _mean_block(shorten(workload, scale, FEWEST_OF_TWO)) <= _mean_block(workload):
+            one = shorten(workload, scale, FEWEST_OF_ONE)
+            lengths = (one,) if off_alone(one, workload) <= alike else two_lengths(workload, scale / 3) or (one,)
+        self._loops = [[path.program for path in length.paths] for length in lengths]
+        self.instructions = sum(map(_mean_block, lengths or (workload,)))
+        """Warp instructions that a trial simulates of a block, on average over the types of blocks."""
+
+    def trial(self, workload: CostedWorkload) -> Trial:
+        """The stand-in with the costs of `workload`, which has the loops of the one that the stand-in is made of."""
+        lengths = [
+            replace(
+                workload,
+                paths=tuple(replace(path, program=loop) for path, loop in zip(workload.paths, loops, strict=True)),
+            )
+            for loops in self._loops
+        ]
+        return Trial(workload, tuple(Program(length) for length in lengths or [workload]))
+
+
+def _mean_block(workload: CostedWorkload) -> float:
+    """Dynamic warp instructions of a block, averaged over the types."""
+    weights = [kind.weight for kind in workload.block_types]
+    each = instructions_per_block(workload)
+    return sum(weight * number for weight, number in zip(weights, each, strict=True)) / sum(weights)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..workload.cost import CostedNode, CostedWorkload, Item, Level, Repeat
 from .blocks import Share
+from .result import SimulationResult, Ticks
 
 FEWEST_ITERATIONS = 16
 """Fewest iterations that a shortened loop keeps: its first ones fill the pipelines."""
@@ -85,7 +86,7 @@ def two_lengths(workload: CostedWorkload, scale: float) -> tuple[CostedWorkload,
     How much longer is what first leaves the mix of loops within MIX, after rounding to whole iterations; else the best.
     """
     short = shorten(workload, scale, FEWEST_OF_TWO)
-    weights = _straight_parts(workload)
+    weights = workload.once("straight parts", lambda: _straight_parts(workload))
     few, whole = _runs(short), _runs(workload)
     first, total = few @ weights[:, 0], whole @ weights[:, 0]
     if 3 * first > total:
@@ -99,6 +100,12 @@ def two_lengths(workload: CostedWorkload, scale: float) -> tuple[CostedWorkload,
         if off <= MIX:
             break
     return None if found is None or found[0] > WORST else (short, found[1])
+
+
+def off_alone(short: CostedWorkload, workload: CostedWorkload) -> float:
+    """How far the mix of loops of a shortened workload is from that of the whole: what it alone would be off."""
+    weights, nothing = _straight_parts(workload), np.zeros(1)
+    return _off(nothing, _runs(short), _runs(workload), weights)
 
 
 def _off(few: Floats, more: Floats, whole: Floats, weights: Floats) -> float:
@@ -121,10 +128,10 @@ def _straight_parts(workload: CostedWorkload) -> Floats:
     warps = _warps_by_path(workload)
     rows: list[tuple[float, float, float]] = []
     for path, many in zip(workload.paths, warps, strict=True):
+        each = np.array([(1, _lambda(its), its.latency_ticks) for its in path.nodes], dtype=np.int64).reshape(-1, 3)
         for _, part in _parts(path.program, 1):
-            nodes = [path.nodes[number] for number in part]
-            latency = sum(its.latency_ticks for its in nodes)
-            rows.append((many * len(nodes), many * sum(map(_lambda, nodes)), many * latency))
+            count, lambda_, latency = each[part].sum(axis=0).tolist()
+            rows.append((many * count, many * lambda_, many * latency))
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
@@ -146,6 +153,59 @@ def _warps_by_path(workload: CostedWorkload) -> list[float]:
 
 def _lambda(node: CostedNode) -> int:
     return max([node.lambda_ticks, *(level.lambda_ticks for level in node.levels)])
+
+
+def along_the_line(few: SimulationResult, more: SimulationResult, total: int, blocks: int) -> SimulationResult:
+    """The line through two runs, at `total` instructions."""
+    span, ahead = more.issued - few.issued, total - more.issued
+
+    def line(first: float, second: float) -> float:
+        return second + (second - first) * ahead / span
+
+    def whole_line(first: int, second: int) -> int:
+        return second + ((second - first) * ahead + span // 2) // span
+
+    warp_ticks = whole_line(few.warp_ticks, more.warp_ticks)
+    longer = more.total_ticks - few.total_ticks
+
+    def busy_line(first: float, second: float) -> float:
+        """No subsystem is busy for longer than the time that the further instructions take."""
+        return line(second - min(second - first, longer), second)
+
+    stalls = more.stall_ticks + (more.stall_ticks - few.stall_ticks) * (ahead / span)
+    return replace(
+        more,
+        total_ticks=whole_line(few.total_ticks, more.total_ticks),
+        issued=total,
+        blocks=blocks,
+        busy_ticks=tuple(busy_line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
+        issue_busy_ticks=busy_line(few.issue_busy_ticks, more.issue_busy_ticks),
+        warp_ticks=warp_ticks,
+        stall_ticks=apportion(stalls, warp_ticks),
+        extrapolated=True,
+    )
+
+
+def apportion(parts: npt.NDArray[np.float64], total: int) -> Ticks:
+    """Whole numbers in proportion to `parts` that sum to `total`; parts below zero count as zero.
+
+    A decreasing line drops below zero if a reason becomes rarer the longer a run is. Rounding uses the largest
+    remainders (ties go to the first).
+    """
+    parts = np.maximum(parts, 0.0)
+    known = parts.sum()
+    if known <= 0 or total <= 0:
+        return np.zeros(parts.shape, dtype=np.int64)
+    shares = (parts * (total / known)).ravel()
+    whole = np.floor(shares).astype(np.int64)
+    # Beyond 2⁵³ ticks the sum of the shares may be off by more than one per part.
+    missing = total - int(whole.sum())
+    each, rest = divmod(missing, len(whole))
+    order = np.argsort(whole - shares, kind="stable")
+    whole += each
+    whole[order[:rest]] += 1
+    result: Ticks = whole.reshape(parts.shape)
+    return result
 
 
 def roof_ticks(workload: CostedWorkload, share: Share, blocks: Floats) -> int:

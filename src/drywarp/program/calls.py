@@ -72,6 +72,9 @@ class State:
         """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc, as CUDA begins with."""
         self.pending = cuda.SUCCESS
         """The error of a launch that failed: the next call that waits for the device returns it, and all later ones."""
+        self.objects_made = 0
+        self.printed = ""
+        """What device code has printed since the host last waited, as much of its end as the device keeps."""
 
 
 Call = TypeVar("Call", bound=Callable[..., Answer])

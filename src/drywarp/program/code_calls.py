@@ -20,6 +20,8 @@ from .result import Fault, LaunchDone
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
+_PRINTF_BYTES = 1
+"""`cudaLimitPrintfFifoSize`."""
 
 
 class CodeCalls(State):
@@ -151,6 +153,15 @@ class CodeCalls(State):
         used = resources.shared_bytes + shared
         return occupancy(self.gpu.occupancy, resources.registers, used, threads).blocks_per_sm
 
+    def _with_device_addresses(self, kernel: Kernel, data: bytes) -> bytes:
+        """Arguments with pointers to registered host memory replaced by where that lies: kernels may use either."""
+        parts = bytearray(data)
+        for parameter in kernel.parameters:
+            if parameter.size == struct.calcsize("P"):
+                (address,) = struct.unpack_from("<Q", parts, parameter.offset)
+                struct.pack_into("<Q", parts, parameter.offset, self.heap.device_address(address))
+        return bytes(parts)
+
     @request
     def _launch(self, n: Numbers, data: bytes) -> Answer:
         stream = n[8]
@@ -194,12 +205,15 @@ class CodeCalls(State):
         else:
             kernel_now = kernel
         variables = module.globals.start if module.globals else 0
+        if self.heap.registered:
+            data = self._with_device_addresses(kernel, data)
         number = self.said.launched
         asked = Asked(number, module.data, kernel_now, kernel, grid, block, cluster, shared, data, variables)
         try:
             outcome = self.launches.run(asked, self.heap)
         except UsageError:
             return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
+        self.printed = (self.printed + outcome.printed)[-self.limits[_PRINTF_BYTES] :]
         self.said.launched += 1
         given = [held for held, _ in pointers(asked, self.heap).values()]
         lost = tuple(sorted({held.lost for held in given if held.lost}))

@@ -24,6 +24,13 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
         return reply
 
+    def print_now(self, name: str, numbers: Numbers) -> bytes:
+        """What device code has printed, if the request was one that waited for the device; it is forgotten here."""
+        if not self.printed or name not in _WAITING or (name == "copy" and numbers[_COPY_LATER]):
+            return b""
+        printed, self.printed = self.printed, ""
+        return printed.encode("utf-8", "surrogateescape")
+
     @request
     def _peek(self, n: Numbers, data: bytes) -> Answer:
         return Answer()
@@ -88,3 +95,6 @@ _ALWAYS = frozenset(
     "device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""
+_WAITING = frozenset("copy device_wait device_reset event_wait stream_wait".split())
+_COPY_LATER = 8
+"""Place of the number that says that a copy is asynchronous."""

@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.memory import DeviceMemory
-from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage
+from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
 
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
+OBJECTS = 0x7E << 56
+"""Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
 _ALIGNMENT, _GAP = 512, 1 << 16
 _QUARANTINE = 64
 """Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
@@ -80,6 +82,15 @@ class Change:
         return sum(len(content) for _, content in self.parts)
 
 
+@dataclass(frozen=True)
+class Registered:
+    """Host memory that was registered: the whole pages around it, from `host` on, lie in device memory from `at` on."""
+
+    host: int
+    at: int
+    size: int
+
+
 class Heap:
     """All allocations of one process; `capacity` is the GPU's memory in bytes."""
 
@@ -100,6 +111,10 @@ class Heap:
         self._taken: list[tuple[int, int]] = []
         self._holes: list[tuple[int, int]] = []
         self._next = START
+        self.registered: dict[int, Registered] = {}
+        """By the address that the program registered."""
+        self.objects: dict[int, tuple[Texture, int]] = {}
+        """Texture and surface objects by the low word of their handles, each with the address of its first texel."""
         self._made = 0
         self._versions: dict[object, int] = {}
         self._last_version = 0
@@ -113,15 +128,15 @@ class Heap:
         """All live ones, by address."""
         return [self._held[start] for start in self._starts]
 
-    def allocate(self, size: int, kind: str) -> Allocation | None:
+    def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT) -> Allocation | None:
         """Zeros of this size, at least one byte; None if the device has not that much left."""
         size = max(size, 1)
         if kind != "pinned" and self.used + size > self.capacity:
             return None
-        start = self._room(size)
+        start = self._room(size, alignment)
         while start is None and self._freed:
             self._release()
-            start = self._room(size)
+            start = self._room(size, alignment)
         if start is None:
             return None
         self._made += 1
@@ -131,15 +146,31 @@ class Heap:
         self.used += size if kind != "pinned" else 0
         return made
 
-    def _room(self, size: int) -> int | None:
+    def register(self, host: int, first: int, size: int) -> Registered | None:
+        """Room for whole pages, `size` bytes from `first` on, which hold what the program registers at `host`."""
+        made = self.allocate(size, "pinned", _PAGE)
+        if made is None:
+            return None
+        self.registered[host] = Registered(first, made.start, size)
+        return self.registered[host]
+
+    def device_address(self, address: int) -> int:
+        """The address in device memory of registered host memory; of everything else, its own."""
+        for one in self.registered.values():
+            if one.host <= address < one.host + one.size:
+                return address - one.host + one.at
+        return address
+
+    def _room(self, size: int, alignment: int) -> int | None:
         """Take the lowest address with enough room, away from recently freed allocations."""
-        for place, (start, end) in enumerate(self._holes):
+        for place, (hole, end) in enumerate(self._holes):
+            start = -(-hole // alignment) * alignment  # less than a gap lies before it, which is no room
             if start + size + _GAP <= end:
                 left = _beyond(start + size)
                 self._holes[place : place + 1] = [(left, end)] if left + _GAP < end else []
                 break
         else:
-            start = self._next
+            start = -(-self._next // alignment) * alignment
             if start + size + _GAP + SCRATCH_BYTES > START + self.size:
                 return None
             self._next = _beyond(start + size)
@@ -187,6 +218,11 @@ class Heap:
         found = self._held[self._starts[place]] if place >= 0 else None
         return found if found is not None and address < found.end else None
 
+    def object_at(self, handle: int) -> Allocation | None:
+        """The live allocation that holds the texels of an object, by its handle."""
+        made = self.objects.get(handle - OBJECTS)
+        return self.at(made[1]) if made else None
+
     def holds(self, address: int) -> bool:
         """Whether the address is one of this memory's, allocated or not."""
         return START <= address < START + self.size
@@ -198,7 +234,8 @@ class Heap:
     def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
-        return DeviceImage(self.file, START, areas, variables)
+        objects = tuple((handle, *made) for handle, made in self.objects.items())
+        return DeviceImage(self.file, START, areas, variables, objects=objects)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""

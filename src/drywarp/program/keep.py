@@ -99,6 +99,7 @@ class Keeper:
             start=START,
             variables=launch.memory.variables,
             areas=list(launch.memory.areas),
+            objects=[(handle, at, what.text, what.row) for handle, what, at in launch.memory.objects],
         )
         name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
         with self._lock:  # another process of the program has launches with the same numbers
@@ -139,6 +140,7 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     found: set[int] = set()
     left = [one for offset in range(0, len(parameters) - 7, 4) if (one := _at(heap, parameters[offset : offset + 8]))]
     left += [one for one in heap.allocations if one.kind == "variables"]
+    left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
     starts = np.array([one.start for one in heap.allocations], np.uint64)
     while left:
         one = left.pop()

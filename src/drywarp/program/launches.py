@@ -13,7 +13,7 @@ from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
-from ..execution.emulator.whole import WholeRun, run_whole
+from ..execution.emulator.run import WholeRun, run_whole
 from ..frontends.binary.kept import scalars
 from ..hardware import Gpu
 from ..kernel.cfg import ControlFlowGraph, build_cfg
@@ -56,7 +56,8 @@ class Outcome:
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
-    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it.
+    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
+    device code printed.
     """
 
     analysis: Analysis | None
@@ -65,6 +66,7 @@ class Outcome:
     same: bool = False
     failed: str = ""
     fault: EmulationError | None = None
+    printed: str = ""
     kept: str = ""
     left_out: bool = False
 
@@ -152,7 +154,7 @@ class Launches:
                 self._known[key] = self._kept(found, asked, launch, heap, done)
             found = replace(self._known[key], same=same)
         changes = heap.take_over(done.memory)
-        return replace(found, computed=True, warp_instructions=done.warp_instructions), changes
+        return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
 
     def _run(self, asked: Asked, launch: Launch) -> WholeRun | None:
         graph = self._graphs.get(id(asked.code))
@@ -205,6 +207,8 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
         address = int.from_bytes(asked.parameters[parameter.offset :][: parameter.size], "little")
         if parameter.size == _POINTER_BYTES and (held := heap.at(address)):
             found[parameter.ordinal] = held, address - held.start
+        elif parameter.size == _POINTER_BYTES and (held := heap.object_at(address)):
+            found[parameter.ordinal] = held, 0
     return found
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
 import numpy as np
 
+from ..errors import UsageError
+from ..kernel.launch.launch import ADDRESS_MODES, Buffer
+from ..kernel.launch.textures import make_object
 from . import properties as cuda
 from .calls import Answer, Numbers, State, request
+from .heap import OBJECTS
 from .result import CopyDone
 
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _KINDS = ("device", "pinned", "managed")
+_LAYERED, _CUBE = 1, 4
+_FORMATS = "iuf"
+"""CUDA's formats of channels, by number; those of address modes are in the order of `ADDRESS_MODES`."""
 
 
 class MemoryCalls(State):
@@ -37,17 +47,32 @@ class MemoryCalls(State):
 
     @request
     def _device_pointer(self, n: Numbers, data: bytes) -> Answer:
-        held = self.heap.at(n[0])
-        return Answer(cuda.SUCCESS if held and held.kind != "device" else cuda.INVALID_VALUE)
+        at = self.heap.device_address(n[0])
+        held = self.heap.at(at)
+        return Answer(values=(at,)) if held and held.kind != "device" else Answer(cuda.INVALID_VALUE)
 
     @request
     def _host_register(self, n: Numbers, data: bytes) -> Answer:
-        self.said.unmodelled["host memory registered with cudaHostRegister, which kernels cannot reach here"] += 1
+        first, size, host = n[:3]
+        if any(first < one.host + one.size and one.host < first + size for one in self.heap.registered.values()):
+            return Answer(cuda.HOST_MEMORY_REGISTERED)
+        made = self.heap.register(host, first, size)
+        return Answer(values=(made.at,)) if made else Answer(cuda.OUT_OF_MEMORY)
+
+    @request
+    def _registered(self, n: Numbers, data: bytes) -> Answer:
+        """The pages around registered memory, where they lie in device memory, and their bytes."""
+        one = self.heap.registered.get(n[0])
+        return Answer(values=(one.host, one.at, one.size)) if one else Answer(cuda.HOST_MEMORY_NOT_REGISTERED)
+
+    @request
+    def _host_unregister(self, n: Numbers, data: bytes) -> Answer:
+        self.heap.free(self.heap.registered.pop(n[0]).at)
         return Answer()
 
     @request
     def _pointer(self, n: Numbers, data: bytes) -> Answer:
-        held = self.heap.at(n[0])
+        held = self.heap.at(self.heap.device_address(n[0]))
         kinds = {"pinned": 1, "device": 2, "variables": 2, "managed": 3}
         return Answer(values=(kinds[held.kind], held.start, held.size) if held else (0,))
 
@@ -131,3 +156,33 @@ class MemoryCalls(State):
         self.timeline.copy(stream, "fill", width * height, waits=False)
         self.said.copies.append(CopyDone("fill", width * height, "", ""))
         return Answer()
+
+    @request
+    def _object(self, n: Numbers, data: bytes) -> Answer:
+        """A texture or surface object. Extents are as CUDA has them: 0 where there is no such dimension."""
+        at, width, height, depth, pitch, channels, bits, kind, flags, texture, how = n[:11]
+        layered, cube = bool(flags & _LAYERED), bool(flags & _CUBE)
+        extents = [*([depth] if depth else []), *([height] if height else []), width]
+        words = [word for word, given in (("layered", layered), ("cube", cube)) if given]
+        if texture:
+            words += ["linear" if how >> 4 & 15 else "point", ADDRESS_MODES[how & 3]]
+            words += ["normalized_float"] if how >> 8 & 15 and kind < _FORMATS.index("f") and bits < 32 else []
+            words += ["normalized"] if how >> 12 & 15 and not cube else []
+        try:
+            shape = (*extents, *([channels] if channels > 1 else []))
+            buffer = Buffer(f"{_FORMATS[kind]}{bits}", shape)
+            border = struct.unpack("<4f", data)[0]
+            made = make_object("texture" if texture else "surface", words, buffer, channels, "object", border)
+            made = replace(made, row=pitch // made.texel_bytes)
+        except (UsageError, IndexError):
+            return Answer(cuda.INVALID_VALUE)
+        held = self.heap.at(at)
+        if held is None or at + made.nbytes > held.end or pitch % made.texel_bytes:
+            return Answer(cuda.INVALID_VALUE)
+        self.objects_made += 1
+        self.heap.objects[self.objects_made] = made, at
+        return Answer(values=(OBJECTS + self.objects_made,))
+
+    @request
+    def _object_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.heap.objects.pop(n[0] - OBJECTS, None) else cuda.INVALID_VALUE)

@@ -138,6 +138,7 @@ SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONFIGURATION, INVALID_SYMBOL = 0
 INVALID_DEVICE_FUNCTION, INVALID_DEVICE, NO_KERNEL_IMAGE, INVALID_HANDLE, NOT_READY = 98, 101, 209, 400, 600
 ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES, ASSERT, ILLEGAL_INSTRUCTION, MISALIGNED = 700, 701, 710, 715, 716
 LAUNCH_FAILURE, NOT_SUPPORTED, CAPTURE_UNSUPPORTED, UNKNOWN = 719, 801, 900, 999
+HOST_MEMORY_REGISTERED, HOST_MEMORY_NOT_REGISTERED = 712, 713
 
 _ERRORS = {
     0: ("cudaSuccess", "no error"),
@@ -168,6 +169,8 @@ _ERRORS = {
     704: ("cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"),
     705: ("cudaErrorPeerAccessNotEnabled", "peer access has not been enabled"),
     710: ("cudaErrorAssert", "device-side assert triggered"),
+    712: ("cudaErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"),
+    713: ("cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"),
     715: ("cudaErrorIllegalInstruction", "an illegal instruction was encountered"),
     716: ("cudaErrorMisalignedAddress", "misaligned address"),
     719: ("cudaErrorLaunchFailure", "unspecified launch failure"),

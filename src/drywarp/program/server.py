@@ -40,7 +40,7 @@ from .launches import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
 
-_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qqQ")
+_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qq2Q")
 _MOST_BYTES = 1 << 31
 """Most bytes of one request: a fat binary."""
 _VALUES = 8
@@ -56,8 +56,9 @@ class ProgramRequest:
 
     A command that begins with a CUDA source is built first, one that begins with a Python file is run by this Python.
     `launch_steps` and `total_steps` are the most warp instructions that are run of a launch and of the program. With
-    `virtual_clock` the host's clocks show predicted time. `choice` says which launches are predicted, `keep` names the
-    folder to which they are written, and with `behind` each kernel's longest launch is analysed with its findings.
+    `virtual_clock` the host's clocks show predicted time. `build` are nvcc's options for a source. `choice` says which
+    launches are predicted, `keep` names the folder to which they are written, and with `behind` each kernel's longest
+    launch is analysed with its findings.
     """
 
     command: tuple[str, ...]
@@ -66,6 +67,7 @@ class ProgramRequest:
     launch_steps: int = LAUNCH_STEPS
     total_steps: int = TOTAL_STEPS
     virtual_clock: bool = False
+    build: tuple[str, ...] = ()
     choice: Choice = field(default_factory=Choice)
     keep: Path | None = None
     behind: bool = False
@@ -92,7 +94,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         check_folder(request.keep)
     with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
         folder = Path(name)
-        command = _built(request.command, gpu, folder)
+        command = _built(request.command, gpu, folder, request.build)
         server = _Server(gpu, request, command[0])
         environment = _environment(server.name, folder) | ({_CLOCK_VARIABLE: "1"} if request.virtual_clock else {})
         status = server.serve(command, environment)
@@ -135,19 +137,31 @@ def _why_nothing(command: Sequence[str], status: int) -> str:
     )
 
 
-def _built(command: tuple[str, ...], gpu: Gpu, folder: Path) -> tuple[str, ...]:
+def _built(command: tuple[str, ...], gpu: Gpu, folder: Path, build: tuple[str, ...]) -> tuple[str, ...]:
     """The command, with a CUDA source in the first place compiled to a program."""
     source = Path(command[0])
+    is_source = source.suffix in (".cu", ".cuda")
+    if build and not is_source:
+        raise UsageError(f"{build[0]}: {source} is not built (expected a .cu file for compiler options)")
     if source.suffix == ".py" and source.is_file():
         return (sys.executable, *command)
-    if source.suffix not in (".cu", ".cuda"):
+    if not is_source:
         found = shutil.which(command[0])
         if found is None:
             raise UsageError(f"{command[0]}: no such program (expected a program that may be executed, or a .cu file)")
         return (found, *command[1:])
     if not source.is_file():
         raise UsageError(f"{source}: no such file (expected a CUDA C++ source or a program)")
-    words = [*_compiler(), "-O3", "-lineinfo", f"-arch={gpu.arch}", "-o", str(folder / source.stem), str(source)]
+    words = [
+        *_compiler(),
+        "-O3",
+        "-lineinfo",
+        f"-arch={gpu.arch}",
+        *build,
+        "-o",
+        str(folder / source.stem),
+        str(source),
+    ]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode:
         said = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
@@ -268,7 +282,7 @@ class _Server:
             connection.sendmsg([hello], rights)
             for name, numbers, data in _requests(connection):
                 answer = device.answer(name, numbers, data)
-                connection.sendall(_packed(answer, device.timeline.host))
+                connection.sendall(_packed(answer, device.timeline.host, device.print_now(name, numbers)))
         except (OSError, _Stopped):
             pass  # the program has ended, or was ended
         except BaseException as error:
@@ -300,6 +314,7 @@ def _received(connection: socket.socket, size: int) -> bytearray:
     return data
 
 
-def _packed(answer: Answer, host_s: float) -> bytes:
+def _packed(answer: Answer, host_s: float, printed: bytes) -> bytes:
     values = (*answer.values, *[0] * (_VALUES - len(answer.values)))
-    return _REPLY.pack(answer.status, *values, round(host_s * 1e9), len(answer.data)) + answer.data
+    head = _REPLY.pack(answer.status, *values, round(host_s * 1e9), len(answer.data), len(printed))
+    return head + answer.data + printed

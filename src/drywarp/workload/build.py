@@ -9,7 +9,7 @@ hand).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -74,12 +74,18 @@ class Path:
 
 @dataclass(frozen=True)
 class Workload:
-    """A kernel and its launch, without any hardware. `block_types` weights blocks by their paths."""
+    """A kernel and its launch, without any hardware. `block_types` weights blocks by their paths.
+
+    `stood_in` counts the blocks of the sample that are represented by others, and `off` is how much shorter and how
+    much longer they are than these, in warp instructions (1.0: as long).
+    """
 
     kernel: Kernel
     launch: Launch
     paths: tuple[Path, ...]
     block_types: tuple[BlockType, ...]
+    stood_in: int = 0
+    off: tuple[float, float] = (1.0, 1.0)
 
 
 def build_workload(profile: Profile) -> Workload:
@@ -97,24 +103,78 @@ def build_workload(profile: Profile) -> Workload:
     plain: dict[tuple[int, int], Node] = {}
     weights: dict[tuple[int, ...], float] = {}
     keys: list[tuple[int, ...]] = []
+
+    def folded(path: int) -> Path:
+        if path not in bare:
+            taken = profile.paths[path]
+            bare[path] = _path(kernel.instructions, profile.cfg, taken.blocks, taken.lanes, phases, size, plain)
+        return bare[path]
+
+    instead, off = _instead(profile, folded)
     for number, sample in enumerate(profile.blocks):
         key = []
-        for warp, path in enumerate(sample.paths):
+        for warp, path in enumerate(sample.paths if number not in instead else ()):
             events, signals = phases.of(number, warp)
             if (path, events) not in paths:
-                if path not in bare:
-                    taken = profile.paths[path]
-                    blocks, lanes = taken.blocks, taken.lanes
-                    bare[path] = _path(kernel.instructions, profile.cfg, blocks, lanes, phases, size, plain)
                 paths[path, events] = len(made)
-                made.append(replace(bare[path], events=events, signals=signals) if events else bare[path])
+                made.append(replace(folded(path), events=events, signals=signals) if events else folded(path))
             key.append(paths[path, events])
         keys.append(tuple(key))
     for number, sample in enumerate(profile.blocks):
-        shown = keys[_simulated(profile, number, phases.receivers)]
+        other = _simulated(profile, number, phases.receivers)
+        shown = keys[instead.get(other, other)]
         weights[shown] = weights.get(shown, 0.0) + sample.weight
     types = tuple(BlockType(key, weight) for key, weight in weights.items())
-    return Workload(kernel, profile.launch, tuple(made), types)
+    return Workload(kernel, profile.launch, tuple(made), types, len(instead), off)
+
+
+MOST_ITEMS = 1_000_000
+"""Entries of all paths together, loops folded, past which further blocks are represented by others: some seconds."""
+
+
+def _instead(profile: Profile, folded: Callable[[int], Path]) -> tuple[dict[int, int], tuple[float, float]]:
+    """For each sampled block that is one too many, the block nearest in length that represents it; and `Workload.off`.
+
+    Paths that follow data hardly fold. The longest block counts first, then the shortest, then those in between.
+    """
+    sizes = np.array([block.end - block.start for block in profile.cfg.blocks], np.int64)
+    steps = [int(sizes[path.blocks].sum()) for path in profile.paths]
+    if sum(steps) <= MOST_ITEMS:
+        return {}, (1.0, 1.0)
+    lengths = [sum(steps[path] for path in sample.paths) for sample in profile.blocks]
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    held: set[int] = set()
+    kept: list[int] = []
+    items = 0
+    for number in _spread(order):
+        if kept and items > MOST_ITEMS and not held.issuperset(profile.blocks[number].paths):
+            continue
+        new = set(profile.blocks[number].paths) - held
+        items += sum(_entries(folded(path).program) for path in new)
+        held |= new
+        kept.append(number)
+    left = sorted(set(order) - set(kept))
+    instead = {number: min(kept, key=lambda one: abs(lengths[one] - lengths[number])) for number in left}
+    off = [lengths[number] / lengths[one] for number, one in instead.items()]
+    return instead, (min([1.0, *off]), max([1.0, *off]))
+
+
+def _spread(order: Sequence[int]) -> Iterator[int]:
+    """Both ends of a list, the one in the middle, the middle of each half, and so on."""
+    last = len(order) - 1
+    seen: set[int] = set()
+    parts = 1
+    while len(seen) < len(order):
+        for at in range(parts + 1):
+            place = round(at * last / parts)
+            if place not in seen:
+                seen.add(place)
+                yield order[place]
+        parts *= 2
+
+
+def _entries(program: tuple[Item, ...]) -> int:
+    return sum(_entries(item.body) + 1 if isinstance(item, Repeat) else 1 for item in program)
 
 
 def _simulated(profile: Profile, number: int, receivers: frozenset[int]) -> int:

@@ -38,12 +38,16 @@ def assign_costs(workload: Workload, memory: MemoryBehaviour, gpu: Gpu, conditio
     names = list(gpu.subsystems)
     costs = _Costs(workload, memory, gpu, conditions, {name: n for n, name in enumerate(names)})
     paths = tuple(costs.path(path) for path in workload.paths)
-    notes = _cluster_notes(workload) + ((_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
+    notes = _block_notes(workload) + ((_UNKNOWN_SLEEP,) if costs.unknown_sleep else ())
     return on_gpu(workload, gpu, conditions, paths, memory, notes)
 
 
-def _cluster_notes(workload: Workload) -> tuple[str, ...]:
-    """A note where the blocks of clusters differ in their work, for which the simulation lets none wait."""
+def _block_notes(workload: Workload) -> tuple[str, ...]:
+    """Notes where blocks are represented by others, and where the blocks of clusters differ, so that none waits."""
+    if workload.stood_in:
+        least, most = workload.off
+        alike = f"{workload.stood_in} of the emulated blocks are simulated as another block of similar length"
+        return (f"very long paths: {alike} (theirs is {least:.2f} to {most:.2f} of its)",)
     blocks = workload.launch.cluster_blocks
     lengths = [sum(length_of(workload.paths[path].program) for path in kind.paths) for kind in workload.block_types]
     if blocks == 1 or max(lengths) <= _ALIKE * min(lengths):

@@ -14,9 +14,7 @@ from ...hardware import Gpu
 from ...memory.behaviour import MemoryBehaviour
 from ...models.base import Prediction
 from ...pipeline.blocks import Share, share_of
-from ...pipeline.extrapolate import instructions, simulate
-from ...pipeline.shorten import shorten
-from ...pipeline.simulate import Program
+from ...pipeline.extrapolate import StandIn, Trial, instructions
 from ...workload.build import Workload
 from ...workload.cost import BlockType, CostedWorkload
 from ...workload.cost_model import Conditions, assign_costs
@@ -159,8 +157,6 @@ MOST = 3
 """Above this many budgets, only one wave is simulated."""
 MOST_NODES = 400
 """No further block type is added once all paths together have this many nodes."""
-FEWEST_ITERATIONS = 3
-"""Fewest iterations that a loop keeps."""
 
 
 @dataclass(frozen=True)
@@ -182,41 +178,37 @@ class Probe:
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
         self.workload = few_kinds(prepared.workload)
-        self.share = share_of(prepared.costed, prepared.costed.blocks_per_sm)
+        self.share, self._iterations = self._small(self._costed(NOTHING))
 
     def seconds(self, change: Change = NOTHING) -> float:
         """Time of the stand-in with this change."""
-        if replace(change, policy=None) == NOTHING:
-            program, share = self._own
-        else:
-            program, share = self._prepared(change)
+        alone = replace(change, policy=None) == NOTHING
+        trial = self._own if alone else self._iterations.trial(self._costed(change))
         if change.policy is not None:
-            program = program.under(change.policy)
-        return simulate(program.workload, share, stalls=False, program=program).cycles / program.workload.clock_hz
+            trial = trial.under(change.policy)
+        return trial.run(self.share).cycles / trial.whole.clock_hz
 
     @cached_property
-    def _own(self) -> tuple[Program, Share]:
-        return self._prepared(NOTHING)
+    def _own(self) -> Trial:
+        return self._iterations.trial(self._costed(NOTHING))
 
-    def _prepared(self, change: Change) -> tuple[Program, Share]:
+    def _costed(self, change: Change) -> CostedWorkload:
         prepared = self.prepared
         gpu, behaviour = change.gpu or prepared.gpu, change.memory or prepared.behaviour
         clock = change.clock_mhz or prepared.costed.clock_hz / 1e6
         conditions = Conditions(clock, prepared.costed.policy, prepared.costed.blocks_per_sm)
-        small, share = self._small(assign_costs(self.workload, behaviour, gpu, conditions))
-        return Program(small), share
+        return assign_costs(self.workload, behaviour, gpu, conditions)
 
-    def _small(self, costed: CostedWorkload) -> tuple[CostedWorkload, Share]:
-        whole = self.share
+    def _small(self, costed: CostedWorkload) -> tuple[Share, StandIn]:
+        """Fewer blocks, of which the tail stays, and then fewer iterations."""
+        whole = share_of(self.prepared.costed, self.prepared.costed.blocks_per_sm)
         total, resident = instructions(costed, whole.blocks), whole.resident
         if total <= BUDGET:
-            return costed, whole
+            return whole, StandIn(costed, 1.0)
         share = whole.shortened(_blocks(whole, max(WAVES, BUDGET * whole.blocks // (total * resident))))
-        total = instructions(costed, share.blocks)
-        if total > BUDGET and not costed.synchronises:  # other warps may need the iterations left out
-            costed = shorten(costed, BUDGET / total, FEWEST_ITERATIONS)
-            total = instructions(costed, share.blocks)
-        return costed, share if total <= MOST * BUDGET else whole.shortened(_blocks(whole, 1))
+        left = StandIn(costed, BUDGET / instructions(costed, share.blocks))
+        few = left.instructions * share.blocks <= MOST * BUDGET
+        return share if few else whole.shortened(_blocks(whole, 1)), left
 
 
 def _blocks(whole: Share, waves: int) -> int:

@@ -233,6 +233,8 @@ def _measured(prepared: Prepared) -> bool:
 
 def _sampling(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
     sampling = prepared.profile.sampling
+    if prepared.workload.off != (1.0, 1.0):
+        yield Variant("represented blocks", "blocks with very long paths differ", factors=prepared.workload.off)
     if sampling is not None and sampling.basis == "limited":
         (shortest, longest), alike = sampling.spread, sampling.blocks > 1 and sampling.spread == (1.0, 1.0)
         factor = (known.sampled.few_alike if alike else known.sampled.few_different).value

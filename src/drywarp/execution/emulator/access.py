@@ -216,5 +216,6 @@ class Site:
             nearest = f"the thread has {f.machine.local_bytes} bytes of local memory"
         raise EmulationError(
             f"{self._where}: {_SPACE_NAMES[space]} {self._kind} of {self.width} bytes out of bounds at address"
-            f" {address:#x}, {f.machine.thread_name(int(f.warps[row]), lane)}: {nearest}"
+            f" {address:#x}, {f.machine.thread_name(int(f.warps[row]), lane)}: {nearest}",
+            _SPACE_NAMES[space],
         )

@@ -52,6 +52,8 @@ class Strand:
     program: Program
     budget: Budget
     schedule: Callable[..., Any]
+    prints: list[str] | None = None
+    """What its kernel prints; None if nobody asks for it."""
 
 
 class SharedBudget:

@@ -38,11 +38,17 @@ class Machine:
 
     Warp w of the machine is warp w % warps_per_block of block w // warps_per_block. `live` has a bit
     per lane that exists and has not exited. `guarded` counts, per instruction and warp, the lanes
-    that executed instructions under a guard.
+    that executed instructions under a guard. `prints` takes what the kernel prints; None if nobody asks for it.
     """
 
     def __init__(
-        self, kernel: Kernel, launch: Launch, blocks: Sequence[int], registers: tuple[int, int], local_bytes: int
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        blocks: Sequence[int],
+        registers: tuple[int, int],
+        local_bytes: int,
+        prints: list[str] | None = None,
     ) -> None:
         self.kernel = kernel
         self.launch = launch
@@ -71,6 +77,7 @@ class Machine:
         self.cluster_arrived: U32 = np.zeros(warps, np.uint32)
         self.cluster_phase = np.zeros(warps, np.int64)
         self.notes: set[str] = set()
+        self.prints = prints
 
     def _register_files(self, registers: tuple[int, int]) -> None:
         """All registers in one array and all predicates in another, which compiled code takes as a whole."""

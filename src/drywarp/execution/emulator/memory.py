@@ -100,6 +100,8 @@ class DeviceMemory:
             at = _aligned(at + buffer.nbytes + gap)
         if program:
             self.regions += [Region(*area) for area in program.areas]
+            for handle, texture, address in program.objects:
+                self.objects[handle] = texture, Region(f"object {handle}", address, texture.nbytes)
             at = program.scratch
         self.image = Region("__device__ variables", program.variables if program else at, len(image))
         if image and not program:

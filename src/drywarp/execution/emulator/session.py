@@ -104,7 +104,8 @@ class Session:
         """A record, and the code that writes it."""
         recorder = Recorder()
         program = Program(Decoder(self.kernel, self.banks, self.memory, recorder), self.cfg)
-        return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler)
+        prints: list[str] | None = [] if self._tally else None
+        return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler, prints)
 
     def _strand_for(self, budget: Budget) -> Strand:
         """A strand that ran before and is empty, else a new one."""
@@ -139,7 +140,7 @@ class Session:
                 machine = self._run_wave(self._strand, wave)
                 self._notes |= machine.notes
                 if self._tally:
-                    self._tally.take(self._recorder)
+                    self._tally.take(self._strand)
                     continue
                 self._guarded.append(self._counts(machine))
                 self._note_steps(wave, first)
@@ -157,7 +158,7 @@ class Session:
             self.run(blocks, whole)
 
     def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
-        machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes)
+        machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes, strand.prints)
         strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
         return machine
 
@@ -193,7 +194,7 @@ class Session:
             self.budget.lane_steps, self.budget.warp_steps = shared.lane_steps, shared.warp_steps
             if self._tally:
                 for strand, _, notes in done:
-                    self._tally.take(strand.recorder)
+                    self._tally.take(strand)
                     self._idle.append(strand)
                     self._notes |= notes
                 return True

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from .apart import Strand
 from .compiled.layout import LANE_STEPS, PATTERNS, STEPS, WARP_STEPS
 from .recorder import Recorder
 
@@ -20,14 +21,21 @@ class Tally:
     def __init__(self) -> None:
         self._steps: dict[Recorder, npt.NDArray[np.int64]] = {}
         self._accesses: dict[Recorder, npt.NDArray[np.int64]] = {}
+        self.prints: list[str] = []
+        """What the kernel has printed, in the order of its blocks."""
 
     def clear(self) -> None:
         """Forget everything."""
         self._steps.clear()
         self._accesses.clear()
+        self.prints.clear()
 
-    def take(self, recorder: Recorder) -> None:
-        """Count a record and empty it; the numbers of its lane patterns remain."""
+    def take(self, strand: Strand) -> None:
+        """Count a record and what was printed, and empty both; the numbers of the record's lane patterns remain."""
+        recorder = strand.recorder
+        if strand.prints:
+            self.prints += strand.prints
+            strand.prints.clear()
         log, state = recorder.log, recorder.state
         steps, accesses = log.step_block[: int(state[STEPS])], log.instruction[: recorder.accesses]
         lanes = np.bincount(steps, log.step_lanes[: len(steps)])

@@ -165,8 +165,8 @@ def _numbered(texture: Texture, places: Sequence[Index], insides: Sequence[Lanes
     """Number of a texel within its layer, and whether all its coordinates lie inside."""
     number: Any = np.int64(0)
     inside: Any = np.bool_(True)
-    for spot, valid, size in reversed(list(zip(places, insides, texture.sizes, strict=True))):
-        number = number * size + spot
+    for spot, valid, span in reversed(list(zip(places, insides, texture.spans, strict=True))):
+        number = number * span + spot
         inside = inside & valid
     return np.where(inside, number, 0), np.asarray(inside)
 

@@ -2,13 +2,14 @@
 
 Most of the paper's figures are measured run times in plots. These can be recomputed: its Eq. 1, the law of one
 pipeline, with the λ and Λ of Table II in both of its cases, compared with the simulation; the sum under Fig. 1; λ from
-the processing elements of Table I (§III.B: λ = 1 is 32 instructions per cycle and compute unit). Eq. 1 and the sum are
-printed as formulas, never evaluated: their rows are of kind `derived`.
+the processing elements of Table I (§III.B: λ = 1 is 32 instructions per cycle and compute unit); how many occupancies
+§IV.A explores. Eq. 1 and the sum are printed as formulas, never evaluated: their rows are of kind `derived`.
 """
 
 from __future__ import annotations
 
-from ...hardware import load_gpu
+from ...hardware import limits_of, load_gpu
+from ...hardware.occupancy import OccupancyLimits, occupancy
 from .row import Instruction, LeftOut, Row, chain, costs_of, derived, kernel, row, simulated_cycles
 
 PAPER = "Cornelis"
@@ -21,6 +22,8 @@ ELEMENTS = {"Fermi": 448, "Pascal": 1280}
 LEFT_OUT = (
     LeftOut(PAPER, "Table II: average errors and standard deviations", "the measured run times are only plotted"),
     LeftOut(PAPER, "Table II: λ and Λ but λ of fadd", "measured; they are the inputs of the other rows"),
+    LeftOut(PAPER, "Table III, and λ and Λ of bank conflicts (§IV.C)", "measured inputs, in the GPU files"),
+    LeftOut(PAPER, "Figures 2 and 3", "only plotted; the graph of the matrix multiplication is not printed"),
 )
 
 
@@ -39,7 +42,7 @@ def fig_1_cycles(index: float, memory: tuple[float, float], fmadd: float) -> flo
 
 def rows() -> list[Row]:
     """Every number of the paper that follows from its own inputs."""
-    return [*_table_1(), *_equation_1(), *_fig_1()]
+    return [*_table_1(), *_equation_1(), *_fig_1(), *_occupancies()]
 
 
 def _table_1() -> list[Row]:
@@ -87,4 +90,33 @@ def _fig_1() -> list[Row]:
             derived(PAPER, "Fig. 1", f"least cycles of one warp of Y = a X + Y, {name}", expected, cycles,
                     note="with Λ of fadd for the index, which the paper does not list")
         )  # fmt: skip
+    return found
+
+
+def occupancies(limits: OccupancyLimits) -> set[tuple[int, int]]:
+    """Warps per group, a power of two, and groups per SM that some allocation of shared memory allows."""
+    sizes = [1 << power for power in range((limits.max_threads_per_block // limits.warp_size).bit_length())]
+    allocations = range(0, limits.shared_bytes_per_block_optin + 1, limits.shared_allocation_unit)
+    return {
+        (warps, occupancy(limits, FEW_REGISTERS, shared, warps * limits.warp_size).blocks_per_sm)
+        for warps in sizes
+        for shared in allocations
+    }
+
+
+FEW_REGISTERS = 16
+"""Registers per thread that limit no occupancy."""
+
+
+def _occupancies() -> list[Row]:
+    """§IV.A: the occupancies of group sizes that are powers of two, from 32 threads on."""
+    found = []
+    note = "all that an allocation of shared memory can set, by the occupancy calculator for compute capability {}"
+    for name, capability, combinations, counts in (("Fermi", "2.0", "34", "18"), ("Pascal", "6.1", "78", "43")):
+        every, said = occupancies(limits_of(capability)), note.format(capability)
+        warps = {size * groups for size, groups in every}
+        found += [
+            row(PAPER, "§IV.A", f"{name}: combinations of group size and count", combinations, len(every), note=said),
+            row(PAPER, "§IV.A", f"{name}: different warp counts among them", counts, len(warps), note=said),
+        ]
     return found

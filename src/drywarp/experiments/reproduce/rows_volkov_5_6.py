@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-import msgspec
-
-from ...hardware import Gpu, load_gpu
+from ...hardware import Gpu, limits_of
 from ...hardware.occupancy import blocks_by_shared, occupancy
 from ...models import volkov as sheet
 from ...models import volkov_contention as contention
@@ -17,7 +15,6 @@ from .rows_volkov_4 import NAMES
 from .volkov_kernels import GENERATIONS, PAPER, WARP, volkov_gpu
 
 LEFT_OUT = (
-    LeftOut(PAPER, "§5.7: no occupancy of 7 blocks on the G80", "the size of its shared memory is not printed"),
     LeftOut(PAPER, 'Table 6.2, Table 6.3: "< 1"', "measured inputs; a bound without a number"),
     LeftOut(PAPER, "Table 6.6: percentiles of latency", "measured samples that are only plotted"),
     LeftOut(PAPER, "§6.4: a, b and c of Table 6.5", "a fit to points that are only plotted"),
@@ -114,18 +111,23 @@ def _table_6_4() -> list[Row]:
 
 
 def _shared_memory() -> list[Row]:
-    """§5.7: blocks that shared memory allows, with the thesis's sizes in drywarp's occupancy calculator."""
-    limits = msgspec.structs.replace(
-        load_gpu("v100").occupancy, shared_bytes_per_sm=49152, shared_bytes_per_block_optin=49152,
-        shared_allocation_unit=256, shared_reserved_per_block=0, carveout_bytes=(49152,),
-    )  # fmt: skip
-    maxwell = msgspec.structs.replace(limits, shared_bytes_per_sm=96 * 1024, carveout_bytes=(96 * 1024,))
-    place = "§5.7"
+    """§5.7: blocks that shared memory allows, by the occupancy calculator for each compute capability."""
+    kepler, maxwell, place = limits_of("3.0"), limits_of("5.2"), "§5.7"
+
+    def missing(capability: str) -> int:
+        """The number of blocks, if it is only one, that no allocation gives."""
+        limits = limits_of(capability)
+        sizes = range(limits.shared_allocation_unit, limits.shared_bytes_per_sm + 1, limits.shared_allocation_unit)
+        return sum(set(range(1, limits.max_blocks_per_sm + 1)) - {blocks_by_shared(limits, size) for size in sizes})
+
     return [
-        row(PAPER, place, "Kepler: blocks per SM that allocate 3072 B each", "16", blocks_by_shared(limits, 3072) or 0),
-        row(PAPER, place, "Kepler: blocks per SM that allocate 3073 B each", "14", blocks_by_shared(limits, 3073) or 0),
+        row(PAPER, place, "Kepler: blocks per SM that allocate 3072 B each", "16", blocks_by_shared(kepler, 3072) or 0),
+        row(PAPER, place, "Kepler: blocks per SM that allocate 3073 B each", "14", blocks_by_shared(kepler, 3073) or 0),
         row(PAPER, place, "Kepler: allocation for 3073 B (bytes)", "3328",
-            occupancy(limits, 16, 3073, WARP).shared_bytes_per_block),
+            occupancy(kepler, 16, 3073, WARP).shared_bytes_per_block),
+        *(row(PAPER, place, f"{name}: blocks per SM that shared memory cannot enforce", "7", missing(capability),
+              note="the only number up to 8 that no allocation of 16 KB in units of 512 bytes gives")
+          for name, capability in (("G80", "1.0"), ("GT200", "1.3"))),
         derived(PAPER, place, "Maxwell: fewest blocks per SM that shared memory enforces", 2,
                 blocks_by_shared(maxwell, 48 * 1024) or 0, "the text: 1 cannot be reached, with 48 of 96 KB at most"),
     ]  # fmt: skip

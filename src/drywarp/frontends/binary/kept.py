@@ -11,6 +11,7 @@ import os
 import struct
 import weakref
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,9 @@ import msgspec
 from ...errors import InputFileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import cluster_for
-from ...kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Launch, Scalar
+from ...kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Launch, Scalar, Texture
+from ...kernel.launch.textures import parse_texture
+from ...kernel.launch.values import as_buffer
 
 SUFFIX = ".launch"
 MOST_MEMORY = 2 << 30
@@ -44,6 +47,12 @@ _Address = Annotated[int, msgspec.Meta(ge=0, lt=_MOST_ADDRESS)]
 _Size = Annotated[int, msgspec.Meta(ge=1, lt=_MOST_ADDRESS)]
 _Place = tuple[str, _Address, Annotated[int, msgspec.Meta(ge=0, lt=_MOST_ADDRESS)]]
 _Extents = tuple[_Extent, _Extent, _Extent]
+_Object = tuple[
+    Annotated[int, msgspec.Meta(ge=1, lt=1 << 32)],
+    _Address,
+    Annotated[str, msgspec.Meta(max_length=200)],
+    Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)],
+]
 
 
 class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +62,8 @@ class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
     the module's variables there: space, offset and size by name. `parameters` are the bytes of all arguments, as the
     kernel reads them; `constants` is constant bank 3. `areas` are all allocations in order of their addresses, each
     with its name, and `pieces` the content that is not zero: address, size, and size in the file. Memory lies from
-    `start` on, the module's variables at `variables`.
+    `start` on, the module's variables at `variables`. `objects` are texture and surface objects: handle, address of the
+    first texel, what it is in the user's syntax, and the distance of rows in texels.
     """
 
     form: int = _FORM
@@ -73,6 +83,7 @@ class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
     variables: _Address
     areas: list[tuple[str, _Address, _Size]]
     pieces: list[tuple[_Address, Annotated[int, msgspec.Meta(ge=1, le=PIECE_BYTES)], _Size]] = []
+    objects: list[_Object] = []
 
 
 class _Form(msgspec.Struct):
@@ -188,8 +199,24 @@ def _check(kept: KeptLaunch, place: int) -> None:
         if address < max(at, area_start) or address + size > area_end:
             raise ValueError("memory outside its allocations")
         at, total, packed_total = address + size, total + size, packed_total + packed
+    starts = [start for _, start, _ in kept.areas]
+    for handle, address, text, row in kept.objects:
+        _, start, size = kept.areas[bisect_right(starts, address) - 1] if kept.areas else ("", 0, 0)
+        if address < start or address + _object(text, row).nbytes > start + size:
+            raise ValueError(f"texels of object {handle} outside all allocations")
     if total > MOST_MEMORY or packed_total != place:
         raise ValueError("its memory has another size than stated")
+
+
+def _object(text: str, row: int) -> Texture:
+    """A texture or surface object. Raises ValueError if it is none."""
+    try:
+        made = parse_texture(text, "object", as_buffer)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    if made is None:
+        raise ValueError(f"an object {text!r}")
+    return replace(made, row=row)
 
 
 def launch_in(kept: KeptLaunch, data: bytes, kernel: Kernel, origin: str) -> tuple[Kernel, Launch]:
@@ -236,7 +263,8 @@ def _filled(
 ) -> DeviceImage:
     """The memory of a kept launch, in an anonymous file that ends with it."""
     file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
-    image = DeviceImage(file, kept.start, areas, variables, digest)
+    objects = tuple((handle, _object(text, row), address) for handle, address, text, row in kept.objects)
+    image = DeviceImage(file, kept.start, areas, variables, digest, objects)
     weakref.finalize(image, os.close, file)
     os.ftruncate(file, image.scratch + SCRATCH_BYTES - kept.start)
     at, held = len(_MAGIC) + _HEAD.size, memoryview(data)

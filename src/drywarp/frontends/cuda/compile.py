@@ -43,7 +43,7 @@ def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origi
     """The selected kernel. Raises UsageError listing the kernels in the file."""
     names = kernels_text([d.qualified + ("<…>" if d.template else "") for d in declared], entry, origin)
     if not declared:
-        raise UsageError(f"{origin}: no __global__ function found (expected a CUDA kernel)")
+        raise UsageError(f"{origin}: no __global__ function found (expected a CUDA kernel{elsewhere(Path(origin))})")
     if entry is None:
         if len(declared) > 1:
             raise UsageError(f"{origin}: several kernels; name one with --entry: {names}")
@@ -211,6 +211,12 @@ def beside(source: str | Path, fits: Callable[[str], bool]) -> Path | None:
                 if file != source and fits(file.read_text(encoding="utf-8", errors="replace")):
                     return file
     return None
+
+
+def elsewhere(source: Path) -> str:
+    """A hint for a source without kernels: a file beside it that has some."""
+    other = beside(source, lambda text: "__global__" in text) if source.is_file() else None
+    return f"; {other} has some" if other else ""
 
 
 def with_including(error: CompileError, source: str | Path) -> CompileError:

@@ -176,24 +176,21 @@ def parameter_name(parameter: Parameter) -> str:
     return parameter.name or f"arg{parameter.ordinal}"
 
 
-def signature(kernel: Kernel) -> str:
-    """The parameters in readable form, with the fields of structures: `float* a, Range r {int low, int high}`."""
-    return ", ".join(f"{type_text(p)} {parameter_name(p)}{_fields(p)}" for p in kernel.parameters) or "none"
-
-
 _SHOWN_FIELDS = 12
 
 
-def _fields(parameter: Parameter) -> str:
-    return f" {{{text}}}" if (text := fields_text(parameter)) else ""
+def signature(kernel: Kernel, most: int = _SHOWN_FIELDS) -> str:
+    """The parameters in readable form, with `most` fields of structures: `float* a, Range r {int low, int high}`."""
+    fields = [f" {{{text}}}" if (text := fields_text(p, most)) else "" for p in kernel.parameters]
+    parts = (f"{type_text(p)} {parameter_name(p)}{of}" for p, of in zip(kernel.parameters, fields, strict=True))
+    return ", ".join(parts) or "none"
 
 
-def fields_text(parameter: Parameter) -> str:
-    """The fields of a structure with their types: `int low, float* v.data`; empty for anything else."""
+def fields_text(parameter: Parameter, most: int = _SHOWN_FIELDS) -> str:
+    """The first fields of a structure with their types: `int low, float* v.data`; empty for anything else."""
     held = fields_in(parameter)
-    more = f", and {len(held) - _SHOWN_FIELDS} more" if len(held) > _SHOWN_FIELDS else ""
-    texts = [f"{one.layout.text if one.layout else one.type} {one.name}" for one in held[:_SHOWN_FIELDS]]
-    return ", ".join(texts) + more
+    more = f", and {len(held) - most} more" if len(held) > most else ""
+    return ", ".join(f"{one.layout.text if one.layout else one.type} {one.name}" for one in held[:most]) + more
 
 
 def type_text(parameter: Parameter) -> str:

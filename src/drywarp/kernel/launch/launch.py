@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -137,7 +138,8 @@ class DeviceImage:
     `file` is the descriptor of a file that holds it from address `start` on, sparsely; it extends at least
     `SCRATCH_BYTES` beyond `scratch`. `areas` are the allocations in order, each with its name, address
     and bytes, and `variables` is the address of the module's `__device__` variables. `digest` stands for the content;
-    empty if that changes.
+    empty if that changes. `objects` are texture and surface objects: handle, what it is, and the address of its first
+    texel.
     """
 
     file: int
@@ -145,6 +147,7 @@ class DeviceImage:
     areas: tuple[tuple[str, int, int], ...]
     variables: int
     digest: str = ""
+    objects: tuple[tuple[int, Texture, int], ...] = ()
 
     @property
     def scratch(self) -> int:
@@ -253,7 +256,7 @@ class Texture:
     (width), (height, width) or (depth, height, width); for layered textures and cube maps, the first extent counts
     layers or faces. `address` is one of `ADDRESS_MODES`. With `normalized`, coordinates run from 0 to 1; with
     `normalized_float`, integers are read as fractions of their range. `border` is the value of each channel outside
-    the texture in mode ``border``.
+    the texture in mode ``border``. `row` is the distance of rows in texels; 0 if they follow each other.
     """
 
     buffer: Buffer
@@ -267,6 +270,7 @@ class Texture:
     layered: bool = False
     cube: bool = False
     border: float = 0.0
+    row: int = 0
 
     @property
     def shape(self) -> str:
@@ -278,6 +282,17 @@ class Texture:
     def sizes(self) -> tuple[int, ...]:
         """Texels along x, y and z: one number per coordinate of a fetch within one layer or face."""
         return self.extents[1:][::-1] if self.layered or self.cube else self.extents[::-1]
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """The same with the distance of rows in the place of the first: what each coordinate is a multiple of."""
+        return (self.row or self.sizes[0], *self.sizes[1:])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first texel to the end of the last row."""
+        rows = math.prod(self.extents[:-1])
+        return ((rows - 1) * self.spans[0] + self.extents[-1]) * self.texel_bytes
 
     @property
     def layers(self) -> int:

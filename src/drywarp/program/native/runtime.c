@@ -16,7 +16,7 @@ typedef void *event_t;
 
 static __thread error_t last;
 
-static error_t noted(error_t status) {
+error_t noted(error_t status) {
     /* 600 says that something is still running, which is no error. */
     if (status && status != 600)
         last = status;
@@ -324,14 +324,6 @@ API error_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t 
     return allocate(pointer, *pitch * height, DEVICE, 0);
 }
 
-struct pitched {
-    void *pointer;
-    size_t pitch, width, height;
-};
-struct extent {
-    size_t width, height, depth;
-};
-
 API error_t cudaMalloc3D(struct pitched *made, struct extent extent) {
     made->width = extent.width, made->height = extent.height;
     made->pitch = (extent.width + PITCH - 1) / PITCH * PITCH;
@@ -346,19 +338,12 @@ ALSO(cudaFreeAsync_ptsz, cudaFreeAsync);
 API error_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
     (void)flags;
     struct answer answer = ASK("device_pointer", N(host));
-    *device = host;
+    *device = (void *)(intptr_t)answer.value[0];
     return say(answer);
 }
 API error_t cudaHostGetFlags(unsigned *flags, void *host) {
     (void)host;
     *flags = 0;
-    return 0;
-}
-API error_t cudaHostRegister(void *host, size_t bytes, unsigned flags) {
-    return DO("host_register", N(host), (int64_t)bytes, flags);
-}
-API error_t cudaHostUnregister(void *host) {
-    (void)host;
     return 0;
 }
 API error_t cudaMemGetInfo(size_t *left, size_t *total) {
@@ -437,40 +422,6 @@ API error_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
     (void)to_device, (void)from_device;
     return copy(to, bytes, from, bytes, bytes, 1, 3, stream, 1);
 }
-
-struct position {
-    size_t x, y, z;
-};
-struct copy3d {
-    void *from_array;
-    struct position from_at;
-    struct pitched from;
-    void *to_array;
-    struct position to_at;
-    struct pitched to;
-    struct extent extent;
-    int kind;
-};
-
-static error_t copy_volume(const struct copy3d *asked, stream_t stream, int async) {
-    if (asked->from_array || asked->to_array)
-        return unsupported("cudaMemcpy3D of arrays");
-    for (size_t z = 0; z < asked->extent.depth; z++) {
-        char *to = (char *)asked->to.pointer + asked->to_at.x +
-                   asked->to.pitch * (asked->to_at.y + asked->to.height * (asked->to_at.z + z));
-        const char *from = (const char *)asked->from.pointer + asked->from_at.x +
-                           asked->from.pitch * (asked->from_at.y + asked->from.height * (asked->from_at.z + z));
-        error_t status = copy(to, asked->to.pitch, from, asked->from.pitch, asked->extent.width, asked->extent.height,
-                              asked->kind, stream, async);
-        if (status)
-            return status;
-    }
-    return 0;
-}
-API error_t cudaMemcpy3D(const struct copy3d *asked) { return copy_volume(asked, 0, 0); }
-ALSO(cudaMemcpy3D_ptds, cudaMemcpy3D);
-API error_t cudaMemcpy3DAsync(const struct copy3d *asked, stream_t stream) { return copy_volume(asked, stream, 1); }
-ALSO(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync);
 
 static error_t fill(void *pointer, size_t pitch, int value, size_t width, size_t height, stream_t stream, int async) {
     int64_t numbers[MOST_NUMBERS] = {N(pointer), value, (int64_t)width, (int64_t)height, (int64_t)pitch, N(stream), async};

@@ -23,6 +23,8 @@ __attribute__((used)) static const char built_from[] = "drywarp " DRYWARP_DIGEST
 static const char SOCKET_VARIABLE[] = "DRYWARP_RUN_SOCKET";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int link_to = -1, forked, lost;
+int device_memory = -1;
+char *device_start;
 
 static void leave_to_parent(void) {
     if (link_to >= 0) {
@@ -79,12 +81,10 @@ static int map_memory(void) {
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (!header || header->cmsg_type != SCM_RIGHTS)
         return 0;
-    int memory;
-    memcpy(&memory, CMSG_DATA(header), sizeof memory);
-    void *wanted = (void *)(intptr_t)place[0];
+    memcpy(&device_memory, CMSG_DATA(header), sizeof device_memory);
+    void *wanted = device_start = (void *)(intptr_t)place[0];
     int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    void *got = mmap(wanted, (size_t)place[1], PROT_READ | PROT_WRITE, flags, memory, 0);
-    close(memory);
+    void *got = mmap(wanted, (size_t)place[1], PROT_READ | PROT_WRITE, flags, device_memory, 0);
     if (got != wanted)
         fprintf(stderr, "drywarp: the program uses the addresses from %p on, where device memory has to lie\n", wanted);
     return got == wanted;
@@ -114,6 +114,19 @@ static int connected(void) {
     pthread_atfork(NULL, NULL, leave_to_parent);
     /* Without drywarp, nothing that the program computes would be right. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return 1;
+}
+
+/* Pass on to the program's output what device code printed. */
+static int print(uint64_t bytes) {
+    char text[4096];
+    while (bytes) {
+        size_t part = bytes < sizeof text ? bytes : sizeof text;
+        if (!receive_all(text, part))
+            return 0;
+        fwrite(text, 1, part, stdout);
+        bytes -= part;
+    }
     return 1;
 }
 
@@ -152,7 +165,7 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
                 whole = receive_all(rest, part);
                 left -= part;
             }
-            if (!whole)
+            if (!whole || !print(reply.printed))
                 answer = gave_up();
             clock_goes_on(reply.clock);
         }

@@ -17,7 +17,8 @@ struct reply {
     int64_t status; /* an error code of the runtime's */
     int64_t value[MOST_VALUES];
     int64_t clock; /* of the predicted run, in nanoseconds: what its calls have cost the host */
-    uint64_t bytes; /* that follow */
+    uint64_t bytes;   /* that follow */
+    uint64_t printed; /* bytes of text after them, which device code printed */
 };
 
 /* What a reply brought: its values, and its bytes up to the room that the caller had for them. */
@@ -36,6 +37,10 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
 #define ASK(name, ...) ask_with(name, (const int64_t[MOST_NUMBERS]){__VA_ARGS__}, NULL, 0, NULL, 0)
 #define N(x) ((int64_t)(intptr_t)(x))
 
+/* Device memory: the descriptor of the file that it lies in, and the address of its first byte. */
+extern int device_memory;
+extern char *device_start;
+
 /* A call to drywarp begins or has ended, by which the host's clocks are moved if the user asks for it (clock.c). */
 void clock_stops(void);
 void clock_goes_on(int64_t predicted);
@@ -52,6 +57,13 @@ typedef struct {
     unsigned x, y, z;
 } dim3;
 typedef void *stream_t;
+struct pitched {
+    void *pointer;
+    size_t pitch, width, height;
+};
+struct extent {
+    size_t width, height, depth;
+};
 
 enum { DEVICE = 0, PINNED = 1, MANAGED = 2 };
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, WHEREVER = 4 };
@@ -74,6 +86,8 @@ void read_attributes(const struct launch_attribute *attributes, unsigned count, 
 int allocate(void **pointer, size_t bytes, int kind, stream_t stream);
 int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
          stream_t stream, int async);
+/* Remember an error for cudaGetLastError, and return it. */
+int noted(int status);
 /* The name (0) or the description (1) of an error. */
 const char *text_of(int code, int which);
 

@@ -14,9 +14,8 @@ from ...errors import UsageError
 from ...hardware import gpu_names, load_gpu
 from ...models.pipeline import limiter, utilization
 from ...pipeline.blocks import share_of
-from ...pipeline.extrapolate import instructions, simulate
+from ...pipeline.extrapolate import StandIn, instructions
 from ...pipeline.reasons import REASONS, dependent_reason
-from ...pipeline.shorten import shorten
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
 from ..html.document import asset, document
@@ -168,19 +167,18 @@ WAVES = 2
 BUDGET = 40_000
 """Target number of warp instructions of the stand-in at the highest occupancy."""
 
-FEWEST_ITERATIONS = 3
-"""Minimum iterations left of a loop."""
+ALIKE = 0.01
+"""How far the mix of loops of one shortened run may be from the launch's: a slider may multiply it by 20."""
 
 
-class StandIn:
+class SmallLaunch:
     """The stand-in of one kernel."""
 
     def __init__(self, costed: CostedWorkload) -> None:
         share = share_of(costed, costed.max_blocks_per_sm)
         self._whole = instructions(costed, share.blocks) <= BUDGET  # small enough to be its own stand-in
         total = instructions(costed, min(share.blocks, WAVES * costed.max_blocks_per_sm))
-        # With synchronisation, another warp might wait for an omitted iteration.
-        self._scale = 1.0 if costed.synchronises or self._whole else min(1.0, BUDGET / max(1, total))
+        self._iterations = StandIn(costed, 1.0 if self._whole else BUDGET / max(1, total), ALIKE)
         self._usual = self._cycles(costed)[0]
 
     def ratio(self, changed: CostedWorkload) -> tuple[float, str]:
@@ -194,7 +192,6 @@ class StandIn:
         share = whole
         if not self._whole and whole.blocks > WAVES * whole.resident:
             share = whole.shortened(WAVES * whole.resident + whole.blocks % whole.resident)
-        small = shorten(costed, self._scale, FEWEST_ITERATIONS) if self._scale < 1 else costed
-        result = simulate(small, share, stalls=False)
+        result = self._iterations.trial(costed).run(share)
         waves = -(-whole.blocks // whole.resident), -(-share.blocks // share.resident)
-        return result.cycles * waves[0] / waves[1], limiter(utilization(small, result))
+        return result.cycles * waves[0] / waves[1], limiter(utilization(costed, result))

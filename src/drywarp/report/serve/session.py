@@ -20,7 +20,7 @@ from ...pipeline.extrapolate import instructions
 from ...workload.cost import CostedWorkload
 from ..html.payload import packed_events
 from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits
-from .change import StandIn, lambdas, latencies, offered_gpus, scaled
+from .change import SmallLaunch, lambdas, latencies, offered_gpus, scaled
 from .untrusted import check_source, read_launch
 
 MODELS = ("pipeline",)
@@ -33,7 +33,7 @@ class Session:
         self.limits = limits
         self.number = 0
         self._kernel: Prepared | None = None
-        self._stand_in: StandIn | None = None
+        self._stand_in: SmallLaunch | None = None
         self._time_s = 0.0
 
     def answer(self, request: Analyse | Resimulate) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Session:
                 **_figures(costed, prediction),
                 **_profile(costed, opcodes),
             }
-        self._stand_in = self._stand_in or StandIn(kernel.costed)
+        self._stand_in = self._stand_in or SmallLaunch(kernel.costed)
         ratio, limiter = self._stand_in.ratio(costed)
         time_s = self._time_s * ratio
         return {
