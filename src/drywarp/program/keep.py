@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import UsageError
 from ..execution.emulator.memory import DeviceMemory
@@ -17,7 +20,7 @@ from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, variables_o
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
-from .heap import START, Allocation, Heap, runs, touched_pages
+from .heap import START, Allocation, Heap, runs
 
 _WHOLE_BYTES = 1 << 20
 """Allocations up to this size are kept whole if a launch touches any of them."""
@@ -69,6 +72,8 @@ class Keeper:
 
     folder: Path
     gpu: Gpu
+    _named: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def keep(
         self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap, seen: _Seen
@@ -97,32 +102,27 @@ class Keeper:
             objects=[(handle, at, what.text, what.row) for handle, what, at in launch.memory.objects],
         )
         name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
-        path, others = self.folder / f"{name}{SUFFIX}", 1
-        while path.exists():  # another process of the program has launches with the same numbers
-            others += 1
-            path = self.folder / f"{name}-{others}{SUFFIX}"
+        with self._lock:  # another process of the program has launches with the same numbers
+            self._named[name] += 1
+            again = self._named[name]
+        path = self.folder / f"{name}{f'-{again}' if again > 1 else ''}{SUFFIX}"
         write_kept(path, kept, _memory(heap, parameters, seen))
         return path.name
 
 
 def _memory(heap: Heap, parameters: bytes, seen: _Seen) -> Iterator[tuple[int, bytes]]:
     """What a launch finds, in pieces without those that are zero: the pages that it touched, or all that it may."""
-    reachable = None if seen is not None else _reachable(heap, parameters)
-    for one in heap.allocations:
-        if reachable is not None:
-            spans: Iterable[tuple[int, int]] = [(one.start, one.end)] if one.start in reachable else []
-        else:
-            assert seen is not None
-            spans = _touched(one, seen)
-        for start, end in spans:
-            yield from _content(heap, start, end)
+    if seen is None:
+        reachable = _reachable(heap, parameters)
+        spans = [(one.start, one.end) for one in heap.allocations if one.start in reachable]
+    else:
+        spans = [span for one, pages in heap.touched(seen) for span in _spans(one, pages)]
+    for start, end in spans:
+        yield from _content(heap, start, end)
 
 
-def _touched(one: Allocation, seen: DeviceMemory) -> list[tuple[int, int]]:
+def _spans(one: Allocation, pages: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """First and end of what a launch touched of an allocation."""
-    pages = touched_pages(seen.views[1], one.start - START, one.size)
-    if not len(pages):
-        return []
     # The page table forgets pages that were moved out.
     if one.size <= _WHOLE_BYTES or _swaps():
         return [(one.start, one.end)]
