@@ -182,6 +182,7 @@ def test_the_page_shows_what_the_benchmark_prints(gpu: str) -> None:
     assert shown in page
 
 
+@pytest.mark.exhaustive
 def test_what_gpumech_exceeds_is_the_roof(capsys: pytest.CaptureFixture[str]) -> None:
     """Capped there, its error is near Volkov's; without, several times that. The page shows what is printed."""
     page = (FOLDER.parents[4] / "docs" / "abstract-kernels.md").read_text(encoding="utf-8")
