@@ -22,7 +22,9 @@ def test_analyze_writes_each_figure_that_is_asked_for(tmp_path: Path, capsys: py
     wanted = [f"occupancy={curve}", f"profile={profile}", f"stalls={stalls}"]
     flags = [word for each in wanted for word in ("--figure", each)]
     assert run(["analyze", SAXPY, *QUICK, *flags, "--figure-theme", "dark"]) == 0
-    assert "saxpy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "saxpy" in said
+    assert f"occupancy figure in {curve}\nprofile figure in {profile}\nstalls figure in {stalls}" in said
     texts = ["".join(e.itertext()) for e in ElementTree.parse(curve).iter(f"{SVG}text")]
     assert "this launch: 64 warps" in texts
     assert any("other models" in text for text in texts)  # all models, though no report was asked for

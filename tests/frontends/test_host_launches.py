@@ -260,3 +260,11 @@ def test_expressions(text: str, value: float | None) -> None:
 def test_any_text_has_a_value_or_none(text: str) -> None:
     evaluate(text, Scope({"a": 1}, {"a": "b", "b": "a"}))
     assert "".join(split_commas(text)).count(",") <= text.count(",")
+
+
+def test_launches_of_an_instance_by_the_meaning_of_its_types() -> None:
+    before = "typedef unsigned char byte_t;\nusing real = double;\n"
+    body = "scale<real><<<1, 32>>>(a, 1);\nscale<byte_t><<<2, 64>>>(a, 1);\nscale<uint32_t><<<3, 96>>>(a, 1);\n"
+    for name, grid in (("double", "1"), ("real", "1"), ("unsigned char", "2"), ("uint8_t", "2"), ("unsigned", "3")):
+        (found,) = launches(body, kernel(f"scale<{name}>", a=FLOATS, f=REAL), before)
+        assert (name, found.grid) == (name, grid)

@@ -15,6 +15,7 @@ from drywarp.frontends.cuda import build, nvcc
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
 from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.frontends.cuda.source import type_names
 from tests.counting import no_hang
 
 # What NVRTC cannot have: a class of the host's library inside a type that the kernel takes.
@@ -275,3 +276,46 @@ def test_headers_that_pips_nvcc_lacks_are_searched_last(stand_in: Path, source: 
     assert (Path(given[stand_ins[0]].partition("=")[2]) / "nv" / "target").is_file()
     assert (Path(given[stand_ins[1]].partition("=")[2]) / "curand_kernel.h").is_file()
     assert stand_ins[0] > max(n for n, word in enumerate(given) if word.startswith("-I"))
+
+
+SPELT = """#include <cuda_fp16.h>
+#include <cstdint>
+namespace ns { typedef uint64_t key_t; using Own = float; enum class Mode : int { A, B }; }
+template <typename T, int N> __global__ void count(T* a) { a[threadIdx.x] = a[threadIdx.x] + (T)N; }
+template <typename K, typename V> __global__ void pairs(K* k, V* v) { k[threadIdx.x] += (K)v[threadIdx.x]; }
+template <ns::Mode M> __global__ void mode(float* a) { a[threadIdx.x] += (int)M; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("spellings", "symbol"),
+    [
+        (["uint64_t", "unsigned long", "unsigned long long", "size_t", "std::uint64_t", "long unsigned int"], "m"),
+        (["int8_t", "signed char", "::int8_t"], "a"),
+        (["uint32_t", "unsigned", "unsigned int"], "j"),
+        (["short", "int16_t", "short int", "signed short"], "s"),
+        (["half", "__half"], "6__half"),
+    ],
+)
+def test_types_of_one_meaning_name_one_instance(spellings: list[str], symbol: str) -> None:
+    others = [other for other in ("m", "a", "j", "s", "6__half", "f", "x") if other != symbol]
+    known = [f"_Z5countI{one}Li3EEvPT_" for one in (symbol, *others)]
+    for spelling in spellings:
+        assert nvcc.expressions_of(known, [f"count<{spelling}, 3>"]) == {f"count<{spelling}, 3>": known[0]}
+        assert nvcc.expressions_of(known, [f"count<{spelling}, 4>"]) == {}
+
+
+def test_the_exact_spelling_goes_before_one_of_the_same_size() -> None:
+    known = ["_Z5countIlLi3EEvPT_", "_Z5countIxLi3EEvPT_"]
+    assert nvcc.expressions_of(known, ["count<long, 3>"]) == {"count<long, 3>": known[0]}
+    assert nvcc.expressions_of(known, ["count<long long, 3>"]) == {"count<long long, 3>": known[1]}
+    assert nvcc.expressions_of(known, ["count<int64_t, 3>"]) == {"count<int64_t, 3>": known[0]}
+
+
+def test_aliases_in_namespaces_and_enumerators_name_an_instance() -> None:
+    known = ["_Z5pairsImfEvPT_PT0_", "_Z5pairsIjfEvPT_PT0_", "_Z4modeILN2ns4ModeE1EEvPf"]
+    aliases = type_names([SPELT])
+    names = ["pairs<ns::key_t, ns::Own>", "pairs<uint32_t, ns::Own>", "mode<ns::Mode::B>"]
+    assert nvcc.expressions_of(known, names, aliases) == dict(zip(names, known, strict=True))
+    # Of two enumerators the text does not settle which is meant.
+    assert nvcc.expressions_of([*known, "_Z4modeILN2ns4ModeE0EEvPf"], names[2:], aliases) == {}

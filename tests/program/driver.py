@@ -36,6 +36,10 @@ call("cuModuleLoadData", byref(module), image)
 print("missing:", called("cuModuleGetFunction", byref(kernel), module, b"nothing"))
 call("cuModuleGetFunction", byref(kernel), module, sys.argv[2].encode())
 
+grid, block = c_int(), c_int()
+call("cuOccupancyMaxPotentialBlockSize", byref(grid), byref(block), kernel, None, c_size_t(0), c_int(768))
+print("fills:", grid.value, block.value)
+
 count, x = 1000, (c_float * 1000)(*range(1000))
 memory, y, begin, end = c_uint64(), (c_float * 1000)(), c_void_p(), c_void_p()
 call("cuMemAlloc", byref(memory), c_size_t(8000))

@@ -88,9 +88,8 @@ def list_kernels(
         found = [k for k in found if wanted in ("".join(k.name.split()), k.name.partition("<")[0].split("::")[-1])]
     if not found:
         python = "a function under @triton.jit or @numba.cuda.jit, or CUDA C++ in a string"
-        expected = (
-            "" if entry else f" (expected {python if is_python(path) else 'a __global__ function'}{elsewhere(path)})"
-        )
+        wanted = python if is_python(path) else "a __global__ function"
+        expected = "" if entry else f" (expected {wanted}{elsewhere(path)})"
         raise UsageError(f"{path}: no kernel{f' named {entry!r}' if entry else ' found'} for {machine.name}{expected}")
     return Listing(str(path), machine.name, arch, tuple(found), notes)
 

@@ -156,4 +156,4 @@ class OutputFiles:
                 raise UsageError(f"--html {self.html}: cannot be written ({error.strerror})") from None
             said.append(f"report in {self.html}: open it in a browser")
         self.figures.write(result)
-        return said
+        return said + [f"{name} figure in {path}" for name, path in self.figures.wanted]

@@ -19,7 +19,7 @@ from ...support.folders import read_bytes
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
-from ..binary.signatures import layouts_in
+from ..binary.signatures import demangled, layouts_in, without_parameters
 from .build import build_key, compile_translation, debug_build
 from .instances import constant_types, typed
 from .nvrtc import Translation, gather
@@ -114,7 +114,8 @@ def machine_code_of(
     kernels = kernels_of(compiled.cubin, compiled.listing, arch, origin, compiled.log)
     symbol = compiled.symbols.get(expression) or only_named(kernels, expression)
     if symbol not in kernels:
-        held = kernels_text(list(kernels), expression, origin) or "none"
+        names = [without_parameters(demangled(one)) for one in kernels]
+        held = kernels_text(names, expression, origin) or "none"
         raise UsageError(f"{origin}: no kernel named {expression!r}; it holds: {held}")
     return MachineCode(compiled, kernels, symbol, expression, declaration, translation)
 

@@ -12,8 +12,9 @@ from ..loaded import HostLaunch
 from .host_program import HostProgram, HostText, host_program
 from .host_values import State, Value, evaluate, extents, split_commas
 from .instances import LaunchSite, launch_sites
+from .nvcc import canonical, is_alike, with_meanings
 from .nvrtc import Translation
-from .source import split_top
+from .source import split_top, type_names
 
 _POINTER = re.compile(
     r"(?:(?:thrust::)?raw_pointer_cast\s*\()?\s*&?\s*([A-Za-z_]\w*(?:(?:\.|->)(?!data\b)\w+)*)"
@@ -32,29 +33,46 @@ def host_launches(
     program = host_program(translation, tuple(sorted(defines.items())))
     name = kernel.name.partition("<")[0].strip().split("::")[-1]
     sites = [(held, site) for held in program.texts for site in launch_sites(held.text, name)]
-    sites = [both for both in sites if not _is_other_instance(both[1].template, kernel.name)]
+    aliases = _aliases(translation, defines)
+    meant = {site.template: with_meanings(f"<{site.template}>", aliases)[1:-1] for _, site in sites}
+    spelt = with_meanings(kernel.name, aliases)
+    sites = [both for both in sites if not _is_other_instance(meant[both[1].template], spelt)]
     # Text that names another alias may mean the same instance.
-    sites.sort(key=lambda both: not _is_this_instance(both[1].template, kernel.name))
+    sites.sort(key=lambda both: not _is_this_instance(meant[both[1].template], spelt))
     found = [_settled(program, held, site, kernel, given) for held, site in sites]
     return tuple(launch for launch, reached in found if reached or not any(other for _, other in found))
 
 
+def _aliases(translation: Translation, defines: Mapping[str, str]) -> Mapping[str, str]:
+    """The aliases of types, without names that are also a template's parameters."""
+    known = type_names((*translation.bodies, translation.text), defines)
+    return {name: meaning for name, meaning in known.items() if name not in _PARAMETER.findall(translation.text)}
+
+
 def _is_this_instance(template: str, name: str) -> bool:
-    """Whether both name an instance of a template by the same text."""
-    template, wanted = (re.sub(r"\s+", "", text) for text in (template, name.partition("<")[2].rpartition(">")[0]))
-    return bool(template) and template == wanted
+    """Whether both name an instance of a template by the same arguments."""
+    return bool(template) and canonical(f"k<{template}>") == canonical(f"k<{_arguments(name)}>")
 
 
 def _is_other_instance(template: str, name: str) -> bool:
     """Whether both name an instance of a template by numbers and types, and not the same one."""
-    wanted = name.partition("<")[2].rpartition(">")[0]
-    both = [re.sub(r"\s+", "", text) for text in (template, wanted)]
-    return all(both) and both[0] != both[1] and bool(re.fullmatch(r"[\d,]+|float|double|int", both[0]))
+    ours, theirs = (split_top(canonical(f"k<{one}>")[2:-1]) for one in (template, _arguments(name)))
+    given = list(zip(ours, theirs, strict=False))
+    settled = all(_SETTLED.fullmatch(one) and _SETTLED.fullmatch(two) for one, two in given)
+    return settled and any(not is_alike(one, two) for one, two in given)
+
+
+_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)\s*[,>=]")
+_SETTLED = re.compile(r"\d+|(?:un)?(?:signed)?(?:char|short|int|long|longlong)|float|double|bool|half2?|nv_bfloat162?")
+
+
+def _arguments(name: str) -> str:
+    return name.partition("<")[2].rpartition(">")[0]
 
 
 def _template_arguments(template: str, name: str) -> dict[str, str]:
     """What the names in a launch's template arguments are in this instance: N is 64 for ``k<T, N>``, ``k<int, 64>``."""
-    wanted = split_top(name.partition("<")[2].rpartition(">")[0])
+    wanted = split_top(_arguments(name))
     return {text: value for text, value in zip(split_top(template), wanted, strict=False) if text.isidentifier()}
 
 

@@ -23,7 +23,7 @@ from ..binary.signatures import plain_name as symbol_name
 from ..cache import library_folders
 from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
-from .source import includes
+from .source import includes, split_top
 
 # Run a compiler that starts child processes, within a time limit; after that, kill all of them.
 
@@ -182,45 +182,95 @@ def expressions_of(
     known = {symbol: plain_name(demangled(symbol)) for symbol in symbols}
     found = {}
     for expression in expressions:
-        meant = _plain(expression)
+        meant = canonical(expression)
         matches = [symbol for symbol, name in known.items() if meant in (symbol, name)]
         # The rest of the template arguments may be defaults.
         begun = meant.removesuffix(">") + ("" if meant.endswith("<>") else ",")
         matches = matches or [symbol for symbol, name in known.items() if "<" in meant and name.startswith(begun)]
         if not matches and "<" in meant:
-            matches = _by_alias(known, expression, aliases or {})
+            matches = _by_meaning(known, expression, aliases or {})
         if len(matches) == 1:
             found[expression] = matches[0]
     return found
 
 
-def _by_alias(known: Mapping[str, str], expression: str, aliases: Mapping[str, str]) -> list[str]:
-    """The symbols of an instance whose arguments are aliases: by their meaning, else the template's only instance.
+def _by_meaning(known: Mapping[str, str], expression: str, aliases: Mapping[str, str]) -> list[str]:
+    """The symbols of an instance that is spelt otherwise: with aliases, enumerators, or an integer of the same size.
 
     An alias of a class's member has no meaning in text (`using K = Gemm<float>::Kernel`), and the library's demangler
-    does not read every long symbol.
+    does not read every long symbol: then it is the template's only instance.
     """
+    resolved = with_meanings(expression, aliases)
+    for spelt in (canonical(resolved), canonical(expression)):
+        alike = [symbol for symbol, name in known.items() if is_alike(spelt, name)]
+        exact = [symbol for symbol in alike if known[symbol] == spelt]
+        if alike:
+            return exact or alike
     if not any(word in aliases for word in re.findall(r"\w+", expression.partition("<")[2])):
         return []
-    resolved = expression
-    for _ in range(4):  # an alias may refer to another alias; a circular one must terminate too
-        name, opening, arguments = resolved.partition("<")
-        resolved = name + opening + re.sub(r"(?<!::)\b[A-Za-z_]\w*", lambda m: aliases.get(m[0], m[0]), arguments)
-    if matches := [symbol for symbol, name in known.items() if name == _plain(resolved)]:
-        return matches
-    template = _plain(expression).partition("<")[0]
+    template = canonical(expression).partition("<")[0]
     return [symbol for symbol in known if symbol.startswith("_Z") and symbol_name(symbol) == template]
+
+
+def with_meanings(name: str, aliases: Mapping[str, str]) -> str:
+    """The name with the aliases among its template arguments replaced by what they stand for."""
+    for _ in range(4):  # an alias may refer to another alias; a circular one must terminate too
+        name, opening, arguments = name.partition("<")
+        name += opening + _QUALIFIED.sub(lambda m: aliases.get(m[0].split("::")[-1], m[0]), arguments)
+    return name
+
+
+_QUALIFIED = re.compile(r"(?<!:)\b[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
+
+
+def is_alike(meant: str, name: str) -> bool:
+    """Whether two canonical names may mean one instance: `long` and `long long` are of one size, and a
+    symbol has the number of an enumerator, `(Mode)1`.
+    """
+    (template, _, wanted), (other, _, held) = (
+        text.replace("longlong", "long").partition("<") for text in (meant, name)
+    )
+    ours, theirs = (split_top(text.removesuffix(">")) for text in (wanted, held))
+    return (
+        template == other
+        and len(ours) == len(theirs)
+        and all(
+            one == two or (two[:1] == "(" and re.fullmatch(r"[A-Za-z_][\w:]*", one) is not None)
+            for one, two in zip(ours, theirs, strict=True)
+        )
+    )
 
 
 def plain_name(signature: str) -> str:
     """A kernel's name with its template arguments in a canonical spelling."""
-    return _plain(without_parameters(signature))
+    return canonical(without_parameters(signature))
 
 
-def _plain(name: str) -> str:
+def canonical(name: str) -> str:
     """The canonical spelling of a name: equal template arguments give equal text."""
     name = re.sub(r"\((?:unsigned |signed )?(?:int|long|long long|short|char|bool)\)", "", name)
     name = re.sub(r"\b__(?=half2?\b|nv_bfloat162?\b)", "", name)
     name = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", name))
     name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
-    return re.sub(r"\s+", "", name).removeprefix("::")
+    name = _NAMED.sub(lambda m: _INTEGERS.get(m[1], m[0]), name)
+    return re.sub(r"\s+", "", _WORDS.sub(_integer, name)).removeprefix("::")
+
+
+_INTEGERS = {
+    "int8_t": "signed char", "uint8_t": "unsigned char", "int16_t": "short", "uint16_t": "unsigned short",
+    "int32_t": "int", "uint32_t": "unsigned int", "int64_t": "long", "uint64_t": "unsigned long",
+    "size_t": "unsigned long", "ptrdiff_t": "long", "ssize_t": "long", "intptr_t": "long", "uintptr_t": "unsigned long",
+    "uint": "unsigned int", "ushort": "unsigned short", "ulong": "unsigned long", "uchar": "unsigned char",
+}  # fmt: skip
+"""What Linux's names of integers stand for."""
+_NAMED = re.compile(r"(?<![\w:])(?:::)?(?:cuda::)?(?:std::)?(\w+)\b(?!::)")
+_WORDS = re.compile(r"\b(?:unsigned|signed|long|short|int|char)\b(?:\s+(?:unsigned|signed|long|short|int|char)\b)*")
+
+
+def _integer(words: re.Match[str]) -> str:
+    """An integer type as the demangler spells it."""
+    said = words[0].split()
+    size = (
+        "char" if "char" in said else "short" if "short" in said else " ".join(["long"] * said.count("long")) or "int"
+    )
+    return f"unsigned {size}" if "unsigned" in said else f"signed {size}" if {"signed", "char"} <= {*said} else size

@@ -412,6 +412,31 @@ API result_t cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct ker
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, threads, shared, 0);
 }
 
+/* The largest of the block sizes that fill an SM best, a multiple of a warp. */
+API result_t cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, struct kernel *kernel,
+                                                       size_t (*shared_for)(int), size_t shared, int limit,
+                                                       unsigned flags) {
+    enum { WARP = 32, MOST_THREADS = 1, SMS = 16 };
+    int most = (int)ASK("attribute", MOST_THREADS).value[0], sms = (int)ASK("attribute", SMS).value[0], filled = 0;
+    if (limit > 0 && limit < most)
+        most = limit;
+    *grid = *block = 0;
+    for (int threads = most; threads > 0; threads = (threads - 1) / WARP * WARP) {
+        int blocks;
+        size_t dynamic = shared_for ? shared_for(threads) : shared;
+        result_t status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernel, threads, dynamic, flags);
+        if (status)
+            return status;
+        if (blocks * threads > filled)
+            filled = blocks * threads, *block = threads, *grid = blocks * sms;
+    }
+    return filled ? 0 : as_result(ERROR_INVALID);
+}
+API result_t cuOccupancyMaxPotentialBlockSize(int *grid, int *block, struct kernel *kernel, size_t (*shared_for)(int),
+                                              size_t shared, int limit) {
+    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, kernel, shared_for, shared, limit, 0);
+}
+
 /* Memory -------------------------------------------------------------------------------------------------------- */
 
 API result_t cuMemAlloc_v2(pointer_t *made, size_t bytes) { return as_result(allocate((void **)made, bytes, DEVICE, 0)); }

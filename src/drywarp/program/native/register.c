@@ -35,6 +35,9 @@ API error_t cudaHostRegister(void *host, size_t bytes, unsigned flags) {
     return 0;
 }
 
+ALSO(cuMemHostRegister_v2, cudaHostRegister);
+ALSO(cuMemHostRegister, cudaHostRegister);
+
 API error_t cudaHostUnregister(void *host) {
     struct answer answer = ASK("registered", N(host));
     if (answer.status)
@@ -50,3 +53,4 @@ API error_t cudaHostUnregister(void *host) {
         return noted(ERROR_INVALID);
     return noted(ASK("host_unregister", N(host)).status);
 }
+ALSO(cuMemHostUnregister, cudaHostUnregister);
