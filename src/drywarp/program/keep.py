@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ..errors import UsageError
 from ..execution.emulator.memory import DeviceMemory
 from ..frontends.binary.containers import images_with
-from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, variables_of, write_kept
+from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, check_size, variables_of, write_kept
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
@@ -117,6 +118,7 @@ def _memory(heap: Heap, parameters: bytes, seen: _Seen) -> Iterator[tuple[int, b
         spans = [(one.start, one.end) for one in heap.allocations if one.start in reachable]
     else:
         spans = [span for one, pages in heap.touched(seen) for span in _spans(one, pages)]
+    check_size(sum(stop - at for start, end in spans for at, stop in _extents(heap, start, end)))
     for start, end in spans:
         yield from _content(heap, start, end)
 
@@ -137,8 +139,9 @@ def _swaps() -> bool:
 
 def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     """Addresses of the allocations that arguments point to, and of those that pointers in these point to."""
-    found: set[int] = set()
-    left = [one for offset in range(0, len(parameters) - 7, 4) if (one := _at(heap, parameters[offset : offset + 8]))]
+    found, size = set[int](), 0
+    given = [int.from_bytes(parameters[offset : offset + 8], "little") for offset in range(0, len(parameters) - 7, 4)]
+    left = [one for address in given if (one := heap.at(address))]
     left += [one for one in heap.allocations if one.kind == "variables"]
     left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
     starts = np.array([one.start for one in heap.allocations], np.uint64)
@@ -147,6 +150,8 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
         if one.start in found:
             continue
         found.add(one.start)
+        size += sum(stop - at for at, stop in _extents(heap, one.start, one.end))
+        check_size(size)
         for _, content in _content(heap, one.start, one.end):
             words = np.frombuffer(content, np.uint64, len(content) // 8)
             words = words[(words >= START) & (words < START + heap.size)]
@@ -155,21 +160,18 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     return found
 
 
-def _at(heap: Heap, word: bytes) -> Allocation | None:
-    return heap.at(int.from_bytes(word, "little"))
+def _extents(heap: Heap, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """First and end of what was ever written between two addresses: the rest are holes of the file, which are zeros."""
+    with suppress(OSError):  # only holes follow
+        while (at := max(start, os.lseek(heap.file, start - START, os.SEEK_DATA) + START)) < end:
+            start = min(end, os.lseek(heap.file, at - START, os.SEEK_HOLE) + START)
+            yield at, start
 
 
 def _content(heap: Heap, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes between two addresses that are not zero, in pieces; holes of the file are not read."""
-    at = start
-    while at < end:
-        try:
-            at = max(at, os.lseek(heap.file, at - START, os.SEEK_DATA) + START)
-        except OSError:  # only holes follow
-            return
-        stop = min(end, os.lseek(heap.file, at - START, os.SEEK_HOLE) + START)
-        while at < stop:
+    """The bytes between two addresses that are not zero, in pieces."""
+    for first, stop in _extents(heap, start, end):
+        for at in range(first, stop, PIECE_BYTES):
             piece = os.pread(heap.file, min(PIECE_BYTES, stop - at), at - START)
             if piece.count(0) < len(piece):
                 yield at, piece
-            at += len(piece)

@@ -118,8 +118,7 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
             pieces, total = [], 0
             for address, content in memory:
                 total += len(content)
-                if total > MOST_MEMORY:
-                    raise UsageError(f"it finds more than {MOST_MEMORY >> 30} GiB of memory")
+                check_size(total)
                 packed = zlib.compress(content, 1)
                 pieces.append((address, len(content), len(packed)))
                 file.write(packed)
@@ -137,6 +136,12 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def check_size(size: int) -> None:
+    """Raise UsageError if that is more memory than one file may hold."""
+    if size > MOST_MEMORY:
+        raise UsageError(f"it finds more than {MOST_MEMORY >> 30} GiB of memory")
 
 
 # Read --------------------------------------------------------------------------------------------------------------
