@@ -52,14 +52,14 @@ class Loop:
 Part = Block | Loop
 
 
-def loops_of(path: WarpPath, cfg: ControlFlowGraph) -> list[Part]:
-    """The path with equal consecutive iterations as loops.
+def loops_of(blocks: Iterable[int], loops: Iterable[tuple[int, frozenset[int]]]) -> list[Part]:
+    """A path of basic blocks with equal consecutive iterations as loops; `loops` are header and members, inner first.
 
     Iterations that differ only in the trip counts of inner loops are equal too, if the mean count is whole.
     """
-    items: list[Part] = [Block(block, [step]) for step, block in enumerate(path.blocks.tolist())]
-    for loop in cfg.loops:
-        items = _fold(items, loop.header, loop.blocks)
+    items: list[Part] = [Block(block, [step]) for step, block in enumerate(blocks)]
+    for header, members in loops:
+        items = _fold(items, header, members)
     return items
 
 
@@ -137,6 +137,26 @@ def graph_of(profile: Profile, sample: int, warp: int, class_of: Callable[[Instr
     """The graph of one warp of a sampled block; `class_of` gives an instruction's class, by which nodes are named."""
     path, cfg = profile.paths[profile.blocks[sample].paths[warp]], profile.cfg
     instructions = profile.kernel.instructions
+    return graph_from(
+        loops_of(path.blocks.tolist(), [(loop.header, loop.blocks) for loop in cfg.loops]),
+        [range(block.start, block.end) for block in cfg.blocks],
+        executed(path, cfg),
+        producers_of(profile, sample, warp),
+        lambda index: class_of(instructions[index]),
+    )
+
+
+def graph_from(
+    parts: Sequence[Part],
+    blocks: Sequence[range],
+    run: Sequence[tuple[int, int]],
+    producers: Sequence[Iterable[int]],
+    class_of: Callable[[int], str],
+) -> Graph:
+    """The graph of a path: its `parts`, the instructions of its basic blocks, what it `run`s and what that waits for.
+
+    `run` is the step of the path and the instruction of each executed one; `producers` are positions in it.
+    """
     place: dict[tuple[int, int], int] = {}
     nodes: list[Node] = []
     numbers = Counter[str]()
@@ -148,19 +168,18 @@ def graph_of(profile: Profile, sample: int, warp: int, class_of: Callable[[Instr
                 iterations, body = sum(item.trips) // len(item.trips), walk(item.body)
                 found += body if iterations == 1 else [Repeat(iterations, tuple(body))]
                 continue
-            for index in range(cfg.blocks[item.block].start, cfg.blocks[item.block].end):
-                class_ = class_of(instructions[index])
+            for index in blocks[item.block]:
+                class_ = class_of(index)
                 numbers[class_] += 1
                 found.append(len(nodes))
                 place.update({(step, index): len(nodes) for step in item.steps})
                 nodes.append(Node(f"{class_}{numbers[class_]}", class_))
         return found
 
-    program = walk(loops_of(path, cfg))
-    run = executed(path, cfg)
-    for at, producers in enumerate(producers_of(profile, sample, warp)):
+    program = walk(parts)
+    for at, waited in enumerate(producers):
         here = place[run[at]]
-        for producer in producers:
+        for producer in waited:
             there = place[run[producer]]
             (nodes[here].needs if there < here else nodes[here].previous).add(there)
     _reduce(nodes)

@@ -64,7 +64,7 @@ def errors_of(entry: Entry, gpu: str, models: Sequence[str]) -> dict[str, Errors
 
 def simulated(entry: Entry, gpu: str) -> tuple[CostedWorkload, list[int], list[float]]:
     """A kernel on a GPU, the occupancies of Table 9, and what the simulation says there."""
-    work = load_workload(entry.workload, load_gpu(f"papers/analysis-{gpu}"))
+    work = load_workload(entry.on(gpu), load_gpu(f"papers/analysis-{gpu}"))
     at = list(range(entry.least, entry.most + 1, work.warps_per_block))
     return work, at, [point.warps_per_cycle for point in Pipeline(brief=True).predict(work, at).curve]
 

@@ -3,6 +3,8 @@
     python -m benchmarks.rodinia_graphs             # write all of them
     python -m benchmarks.rodinia_graphs Fan2 hotspot
 
+Those of Maxwell and Pascal code are `rodinia_older.py`'s.
+
 A kernel of suite/ is compiled for the newest of the paper's GPUs, the RTX 2070, with the launch of Table 9, and some of
 its thread blocks are emulated. The most common kind of block becomes instruction dependence graphs: every machine
 instruction that a warp executes is a node, its edges are the registers and predicates that it reads, the words of
@@ -32,7 +34,7 @@ from drywarp.workload.cost import Item, Repeat
 
 SUITE = Path(__file__).parents[1] / "suite" / "kernels.toml"
 FOLDER = Path(__file__).parents[1] / "src" / "drywarp" / "workload" / "abstract" / "papers"
-GPU = "rtx2070"
+GPU, NEWEST = "rtx2070", "turing"
 LOOPS = {"for": '_Pragma("unroll 1") for'}
 """A macro by which loops stay loops."""
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false")
@@ -54,8 +56,12 @@ class Entry:
 
     @property
     def workload(self) -> str:
-        """The packaged name."""
+        """The packaged name, of Turing code."""
         return f"papers/rodinia-{self.ours.lower().replace('_', '-')}"
+
+    def on(self, gpu: str) -> str:
+        """The packaged name of the code for one of the paper's GPUs, `papers/analysis-GPU`."""
+        return self.workload if gpu == NEWEST else f"{self.workload}-{gpu}"
 
 
 TABLE_9 = (
@@ -188,24 +194,38 @@ def memory_keys(launch: Prepared, class_: str) -> dict[str, float]:
     }
 
 
-def text_of(entry: Entry, launch: Prepared) -> str:
-    """The packaged file of one kernel, from its prepared launch."""
-    profile = launch.profile
-    chosen = chosen_block(profile)
-    own = profile.blocks[chosen.sample].paths
-    graphs = {path: graph_of(profile, chosen.sample, own.index(path), class_of) for path in dict.fromkeys(chosen.paths)}
+def graphs_of(launch: Prepared, chosen: Chosen) -> dict[int, Graph]:
+    """The graph of each path of the chosen block."""
+    own = launch.profile.blocks[chosen.sample].paths
+    return {
+        path: graph_of(launch.profile, chosen.sample, own.index(path), class_of) for path in dict.fromkeys(chosen.paths)
+    }
+
+
+def text_of(
+    entry: Entry,
+    launch: Prepared,
+    chosen: Chosen,
+    graphs: Mapping[int, Graph],
+    made: tuple[str, str, str] | None = None,
+) -> str:
+    """The file of one kernel, from its prepared launch and the graph of each path.
+
+    `made` is what wrote it with which compiler, the compiler's target, and the GPU, if they are not the usual ones.
+    """
+    by, target, gpu = made or (f"benchmarks.rodinia_graphs, with nvidia-cuda-nvrtc {compiler()}", "sm_75", NEWEST)
     names = {path: f"warps{number}" for number, path in enumerate(graphs, 1)}
     used = {node.class_ for graph in graphs.values() for node in graph.nodes}
     source = launch_of(entry).source.name
     head = [
-        f"# Written by: python -m benchmarks.rodinia_graphs, with nvidia-cuda-nvrtc {compiler()}",
+        f"# Written by: python -m {by}",
         "format = 1",
         f'title = "{entry.ours} ({entry.application}), from the machine code of our own kernel"',
         f'source = "suite/{source}, for {entry.kernel} of Lemeire, Cornelis, Konstantinidis: Analysis of the Analytical'
         ' Performance Models for GPUs, Table 9"',
-        f'about = "Stands for {chosen.alike:,.0f} of {chosen.total:,.0f} {chosen.of_what}. Compiled for sm_75, loops'
-        ' not unrolled; every machine instruction is a node. See docs/abstract-kernels.md."',
-        'gpu = "papers/analysis-pascal"',
+        f'about = "Stands for {chosen.alike:,.0f} of {chosen.total:,.0f} {chosen.of_what}. Compiled for {target},'
+        ' loops not unrolled; every machine instruction is a node. See docs/abstract-kernels.md."',
+        f'gpu = "papers/analysis-{gpu}"',
     ]
     tables = ["", "[launch]", f"warps_per_block = {len(chosen.paths)}", f"max_occupancy = {entry.most}"]
     for class_ in (name for name in COSTS if name in used):
@@ -260,7 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for entry in TABLE_9:
         if not wanted or entry.kernel in wanted or entry.ours in wanted:
             path = FOLDER.parent / f"{entry.workload}.toml"
-            path.write_text(text_of(entry, prepared(entry)), encoding="utf-8")
+            launch = prepared(entry)
+            chosen = chosen_block(launch.profile)
+            path.write_text(text_of(entry, launch, chosen, graphs_of(launch, chosen)), encoding="utf-8")
             print(f"{entry.workload}: {path.stat().st_size:,} bytes")
     return 0
 

@@ -18,7 +18,17 @@ from benchmarks.rodinia import (
     report,
     simulated,
 )
-from benchmarks.rodinia_graphs import FOLDER, TABLE_9, Entry, chosen_block, class_of, compiler, prepared, text_of
+from benchmarks.rodinia_graphs import (
+    FOLDER,
+    TABLE_9,
+    Entry,
+    chosen_block,
+    class_of,
+    compiler,
+    graphs_of,
+    prepared,
+    text_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +44,8 @@ from drywarp.workload.abstract.costs import global_lambdas, local_lambdas
 from drywarp.workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from tests.effort import first, some
 
-GPUS = tuple(f"papers/analysis-{name}" for name in ("pascal", "maxwell", "turing"))
+NAMES = ("pascal", "maxwell", "turing")
+GPUS = tuple(f"papers/analysis-{name}" for name in NAMES)
 KERNELS = pytest.mark.parametrize("entry", TABLE_9, ids=lambda entry: entry.kernel)
 SOME_KERNELS = pytest.mark.parametrize("entry", some(TABLE_9, 4), ids=lambda entry: entry.kernel)
 
@@ -58,24 +69,27 @@ def counts(work: CostedWorkload) -> list[Counter[str]]:
 def test_one_for_each_row_of_table_9() -> None:
     assert len(TABLE_9) == 14
     packaged = {name for name in workload_names() if name.startswith("papers/rodinia-")}
-    assert packaged == {entry.workload for entry in TABLE_9}
+    assert packaged == {entry.on(gpu) for entry in TABLE_9 for gpu in NAMES}
+    for gpu in NAMES:
+        assert {read_workload(entry.on(gpu)).kernel.gpu for entry in TABLE_9} == {f"papers/analysis-{gpu}"}
 
 
 @KERNELS
 def test_launch_is_that_of_table_9(entry: Entry) -> None:
     """The least occupancy is that of a single work group."""
-    assert most_warps(read_workload(entry.workload), load_gpu(GPUS[0]), {}) == (entry.least, entry.most)
-    for gpu in (*GPUS, "a100"):
-        given = inputs_of(load_workload(entry.workload, load_gpu(gpu)))
+    for name, gpu in ((entry.workload, "a100"), *((entry.on(its), f"papers/analysis-{its}") for its in NAMES)):
+        if gpu != "a100":
+            assert most_warps(read_workload(name), load_gpu(gpu), {}) == (entry.least, entry.most)
+        given = inputs_of(load_workload(name, load_gpu(gpu)))
         assert given.latency_app > 0
         assert given.memory.count > 0
 
 
 @KERNELS
-@pytest.mark.parametrize("gpu", first(GPUS))
+@pytest.mark.parametrize("gpu", first(NAMES))
 def test_no_occupancy_exceeds_the_roof(entry: Entry, gpu: str) -> None:
     """Nor Volkov's model, which §6.3 calls an upper bound."""
-    work = load_workload(entry.workload, load_gpu(gpu))
+    work = load_workload(entry.on(gpu), load_gpu(f"papers/analysis-{gpu}"))
     at = sorted({entry.least, entry.most // 2 // entry.least * entry.least, entry.most})
     volkov = [point.warps_per_cycle for point in get_model("volkov").predict(work, at).curve]
     roof = demand(work).warps_per_cycle
@@ -88,7 +102,23 @@ def test_written_again_it_is_the_same(entry: Entry) -> None:
     packaged = (FOLDER.parent / f"{entry.workload}.toml").read_text(encoding="utf-8")
     if compiler() not in packaged.splitlines()[0]:
         pytest.skip(f"made by another compiler than {compiler()}")
-    assert text_of(entry, launch(entry.kernel)) == packaged
+    its = launch(entry.kernel)
+    chosen = chosen_block(its.profile)
+    assert text_of(entry, its, chosen, graphs_of(its, chosen)) == packaged
+
+
+@KERNELS
+def test_older_code_does_the_same_with_more_simple_instructions(entry: Entry) -> None:
+    """Warp by warp as many floating-point instructions, accesses and barriers; a multiplication is three of XMAD."""
+    newest = counts(load_workload(entry.workload, load_gpu(GPUS[0])))
+    for gpu in ("maxwell", "pascal"):
+        older = counts(load_workload(entry.on(gpu), load_gpu(f"papers/analysis-{gpu}")))
+        for ours, theirs in zip(newest, older, strict=True):
+            for class_ in ("fp", "local", "load", "store", "barrier"):
+                assert ours[class_] == theirs[class_], class_
+            assert theirs["mul"] == 0
+            assert ours["alu"] + ours["mul"] < theirs["alu"] < 2.3 * (ours["alu"] + ours["mul"])
+            assert ours["sfu"] <= theirs["sfu"] <= 2.1 * ours["sfu"]
 
 
 @SOME_KERNELS
@@ -152,6 +182,7 @@ def test_the_page_shows_what_the_benchmark_prints(gpu: str) -> None:
     assert shown in page
 
 
+@pytest.mark.exhaustive
 def test_what_gpumech_exceeds_is_the_roof(capsys: pytest.CaptureFixture[str]) -> None:
     """Capped there, its error is near Volkov's; without, several times that. The page shows what is printed."""
     page = (FOLDER.parents[4] / "docs" / "abstract-kernels.md").read_text(encoding="utf-8")

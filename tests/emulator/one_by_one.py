@@ -74,6 +74,8 @@ FORMS: dict[str, tuple[str, ...]] = {
     "i": ("R", "-R", "UR", "-UR", "RZ", "-RZ", "C0", "-C1", *_INTEGERS),
     "v": ("R", "~R", "UR", "~UR", "RZ", "~RZ", "C2", "~C0", *_INTEGERS),
     "+": ("R", "-R", "UR", "-UR", "RZ", "-RZ", "C1", "-C0", *_INTEGERS),
+    # Negated and then shifted: the answer is given the number itself.
+    "m": ("-R", "-UR", "-C1"),
     "x": ("R", "~R", "-R", "UR", "~UR", "RZ", "~RZ", "C1", "~C0", *_INTEGERS),
     "l": ("R", "UR", "RZ", "C0", "C2"),
     "q": ("R", "-R", "UR", "RZ", "C0", "C2"),
@@ -147,7 +149,7 @@ def _twins(row: Row, name: str) -> Iterator[Case]:
     """On the uniform datapath: registers, and an immediate in the second place of words."""
     places = _places(row.template)
     template = re.sub(r"\b(?=R20|P0|P3|PT)", "U", row.template)
-    base = ["P" if kind == "p" else "UR" for _, kind in places]
+    base = [{"p": "P", "m": "-UR"}.get(kind, "UR") for _, kind in places]
     choices = [base]
     for at, (position, kind) in enumerate(places):
         if kind == "p":
@@ -268,6 +270,8 @@ class Values:
         bits = self._raw(text, wide)
         if match := re.search(r"\.([BH])(\d)", text):
             return [x >> int(match[2]) * (8 if match[1] == "B" else 16) for x in bits]
+        if kind == "m":
+            return bits
         if text[0] == "-":
             # An addend's carry counts the one that two's complement adds; where a carry comes in, there is none.
             return [(x ^ mask) + 1 if kind == "+" else x ^ mask if kind == "x" else -x & mask for x in bits]

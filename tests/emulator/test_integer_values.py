@@ -159,10 +159,17 @@ def scaled() -> Iterator[Row]:
         )
         yield Row(
             "LEA",
-            f"R20, P0, {{i}}, {{+}}, {n:#x}",
+            f"R20, P0, {{n}}, {{+}}, {n:#x}",
             "R20 P0",
             lambda a, b, n=n: carries(a << n & M32, b)[:2],
             brief=n == 1,
+            uniform=True,
+        )
+        yield Row(
+            "LEA",
+            f"R20, P0, {{m}}, {{+}}, {n:#x}",
+            "R20 P0",
+            lambda a, b, n=n: carries((a << n & M32 ^ M32) + 1, b)[:2],
             uniform=True,
         )
         yield Row(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,6 +45,33 @@ def test_allocations_never_overlap_and_hold_zeros(asked: list[tuple[int, bool]])
     ends = [START, *(one.end for one in heap.allocations)]
     assert all(one.start >= end for one, end in zip(heap.allocations, ends, strict=False))
     assert [heap.at(one.end - 1) for one in held] == held
+    assert heap.used == sum(one.size for one in held)
+    heap.close()
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.data())
+def test_an_allocation_lies_at_the_lowest_address_with_room(data: st.DataObject) -> None:
+    """As found by looking at all: what is held, and the 64 allocations that were freed last."""
+    gap, heap = 1 << 16, Heap(4 << 30)
+    held: list[Any] = []
+    freed: list[Any] = []
+    for _ in range(data.draw(st.integers(1, 150))):
+        if held and data.draw(st.integers(0, 2)):
+            one = held.pop(data.draw(st.integers(0, len(held) - 1)))
+            heap.free(one.start)
+            freed = [*freed, one][-64:]
+            continue
+        size = data.draw(st.sampled_from([1, 100, 512, 4096, gap, gap + 1, 3 * gap, MIB, 5 * MIB]))
+        lowest = START
+        for other in sorted([*held, *freed], key=lambda each: each.start):
+            if lowest + size + gap <= other.start:
+                break
+            lowest = -(-(other.end + gap) // 512) * 512
+        made = heap.allocate(size, "device")
+        assert made is not None
+        assert made.start == lowest
+        held.append(made)
     assert heap.used == sum(one.size for one in held)
     heap.close()
 

@@ -145,7 +145,8 @@ FORGED: list[dict[str, Any]] = [
     {"areas": [("a", START, 100), ("b", START + 50, 100)]}, {"areas": [("a", START - 512, 100)]},
     {"areas": [("a", START, 0)]}, {"areas": [("a", (1 << 64) - 1, 1)]}, {"areas": [("a" * 5000, START, 100)]},
     {"code": b""}, {"code": b"\x7fELF"}, {"code": b"noise" * 20}, {"symbol": "another"}, {"symbol": ""},
-    {"form": 0}, {"form": 1 << 40},
+    {"form": 0}, {"form": 1 << 40}, {"objects": [(1, START, "noise", 0)]}, {"objects": [(1, 0, "texture:f32[4]", 0)]},
+    {"objects": [(1, START, "texture:f32[1000000000,1000000000]", 0)]}, {"objects": [(1, START, "texture:f32[4]", -1)]},
 ]  # fmt: skip
 
 

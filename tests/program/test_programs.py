@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,35 @@ def test_results_are_those_of_a_gpu(run: Any) -> None:
     }
     assert ran.result["time_s"] >= ran.result["busy_s"] > 0
     assert "2 of 2 launches were computed in full" in ran.report
+
+
+@pytest.mark.parametrize("before", [(), ("--",)], ids=["plain", "dashes"])
+def test_everything_after_the_program_is_the_programs(program: Path, before: tuple[str, ...]) -> None:
+    given = ["words", "--size", "4", "--gpu", "none", "--", "--help", "-o"]
+    words = [sys.executable, "-m", "drywarp", "run", "--gpu", "h100", *before, str(program), *given]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.split()) == (0, given[1:])
+    assert "NVIDIA H100" in ended.stderr
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("given", [["32"], ["--", "32"]], ids=["plain", "dashes"])
+def test_dashes_may_stand_after_a_source(given: list[str]) -> None:
+    source = EXAMPLES / "programs" / "heat.cu"
+    words = [sys.executable, "-m", "drywarp", "run", str(source), *given]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"copy to device +2 .* 4\.00 KiB", ended.stderr)  # 32 x 32 floats
+
+
+def test_a_page_shows_the_timeline_and_what_is_behind_each_kernel(run: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ran = run("graph", options=("--html", str(page), "--keep", str(tmp_path / "kept")))
+    assert ran.status == 0
+    text = page.read_text()
+    assert "drywarp analyze 0000-scale.launch" in text
+    for expected in ("scale", "copy to device", "Utilization of each part of the GPU", "speedup", "stream 0x"):
+        assert expected in text
 
 
 def test_a_stripped_shared_build_works_and_a_stripped_static_one_says_how_to_relink(

@@ -12,7 +12,7 @@ import mmap
 import os
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,8 @@ _MOST_HASHED = 64 << 20
 _PAGE = mmap.PAGESIZE
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1 << bit) for bit in (63, 62, 61))
 _MAP_NORESERVE = 0x4000
+_FAR, _PAGES_AT_ONCE = 1 << 22, 1 << 20
+"""Bytes between allocations whose pages are looked up apart, and pages looked up in one call."""
 
 
 @dataclass
@@ -102,7 +104,13 @@ class Heap:
         self._bytes = np.frombuffer(mmap.mmap(self.file, self.size, flags=flags), np.uint8)
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
+        self.used = 0
+        """Bytes of device memory that are taken."""
         self._freed: deque[Allocation] = deque()
+        # Start and end of everything that is held or was freed lately, what may be taken between, and beyond.
+        self._taken: list[tuple[int, int]] = []
+        self._holes: list[tuple[int, int]] = []
+        self._next = START
         self.registered: dict[int, Registered] = {}
         """By the address that the program registered."""
         self.objects: dict[int, tuple[Texture, int]] = {}
@@ -116,11 +124,6 @@ class Heap:
         os.close(self.file)
 
     @property
-    def used(self) -> int:
-        """Bytes of device memory that are taken."""
-        return sum(one.size for one in self._held.values() if one.kind != "pinned")
-
-    @property
     def allocations(self) -> list[Allocation]:
         """All live ones, by address."""
         return [self._held[start] for start in self._starts]
@@ -132,7 +135,7 @@ class Heap:
             return None
         start = self._room(size, alignment)
         while start is None and self._freed:
-            self._freed.popleft()
+            self._release()
             start = self._room(size, alignment)
         if start is None:
             return None
@@ -140,6 +143,7 @@ class Heap:
         made = Allocation(self._made, start, size, kind, written=kind != "device", version=self.version_of("zeros"))
         self._starts.insert(bisect_right(self._starts, start), start)
         self._held[start] = made
+        self.used += size if kind != "pinned" else 0
         return made
 
     def register(self, host: int, first: int, size: int) -> Registered | None:
@@ -158,24 +162,46 @@ class Heap:
         return address
 
     def _room(self, size: int, alignment: int) -> int | None:
-        """The lowest address with enough room, away from recently freed allocations."""
-        taken = sorted([(one.start, one.end) for one in (*self._held.values(), *self._freed)])
-        at = START
-        for start, end in taken:
-            if at + size + _GAP <= start:
+        """Take the lowest address with enough room, away from recently freed allocations."""
+        for place, (hole, end) in enumerate(self._holes):
+            start = -(-hole // alignment) * alignment  # less than a gap lies before it, which is no room
+            if start + size + _GAP <= end:
+                left = _beyond(start + size)
+                self._holes[place : place + 1] = [(left, end)] if left + _GAP < end else []
                 break
-            at = max(at, -(-(end + _GAP) // alignment) * alignment)
-        return at if at + size + _GAP + SCRATCH_BYTES <= START + self.size else None
+        else:
+            start = -(-self._next // alignment) * alignment
+            if start + size + _GAP + SCRATCH_BYTES > START + self.size:
+                return None
+            self._next = _beyond(start + size)
+        place = bisect_right(self._taken, (start, 0))
+        self._taken.insert(place, (start, start + size))
+        return start
+
+    def _release(self) -> None:
+        """Give out the addresses of the allocation that was freed the longest ago again."""
+        one = self._freed.popleft()
+        place = bisect_right(self._taken, (one.start, 0))
+        del self._taken[place]
+        start = _beyond(self._taken[place - 1][1]) if place else START
+        first = last = bisect_right(self._holes, (start, 0))
+        while last < len(self._holes) and self._holes[last][0] <= _beyond(one.end):
+            last += 1
+        end = self._taken[place][0] if place < len(self._taken) else None
+        if end is None:
+            self._next = start
+        self._holes[first:last] = [(start, end)] if end is not None and start + _GAP < end else []
 
     def free(self, start: int) -> Allocation | None:
         """End an allocation, and give its pages back; None if none starts there."""
         found = self._held.pop(start, None)
         if found is None:
             return None
-        self._starts.remove(start)
+        del self._starts[bisect_right(self._starts, start) - 1]
+        self.used -= found.size if found.kind != "pinned" else 0
         self._freed.append(found)
         while len(self._freed) > _QUARANTINE:
-            self._freed.popleft()
+            self._release()
         offset = found.start - START
         first, end = -(-offset // _PAGE) * _PAGE, (offset + found.size) // _PAGE * _PAGE
         if end > first:
@@ -214,8 +240,7 @@ class Heap:
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""
         changes = []
-        for one in self.allocations:
-            pages = touched_pages(memory.views[1], one.start - START, one.size, written=True)
+        for one, pages in self.touched(memory, written=True):
             parts = []
             for first, end in runs(pages):
                 # Only the allocation's own bytes: its neighbours' pages are theirs.
@@ -224,12 +249,32 @@ class Heap:
                 if not np.array_equal(self._bytes[begin:stop], new):
                     self._bytes[begin:stop] = new
                     parts.append((begin + START, new.copy()))
-            if len(pages):
-                one.written = True
+            one.written = True
             if parts:
                 one.version = self.version_of()
                 changes.append(Change(one.start, one.version, parts))
         return changes
+
+    def touched(
+        self, memory: DeviceMemory, written: bool = False
+    ) -> Iterator[tuple[Allocation, npt.NDArray[np.int64]]]:
+        """The allocations that a launch touched on its private view, each with the numbers of its pages.
+
+        If `written`, exactly the pages that it wrote to: copies, no longer pages of the file; else a few more around
+        those that it touched.
+        """
+        starts = np.array(self._starts, np.int64) - START
+        ends = starts + np.array([self._held[start].size for start in self._starts], np.int64)
+        # Neighbours are looked up together, but what lies far apart is not.
+        cuts = np.flatnonzero(starts[1:] - ends[:-1] > _FAR) + 1
+        for group in np.split(np.arange(len(starts)), cuts) if len(starts) else ():
+            pages = _pages(memory.views[1], int(starts[group[0]]), int(ends[group[-1]]), written)
+            # No page holds parts of two, as there are gaps.
+            owner = np.searchsorted(starts, (pages + 1) * _PAGE) - 1
+            inside = (owner >= 0) & (ends[owner] > pages * _PAGE)
+            pages, owner = pages[inside], owner[inside]
+            for part in np.split(np.arange(len(pages)), np.flatnonzero(np.diff(owner)) + 1) if len(pages) else ():
+                yield self._held[self._starts[owner[part[0]]]], pages[part]
 
     def repeat(self, changes: Iterable[Change]) -> None:
         """Make the changes of an earlier launch that found the same versions."""
@@ -264,17 +309,22 @@ class Heap:
         return tuple((one.start, one.size, one.version) for one in self.allocations)
 
 
-def touched_pages(arena: npt.NDArray[np.uint8], offset: int, size: int, written: bool = False) -> npt.NDArray[np.int64]:
-    """Numbers of the pages of a private view that have been touched, and a few around them.
+def _beyond(end: int) -> int:
+    """The first address that may be given out after an allocation."""
+    return -(-(end + _GAP) // _ALIGNMENT) * _ALIGNMENT
 
-    If `written`, exactly those that have been written: copies, no longer pages of the file.
-    """
-    first, end = offset // _PAGE, (offset + size - 1) // _PAGE + 1
-    base = arena.ctypes.data // _PAGE
+
+def _pages(arena: npt.NDArray[np.uint8], start: int, end: int, written: bool) -> npt.NDArray[np.int64]:
+    """Numbers of the pages of a private view between two offsets that were touched, or written."""
+    first, last = start // _PAGE, (end - 1) // _PAGE + 1
+    base, found = arena.ctypes.data // _PAGE, []
     with open("/proc/self/pagemap", "rb", buffering=0) as pages:
-        entries = np.frombuffer(os.pread(pages.fileno(), 8 * (end - first), 8 * (base + first)), np.uint64)
-    there = (entries & (_PRESENT | _SWAPPED)) != 0
-    return np.flatnonzero(there & ((entries & _OF_FILE) == 0) if written else there) + first
+        for at in range(first, last, _PAGES_AT_ONCE):
+            size = 8 * (min(at + _PAGES_AT_ONCE, last) - at)
+            entries = np.frombuffer(os.pread(pages.fileno(), size, 8 * (base + at)), np.uint64)
+            there = (entries & (_PRESENT | _SWAPPED)) != 0
+            found.append(np.flatnonzero(there & ((entries & _OF_FILE) == 0) if written else there) + at)
+    return np.concatenate(found)
 
 
 def runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import UsageError
 from ..execution.emulator.memory import DeviceMemory
 from ..frontends.binary.containers import images_with
-from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, variables_of, write_kept
+from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, check_size, variables_of, write_kept
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
-from .heap import START, Allocation, Heap, runs, touched_pages
+from .heap import START, Allocation, Heap, runs
 
 _WHOLE_BYTES = 1 << 20
 """Allocations up to this size are kept whole if a launch touches any of them."""
@@ -69,6 +73,8 @@ class Keeper:
 
     folder: Path
     gpu: Gpu
+    _named: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def keep(
         self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap, seen: _Seen
@@ -97,32 +103,28 @@ class Keeper:
             objects=[(handle, at, what.text, what.row) for handle, what, at in launch.memory.objects],
         )
         name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
-        path, others = self.folder / f"{name}{SUFFIX}", 1
-        while path.exists():  # another process of the program has launches with the same numbers
-            others += 1
-            path = self.folder / f"{name}-{others}{SUFFIX}"
+        with self._lock:  # another process of the program has launches with the same numbers
+            self._named[name] += 1
+            again = self._named[name]
+        path = self.folder / f"{name}{f'-{again}' if again > 1 else ''}{SUFFIX}"
         write_kept(path, kept, _memory(heap, parameters, seen))
         return path.name
 
 
 def _memory(heap: Heap, parameters: bytes, seen: _Seen) -> Iterator[tuple[int, bytes]]:
     """What a launch finds, in pieces without those that are zero: the pages that it touched, or all that it may."""
-    reachable = None if seen is not None else _reachable(heap, parameters)
-    for one in heap.allocations:
-        if reachable is not None:
-            spans: Iterable[tuple[int, int]] = [(one.start, one.end)] if one.start in reachable else []
-        else:
-            assert seen is not None
-            spans = _touched(one, seen)
-        for start, end in spans:
-            yield from _content(heap, start, end)
+    if seen is None:
+        reachable = _reachable(heap, parameters)
+        spans = [(one.start, one.end) for one in heap.allocations if one.start in reachable]
+    else:
+        spans = [span for one, pages in heap.touched(seen) for span in _spans(one, pages)]
+    check_size(sum(stop - at for start, end in spans for at, stop in _extents(heap, start, end)))
+    for start, end in spans:
+        yield from _content(heap, start, end)
 
 
-def _touched(one: Allocation, seen: DeviceMemory) -> list[tuple[int, int]]:
+def _spans(one: Allocation, pages: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """First and end of what a launch touched of an allocation."""
-    pages = touched_pages(seen.views[1], one.start - START, one.size)
-    if not len(pages):
-        return []
     # The page table forgets pages that were moved out.
     if one.size <= _WHOLE_BYTES or _swaps():
         return [(one.start, one.end)]
@@ -137,8 +139,9 @@ def _swaps() -> bool:
 
 def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     """Addresses of the allocations that arguments point to, and of those that pointers in these point to."""
-    found: set[int] = set()
-    left = [one for offset in range(0, len(parameters) - 7, 4) if (one := _at(heap, parameters[offset : offset + 8]))]
+    found, size = set[int](), 0
+    given = [int.from_bytes(parameters[offset : offset + 8], "little") for offset in range(0, len(parameters) - 7, 4)]
+    left = [one for address in given if (one := heap.at(address))]
     left += [one for one in heap.allocations if one.kind == "variables"]
     left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
     starts = np.array([one.start for one in heap.allocations], np.uint64)
@@ -147,6 +150,8 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
         if one.start in found:
             continue
         found.add(one.start)
+        size += sum(stop - at for at, stop in _extents(heap, one.start, one.end))
+        check_size(size)
         for _, content in _content(heap, one.start, one.end):
             words = np.frombuffer(content, np.uint64, len(content) // 8)
             words = words[(words >= START) & (words < START + heap.size)]
@@ -155,21 +160,18 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     return found
 
 
-def _at(heap: Heap, word: bytes) -> Allocation | None:
-    return heap.at(int.from_bytes(word, "little"))
+def _extents(heap: Heap, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """First and end of what was ever written between two addresses: the rest are holes of the file, which are zeros."""
+    with suppress(OSError):  # only holes follow
+        while (at := max(start, os.lseek(heap.file, start - START, os.SEEK_DATA) + START)) < end:
+            start = min(end, os.lseek(heap.file, at - START, os.SEEK_HOLE) + START)
+            yield at, start
 
 
 def _content(heap: Heap, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes between two addresses that are not zero, in pieces; holes of the file are not read."""
-    at = start
-    while at < end:
-        try:
-            at = max(at, os.lseek(heap.file, at - START, os.SEEK_DATA) + START)
-        except OSError:  # only holes follow
-            return
-        stop = min(end, os.lseek(heap.file, at - START, os.SEEK_HOLE) + START)
-        while at < stop:
+    """The bytes between two addresses that are not zero, in pieces."""
+    for first, stop in _extents(heap, start, end):
+        for at in range(first, stop, PIECE_BYTES):
             piece = os.pread(heap.file, min(PIECE_BYTES, stop - at), at - START)
             if piece.count(0) < len(piece):
                 yield at, piece
-            at += len(piece)

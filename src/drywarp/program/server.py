@@ -189,7 +189,7 @@ class _Server:
     """Accepts the connections of a program's processes, and serves each in a thread."""
 
     def __init__(self, gpu: Gpu, request: ProgramRequest, program: str) -> None:
-        self._gpu, self._request, self._program = gpu, request, program
+        self._gpu, self._plan, self._program = gpu, request.plan(gpu), program
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.name = f"drywarp-{os.getpid()}-{secrets.token_hex(16)}"
         self._listener.bind(f"\0{self.name}")
@@ -274,7 +274,7 @@ class _Server:
 
     def _serve_one(self, connection: socket.socket) -> None:
         """Answer one process until it ends."""
-        device = Device(self._gpu, self._request.plan(self._gpu), self._program)
+        device = Device(self._gpu, self._plan, self._program)
         self.processes.append(device.said)
         try:
             hello = struct.pack("<2q", START, device.heap.size)

@@ -208,9 +208,10 @@ void run_words(Run *run, const Instruction *row) {
 
 // 64-bit integers, and sums whose carries make them so.
 
-// A shifted addend: the word itself, the upper word of a pair, or that of a sign-extended word.
+// A shifted addend: the word itself, the upper word of a pair, that of a sign-extended word, or the word inverted.
 static inline uint32_t scaled(int64_t how, uint32_t value, uint32_t high, uint64_t shift) {
   if (how == 0) return (uint32_t)left_wide(value, shift);
+  if (how == 3) return ~(uint32_t)left_wide(value, shift);
   const uint64_t pair = how == 1 ? pair_of(value, high) : (uint64_t)(int64_t)(int32_t)value;
   return (uint32_t)(left_wide(pair, shift) >> 32);
 }

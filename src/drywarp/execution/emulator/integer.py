@@ -269,7 +269,12 @@ def _scaled_add(d: Decoder, i: Instruction) -> Step:
         if not carries_out and carry is None:
             addend = d.word(sources[1])
             return lambda f: put(f, (a(f) << amount) + addend(f))
-        scaled = lambda f: wide(a(f) << amount)  # noqa: E731
+        if _negated(sources[0]) and not extended:
+            # As of every negated addend, the carry is that of ~x + 1.
+            raw = d.raw(sources[0])
+            scaled = lambda f: wide(~(raw(f) << amount)) + ONE64  # noqa: E731
+        else:
+            scaled = lambda f: wide(a(f) << amount)  # noqa: E731
 
     def add(f: Frame) -> None:
         total = scaled(f) + b(f)

@@ -1,4 +1,5 @@
-"""Volkov's thesis, chapter 7: the prior models on the α-mix; the numbers of §7.4 are with GPUPerf."""
+"""Volkov's thesis, chapter 7: the prior models on the α-mix. GPUPerf (Sim et al., PPoPP 2012): what it says on ITILP
+and SFU. Few of its results follow from its printed inputs; §7.4 evaluates the model for its GPU and the thesis's."""
 
 from __future__ import annotations
 
@@ -6,12 +7,31 @@ from dataclasses import dataclass
 
 from ...hardware import load_gpu
 from ...models import gpumech, prior_on_mix
+from ...models import gpuperf_terms as eq
 from ...models.cusp import mix_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
-from .row import LeftOut, Row, inconsistent, row
+from .row import LeftOut, Row, differs, inconsistent, row
 from .volkov_kernels import PAPER, WARP, volkov_gpu
 
+GPUPERF = "GPUPerf"
+GIGA = 1e9
+
 LEFT_OUT = (
+    LeftOut(GPUPERF, "Figures 1 and 6 to 16", "measured speed-ups, times and potential benefits are only plotted"),
+    LeftOut(GPUPERF, "Figure 3: CWP of 5", "a drawing without numbers"),
+    LeftOut(GPUPERF, "§4.1.1, Table 2: Γ = 64", "from simulations that it does not describe; docs/papers.md has ours"),
+    LeftOut(
+        GPUPERF,
+        "§6.2.3: B_itilp = 6068, B_fp = 9691, B_memlp = 0 and B_serial = 0 of FMM_U",
+        "neither the baseline's instructions, ILP and MLP nor its number of warps are printed",
+    ),
+    LeftOut(GPUPERF, "§6.2: 44 combinations of optimisations", "which they are, and their speed-ups, is only plotted"),
+    LeftOut(
+        GPUPERF,
+        "§6.3.2, §6.4.2: B_itilp and B_memlp of 0",
+        "of kernels whose instructions it does not print; docs/benefits.md has ours",
+    ),
+    LeftOut(GPUPERF, "Tables 4 and 5", "descriptions of kernels, and optimisations counted by the authors"),
     LeftOut(
         PAPER,
         "§7.1 to §7.9: errors against experiment (1.7, 1.8, 1.9, 2.0, 7.6, …)",
@@ -24,8 +44,9 @@ LEFT_OUT = (
 
 
 def rows() -> list[Row]:
-    """All rows of chapter 7 except those with GPUPerf."""
+    """All rows of chapter 7, and of GPUPerf."""
     return [
+        *_itilp(), *_serial(), *_c2050(), *_volkov_gpus(), *_volkov_equations(),
         *_hong_kim(), *_baghsorkhi(), *_sim(), *_huang_round_robin(), *_huang_greedy(),
         *_huang_bandwidth(), *_huang_fermi(), *_huang_diverging(),
     ]  # fmt: skip
@@ -205,3 +226,82 @@ def _huang_diverging() -> list[Row]:
         row(PAPER, "§7.8", "Bandwidth_delay at 17 warps, stride 2 (cycles)", "-120", delay),
         row(PAPER, "§7.8", "CPI at 17 warps, stride 2", "-89", cpi),
     ]
+
+
+# GPUPerf.
+
+
+def _c2050_value(name: str) -> float:
+    return float(load_gpu("papers/c2050").parameter(name))
+
+
+def _itilp_max() -> float:
+    return eq.itilp_max(_c2050_value("fp_latency"), _c2050_value("warp_size"), _c2050_value("simd_width"))
+
+
+def _itilp() -> list[Row]:
+    """§6.1, Figure 6: where the throughput of the ITILP micro-benchmark saturates."""
+    most, place = _itilp_max(), "§6.1, Figure 6"
+
+    def enough(ilp: float) -> int:
+        return next(n for n in range(1, 49) if eq.itilp(ilp, n, most) == most)
+
+    unbound = float("inf")
+    upper = "ITILP where performance is stable, upper end (ILP 3, 8 warps)"
+    return [
+        row(GPUPERF, place, "ITILP where performance is stable, lower end (ITILP_max)", "18", most),
+        row(GPUPERF, place, "warps where performance is stable, ILP = 1", "18", enough(1)),
+        differs(GPUPERF, place, "warps where performance is stable, ILP = 2", "10", enough(2),
+                "18 / 2 = 9; measured: two schedulers of whole warps need ⌈4.5⌉ = 5 each, 10 in all"),
+        differs(GPUPERF, place, "warps where performance is stable, ILP = 3", "8", enough(3),
+                "18 / 3 = 6; measured: with 3 warps on each of two schedulers every issue slot has to be met, and only"
+                " a reserve makes up for those that are missed"),
+        row(GPUPERF, place, upper, "24", eq.itilp(3, 8, unbound), kind="input", note="3 · 8, both as printed"),
+    ]  # fmt: skip
+
+
+def _serial() -> list[Row]:
+    ratio = eq.f_sfu(1, 8, _c2050_value("sfu_width"), _c2050_value("simd_width"))
+    note = '"almost hidden when there is one SFU instruction per eight FMAs": 1/8 − 4/32'
+    return [row(GPUPERF, "§6.1, Figure 8", "F_SFU with one SFU instruction per eight FMAs", "0", ratio, note=note)]
+
+
+def _c2050() -> list[Row]:
+    """Volkov §7.4 with the data that GPUPerf gives for the C2050."""
+    latency = eq.avg_dram_lat(_c2050_value("dram_latency"), 1, _c2050_value("departure_delay"))
+    each = eq.bw_per_warp(_c2050_value("clock_mhz") * 1e6, _c2050_value("transaction_bytes"), latency)
+    sms = _c2050_value("sm_count")
+    peak = eq.mwp_peak_bw(_c2050_value("memory_gbs") * GIGA, each, sms)
+    mwp = eq.mwp(latency, _c2050_value("departure_delay"), peak, 48)
+    place = "§7.4, C2050"
+    return [
+        row(PAPER, place, "MWP_peak_bw (warps)", "30.7", peak),
+        row(PAPER, place, "avg_DRAM_lat / Δ (warps)", "22", mwp, note="MWP at 48 warps, which this term bounds"),
+        row(PAPER, place, "BW_per_warp (GB/s)", "0.335", each / GIGA),
+        row(PAPER, place, "throughput bound by the departure delay (GB/s)", "103", each * mwp * sms / GIGA),
+    ]
+
+
+def _volkov_gpus() -> list[Row]:
+    """Table 7.1: MWP_peak_bw from the best sustainable throughput."""
+    found = []
+    for gpu, title, published in (
+        ("volkov-fermi", "Fermi", "30.7"),
+        ("volkov-kepler", "Kepler", "40.3"),
+        ("volkov-maxwell", "Maxwell", "29.9"),
+    ):
+        p = load_gpu(f"papers/{gpu}").parameter
+        each = eq.bw_per_warp(p("clock_mhz") * 1e6, 128, p("dram_latency"))
+        peak = eq.mwp_peak_bw(p("memory_reached_gbs") * GIGA, each, p("sm_count"))
+        found.append(row(PAPER, "§7.4, Table 7.1", f"{title}: MWP_peak_bw (warps)", published, peak))
+    return found
+
+
+def _volkov_equations() -> list[Row]:
+    """§7.4 at two warps of memory accesses only: the −1 in Eq. 15 halves the rate."""
+    fermi, n = load_gpu("papers/volkov-fermi"), 2
+    latency, arithmetic = fermi.parameter("dram_latency"), fermi.parameter("fp_latency")
+    time = eq.comp_cycles(1, arithmetic, eq.itilp(1, n, arithmetic))
+    itmlp = eq.itmlp(1, eq.mwp_cp(eq.cwp(eq.cwp_full(latency, time), n), n), 30.7)
+    rate = eq.t_mem(1, n, 1, itmlp, latency) / latency
+    return [row(PAPER, "§7.4", "factor by which throughput at two warps is too low", "2", rate)]

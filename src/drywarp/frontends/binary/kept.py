@@ -11,6 +11,7 @@ import os
 import struct
 import weakref
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -110,14 +111,14 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
     If it fails, no file remains: raises UsageError if that is more than `MOST_MEMORY`, ToolError if it cannot be
     written.
     """
+    part = path.with_name(f".{path.name}")  # until it is whole
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_MAGIC + _HEAD.pack(0, 0))
             pieces, total = [], 0
             for address, content in memory:
                 total += len(content)
-                if total > MOST_MEMORY:
-                    raise UsageError(f"it finds more than {MOST_MEMORY >> 30} GiB of memory")
+                check_size(total)
                 packed = zlib.compress(content, 1)
                 pieces.append((address, len(content), len(packed)))
                 file.write(packed)
@@ -128,12 +129,19 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
             file.write(zlib.compress(header, 1))
             file.seek(len(_MAGIC))
             file.write(_HEAD.pack(place, len(header)))
+        part.rename(path)
     except OSError as error:
-        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise ToolError(f"{path}: cannot be written ({error.strerror})") from None
     except BaseException:
-        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
+
+
+def check_size(size: int) -> None:
+    """Raise UsageError if that is more memory than one file may hold."""
+    if size > MOST_MEMORY:
+        raise UsageError(f"it finds more than {MOST_MEMORY >> 30} GiB of memory")
 
 
 # Read --------------------------------------------------------------------------------------------------------------
@@ -196,9 +204,10 @@ def _check(kept: KeptLaunch, place: int) -> None:
         if address < max(at, area_start) or address + size > area_end:
             raise ValueError("memory outside its allocations")
         at, total, packed_total = address + size, total + size, packed_total + packed
+    starts = [start for _, start, _ in kept.areas]
     for handle, address, text, row in kept.objects:
-        bytes_of_it = _object(text, row).nbytes
-        if not any(start <= address and address + bytes_of_it <= start + size for _, start, size in kept.areas):
+        _, start, size = kept.areas[bisect_right(starts, address) - 1] if kept.areas else ("", 0, 0)
+        if address < start or address + _object(text, row).nbytes > start + size:
             raise ValueError(f"texels of object {handle} outside all allocations")
     if total > MOST_MEMORY or packed_total != place:
         raise ValueError("its memory has another size than stated")

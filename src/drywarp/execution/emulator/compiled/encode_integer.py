@@ -212,16 +212,20 @@ def _scaled_add(row: Row, i: Instruction) -> None:
     if shift is None:
         refuse()
     row.put(i.operands[0])
-    row.word(A, sources[0])
+    negated = _negated(sources[0]) and not (high or extended)
+    if outs and negated:
+        row.raw(A, sources[0])
+    else:
+        row.word(A, sources[0])
     if not (high or outs or extended):
         row[OP] = MULTIPLY_ADD
         row.constant(B, 1 << (shift & 31))
         row.word(C, sources[1])
         return
     row[OP], row[IMM] = SCALED_ADD, shift & 31
-    row[SUB] = (2 if "SX32" in i.modifiers else 1) if high else 0
+    row[SUB] = (2 if "SX32" in i.modifiers else 1) if high else 3 if negated else 0
     row.flipped(B, sources[1])
-    row[IMM2] = _ones_left_out(sources[1], extended)
+    row[IMM2] = _ones_left_out(sources[1], extended) + negated
     if row.cells[SUB] == 1:
         row.word(C, sources[2])
     row[IN0], row[IN0 + 1] = row.predicate(ins[0]) if extended and ins else NEVER, NEVER
