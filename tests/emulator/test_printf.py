@@ -104,6 +104,6 @@ def test_a_launch_prints_in_the_order_of_its_blocks(arch: str) -> None:
     np.testing.assert_array_equal(counts, 6)
     launch = make_launch(kernel, (2, 1, 1), (64, 1, 1), {"counts": np.zeros(2, np.int32), "worst": 40})
     with pytest.raises(
-        EmulationError, match=r"assertion `t != worst` \(line 6\) failed in block \(0,0,0\), thread \(40"
+        EmulationError, match=r"assertion `t != worst` \(line 6\) failed in block \(0, 0, 0\) thread \(40"
     ):
         run_whole(kernel, launch, 10**9)

@@ -108,7 +108,7 @@ def test_what_device_code_prints_comes_when_the_host_waits(run: Any) -> None:
     assert ran.output.splitlines() == ["before", "launched", *lines, "waited", *lines, "cudaErrorAssert"]
     (fault,) = ran.result["faults"]
     assert "assertion `threadIdx.x != n` (line " in fault["text"]
-    assert fault["text"].endswith("failed in block (0,0,0), thread (40,0,0)")
+    assert fault["text"].endswith("failed in block (0, 0, 0) thread (40, 0, 0)")
 
 
 def test_streams_run_beside_each_other(run: Any) -> None:

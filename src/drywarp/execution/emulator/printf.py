@@ -57,21 +57,10 @@ def assert_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
         text = _string(d.memory, int(f.spread(message(f))[row, lane]))
         number = int(f.spread(line(f))[row, lane])
         raise EmulationError(
-            f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {_thread(f, row, lane)}"
+            f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {f.machine.thread_name(int(f.warps[row]), lane)}"
         )
 
     return call
-
-
-def _thread(f: Frame, row: int, lane: int) -> str:
-    machine = f.machine
-    warp = int(f.warps[row])
-    x, y, _ = machine.launch.block
-    thread = warp % machine.warps_per_block * 32 + lane
-    grid, block = machine.launch.grid, machine.blocks[machine.block_of(warp)]
-    where = block % grid[0], block // grid[0] % grid[1], block // grid[0] // grid[1]
-    who = thread % x, thread // x % y, thread // x // y
-    return f"block ({','.join(map(str, where))}), thread ({','.join(map(str, who))})"
 
 
 class _Words:
