@@ -56,9 +56,8 @@ def assert_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
         row, lane = (int(n) for n in np.argwhere(f.lanes())[0])
         text = _string(d.memory, int(f.spread(message(f))[row, lane]))
         number = int(f.spread(line(f))[row, lane])
-        raise EmulationError(
-            f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {f.machine.thread_name(int(f.warps[row]), lane)}"
-        )
+        thread = f.machine.thread_name(int(f.warps[row]), lane)
+        raise EmulationError(f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {thread}")
 
     return call
 
