@@ -339,3 +339,15 @@ def test_what_nvrtc_rejects_is_built_once_more_for_all_layouts(
     asked.unlink()
     layouts_of(source, "sm_80", "weigh", options(), kernels[1])
     assert not asked.exists()
+
+
+def test_a_build_for_layouts_that_fails_is_not_tried_for_each_kernel(
+    stand_in: Path, source: Path, own_cache: Path
+) -> None:
+    names = ("grow<4, true>", "weigh")
+    kernels = [compile_cuda(source, arch="sm_80", entry=name, options=options()) for name in names]
+    program(stand_in.parent, f"echo once >> {stand_in.parent}/tries; exit 1")
+    for name, kernel in zip(names, kernels, strict=True):
+        with pytest.raises(CompileError):
+            layouts_of(source, "sm_80", name, options(), kernel)
+    assert (stand_in.parent / "tries").read_text().splitlines().count("once") <= 2  # a version, and a build

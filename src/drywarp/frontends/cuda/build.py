@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...errors import CompileError, ToolError
+from ...errors import CompileError, DrywarpError, ToolError
 from ...support.text import some_text
 from .. import cache
 from ..binary.elf import parse_elf
@@ -71,8 +71,10 @@ def debug_build(
         return _compile_otherwise(translation, arch, expressions, ["-G", *options.flags()], key, error).cubin
 
 
-_last: list[tuple[str, bytes]] = []
-"""The last build with debug information by nvcc, which holds all kernels of a source, and its key."""
+_last: list[tuple[str, bytes | DrywarpError]] = []
+"""The last build with debug information by nvcc, which holds all kernels of a source, or why it failed, and its key."""
+_DEBUG_SECONDS = 120.0
+"""Time limit of such a build: of large templates the assembler may take many minutes, and little depends on it."""
 
 
 def _by_nvcc(tool: Path, translation: Translation, arch: str, options: CudaOptions) -> bytes:
@@ -80,8 +82,14 @@ def _by_nvcc(tool: Path, translation: Translation, arch: str, options: CudaOptio
     flags = ["-G", *options.flags()]
     key = build_key(translation, [arch], flags)
     if not _last or _last[0][0] != key:
-        _last[:] = [(key, compile_with_nvcc(tool, translation, arch, flags).cubin)]
-    return _last[0][1]
+        try:
+            _last[:] = [(key, compile_with_nvcc(tool, translation, arch, flags, _DEBUG_SECONDS).cubin)]
+        except DrywarpError as error:
+            _last[:] = [(key, error)]
+    found = _last[0][1]
+    if isinstance(found, DrywarpError):
+        raise found
+    return found
 
 
 def _instead(translation: Translation, flags: Sequence[str]) -> str:
