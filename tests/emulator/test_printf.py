@@ -66,6 +66,7 @@ def test_floating_point_numbers(flags: str, size: str, precision: str, kind: str
         ("100%% of %c%5c|%-3c|", [b"a\0\0\0", b"b\0\0\0", b"c\0\0\0"], "100% of a    b|c  |"),
         ("%*d|%-*d|%.*f", [struct.pack("<i", n) for n in (4, 7, -4, 7, 1)] + [struct.pack("<d", 2.25)], None),
         ("%hhd %hu %hd", [struct.pack("<i", n) for n in (511, 65537, 65535)], "-1 1 -1"),
+        ("%c%c", [b"\xc3\0\0\0", b"\xa9\0\0\0"], b"\xc3\xa9".decode("ascii", "surrogateescape")),
         ("%p", [struct.pack("<Q", 0x7F0000000010)], "0x7f0000000010"),
         ("ends in %", [], "ends in %"),
     ],

@@ -199,6 +199,9 @@ static int textures() {
   TRY(cudaMalloc(&out, sizeof got));
   TRY(cudaMallocArray(&array, &floats, width, height));
   TRY(cudaMemcpy2DToArray(array, 0, 0, image, width * 4, width * 4, height, cudaMemcpyHostToDevice));
+  for (cudaArray_t wrong : {array, cudaArray_t(nullptr)})  // beyond the end of the rows, and no array
+    if (cudaMemcpy2DToArray(wrong, 4, 0, image, width * 4, width * 4, 1, cudaMemcpyHostToDevice) != cudaErrorInvalidValue)
+      return 4;
   TRY(cudaMallocArray(&surface, &floats, width, height, cudaArraySurfaceLoadStore));
   TRY(cudaMalloc3DArray(&stack, &floats, make_cudaExtent(width, 1, height), cudaArrayLayered));
   cudaMemcpy3DParms volume = {};

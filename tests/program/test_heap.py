@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.execution.emulator.memory import DeviceMemory
+from drywarp.kernel.launch.textures import texture
 from drywarp.program.heap import START, Heap
 
 from ..effort import examples
@@ -153,3 +154,14 @@ def test_neighbours_on_one_page_keep_their_bytes(heap: Heap) -> None:
     heap.take_over(memory)
     content = [np.unique(heap.view(one.start, 100)).tolist() for one in made if one]
     assert content == [[0], [1], [2]]
+
+
+def test_launches_do_not_see_objects_over_memory_that_was_freed(heap: Heap) -> None:
+    held = [heap.allocate(4096, "device") for _ in range(2)]
+    for number, made in enumerate(held, 1):
+        assert made is not None
+        heap.objects[number] = texture("f32[32,32]"), made.start
+    assert [handle for handle, _, _ in heap.image(0, {}).objects] == [1, 2]
+    assert held[0] is not None
+    heap.free(held[0].start)
+    assert [handle for handle, _, _ in heap.image(0, {}).objects] == [2]

@@ -262,7 +262,7 @@ class Loaded:
     tools: Mapping[str, str] = field(default_factory=dict)
     compiled: bool = False
     launches: Callable[[Kernel, Mapping[str, int | float]], Sequence[HostLaunch]] | None = None
-    layouts: Callable[[Kernel], Layouts] | None = None
+    layouts: Callable[[Kernel, bool], Layouts] | None = None
     launch: Launch | None = None
 
     def with_fields(self, arguments: Mapping[str, Any], constants: Mapping[str, Any], static: bool = False) -> Loaded:
@@ -278,7 +278,7 @@ class Loaded:
         if not stated and (static or not lacks_structure(kernel, arguments)):
             return self
         try:
-            return replace(self, kernel=with_layouts(kernel, self.layouts(kernel)))
+            return replace(self, kernel=with_layouts(kernel, self.layouts(kernel, stated)))
         except DrywarpError:
             if stated:
                 raise

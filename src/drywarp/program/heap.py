@@ -218,6 +218,11 @@ class Heap:
         found = self._held[self._starts[place]] if place >= 0 else None
         return found if found is not None and address < found.end else None
 
+    def _whole(self, what: Texture, address: int) -> bool:
+        """Whether the texels of an object are still allocated: programs may free an array before its object."""
+        held = self.at(address)
+        return held is not None and address + what.nbytes <= held.end
+
     def object_at(self, handle: int) -> Allocation | None:
         """The live allocation that holds the texels of an object, by its handle."""
         made = self.objects.get(handle - OBJECTS)
@@ -234,7 +239,7 @@ class Heap:
     def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
-        objects = tuple((handle, *made) for handle, made in self.objects.items())
+        objects = tuple((handle, *made) for handle, made in self.objects.items() if self._whole(*made))
         return DeviceImage(self.file, START, areas, variables, objects=objects)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:

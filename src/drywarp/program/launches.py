@@ -114,13 +114,13 @@ class Launches:
             heap.repeat(changes)
             return outcome
         outcome, changes = self._new(asked, heap, chosen)
-        size = sum(change.size for change in changes)
+        size = _held_bytes(outcome, changes)
         if outcome.computed and state is not None and size <= _MOST_HELD:
             self._repeats[again] = replace(outcome, same=True), changes
             self._held += size
             while self._held > _MOST_HELD:
-                _, (_, oldest) = self._repeats.popitem(last=False)
-                self._held -= sum(change.size for change in oldest)
+                _, oldest = self._repeats.popitem(last=False)
+                self._held -= _held_bytes(*oldest)
         return outcome
 
     def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change]]:
@@ -188,6 +188,11 @@ class Launches:
             return Outcome(answer, False)
         except DrywarpError as error:
             return Outcome(None, False, failed=str(error))
+
+
+def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
+    """What it takes to hold the results of a launch and what it printed."""
+    return sum(change.size for change in changes) + len(outcome.printed)
 
 
 def _shape(asked: Asked) -> tuple[object, ...]:

@@ -132,7 +132,7 @@ def _converted(shape: _Shape, length: str | None, kind: str, words: Any, memory:
     if kind in "diouxXc":
         value = _integer(words.take(8 if length in _WIDE else 4), kind in "di")
         if kind == "c":
-            return shape.text(bytes([value & 0xFF]).decode("latin-1"))
+            return shape.text(bytes([value & 0xFF]).decode("ascii", "surrogateescape"))
         if length in ("h", "hh"):
             bits = 16 if length == "h" else 8
             value &= (1 << bits) - 1

@@ -16,7 +16,7 @@ from ..binary.sass import disassemble
 from ..cache import library_folders, tool_versions
 from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
-from .nvcc import compile_with_nvcc, curand_notes, expressions_of, find_nvcc, nvcc_state
+from .nvcc import SECONDS, compile_with_nvcc, curand_notes, expressions_of, find_nvcc, nvcc_state
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program
 from .options import CudaOptions
 from .repair import compile_repaired
@@ -58,12 +58,12 @@ def compile_translation(
 
 
 def debug_build(
-    translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions, key: str
+    translation: Translation, arch: str, expressions: Sequence[str], options: CudaOptions, key: str, needed: bool
 ) -> bytes:
     """The CUBIN of a source with debug information, which is not cached: by NVRTC, else by nvcc."""
     tool = find_nvcc()
     if tool and cache.load(_instead(translation, options.flags())) is not None:
-        return _by_nvcc(tool, translation, arch, options)
+        return _by_nvcc(tool, translation, arch, options, SECONDS if needed else _UNNEEDED_SECONDS)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     try:
         return _compiled(translation, [*flags, *_folders(translation)], expressions).cubin
@@ -73,17 +73,19 @@ def debug_build(
 
 _last: list[tuple[str, bytes | DrywarpError]] = []
 """The last build with debug information by nvcc, which holds all kernels of a source, or why it failed, and its key."""
-_DEBUG_SECONDS = 120.0
-"""Time limit of such a build: of large templates the assembler may take many minutes, and little depends on it."""
+_UNNEEDED_SECONDS = 120
+"""Time limit of such a build where nobody states a field: of large templates the assembler may take many minutes."""
 
 
-def _by_nvcc(tool: Path, translation: Translation, arch: str, options: CudaOptions) -> bytes:
+def _by_nvcc(tool: Path, translation: Translation, arch: str, options: CudaOptions, seconds: float) -> bytes:
     """The CUBIN with debug information of a source that NVRTC is known to reject."""
     flags = ["-G", *options.flags()]
     key = build_key(translation, [arch], flags)
+    if seconds == SECONDS and _last and isinstance(_last[0][1], ToolError):
+        _last.clear()  # it may have been given up early
     if not _last or _last[0][0] != key:
         try:
-            _last[:] = [(key, compile_with_nvcc(tool, translation, arch, flags, _DEBUG_SECONDS).cubin)]
+            _last[:] = [(key, compile_with_nvcc(tool, translation, arch, flags, seconds).cubin)]
         except DrywarpError as error:
             _last[:] = [(key, error)]
     found = _last[0][1]

@@ -136,10 +136,17 @@ def _with_names(translation: Translation, arch: str, names: Sequence[str], optio
 
 
 def layouts_of(
-    source: str | Path, arch: str, entry: str | None, options: CudaOptions, kernel: Kernel, name: str = ""
+    source: str | Path,
+    arch: str,
+    entry: str | None,
+    options: CudaOptions,
+    kernel: Kernel,
+    name: str = "",
+    needed: bool = True,
 ) -> Layouts:
     """The layouts of a kernel's parameters and of the variables, from a build with debug information; nothing runs it.
 
+    Where it is not `needed`, a build that takes long is given up earlier.
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
     translation, declaration, expression = _wanted(source, entry, options, name, arch)
@@ -148,7 +155,8 @@ def layouts_of(
     key = cache.key_of("layouts", kernel.symbol, build_key(translation, names, flags))
     kept_layouts = cache.load(key)
     if kept_layouts is None:
-        found = layouts_in(debug_build(translation, arch, names, options, key), kernel.symbol, translation.origin)
+        cubin = debug_build(translation, arch, names, options, key, needed)
+        found = layouts_in(cubin, kernel.symbol, translation.origin)
         if found is None:
             raise UsageError(f"{translation.origin}: {kernel.name}: the debug information does not describe it")
         kept_layouts = cache.Entry(b"", msgspec.json.encode(found).decode(), "", {})

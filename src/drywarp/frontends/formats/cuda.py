@@ -32,9 +32,11 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
     return Loaded(kernel, source.comment, source.inline, compiled=True, launches=launches, layouts=layouts)
 
 
-def layouts_for(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Callable[[Kernel], Layouts]:
+def layouts_for(
+    source: Source, arch: str, entry: str | None, options: CudaOptions
+) -> Callable[[Kernel, bool], Layouts]:
     """What looks up the layouts of a kernel's structures."""
-    return lambda kernel: layouts_of(source.given, arch, entry, options, kernel)
+    return lambda kernel, needed: layouts_of(source.given, arch, entry, options, kernel, needed=needed)
 
 
 def launches_in(

@@ -29,7 +29,9 @@ static size_t texel_bytes(const struct channels *channels) {
     return (size_t)bits / 8;
 }
 
-static size_t pitch_of(const struct array *array) { return array->extent.width * texel_bytes(&array->channels); }
+static size_t pitch_of(const struct array *array) {
+    return array ? array->extent.width * texel_bytes(&array->channels) : 0;
+}
 
 API struct channels cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
     return (struct channels){{x, y, z, w}, kind};
@@ -81,33 +83,54 @@ API error_t cudaGetChannelDesc(struct channels *channels, const struct array *ar
 /* Copies: x is in bytes where an array is named by itself, in texels in cudaMemcpy3D ------------------------------- */
 
 static char *place_in(const struct array *array, size_t x, size_t y, size_t z) {
+    if (!array)
+        return NULL;
     return (char *)array->texels + x + pitch_of(array) * (y + at_least_one(array->extent.height) * z);
+}
+
+/* Whether bytes from x on lie in one row; no array has any. */
+static int within(const struct array *array, size_t x, size_t width) {
+    return array && x <= pitch_of(array) && width <= pitch_of(array) - x;
+}
+
+static error_t rows_to(struct array *to, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height,
+                       int kind, stream_t stream, int async) {
+    if (!within(to, x, width))
+        return noted(ERROR_INVALID);
+    return copy(place_in(to, x, y, 0), pitch_of(to), from, pitch, width, height, kind, stream, async);
+}
+static error_t rows_from(void *to, size_t pitch, const struct array *from, size_t x, size_t y, size_t width, size_t height,
+                         int kind, stream_t stream, int async) {
+    if (!within(from, x, width))
+        return noted(ERROR_INVALID);
+    return copy(to, pitch, place_in(from, x, y, 0), pitch_of(from), width, height, kind, stream, async);
 }
 
 API error_t cudaMemcpy2DToArrayAsync(struct array *to, size_t x, size_t y, const void *from, size_t pitch, size_t width,
                                      size_t height, int kind, stream_t stream) {
-    return copy(place_in(to, x, y, 0), pitch_of(to), from, pitch, width, height, kind, stream, 1);
+    return rows_to(to, x, y, from, pitch, width, height, kind, stream, 1);
 }
 ALSO(cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync);
 API error_t cudaMemcpy2DToArray(struct array *to, size_t x, size_t y, const void *from, size_t pitch, size_t width,
                                 size_t height, int kind) {
-    return copy(place_in(to, x, y, 0), pitch_of(to), from, pitch, width, height, kind, 0, 0);
+    return rows_to(to, x, y, from, pitch, width, height, kind, 0, 0);
 }
 ALSO(cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray);
 API error_t cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, const struct array *from, size_t x, size_t y, size_t width,
                                        size_t height, int kind, stream_t stream) {
-    return copy(to, pitch, place_in(from, x, y, 0), pitch_of(from), width, height, kind, stream, 1);
+    return rows_from(to, pitch, from, x, y, width, height, kind, stream, 1);
 }
 ALSO(cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync);
 API error_t cudaMemcpy2DFromArray(void *to, size_t pitch, const struct array *from, size_t x, size_t y, size_t width,
                                   size_t height, int kind) {
-    return copy(to, pitch, place_in(from, x, y, 0), pitch_of(from), width, height, kind, 0, 0);
+    return rows_from(to, pitch, from, x, y, width, height, kind, 0, 0);
 }
 ALSO(cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray);
 API error_t cudaMemcpy2DArrayToArray(struct array *to, size_t x, size_t y, const struct array *from, size_t from_x,
                                      size_t from_y, size_t width, size_t height, int kind) {
-    return copy(place_in(to, x, y, 0), pitch_of(to), place_in(from, from_x, from_y, 0), pitch_of(from), width, height,
-                kind, 0, 0);
+    if (!within(from, from_x, width))
+        return noted(ERROR_INVALID);
+    return rows_to(to, x, y, place_in(from, from_x, from_y, 0), pitch_of(from), width, height, kind, 0, 0);
 }
 ALSO(cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray);
 
@@ -154,7 +177,9 @@ static char *place_of(const struct array *array, struct position at, const struc
 static error_t copy_volume(const struct copy3d *asked, stream_t stream, int async) {
     const struct array *from = asked->from_array, *to = asked->to_array, *some = from ? from : to;
     /* With an array the extent is in its texels. */
-    size_t width = asked->extent.width * (some ? texel_bytes(&some->channels) : 1);
+    size_t texel = some ? texel_bytes(&some->channels) : 1, width = asked->extent.width * texel;
+    if ((to && !within(to, asked->to_at.x * texel, width)) || (from && !within(from, asked->from_at.x * texel, width)))
+        return noted(ERROR_INVALID);
     for (size_t z = 0; z < asked->extent.depth; z++) {
         error_t status = copy(place_of(to, asked->to_at, &asked->to, z), to ? pitch_of(to) : asked->to.pitch,
                               place_of(from, asked->from_at, &asked->from, z), from ? pitch_of(from) : asked->from.pitch,
