@@ -115,6 +115,32 @@ def test_without_data_it_counts_the_same() -> None:
     assert followed.time_s < emulated.time_s
 
 
+STATE = """
+#include <cuda/barrier>
+using barrier = cuda::barrier<cuda::thread_scope_block>;
+extern "C" __global__ void k(float* out, const float* in, int n) {
+  __shared__ barrier met;
+  __shared__ float held[128];
+  if (threadIdx.x == 0) init(&met, blockDim.x);
+  __syncthreads();
+  for (int i = 0; i < n; ++i) {
+    held[threadIdx.x] = in[i * 128 + threadIdx.x];
+    met.wait(met.arrive());
+    out[i * 128 + threadIdx.x] = held[127 - threadIdx.x];
+  }
+}
+"""
+
+
+def test_arrivals_that_return_a_state_are_followed_without_data() -> None:
+    def ask(static: bool) -> Analysis:
+        args = {"out": "f32[1024]", "in": "f32[1024]", "n": 8}
+        return drywarp.analyze(source=STATE, gpu="h100", grid=2, block=128, args=args, static=static)
+
+    followed, emulated = ask(True), ask(False)
+    assert followed.by_class["global_store"] == emulated.by_class["global_store"] == 2 * 8 * 4
+
+
 def test_it_needs_hopper() -> None:
     with pytest.raises(DrywarpError, match="sm_90"):
         drywarp.analyze(PATH, gpu="a100")

@@ -16,7 +16,7 @@ from ...errors import DrywarpError
 from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
 from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Instruction, Label
-from ...kernel.isa.nvidia.registers import Place, address_places
+from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile
@@ -198,8 +198,10 @@ _BETWEEN = frozenset({"global", "generic"})
 def _by_address(instruction: Instruction) -> set[Place] | None:
     """Places that an instruction must read correctly if only its addresses count; None: all."""
     memory = instruction.memory
-    plain = memory is not None and memory.kind in ("load", "store", "reduction")
-    return address_places(instruction) if plain else None
+    if memory is None:
+        return None
+    plain = memory.kind in ("load", "store", "reduction") and memory.space in _BETWEEN | _WITHIN_A_BLOCK
+    return address_places(instruction) | (set() if plain else accessed(instruction).reads)
 
 
 def _nothing(instruction: Instruction) -> Instruction:
