@@ -108,11 +108,10 @@ static void arm(InOrder *s, int64_t w) {
   const Node *node = &m->nodes[number];
   const int64_t *ready = s->slot_ready + w * s->operand_count, *why = s->slot_reason + w * s->operand_count;
   for (int64_t k = node->wait_from; k < node->wait_to; ++k) {
-    int64_t operand = s->waits[k];
-    if (ready[operand] > tick) {
-      tick = ready[operand];
-      reason = why[operand];
-    }
+    const int64_t operand = s->waits[k];
+    const bool later = ready[operand] > tick;
+    tick = later ? ready[operand] : tick;
+    reason = later ? why[operand] : reason;
   }
   if (m->accounting) {
     int64_t counted = most(warp->base.counted, warp->after);
@@ -487,6 +486,17 @@ static void launch(InOrder *s, int64_t b, int64_t tick) {
   if (m->order != 0) note_waiting(s);  // they rank anew
 }
 
+// Note when the instruction that a warp issued is complete.
+static inline void complete(InOrder *s, int64_t w, const Node *node, int64_t tick, int64_t completion) {
+  if (node->sets >= 0) {
+    const int64_t at = w * s->operand_count + node->sets;
+    const bool later = completion > s->slot_ready[at];
+    s->slot_ready[at] = later ? completion : s->slot_ready[at];
+    s->slot_reason[at] = later ? node->dependent_reason : s->slot_reason[at];
+  }
+  s->warps[w].base.done = most(most(s->warps[w].base.done, completion), tick);
+}
+
 // What a warp does once its instruction has issued; returns how many warps of its block are in `todo`.
 static int64_t after_issue(InOrder *s, int64_t w, int64_t b, const Node *node, int64_t tick, int64_t completion) {
   Machine *m = &s->m;
@@ -498,12 +508,7 @@ static int64_t after_issue(InOrder *s, int64_t w, int64_t b, const Node *node, i
     warp->base.waiting = node - m->nodes;
     return 0;
   }
-  int64_t *ready = s->slot_ready + w * s->operand_count;
-  if (node->sets >= 0 && completion > ready[node->sets]) {
-    ready[node->sets] = completion;
-    s->slot_reason[w * s->operand_count + node->sets] = node->dependent_reason;
-  }
-  warp->base.done = most(most(warp->base.done, completion), tick);
+  complete(s, w, node, tick, completion);
   m->todo[0] = w;
   int64_t left = 1;
   if (!node->sync) return left;
@@ -552,16 +557,15 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
 }
 
 // The partition that issues at `tick`, the one that a shared subsystem served longest ago first; -1 if none does after all.
-static int64_t choose(InOrder *s, int64_t tick) {
+static inline int64_t choose(InOrder *s, int64_t tick) {
   Machine *m = &s->m;
-  int64_t chosen = -1;
+  int64_t chosen = -1, served = NEVER;
   for (int64_t q = 0; q < m->partitions; ++q) {
-    if (m->parts[q].next != tick) continue;
-    if (m->parts[q].stale) {
-      look(s, q);
-      if (m->parts[q].next != tick) continue;
-    }
-    if (chosen < 0 || m->parts[q].served < m->parts[chosen].served) chosen = q;
+    Partition *part = &m->parts[q];
+    if (part->next == tick && part->stale) look(s, q);
+    const bool sooner = part->next == tick && part->served < served;
+    chosen = sooner ? q : chosen;
+    served = sooner ? part->served : served;
   }
   return chosen;
 }
@@ -587,9 +591,10 @@ static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_
   }
   *completion = occupy(m, node, own, q, tick);
   // Other partitions look again if their next issue needs a resource that was taken.
-  if (!node->per_partition || node->level_from != node->level_to)
+  if (!node->per_partition || node->level_from != node->level_to) {
     for (int64_t other = 0; other < m->partitions; ++other)
       m->parts[other].stale |= m->parts[other].candidate >= 0 && m->changed[m->parts[other].needs];
+  }
   forget_changes(m, node, own, q);
   issued_in(m, &m->parts[q], node, w, tick, read_registers(&m->parts[q], node, tick));
   s->ready[at] = NEVER;
@@ -675,7 +680,13 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
       const Node *node = &m->nodes[warp->node];
       warp->after = tick + node->stall;
       warp->reason = WAIT;
-      left = after_issue(s, w, b, node, tick, completion);
+      if (!(node->barrier | node->sync) && warp->place < warp->end) {  // nothing that concerns its block
+        complete(s, w, node, tick, completion);
+        arm(s, w);
+        if (look_at < 0) continue;
+      } else {
+        left = after_issue(s, w, b, node, tick, completion);
+      }
     }
     go_on(s, b, left);
     if (look_at < 0) continue;
