@@ -556,14 +556,19 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
   end_block(m, b);
 }
 
-// The partition that issues at `tick`, the one that a shared subsystem served longest ago first; -1 if none does after all.
-static inline int64_t choose(InOrder *s, int64_t tick) {
+// The partition that issues at `tick`, of those in `due`, the one that a shared subsystem served longest ago first; -1 if none
+// does after all.
+static inline int64_t choose(InOrder *s, int64_t tick, uint64_t due) {
   Machine *m = &s->m;
   int64_t chosen = -1, served = NEVER;
-  for (int64_t q = 0; q < m->partitions; ++q) {
-    Partition *part = &m->parts[q];
-    if (part->next == tick && part->stale) look(s, q);
-    const bool sooner = part->next == tick && part->served < served;
+  for (; due; due &= due - 1) {
+    const int64_t q = __builtin_ctzll(due);
+    const Partition *part = &m->parts[q];
+    if (part->stale) {
+      look(s, q);
+      if (part->next != tick) continue;
+    }
+    const bool sooner = part->served < served;
     chosen = sooner ? q : chosen;
     served = sooner ? part->served : served;
   }
@@ -645,7 +650,8 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
   // The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
   int64_t leader = clock->leader, turns = 0, leading = clock->leading, launches = 0, look_at = -1;
   for (;;) {
-    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m);
+    uint64_t due;
+    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m, &due);
     if (tick < 0) {
       clock->issued = issued;
       return -1 - tick;
@@ -663,7 +669,7 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
         }
       }
     } else {
-      int64_t q = choose(s, tick), completion;
+      int64_t q = choose(s, tick, due), completion;
       if (q < 0) continue;  // the bounds were too low: look again
       int64_t w = issue(s, q, tick, issued++, &completion);
       InOrderWarp *warp = &s->warps[w];
