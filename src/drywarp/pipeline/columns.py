@@ -25,8 +25,8 @@ MISSING, COMPLETE_AT = range(2)
 EVENT, AT_PHASE = range(2)
 PHASE_STATE_COLUMNS = 2
 
-# The warps of a partition that wait to issue: the core's own.
-WAITING_COLUMNS = 3
+# The warps of a partition that wait to issue: the core's own. With more than MOST_BITS it looks at all of them.
+WAITING_COLUMNS, MOST_BITS = 2, 64
 
 # A loop end: the place at which the next iteration begins, the trip count, nesting, the loop end to check after the
 # last iteration, and the level at which its iterations are watched for a steady state (0: none).

@@ -161,7 +161,7 @@ class State:
             parts=parts,
             homes=np.stack([part, row, part * width + row, slot_of], axis=1),
             rank=np.zeros((workload.partitions, width), dtype=np.int64),
-            at_rank=np.zeros(warps, dtype=np.int64),
+            at_rank=np.arange(warps, dtype=np.int64),
             cycle=cycle,
             most_issue_ticks=int(tables.nodes[:, ISSUE_TICKS].max(initial=0)),
             warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
