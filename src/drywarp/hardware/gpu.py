@@ -140,7 +140,7 @@ class L2Level(_Section, frozen=True):
 
     `atomics_per_cycle` is the rate of lane atomics on a single address, `float_atomics_per_cycle` the same for
     floating-point numbers. An atomic keeps a slice busy for `atomic_line_cycles` for each cache line that its warp
-    targets, or, if that is longer, for `atomic_lane_cycles` a lane (`double_atomic_lane_cycles` for doubles). A slice
+    targets, or, if that is longer, for `double_atomic_lane_cycles` a lane if it adds to doubles. A slice
     holds `slice_bytes` in a row. None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None
     if unknown. `dirty_share` is the fraction that may hold data not yet written to DRAM; None means all of it.
     """
@@ -154,7 +154,6 @@ class L2Level(_Section, frozen=True):
     atomics_per_cycle: LaneRate | None = None
     float_atomics_per_cycle: LaneRate | None = None
     atomic_line_cycles: Cycles | None = None
-    atomic_lane_cycles: Cycles | None = None
     double_atomic_lane_cycles: Cycles | None = None
     slice_bytes: Size | None = None
 

@@ -87,7 +87,7 @@ class MemoryCosts:
         if not behaviour.lanes:
             return 0.0
         rate = (l2.float_atomics_per_cycle if floats else None) or l2.atomics_per_cycle
-        every = (l2.double_atomic_lane_cycles if floats == "F64" else None) or l2.atomic_lane_cycles or 0.0
+        every = (l2.double_atomic_lane_cycles if floats == "F64" else None) or 0.0
         lane = max(every, (l2.atomic_line_cycles or 0.0) * behaviour.lines / behaviour.lanes)
         slices = l2.bytes_per_cycle / self.gpu.memory.sector_bytes
         return max(
