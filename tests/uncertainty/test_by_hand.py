@@ -132,8 +132,7 @@ def test_atomics_may_take_longer_where_that_would_show(ready: Prepared, predicti
     with_atomics = replace(ready, behaviour=mine)
     (change,) = tried(with_atomics, idle(prediction, atomics=0.51 / factor))["atomics"].changes
     assert change.memory is not None
-    longer = replace(mine.accesses[0], same_address=2 * factor, same_slice=8 * factor, lanes=32 * factor, lines=factor)
-    assert change.memory.accesses[0] == longer
+    assert change.memory.accesses[0] == replace(mine.accesses[0], atomics_factor=factor)
     assert "atomics" not in tried(with_atomics, idle(prediction, atomics=0.49 / factor))
 
 

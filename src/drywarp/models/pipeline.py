@@ -37,7 +37,7 @@ def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str,
     busy = {s.name: ticks / total for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
     if workload.issue_ticks:
         busy[ISSUE] = result.issue_busy_ticks / total
-    launching = result.blocks * workload.launch_interval_ticks / total
+    launching = (result.blocks - 1) * workload.launch_interval_ticks / total
     return busy | {LAUNCH: launching} if launching >= SATURATED else busy
 
 
@@ -102,7 +102,7 @@ class Pipeline:
             headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
         busy = utilization(workload, result)
         if headroom and LAUNCH in busy:
-            headroom[LAUNCH] = share.blocks * workload.launch_interval_ticks / TICKS_PER_CYCLE
+            headroom[LAUNCH] = (share.blocks - 1) * workload.launch_interval_ticks / TICKS_PER_CYCLE
         return Prediction(
             model=self.name,
             cycles=result.cycles,
