@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
 from drywarp.frontends import loaded as machine_code
-from drywarp.frontends.binary.kept import KeptLaunch, is_kept, read_kept, write_kept
+from drywarp.frontends.binary import is_kept
+from drywarp.frontends.binary.kept import KeptLaunch, read_kept, write_kept
 from drywarp.frontends.binary.sass import disassemble
 from drywarp.frontends.load import load
 from drywarp.program.heap import START

@@ -23,7 +23,6 @@ from ..support.text import kernels_text
 from .binary.cubin import kernels_of
 from .binary.sass import listing_of
 from .binary.signatures import demangled, plain_name, without_parameters
-from .cuda.nvcc import expressions_of
 from .cuda.options import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
@@ -299,7 +298,10 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
         raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
     spelt = {symbol: (symbol, plain_name(symbol), name, name.split("::")[-1]) for symbol, name in names.items()}
     matches = [symbol for symbol, known in spelt.items() if entry in known or _close(entry) in map(_close, known)]
-    matches = matches or list(expressions_of(list(found), [entry]).values())
+    if not matches:
+        from .cuda.nvcc import expressions_of
+
+        matches = list(expressions_of(list(found), [entry]).values())
     if len(matches) == 1:
         return replace(found[matches[0]], name=entry)
     if matches:

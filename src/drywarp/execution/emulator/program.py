@@ -203,7 +203,7 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     for instruction in instructions:
         if instruction.class_ == "wgmma":
             touched = accessed(instruction)
-            highest[0] = max(highest[0], *(index for file, index in touched.writes | touched.reads if file == "R"))
+            highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
         for operand in instruction.operands:
             named = (operand, *(getattr(operand, part, None) for part in ("base", "register", "uniform", "descriptor")))
             for register in named:

@@ -20,7 +20,6 @@ from .assembler import assemble, find_ptxas, machine_for, needed_ptxas, ptxas_ve
 
 # What PTX text states without assembling it: its target, its entries and their parameters.
 
-_VERSION = re.compile(r"\s*\.version\s+\d+\.\d+\b")
 _TARGET = re.compile(r"^[ \t]*+\.target\s+(sm_\d+[a-z]?|compute_\d+[a-z]?)", re.M)
 _ENTRY = re.compile(r"\.entry\s++([\w$%]++)\s*+(\([^();{}]*+\))?")
 _PARAMETER = re.compile(
@@ -53,11 +52,6 @@ class PtxModule:
     target: str
     entries: dict[str, tuple[PtxParameter, ...]]
     has_lines: bool
-
-
-def is_ptx(text: str) -> bool:
-    """Whether this is PTX: the first directive must be `.version`, which no other language starts with."""
-    return _VERSION.match(blank_comments(text[:20_000])) is not None
 
 
 def read_ptx(text: str) -> PtxModule:
