@@ -266,7 +266,7 @@ def test_configurations_that_are_none() -> None:
 
 
 def test_a_kernel_that_waits_is_no_kernel_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    from drywarp.frontends import load as module
+    from drywarp.frontends.python import file as module
 
     monkeypatch.setattr(module, "load_object", lambda *_, **__: (Waiting(), ""))
     with pytest.raises(UsageError, match=r"k\.py: k cannot be compiled before its arguments are known"):

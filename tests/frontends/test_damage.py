@@ -23,14 +23,16 @@ from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
 from drywarp.frontends import loaded as machine_code
-from drywarp.frontends.binary.containers import is_binary, load_binary_module
+from drywarp.frontends.binary import is_binary
+from drywarp.frontends.binary.containers import load_binary_module
 from drywarp.frontends.binary.cubin import kernels_of
 from drywarp.frontends.binary.elf import parse_elf
 from drywarp.frontends.binary.sass import disassemble, parse_listing
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.frontends.cuda.source import find_kernels
 from drywarp.frontends.loaded import launch_comment
-from drywarp.frontends.ptx.ptx import is_ptx, read_ptx, with_own_lines
+from drywarp.frontends.ptx import is_ptx
+from drywarp.frontends.ptx.ptx import read_ptx, with_own_lines
 from tests.counting import calls_of, no_hang
 from tests.effort import examples
 from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, entry, fat_binary, host_elf
@@ -113,9 +115,7 @@ def no_disassembler() -> Iterator[None]:
     """nvdisasm is another program: what it prints for the undamaged file stands for what it would print."""
     printed = text()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine_code, "disassemble", lambda made, origin: printed)
-        patch.setattr(machine_code.cache, "load", lambda key: None)
-        patch.setattr(machine_code.cache, "store", lambda key, made: None)
+        patch.setattr(machine_code, "listing_of", lambda made, origin: printed)
         yield
 
 

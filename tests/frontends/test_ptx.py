@@ -12,9 +12,9 @@ from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
 from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.load import load
-from drywarp.frontends.ptx import assembler, ptx
+from drywarp.frontends.ptx import assembler, is_ptx, ptx
 from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas
-from drywarp.frontends.ptx.ptx import PtxParameter, is_ptx, load_ptx, read_ptx, with_own_lines
+from drywarp.frontends.ptx.ptx import PtxParameter, load_ptx, read_ptx, with_own_lines
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch, Scalar, array_buffer
 from tests.effort import first
@@ -105,7 +105,7 @@ def test_lines_are_added_and_nothing_else(text: str) -> None:
         assert all(int(found) == number for found in re.findall(r"\.loc 1 (\d+) 0", line))
     symbol = next(iter(read_ptx(text).entries))
     plain, with_lines = (assembler.assemble(source, "sm_80", "k.ptx").cubin for source in (text, numbered))
-    codes = [ptx.kernels_of(c, ptx.disassemble(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
+    codes = [ptx.kernels_of(c, ptx.listing_of(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
     assert [i.encoding for i in codes[0].instructions] == [i.encoding for i in codes[1].instructions]
 
 

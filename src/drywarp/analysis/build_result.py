@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .._version import __version__
-from ..frontends.amd.metadata import amd_tool_versions
 from ..frontends.cache import tool_versions
+from ..hardware import Gpu
 from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
@@ -124,13 +124,22 @@ def build_result(prepared: Prepared, options: Options, predictions: Mapping[str,
         lines=tuple(line_costs(kernel, predictions[model].node_stalls, source)),
         versions={
             "drywarp": __version__,
-            **(amd_tool_versions() if gpu.is_amd else tool_versions()),
+            **compilers_of(gpu),
             **prepared.tools,
         },
         notes=tuple(dict.fromkeys(notes)),
         static=prepared.static,
         throughput=rates_of(prepared, predictions[model].time_s),
     )
+
+
+def compilers_of(gpu: Gpu) -> dict[str, str]:
+    """The versions of what makes machine code for a GPU."""
+    if not gpu.is_amd:
+        return tool_versions()
+    from ..frontends.amd.metadata import amd_tool_versions
+
+    return amd_tool_versions()
 
 
 def _argument_texts(kernel: Kernel, launch: Launch) -> dict[str, str]:

@@ -11,15 +11,16 @@ from pathlib import Path
 from ..errors import DrywarpError, UsageError
 from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
-from ..frontends.binary.kept import is_kept
+from ..frontends.binary import is_kept
 from ..frontends.binary.module import Module, load_module
 from ..frontends.cuda.compile import elsewhere
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.cuda import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
-from ..frontends.ptx.ptx import is_ptx
-from ..frontends.python.file import is_python, listed_kernels
+from ..frontends.ptx import is_ptx
+from ..frontends.python import is_python
+from ..frontends.python.file import listed_kernels
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import ToolError
+from ..support.by_name import version_of
 from ..support.folders import cache_folder, replace_file
 
 
@@ -85,10 +85,7 @@ def tool_versions() -> dict[str, str]:
     """
     versions = {}
     for tool, package in (("nvrtc", "nvidia-cuda-nvrtc"), ("nvdisasm", "nvidia-cuda-nvdisasm")):
-        try:
-            versions[tool] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[tool] = "missing"
+        versions[tool] = version_of(package) or "missing"
     if os.environ.get(COMPILER_VARIABLE):
         versions["nvrtc"] = _version_of(compiler_library())
     return versions
@@ -265,5 +262,5 @@ def clear() -> Usage:
     return held
 
 
-_PARTS = ("kernels", "drywarp-headers", "loops", "emulations", "answers")
+_PARTS = ("kernels", "listings", "drywarp-headers", "loops", "emulations", "answers")
 """The folders that drywarp owns (`loops`: earlier versions did); anything else beside them is left alone."""

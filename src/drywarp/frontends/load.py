@@ -15,13 +15,12 @@ from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..support.by_name import plugins_of
 from ..support.folders import read_bytes
-from .binary.containers import is_binary
+from .binary import is_binary
 from .cuda.compile import INLINE_NAME
 from .cuda.options import CudaOptions
 from .cuda.source import decode
 from .formats import AMD, GROUP, NVIDIA, Format, Source, formats
 from .loaded import LaunchComment, Loaded, launch_comment
-from .python.file import load_object
 
 T = TypeVar("T")
 
@@ -54,6 +53,8 @@ def load(
         if vendor == AMD:
             kind = type(source).__name__
             raise UsageError(f"{kind}: for NVIDIA GPUs, but the GPU runs {arch} (expected OpenCL C, HIP or assembly)")
+        from .python.file import load_object
+
         kernel, text = load_object(source, arch=arch, entry=entry, options=given, gpu=gpu)
         return Loaded(kernel, LaunchComment(), text, {} if isinstance(kernel, Kernel) else kernel.tools())
     read = replace(read_source(source), gpu=gpu)

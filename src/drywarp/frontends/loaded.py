@@ -20,12 +20,9 @@ from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
 from ..support.folders import read_toml
 from ..support.text import kernels_text
-from . import cache
 from .binary.cubin import kernels_of
-from .binary.sass import disassemble
+from .binary.sass import listing_of
 from .binary.signatures import demangled, plain_name, without_parameters
-from .cache import tool_versions
-from .cuda.nvcc import expressions_of
 from .cuda.options import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
@@ -301,7 +298,10 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
         raise UsageError(f"{origin}: several kernels; name one with --entry: {listed}")
     spelt = {symbol: (symbol, plain_name(symbol), name, name.split("::")[-1]) for symbol, name in names.items()}
     matches = [symbol for symbol, known in spelt.items() if entry in known or _close(entry) in map(_close, known)]
-    matches = matches or list(expressions_of(list(found), [entry]).values())
+    if not matches:
+        from .cuda.nvcc import expressions_of
+
+        matches = list(expressions_of(list(found), [entry]).values())
     if len(matches) == 1:
         return replace(found[matches[0]], name=entry)
     if matches:
@@ -342,12 +342,7 @@ def cubin_kernels(cubin: bytes, arch: str, origin: str, source: str = "") -> dic
     `source` is the source file as the user named it. Compilers write its absolute path into the line table; this
     function restores the user's spelling.
     """
-    key = cache.key_of(cubin, origin, tool_versions()["nvdisasm"])
-    entry = cache.load(key)
-    if entry is None:
-        entry = cache.Entry(cubin, disassemble(cubin, origin), "", {})
-        cache.store(key, entry)
-    listing = entry.listing
+    listing = listing_of(cubin, origin)
     if source:
         listing = listing.replace(f'"{os.path.abspath(source)}"', f'"{source}"')
     return kernels_of(cubin, listing, arch, origin)

@@ -25,8 +25,8 @@ MISSING, COMPLETE_AT = range(2)
 EVENT, AT_PHASE = range(2)
 PHASE_STATE_COLUMNS = 2
 
-# The warps of a partition that wait to issue: the core's own.
-WAITING_COLUMNS = 3
+# The warps of a partition that wait to issue: the core's own. With more than MOST_BITS it looks at all of them.
+WAITING_COLUMNS, MOST_BITS = 2, 64
 
 # A loop end: the place at which the next iteration begins, the trip count, nesting, the loop end to check after the
 # last iteration, and the level at which its iterations are watched for a steady state (0: none).
@@ -77,10 +77,11 @@ SPELLS = 64
 # The progress of a run: instructions issued, the next block's number, blocks that a jump skipped before it, blocks and
 # full blocks of the share without those, full ones that have not ended and the last end of one, when there is room for
 # a block, the tick, what is watched for and has occurred, used words of the state description, the instruction count at
-# which to stop, and the warp and the block slot whose progress is watched. A resumed run finds all of it unchanged.
+# which to stop, the warp and the block slot whose progress is watched, and the tick before which no block starts. A
+# resumed run finds all of it unchanged.
 ISSUED, NEXT_BLOCK, SKIPPED, TOTAL, FULL, FULL_LEFT, FULL_END, NEXT_ROOM, NOW, LEVEL, WORDS, LIMIT = range(12)
-LEADER, LEADING = range(12, 14)
-CLOCK_COLUMNS = 14
+LEADER, LEADING, NOT_SOONER = range(12, 15)
+CLOCK_COLUMNS = 15
 
 # Why a loop returned: all is done, there is no room to record another block, something was observed, or the limit.
 DONE_ALL, NO_ROWS, NOTICED, STOPPED = range(4)

@@ -22,6 +22,7 @@ from .columns import (
     ISSUED,
     LEVEL,
     LIMIT,
+    MOST_BITS,
     MUTE,
     NEVER,
     NEXT_BLOCK,
@@ -48,14 +49,14 @@ ANY = 1 << 62
 _OF_TABLES = ("depth", "waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed")
 _OF_WARPS = (
     *("age", "todo", "warps", "ready", "resource", "counters", "slot_ready", "slot_reason"),
-    *("phase_states", "phases", "words", "waiting", "users"),
+    *("phase_states", "phases", "words", "waiting", "users", "due", "places", "at_place", "needs"),
 )
 IN_ORDER = (
     *MACHINE,
     *("warp_count", "operand_count", "depth", "phase_count", "watch_levels", "hash_count"),
     *("waits", "positions", "loops", "nest", "path_from", "events", "events_from", "needed"),
     *("warps", "ready", "resource", "counters", "slot_ready", "slot_reason", "phase_states", "phases"),
-    *("watch", "seen", "words", "waiting", "users"),
+    *("watch", "seen", "words", "waiting", "users", "due", "places", "at_place", "needs"),
 )
 """The fields of `InOrder` in core/native/inorder.c."""
 
@@ -83,6 +84,8 @@ class InOrder:
         partitions = len(state.rank)
         self.waiting = np.zeros((partitions, WAITING_COLUMNS), dtype=np.int64)
         self.users = np.zeros((partitions, len(state.free)), dtype=np.uint64)
+        self.due, self.at_place, self.needs = np.zeros((3, partitions, MOST_BITS), dtype=np.int64)
+        self.places = np.zeros(warps, dtype=np.int64)
 
     def run(self) -> int:
         """Resume; returns why the loop stopped."""

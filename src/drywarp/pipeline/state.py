@@ -28,6 +28,7 @@ from .columns import (
     NEVER,
     NEXT,
     NEXT_ROOM,
+    NOT_SOONER,
     NOW,
     ODD_FREE,
     PARTITION_COLUMNS,
@@ -53,7 +54,7 @@ _SHARED = (
     *("pending_from", "warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 MACHINE = (
-    *("partitions", "launch_ticks", "per_block", "greedy", "order", "cycle"),
+    *("partitions", "launch_ticks", "launch_interval", "per_block", "greedy", "order", "cycle"),
     *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
     *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types", *_SHARED),
 )
@@ -160,7 +161,7 @@ class State:
             parts=parts,
             homes=np.stack([part, row, part * width + row, slot_of], axis=1),
             rank=np.zeros((workload.partitions, width), dtype=np.int64),
-            at_rank=np.zeros(warps, dtype=np.int64),
+            at_rank=np.arange(warps, dtype=np.int64),
             cycle=cycle,
             most_issue_ticks=int(tables.nodes[:, ISSUE_TICKS].max(initial=0)),
             warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
@@ -186,13 +187,14 @@ class State:
     @property
     def words(self) -> int:
         """The maximum number of words that describe the state, without the warps' own."""
-        return len(self.slots) * 7 + 1 + len(self.parts) * 6 + len(self.free) + len(self.pending)
+        return len(self.slots) * 7 + 2 + len(self.parts) * 6 + len(self.free) + len(self.pending)
 
     def machine(self, workload: CostedWorkload, tables: Tables, policy: Policy, kinds: Ticks) -> dict[str, Any]:
         """The fields of `MACHINE`, without those of the warps."""
         return {
             "partitions": workload.partitions,
             "launch_ticks": workload.launch_ticks,
+            "launch_interval": workload.launch_interval_ticks,
             "greedy": policy.greedy,
             "order": policy.order,
             "slot_count": len(self.slots),
@@ -232,7 +234,7 @@ class State:
         self.free += ticks
         self.pending += ticks
         self.spells[:, :, SPELL_START] += ticks
-        self.clock[[FULL_END, NOW]] += ticks
+        self.clock[[FULL_END, NOW, NOT_SOONER]] += ticks
 
     def forget(self) -> None:
         """Stop awaiting a hash at every level."""

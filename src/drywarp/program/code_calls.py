@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import DrywarpError, EmulationError, InputFileError, UsageError
-from ..frontends.binary.containers import is_binary, load_binary_module
-from ..frontends.ptx.ptx import is_ptx, ptx_kernels, read_ptx
+from ..frontends.binary import is_binary
+from ..frontends.binary.containers import load_binary_module
+from ..frontends.ptx import is_ptx
+from ..frontends.ptx.ptx import ptx_kernels, read_ptx
 from ..hardware.occupancy import occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3

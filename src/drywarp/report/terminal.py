@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from .._version import __version__
-from ..analysis.listing import ListedKernel, Listing
 from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds, Rate, limit_words, unit_words
 from ..kernel.profile import Sampling
 from ..models.base import CurvePoint, get_model
@@ -29,6 +28,9 @@ from ..support.text import (
 )
 from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
 from .gpus import aligned
+
+if TYPE_CHECKING:
+    from ..analysis.listing import ListedKernel, Listing  # which loads all readers
 
 UNWRAPPED = 10_000
 """The width for output that is piped, where nothing should break a line."""

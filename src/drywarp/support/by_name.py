@@ -70,6 +70,28 @@ def _declares(path: str) -> bool:
         return False
 
 
+@cache
+def version_of(package: str) -> str:
+    """The version of an installed package as pip recorded it; empty if it is not installed.
+
+    The names of folders say it, without `importlib.metadata`, which takes longer to load than NumPy's core.
+    """
+    recorded = re.compile("[-_.]".join(package.split("-")) + r"-([^-]+)\.dist-info", re.IGNORECASE)
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue
+        if found := next(filter(None, map(recorded.fullmatch, names)), None):
+            return found[1]
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
 def plugins_of(group: str, kind: type[T]) -> list[T]:
     """Those that must be objects of a type. Raises UsageError that names the entry point of one that is not."""
     for name, found in plugins(group).items():

@@ -292,7 +292,8 @@ EXPORT int64_t drywarp_run_dataflow(Dataflow *s) {
   Machine *m = &s->m;
   int64_t issued = m->clock->issued;
   for (;;) {
-    int64_t tick = m->issue_room && issued >= m->clock->limit ? -1 - STOPPED : next_event(m);
+    uint64_t due;
+    int64_t tick = m->issue_room && issued >= m->clock->limit ? -1 - STOPPED : next_event(m, &due);
     if (tick < 0) {
       m->clock->issued = issued;
       return -1 - tick;

@@ -13,12 +13,14 @@ typedef struct {
   int64_t place, end, node, reason, position, after, written;
 } InOrderWarp;
 
-// The warps of a partition that wait to issue, a bit each by their rows: those known to be ready when the valve opens, and the
-// others, none of which is ready before `soonest`. Subsystems have bits for their `users`.
-enum { MOST_BITS = 64 };
+// The warps of a partition that wait to issue. A warp's place in the order that the policy prefers is its bit. Those that are
+// ready when the valve opens are in `ready`, by subsystem in `users`. There are `count` others in `due`: tick and place in one
+// number, the soonest last. `places` are those of warps; by partition and place, `at_place` is the warp, and `needs` the
+// subsystem that it waits for.
+enum { PLACE_BITS = 6, MOST_BITS = 1 << PLACE_BITS };
 typedef struct {
-  uint64_t ready, unready;
-  int64_t soonest;
+  uint64_t ready;
+  int64_t count;
 } Waiting;
 
 // Names and order are those of `pipeline.engine_inorder.IN_ORDER`.
@@ -37,36 +39,63 @@ typedef struct {
   int64_t *seen, *words;
   Waiting *waiting;
   uint64_t *users;
+  int64_t *due, *places, *at_place, *needs;
 } InOrder;
 
-// Note that a warp waits to issue, by its row in its partition.
-static void wait_to_issue(InOrder *s, int64_t q, int64_t row, int64_t tick, int64_t own) {
-  if (s->m.width > MOST_BITS) return;
-  const uint64_t bit = (uint64_t)1 << row;
-  Waiting *waiting = &s->waiting[q];
-  waiting->unready |= bit;
-  waiting->soonest = least(waiting->soonest, tick);
-  s->users[q * s->m.resource_count + own] |= bit;
+static inline void make_ready(InOrder *s, int64_t q, int64_t place) {
+  const uint64_t bit = (uint64_t)1 << place;
+  s->waiting[q].ready |= bit;
+  s->users[q * s->m.resource_count + s->needs[q * MOST_BITS + place]] |= bit;
 }
 
-static void wait_no_more(InOrder *s, int64_t q, int64_t row, int64_t own) {
+// Those that are ready by `tick`, before which the valve does not open.
+static inline void make_ready_by(InOrder *s, int64_t q, int64_t tick) {
+  Waiting *waiting = &s->waiting[q];
+  const int64_t *due = s->due + q * MOST_BITS;
+  while (waiting->count > 0 && due[waiting->count - 1] >> PLACE_BITS <= tick)
+    make_ready(s, q, due[--waiting->count] & (MOST_BITS - 1));
+}
+
+// Note that a warp waits to issue.
+static inline void wait_to_issue(InOrder *s, int64_t q, int64_t w, int64_t tick, int64_t own) {
   if (s->m.width > MOST_BITS) return;
-  const uint64_t bit = (uint64_t)1 << row;
-  s->waiting[q].unready &= ~bit;
+  const int64_t place = s->places[w];
+  s->needs[q * MOST_BITS + place] = own;
+  if (tick <= s->m.parts[q].valve) {
+    make_ready(s, q, place);
+    return;
+  }
+  const int64_t key = tick << PLACE_BITS | place;
+  int64_t *due = s->due + q * MOST_BITS, n = s->waiting[q].count++;
+  for (; n > 0 && due[n - 1] < key; --n) due[n] = due[n - 1];
+  due[n] = key;
+}
+
+// A warp issues at `tick`.
+static inline void wait_no_more(InOrder *s, int64_t q, int64_t w, int64_t tick, int64_t own) {
+  if (s->m.width > MOST_BITS) return;
+  make_ready_by(s, q, tick);
+  const uint64_t bit = (uint64_t)1 << s->places[w];
   s->waiting[q].ready &= ~bit;
   s->users[q * s->m.resource_count + own] &= ~bit;
 }
 
-// Note all warps that wait, for a run that begins or goes on.
+// Note all warps that wait, for a run that begins or goes on, or when warps have changed places.
 static void note_waiting(InOrder *s) {
   const Machine *m = &s->m;
+  if (m->width > MOST_BITS) return;
   memset(s->users, 0, (size_t)(m->partitions * m->resource_count) * sizeof(uint64_t));
-  for (int64_t q = 0; q < m->partitions; ++q) {
-    s->waiting[q] = (Waiting){.soonest = NEVER};
-    for (int64_t j = 0; j < m->width; ++j) {
-      const int64_t tick = s->ready[q * m->width + j];
-      if (tick < NEVER) wait_to_issue(s, q, j, tick, s->resource[q * m->width + j]);
-    }
+  for (int64_t q = 0; q < m->partitions; ++q) s->waiting[q] = (Waiting){0};
+  int64_t *next = s->needs;  // of each partition, while places are given
+  for (int64_t q = 0; q < m->partitions; ++q) next[q] = 0;
+  for (int64_t k = 0; k < s->warp_count; ++k) {
+    const int64_t w = m->order == 0 ? k : m->at_rank[k], q = part_of(m, w), place = next[q]++;
+    s->places[w] = place;
+    s->at_place[q * MOST_BITS + place] = w;
+  }
+  for (int64_t w = 0; w < s->warp_count; ++w) {
+    const int64_t at = m->homes[w].at;
+    if (s->ready[at] < NEVER) wait_to_issue(s, part_of(m, w), w, s->ready[at], s->resource[at]);
   }
 }
 
@@ -79,11 +108,10 @@ static void arm(InOrder *s, int64_t w) {
   const Node *node = &m->nodes[number];
   const int64_t *ready = s->slot_ready + w * s->operand_count, *why = s->slot_reason + w * s->operand_count;
   for (int64_t k = node->wait_from; k < node->wait_to; ++k) {
-    int64_t operand = s->waits[k];
-    if (ready[operand] > tick) {
-      tick = ready[operand];
-      reason = why[operand];
-    }
+    const int64_t operand = s->waits[k];
+    const bool later = ready[operand] > tick;
+    tick = later ? ready[operand] : tick;
+    reason = later ? why[operand] : reason;
   }
   if (m->accounting) {
     int64_t counted = most(warp->base.counted, warp->after);
@@ -96,59 +124,40 @@ static void arm(InOrder *s, int64_t w) {
   warp->reason = reason;
   s->ready[at] = tick;
   s->resource[at] = node->resource + (node->per_partition ? q : 0);
-  wait_to_issue(s, q, row_of(m, w), tick, s->resource[at]);
+  wait_to_issue(s, q, w, tick, s->resource[at]);
   may_issue(&m->parts[q], most(tick, m->parts[q].valve));
 }
 
-// The warp of partition `q` that the policy prefers among those whose bits are set.
-static int64_t preferred(const InOrder *s, int64_t q, uint64_t rows) {
-  const Machine *m = &s->m;
-  if (m->order == 0) {
-    const int64_t start = m->parts[q].last >= 0 ? row_of(m, m->parts[q].last) + 1 : 0;
-    const uint64_t after = start < MOST_BITS ? rows >> start << start : 0;
-    return __builtin_ctzll(after ? after : rows) * m->partitions + q;
-  }
-  const int64_t *rank = m->rank + q * m->width;
-  int64_t best = INT64_MAX;
-  for (; rows; rows &= rows - 1) best = least(best, rank[__builtin_ctzll(rows)]);
-  return m->at_rank[best];
-}
-
-// The partition's earliest tick, and the warp that issues then: those that are ready before the valve opens are known as
-// such, by subsystem, so that most others are never looked at.
+// The partition's earliest tick, and the warp that issues then: of those that are ready before the valve opens only the
+// subsystems are looked at, and of the others those that are ready before the best so far.
 static int64_t look_at_bits(InOrder *s, int64_t q, int64_t *warp) {
   const Machine *m = &s->m;
-  Waiting *waiting = &s->waiting[q];
-  const int64_t floor = m->parts[q].valve, *ready = s->ready + q * m->width, *resource = s->resource + q * m->width;
-  if (waiting->soonest <= floor) {
-    int64_t soonest = NEVER;
-    for (uint64_t rows = waiting->unready; rows; rows &= rows - 1) {
-      const int j = __builtin_ctzll(rows);
-      if (ready[j] <= floor)
-        waiting->ready |= rows & -rows;
-      else
-        soonest = least(soonest, ready[j]);
-    }
-    waiting->unready &= ~waiting->ready;
-    waiting->soonest = soonest;
-  }
+  const int64_t floor = m->parts[q].valve, *needs = s->needs + q * MOST_BITS, *due = s->due + q * MOST_BITS;
+  make_ready_by(s, q, floor);
   int64_t tick = NEVER;
   uint64_t chosen = 0;
-  for (uint64_t rows = waiting->ready; rows;) {
-    const int64_t own = resource[__builtin_ctzll(rows)], at = most(m->free[own], floor);
-    const uint64_t its = rows & s->users[q * m->resource_count + own];
+  for (uint64_t rows = s->waiting[q].ready; rows;) {
+    const int64_t own = needs[__builtin_ctzll(rows)], at = most(m->free[own], floor);
+    const uint64_t its = s->users[q * m->resource_count + own];
     rows &= ~its;
     chosen = at < tick ? its : at == tick ? chosen | its : chosen;
     tick = least(tick, at);
   }
-  if (waiting->soonest <= tick)
-    for (uint64_t rows = waiting->unready; rows; rows &= rows - 1) {
-      const int j = __builtin_ctzll(rows);
-      const int64_t at = most(ready[j], m->free[resource[j]]);
-      chosen = at < tick ? rows & -rows : at == tick ? chosen | (rows & -rows) : chosen;
-      tick = least(tick, at);
-    }
-  *warp = tick < NEVER ? preferred(s, q, chosen) : -1;
+  for (int64_t k = s->waiting[q].count - 1; k >= 0 && due[k] >> PLACE_BITS <= tick; --k) {
+    const int64_t place = due[k] & (MOST_BITS - 1), at = most(due[k] >> PLACE_BITS, m->free[needs[place]]);
+    const uint64_t bit = (uint64_t)1 << place;
+    chosen = at < tick ? bit : at == tick ? chosen | bit : chosen;
+    tick = least(tick, at);
+  }
+  if (tick == NEVER) {
+    *warp = -1;
+    return tick;
+  }
+  if (m->order == 0 && m->parts[q].last >= 0) {
+    const uint64_t after = chosen & ~(uint64_t)1 << s->places[m->parts[q].last];
+    chosen = after ? after : chosen;
+  }
+  *warp = s->at_place[q * MOST_BITS + __builtin_ctzll(chosen)];
   return tick;
 }
 
@@ -376,6 +385,7 @@ static int64_t describe_machine(const InOrder *s, int64_t n) {
     words[n++] = most(0, slot->ends - now);
   }
   words[n++] = m->clock->full_left > 0 ? -1 : most(0, m->clock->full_end - now);
+  if (m->launch_interval) words[n++] = most(0, m->clock->not_sooner - now);
   int64_t soonest = NEVER;
   for (int64_t q = 0; q < m->partitions; ++q) {
     const Partition *part = &m->parts[q];
@@ -474,6 +484,18 @@ static void launch(InOrder *s, int64_t b, int64_t tick) {
   }
   begin_phases(s, b, type);
   start_block(m, b, tick);
+  if (m->order != 0) note_waiting(s);  // they rank anew
+}
+
+// Note when the instruction that a warp issued is complete.
+static inline void complete(InOrder *s, int64_t w, const Node *node, int64_t tick, int64_t completion) {
+  if (node->sets >= 0) {
+    const int64_t at = w * s->operand_count + node->sets;
+    const bool later = completion > s->slot_ready[at];
+    s->slot_ready[at] = later ? completion : s->slot_ready[at];
+    s->slot_reason[at] = later ? node->dependent_reason : s->slot_reason[at];
+  }
+  s->warps[w].base.done = most(most(s->warps[w].base.done, completion), tick);
 }
 
 // What a warp does once its instruction has issued; returns how many warps of its block are in `todo`.
@@ -487,12 +509,7 @@ static int64_t after_issue(InOrder *s, int64_t w, int64_t b, const Node *node, i
     warp->base.waiting = node - m->nodes;
     return 0;
   }
-  int64_t *ready = s->slot_ready + w * s->operand_count;
-  if (node->sets >= 0 && completion > ready[node->sets]) {
-    ready[node->sets] = completion;
-    s->slot_reason[w * s->operand_count + node->sets] = node->dependent_reason;
-  }
-  warp->base.done = most(most(warp->base.done, completion), tick);
+  complete(s, w, node, tick, completion);
   m->todo[0] = w;
   int64_t left = 1;
   if (!node->sync) return left;
@@ -540,17 +557,21 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
   end_block(m, b);
 }
 
-// The partition that issues at `tick`, the one that a shared subsystem served longest ago first; -1 if none does after all.
-static int64_t choose(InOrder *s, int64_t tick) {
+// The partition that issues at `tick`, of those in `due`, the one that a shared subsystem served longest ago first; -1 if none
+// does after all.
+static inline int64_t choose(InOrder *s, int64_t tick, uint64_t due) {
   Machine *m = &s->m;
-  int64_t chosen = -1;
-  for (int64_t q = 0; q < m->partitions; ++q) {
-    if (m->parts[q].next != tick) continue;
-    if (m->parts[q].stale) {
+  int64_t chosen = -1, served = NEVER;
+  for (; due; due &= due - 1) {
+    const int64_t q = __builtin_ctzll(due);
+    const Partition *part = &m->parts[q];
+    if (part->stale) {
       look(s, q);
-      if (m->parts[q].next != tick) continue;
+      if (part->next != tick) continue;
     }
-    if (chosen < 0 || m->parts[q].served < m->parts[chosen].served) chosen = q;
+    const bool sooner = part->served < served;
+    chosen = sooner ? q : chosen;
+    served = sooner ? part->served : served;
   }
   return chosen;
 }
@@ -576,13 +597,14 @@ static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_
   }
   *completion = occupy(m, node, own, q, tick);
   // Other partitions look again if their next issue needs a resource that was taken.
-  if (!node->per_partition || node->level_from != node->level_to)
+  if (!node->per_partition || node->level_from != node->level_to) {
     for (int64_t other = 0; other < m->partitions; ++other)
       m->parts[other].stale |= m->parts[other].candidate >= 0 && m->changed[m->parts[other].needs];
+  }
   forget_changes(m, node, own, q);
   issued_in(m, &m->parts[q], node, w, tick, read_registers(&m->parts[q], node, tick));
   s->ready[at] = NEVER;
-  wait_no_more(s, q, row_of(m, w), own);
+  wait_no_more(s, q, w, tick, own);
   if (m->issue_room)
     m->table[issued] = (Issue){w, warp->base.block, warp->node, warp->position, tick, *completion, reason};
   warp->base.record = issued;
@@ -629,7 +651,8 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
   // The leader's iterations and launches in the leading slot are observed, as long as they keep occurring.
   int64_t leader = clock->leader, turns = 0, leading = clock->leading, launches = 0, look_at = -1;
   for (;;) {
-    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m);
+    uint64_t due;
+    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m, &due);
     if (tick < 0) {
       clock->issued = issued;
       return -1 - tick;
@@ -647,7 +670,7 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
         }
       }
     } else {
-      int64_t q = choose(s, tick), completion;
+      int64_t q = choose(s, tick, due), completion;
       if (q < 0) continue;  // the bounds were too low: look again
       int64_t w = issue(s, q, tick, issued++, &completion);
       InOrderWarp *warp = &s->warps[w];
@@ -664,7 +687,13 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
       const Node *node = &m->nodes[warp->node];
       warp->after = tick + node->stall;
       warp->reason = WAIT;
-      left = after_issue(s, w, b, node, tick, completion);
+      if (!(node->barrier | node->sync) && warp->place < warp->end) {  // nothing that concerns its block
+        complete(s, w, node, tick, completion);
+        arm(s, w);
+        if (look_at < 0) continue;
+      } else {
+        left = after_issue(s, w, b, node, tick, completion);
+      }
     }
     go_on(s, b, left);
     if (look_at < 0) continue;

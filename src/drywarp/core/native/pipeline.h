@@ -70,7 +70,7 @@ typedef struct {
 
 typedef struct {
   int64_t issued, next_block, skipped, total, full, full_left, full_end, next_room, now, level, words, limit;
-  int64_t leader, leading;
+  int64_t leader, leading, not_sooner;
 } Clock;
 
 typedef struct {
@@ -91,7 +91,7 @@ typedef struct {
 
 // One SM, apart from its warps. Names and order are those of `pipeline.state.MACHINE`.
 typedef struct {
-  int64_t partitions, launch_ticks, per_block, greedy, order, cycle;
+  int64_t partitions, launch_ticks, launch_interval, per_block, greedy, order, cycle;
   int64_t slot_count, resource_count, type_count, width, spell_room, issue_room, accounting, reason_count, block_room;
   const Node *nodes;
   const Level *levels;
@@ -230,10 +230,17 @@ static inline void may_issue(Partition *part, int64_t tick) {
   }
 }
 
-// The tick of the next event, or a code less than zero: -1 - why the loop returns.
-static inline int64_t next_event(Machine *m) {
+// The tick of the next event, or a code less than zero: -1 - why the loop returns. `due` has a bit for each partition that
+// issues then; without branches, because which they are cannot be foreseen.
+static inline int64_t next_event(Machine *m, uint64_t *due) {
   int64_t tick = NEVER;
-  for (int64_t q = 0; q < m->partitions; ++q) tick = least(tick, m->parts[q].next);
+  uint64_t at = 0;
+  for (int64_t q = 0; q < m->partitions; ++q) {
+    const int64_t next = m->parts[q].next;
+    at = (next > tick ? at : (uint64_t)1 << q) | (next == tick ? at : 0);
+    tick = least(tick, next);
+  }
+  *due = at;
   if (m->clock->next_room > tick) return tick;
   if (m->clock->next_room == NEVER) return -1 - DONE_ALL;
   if (m->clock->next_block == m->block_room && m->clock->next_block < m->clock->total) return -1 - NO_ROWS;

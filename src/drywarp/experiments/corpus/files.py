@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.binary.containers import holds_device_code, is_binary
+from ...frontends.binary import is_binary
+from ...frontends.binary.containers import holds_device_code
 from ...frontends.binary.kept import SUFFIX
 from ...frontends.loaded import LaunchEntry, read_entries
 

@@ -120,11 +120,6 @@ class _Line:
     source: SourceLine | None
 
 
-def is_assembly(text: str) -> bool:
-    """Whether a text is AMD assembly with at least one kernel."""
-    return ".amdhsa_kernel" in text
-
-
 def kernels_of(text: str, origin: str, arch: str | None = None) -> dict[str, Kernel]:
     """All kernels in an assembly file by symbol.
 

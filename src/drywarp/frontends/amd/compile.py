@@ -20,7 +20,8 @@ from ..cuda.nvrtc import Translation, gather
 from ..cuda.options import CudaOptions
 from ..cuda.repair import compile_repaired
 from ..cuda.source import blank_comments, find_kernels, resolve, type_names
-from .code import is_assembly, kernels_of
+from . import OPENCL, is_assembly, is_opencl
+from .code import kernels_of
 from .metadata import Clang, require_clang
 
 AMD_HEADERS = Path(__file__).parent / "amd_headers"
@@ -32,19 +33,11 @@ INLINE_OPENCL = "kernel.cl"
 _ENTRY = "drywarp_entry"
 _PROBE = "__kernel void probe(__global int* out) { out[get_global_id(0)] = 1; }\n"
 _SECONDS = 120
-_OPENCL = re.compile(r"(?<![\w])(__kernel|kernel\s+(__attribute__\s*\(\(.*?\)\)\s*)?void)\b", re.S)
 _UNDEFINED = re.compile(r"([\w.$]+)@(?:rel32|gotpcrel32|abs32)@lo")
 _DEFINED = re.compile(r"^([\w.$]+):|^\s*\.l?comm\s+([\w.$]+)", re.M)
 _SHORT_FORM = re.compile(r"warning: drywarp: (\w+) is compiled in a short form")
 _CLANG_ERROR = re.compile(r"^(.+?):(\d+):\d+: (?:fatal )?error: (.*)$", re.M)
 _LEFT_OUT = re.compile(r"^\s*\.(byte|short|long|quad|ascii|asciz|cfi_\w+|p2align)\b")
-
-
-def is_opencl(source: str | Path, text: str) -> bool:
-    """Whether a source is OpenCL C: decided by the suffix of a file, or by the kernels in a string."""
-    if isinstance(source, Path):
-        return source.suffix.lower() in (".cl", ".ocl", ".clc")
-    return _OPENCL.search(blank_comments(text)) is not None and "__global__" not in text
 
 
 def load_amd(source: str | Path, text: str, *, arch: str, entry: str | None, options: CudaOptions) -> Kernel:
@@ -97,7 +90,7 @@ def _chosen(kernels: Mapping[str, Kernel], entry: str | None, origin: str) -> Ke
 
 def _opencl(source: str | Path, text: str, arch: str, entry: str | None, options: CudaOptions) -> Kernel:
     origin = str(source) if isinstance(source, Path) else INLINE_OPENCL
-    if not _OPENCL.search(blank_comments(text)):
+    if not OPENCL.search(blank_comments(text)):
         raise UsageError(f"{origin}: no __kernel function found (expected an OpenCL kernel)")
     translation = gather(text, origin, source.parent if isinstance(source, Path) else None, _folders(options))
     assembly, log = _compiled(translation, _opencl_flags(arch, options), lambda attempt: attempt(text, {}))

@@ -6,7 +6,6 @@ Directives and metadata follow LLVM's AMDGPU backend for HSA code objects of ver
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from ...errors import InputFileError, ToolError
 from ...kernel.kernel import Parameter, Resources
+from ...support.by_name import version_of
 
 _DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(.*?)\s*(?:;.*)?$")
 _ENTRY = re.compile(r"^( *)(- )?\.?([\w.]+):\s*(.*)$")
@@ -248,19 +248,12 @@ def _candidates() -> list[tuple[tuple[str, ...], str]]:
     for place in spec.submodule_search_locations or () if spec else ():
         program = Path(place) / "zig"
         if program.is_file():
-            candidates.append(((str(program), "clang"), f"ziglang {_zig_version()}"))
+            candidates.append(((str(program), "clang"), f"ziglang {version_of('ziglang')}"))
     names = [f"clang-{major}" for major in range(_NEWEST_TRIED, OLDEST - 1, -1)]
     for name in (*names, "clang", _ROCM):
         if path := shutil.which(name):
             candidates.append(((path,), path))
     return candidates
-
-
-def _zig_version() -> str:
-    try:
-        return importlib.metadata.version("ziglang")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _ask(command: tuple[str, ...], origin: str) -> Clang | None:

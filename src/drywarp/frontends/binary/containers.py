@@ -12,9 +12,11 @@ from ...errors import InputFileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.layout import Layouts
 from ..loaded import chosen, cubin_kernels
-from ..ptx.ptx import is_ptx, ptx_kernels, read_ptx
+from ..ptx import is_ptx
+from ..ptx.ptx import ptx_kernels, read_ptx
+from . import MAGIC, MAGIC_BYTES, is_binary, is_kept
 from .elf import CUDA_MACHINE, parse_elf, sections_of
-from .kept import is_kept, read_kept
+from .kept import read_kept
 from .signatures import layouts_in
 
 # Fat binaries: the container in which the compiler driver packs machine code for several architectures.
@@ -23,8 +25,6 @@ from .signatures import layouts_in
 # entries, each with its own header. An executable has its containers in section `.nv_fatbin` (or `__nv_relfatbin`
 # before linking).
 
-MAGIC = 0xBA55ED50
-_MAGIC_BYTES = struct.pack("<I", MAGIC)
 _ELF, _PTX = 2, 1
 _LZ4, _ZSTD = 0x2000, 0x8000
 _HEADER_BYTES, _ENTRY_BYTES = 16, 64
@@ -63,7 +63,7 @@ def images(data: bytes, origin: str) -> Iterator[Image]:
     while at + 16 <= len(data):
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
         if magic != MAGIC:
-            found = data.find(_MAGIC_BYTES, at + 1)
+            found = data.find(MAGIC_BYTES, at + 1)
             # Containers are aligned to 8 bytes; an unaligned match is other data.
             at = len(data) if found < 0 else -(-found // 8) * 8
             continue
@@ -117,11 +117,6 @@ def _lz4(packed: bytes, size: int, origin: str) -> bytes:
 
 
 _HOST_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether the data starts like a file that this module reads."""
-    return data[:4] in (b"\x7fELF", _MAGIC_BYTES) or is_kept(data)
 
 
 def load_binary(path: Path, data: bytes, *, arch: str, entry: str | None = None) -> Kernel:

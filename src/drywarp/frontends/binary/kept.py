@@ -25,12 +25,12 @@ from ...kernel.launch.arguments import cluster_for
 from ...kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Launch, Scalar, Texture
 from ...kernel.launch.textures import parse_texture
 from ...kernel.launch.values import as_buffer
+from . import KEPT_MAGIC
 
 SUFFIX = ".launch"
 MOST_MEMORY = 2 << 30
 """Most bytes of memory of one file, unpacked."""
 PIECE_BYTES = 1 << 20
-_MAGIC = b"\x93drywarp launch\n"
 _HEAD = struct.Struct("<QQ")
 """Where the packed header begins, and its size in bytes unpacked."""
 _FORM = 1
@@ -114,7 +114,7 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
     part = path.with_name(f".{path.name}")  # until it is whole
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(_MAGIC + _HEAD.pack(0, 0))
+            file.write(KEPT_MAGIC + _HEAD.pack(0, 0))
             pieces, total = [], 0
             for address, content in memory:
                 total += len(content)
@@ -127,7 +127,7 @@ def write_kept(path: Path, launch: KeptLaunch, memory: Iterable[tuple[int, bytes
                 raise UsageError(f"its machine code takes {len(header) >> 20} MiB")
             place = file.tell()
             file.write(zlib.compress(header, 1))
-            file.seek(len(_MAGIC))
+            file.seek(len(KEPT_MAGIC))
             file.write(_HEAD.pack(place, len(header)))
         part.rename(path)
     except OSError as error:
@@ -147,15 +147,10 @@ def check_size(size: int) -> None:
 # Read --------------------------------------------------------------------------------------------------------------
 
 
-def is_kept(data: bytes) -> bool:
-    """Whether this is a kept launch, damaged or not."""
-    return data.startswith(_MAGIC)
-
-
 def read_kept(data: bytes, origin: str) -> KeptLaunch:
     """The launch in a file, without its memory. Raises InputFileError if it is damaged or of a later version."""
     try:
-        place, size = _HEAD.unpack_from(data, len(_MAGIC))
+        place, size = _HEAD.unpack_from(data, len(KEPT_MAGIC))
         if size > _MOST_HEADER or place > len(data):
             raise ValueError("its header is not where it should be")
         header = _unpacked(data[place:], size)
@@ -195,7 +190,7 @@ def _check(kept: KeptLaunch, place: int) -> None:
         end = start + size
     if end - kept.start > _MOST_SPAN:
         raise ValueError("allocations that are far apart")
-    at, areas, total, packed_total = kept.start, iter(kept.areas), 0, len(_MAGIC) + _HEAD.size
+    at, areas, total, packed_total = kept.start, iter(kept.areas), 0, len(KEPT_MAGIC) + _HEAD.size
     area_start = area_end = 0
     for address, size, packed in kept.pieces:
         while address >= area_end:
@@ -272,7 +267,7 @@ def _filled(
     image = DeviceImage(file, kept.start, areas, variables, digest, objects)
     weakref.finalize(image, os.close, file)
     os.ftruncate(file, image.scratch + SCRATCH_BYTES - kept.start)
-    at, held = len(_MAGIC) + _HEAD.size, memoryview(data)
+    at, held = len(KEPT_MAGIC) + _HEAD.size, memoryview(data)
     for address, size, packed in kept.pieces:
         try:
             os.pwrite(file, _unpacked(bytes(held[at : at + packed]), size), address - kept.start)

@@ -18,8 +18,10 @@ from ..cuda.options import CudaOptions
 from ..cuda.source import KernelDeclaration, blank_comments, decode, find_kernels
 from ..load import read_input
 from ..loaded import LaunchComment, launch_comment
-from ..ptx.ptx import is_ptx, ptx_kernels, read_ptx
-from .containers import is_binary, load_binary_module
+from ..ptx import is_ptx
+from ..ptx.ptx import ptx_kernels, read_ptx
+from . import is_binary
+from .containers import load_binary_module
 from .cubin import kernels_of
 from .signatures import plain_name
 

@@ -1,4 +1,7 @@
-"""The input formats, each found by looking in this folder: how to recognize a source, and how to load a kernel."""
+"""The input formats, each found by looking in this folder: how to recognize a source, and how to load a kernel.
+
+What loads a kernel is imported when a kernel of that format is loaded.
+"""
 
 from __future__ import annotations
 

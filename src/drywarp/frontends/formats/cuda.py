@@ -7,10 +7,8 @@ from pathlib import Path
 
 from ...kernel.kernel import Kernel
 from ...kernel.launch.layout import Layouts
-from ..amd.code import is_assembly
-from ..amd.compile import is_opencl, load_amd
+from ..amd import is_assembly, is_opencl
 from ..cuda.compile import compile_cuda, layouts_of
-from ..cuda.launches import host_launches
 from ..cuda.nvrtc import gather
 from ..cuda.options import CudaOptions
 from ..loaded import HostLaunch, Loaded
@@ -19,6 +17,8 @@ from . import AMD, Format, Source
 
 def load_for_amd(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Compile with clang, or read assembly."""
+    from ..amd.compile import load_amd
+
     kernel = load_amd(source.given, source.text, arch=arch, entry=entry, options=options)
     return Loaded(kernel, source.comment, "", launches=launches_in(source, options))
 
@@ -47,6 +47,8 @@ def launches_in(
         return None
 
     def find(kernel: Kernel, given: Mapping[str, int | float]) -> Sequence[HostLaunch]:
+        from ..cuda.launches import host_launches
+
         folder = source.given.parent if isinstance(source.given, Path) else None
         read = gather(source.text, source.origin, folder, [Path(one) for one in options.includes])
         return host_launches(read, kernel, given, options.defines or {})

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...kernel.launch.structures import with_layouts
-from ..binary.containers import debug_layouts, is_binary, load_binary
-from ..binary.kept import is_kept, launch_in, read_kept
+from ..binary import is_binary, is_kept
 from ..cuda.options import CudaOptions
 from ..loaded import Loaded
-from ..ptx.ptx import is_ptx, load_ptx, ptx_tools
+from ..ptx import is_ptx
 from . import NVIDIA, Format, Source
 
 
 def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Read the kernel from the container; `options` do not apply."""
+    from ..binary.containers import debug_layouts, load_binary
+    from ..binary.kept import launch_in, read_kept
+    from ..ptx.ptx import ptx_tools
+
     assert isinstance(source.given, Path)
     options.refuse(source.origin, "machine code, which is not compiled")
     kernel = load_binary(source.given, source.data, arch=arch, entry=entry)
@@ -28,6 +31,8 @@ def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> 
 
 def assemble(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Assemble the text; of `options`, the assembler's apply."""
+    from ..ptx.ptx import load_ptx, ptx_tools
+
     kernel = load_ptx(source.text, arch=arch, origin=source.origin, entry=entry, options=options)
     return Loaded(kernel, source.comment, source.inline, ptx_tools())
 

@@ -11,7 +11,7 @@ from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
 from .. import cache
 from ..binary.cubin import kernels_of
-from ..binary.sass import disassemble
+from ..binary.sass import listing_of
 from ..cache import tool_versions
 from ..cuda.options import CudaOptions
 from ..cuda.source import blank_comments
@@ -20,7 +20,6 @@ from .assembler import assemble, find_ptxas, machine_for, needed_ptxas, ptxas_ve
 
 # What PTX text states without assembling it: its target, its entries and their parameters.
 
-_VERSION = re.compile(r"\s*\.version\s+\d+\.\d+\b")
 _TARGET = re.compile(r"^[ \t]*+\.target\s+(sm_\d+[a-z]?|compute_\d+[a-z]?)", re.M)
 _ENTRY = re.compile(r"\.entry\s++([\w$%]++)\s*+(\([^();{}]*+\))?")
 _PARAMETER = re.compile(
@@ -53,11 +52,6 @@ class PtxModule:
     target: str
     entries: dict[str, tuple[PtxParameter, ...]]
     has_lines: bool
-
-
-def is_ptx(text: str) -> bool:
-    """Whether this is PTX: the first directive must be `.version`, which no other language starts with."""
-    return _VERSION.match(blank_comments(text[:20_000])) is not None
 
 
 def read_ptx(text: str) -> PtxModule:
@@ -158,7 +152,7 @@ def _assembled(text: str, machine: str, origin: str, flags: Sequence[str]) -> ca
     if (entry := cache.load(key)) is not None:
         return entry
     made = assemble(text, machine, origin, flags)
-    entry = cache.Entry(made.cubin, disassemble(made.cubin, origin), made.log, {})
+    entry = cache.Entry(made.cubin, listing_of(made.cubin, origin), made.log, {})
     cache.store(key, entry)
     return entry
 

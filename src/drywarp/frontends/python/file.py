@@ -118,11 +118,6 @@ def _outermost(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _outermost(getattr(node, part, []))
 
 
-def is_python(path: Path) -> bool:
-    """Whether a file counts as Python: decided by its suffix, as a short text may be valid in several languages."""
-    return path.suffix == ".py"
-
-
 def parsed(path: Path, text: str) -> ast.Module:
     """The syntax tree of a file. Raises InputFileError naming the line if it is not Python."""
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -58,14 +57,6 @@ def loaded(module: str, origin: str) -> Any:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ToolError(f"{origin}: {module} cannot be loaded: {reason}") from None
-
-
-def installed_version(package: str) -> str:
-    """The version recorded by pip; empty if there is none."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def cupy_headers() -> tuple[str, ...]:

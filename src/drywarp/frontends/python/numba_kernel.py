@@ -17,11 +17,12 @@ import numpy as np
 from ...errors import CompileError, DrywarpError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import DTYPES, Buffer
+from ...support.by_name import version_of
 from ..cuda.options import CudaOptions
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
 from .embedded import literal, plain
-from .isolation import UnknownValue, diverted, installed_version, loaded, require
+from .isolation import UnknownValue, diverted, loaded, require
 
 _SIGNATURES = "_drywarp_signatures"
 
@@ -89,7 +90,7 @@ class NumbaKernel:
 
     def tools(self) -> dict[str, str]:
         """Numba generates the PTX, ptxas the machine code."""
-        return {"numba-cuda": installed_version("numba-cuda"), **ptx_tools()}
+        return {"numba-cuda": version_of("numba-cuda"), **ptx_tools()}
 
     def takes(self, arch: str) -> set[str]:
         """The function's parameters."""

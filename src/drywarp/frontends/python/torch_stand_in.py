@@ -13,7 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from ...hardware import Gpu
-from .isolation import Unknown, installed_version
+from ...support.by_name import version_of
+from .isolation import Unknown
 from .triton_values import Dtype, capability
 
 VERSION = "2.9.0"
@@ -126,7 +127,7 @@ def torch_values(gpu: Gpu | None) -> dict[str, Any]:
     known |= dict.fromkeys(_DECORATORS, _Same())
     known |= {name: type(name.rpartition(".")[2], (_Base,), {}) for name in _CLASSES}
     known |= {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e, "finfo": _finfo, "iinfo": _iinfo}
-    known |= {"device": _device, "dtype": Dtype, "__version__": installed_version("torch") or VERSION}
+    known |= {"device": _device, "dtype": Dtype, "__version__": version_of("torch") or VERSION}
     known |= {"version.hip": None, "version.xpu": None, "cuda.is_available": lambda: True}
     known |= {"xpu.is_available": lambda: False, "backends.mps.is_available": lambda: False}
     # Settings of PyTorch, at their defaults.

@@ -12,8 +12,9 @@ from ...errors import CompileError, ToolError, UsageError
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Buffer
+from ...support.by_name import version_of
 from ..loaded import Specialised, cubin_kernels
-from .isolation import Unknown, UnknownValue, diverted, installed_version
+from .isolation import Unknown, UnknownValue, diverted
 from .triton_values import CPP_TYPES, compile_message, constant_value, offline, require_triton, runtime_value
 
 _HIDDEN = ("global_scratch", "profile_scratch")
@@ -43,7 +44,7 @@ class TritonKernel:
 
     def tools(self) -> dict[str, str]:
         """Triton brings its own assembler."""
-        return {"triton": installed_version("triton")}
+        return {"triton": version_of("triton")}
 
     def takes(self, arch: str) -> set[str]:
         """The function's parameters, and Triton's launch settings: num_warps, num_stages and the like."""

@@ -13,7 +13,7 @@ from bisect import bisect_left
 
 from ...errors import UsageError
 from ...frontends.loaded import LaunchComment, launch_comment, launch_options
-from ...frontends.ptx.ptx import is_ptx
+from ...frontends.ptx import is_ptx
 
 PASTED = "<source>"
 """The name of a pasted kernel in messages."""
