@@ -30,6 +30,7 @@ from .columns import (
     NEXT_ROOM,
     NOW,
     ODD_FREE,
+    OTHERS,
     PARTITION_COLUMNS,
     PRIORITY_BITS,
     ROOM,
@@ -226,7 +227,7 @@ class State:
         self.parts[:, [VALVE, SERVED]] += ticks
         banks = self.parts[:, EVEN_FREE : ODD_FREE + 1]
         banks[banks > 0] += ticks
-        for known in (self.slots[:, ROOM], self.parts[:, NEXT], self.clock[NEXT_ROOM : NEXT_ROOM + 1]):
+        for known in (self.slots[:, ROOM], self.parts[:, NEXT], self.parts[:, OTHERS], self.clock[NEXT_ROOM : NEXT_ROOM + 1]):
             known[known < NEVER] += ticks
         self.parts[:, STALE] = 1
         self.free += ticks
