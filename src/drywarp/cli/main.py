@@ -249,4 +249,5 @@ def main() -> None:
         # Python notes an interrupt that leaves code run from text (named tuples at import time), and would end with the
         # signal instead of the status; running some text again clears that note.
         exec("pass")
+    gc.freeze()  # the process ends: nobody need look for cycles once more
     sys.exit(status)
