@@ -162,9 +162,7 @@ def _read_cubin(data: bytes, entry: Entry) -> None:
 def _read_binary(data: bytes, entry: Entry) -> None:
     # nvdisasm is a process of its own, and slow: what it would print stands here.
     with (
-        mock.patch.object(machine_code, "disassemble", return_value=entry.listing[:MOST_SEED]),
-        mock.patch.object(machine_code.cache, "load", return_value=None),
-        mock.patch.object(machine_code.cache, "store"),
+        mock.patch.object(machine_code, "listing_of", return_value=entry.listing[:MOST_SEED]),
         mock.patch("drywarp.frontends.binary.containers.ptx_kernels", return_value={}),
     ):
         load_binary_module(Path("f"), data, arch=_arch(entry))

@@ -27,7 +27,7 @@ from typing import Any
 
 STAGES = (
     ("compiler", "drywarp.frontends.cuda.build", "compile_program"),
-    ("disassembler", "drywarp.frontends.cuda.build", "disassemble"),
+    ("disassembler", "drywarp.frontends.cuda.build", "listing_of"),
     ("reading the listing", "drywarp.frontends.cuda.compile", "kernels_of"),
     ("the source", "drywarp.frontends.formats.cuda", "compile_cuda"),
     ("emulation", "drywarp.analysis.prepare", "_emulated"),

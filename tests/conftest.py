@@ -114,7 +114,7 @@ def own_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of this test's own with nothing in it but the compiled kernels, which it shares with all tests."""
     shared, folder = Path(os.environ["DRYWARP_CACHE_DIR"]), tmp_path / "own-results"
     folder.mkdir()
-    for part in ("kernels", "drywarp-headers", "sources"):
+    for part in ("kernels", "listings", "drywarp-headers", "sources"):
         (shared / part).mkdir(parents=True, exist_ok=True)
         (folder / part).symlink_to(shared / part)
     monkeypatch.setenv("DRYWARP_CACHE_DIR", str(folder))

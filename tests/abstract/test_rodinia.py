@@ -143,7 +143,7 @@ def test_counts_are_those_of_the_emulated_warps(entry: Entry) -> None:
         assert sum(each[class_] for each in mine) / len(mine) == pytest.approx(times / warps, rel=0.05), class_
 
 
-@KERNELS
+@SOME_KERNELS
 def test_the_compiler_waits_for_every_result_that_is_read(entry: Entry) -> None:
     """The scoreboards, which the graphs do not use, allow no result to be read before the wait for it."""
     profile = launch(entry.kernel).profile

@@ -336,24 +336,27 @@ def _expected(case: Case, values: Values) -> list[list[int]]:
     predicates = left[2] if case.uniform else left[3]
     guard = [True] * THREADS if not case.guard else values.of("p", case.guard.strip(" @"), False)
     columns = [values.of(kind, text, case.uniform) for kind, text in case.operands]
-    for thread, given in enumerate(zip(*columns, strict=True) if columns else [(t,) for t in range(THREADS)]):
-        if not guard[thread]:
-            continue
-        answer = case.answer(*given)
-        for name, value in zip(case.results, answer if len(case.results) > 1 else (answer,), strict=True):
-            kind, number = name[0], int(name[1:])
-            if kind == "P":
+    rows = list(zip(*columns, strict=True)) if columns else [(t,) for t in range(THREADS)]
+    threads = [thread for thread in range(THREADS) if guard[thread]]
+    answers = [case.answer(*rows[thread]) for thread in threads]
+    each = zip(*answers, strict=True) if len(case.results) > 1 else (answers,)
+    for name, column in zip(case.results, each, strict=True):
+        kind, number = name[0], int(name[1:])
+        if kind == "P":
+            for thread, value in zip(threads, column, strict=True):
                 predicates[thread] = predicates[thread] & ~(1 << number) | bool(value) << number
-            elif kind in "LD":
-                bits = exact.bits_of(value, exact.DOUBLE) if kind == "D" else value
-                left[number - 20][thread], left[number - 19][thread] = bits & exact.M32, bits >> 32 & exact.M32
-            elif kind in "HB":
-                form = exact.HALF if kind == "H" else exact.BRAIN
-                left[number - 20][thread] = exact.joined([exact.bits_of(part, form) for part in value], 16)
-            elif kind in _FORMATS:
-                left[number - 20][thread] = exact.bits_of(value, _FORMATS[kind])
-            else:
-                left[number - 20][thread] = value & exact.M32
+            continue
+        if kind in "LD":
+            words = [exact.bits_of(value, exact.DOUBLE) for value in column] if kind == "D" else column
+            for thread, value in zip(threads, words, strict=True):
+                left[number - 19][thread] = value >> 32 & exact.M32
+        elif kind in "HB":
+            form = exact.HALF if kind == "H" else exact.BRAIN
+            words = [exact.joined([exact.bits_of(part, form) for part in value], 16) for value in column]
+        else:
+            words = [exact.bits_of(value, _FORMATS[kind]) for value in column] if kind in _FORMATS else column
+        for thread, value in zip(threads, words, strict=True):
+            left[number - 20][thread] = value & exact.M32
     return left
 
 

@@ -12,7 +12,10 @@ from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Texture, array_buffer
 
+from .together import Kernels
+
 ARCHES = ("sm_80", "sm_90")
+kernels = Kernels()
 
 
 def scalar(value: Any) -> Scalar:
@@ -53,7 +56,7 @@ def run(
 ) -> Emulation:
     """Compile if given source, and emulate; arrays become buffers, numbers scalars."""
     if isinstance(kernel, str):
-        kernel = compile_cuda(kernel, arch=arch, entry=entry)
+        kernel = compile_cuda(kernel, arch=arch, entry=entry) if entry else kernels.kernel(kernel, arch)
     launch = Launch(
         dim3(grid),
         dim3(block),

@@ -7,13 +7,12 @@ import pytest
 
 from drywarp.errors import EmulationError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.tensor_maps import tensor_map
 from drywarp.kernel.profile import SPACE_GLOBAL
 from tests.effort import first, some
 
-from .support import run
+from .support import kernels, run
 
 ARCHES = ("sm_90", "sm_100", "sm_120")
 RNG = np.random.default_rng(11)
@@ -149,7 +148,7 @@ def load(tensor: np.ndarray, where: np.ndarray, arch: str = "sm_90", **options) 
     """Run the loading kernel; the boxes' bytes as they lie in shared memory, shape (blocks, bytes)."""
     made = tensor_map(tensor, **options)
     size = int(np.prod([-(-e // s) for e, s in zip(made.box, made.element_strides, strict=True)])) * made.element_bytes
-    kernel = compile_cuda(tensor_kernel(tensor.ndim, size), arch=arch)
+    kernel = kernels.kernel(tensor_kernel(tensor.ndim, size), arch)
     out = np.zeros(size * len(where), np.uint8)
     arguments = {"from": made, "where": where.astype(np.int32), "out": out}
     launch = make_launch(kernel, (len(where), 1, 1), (32, 1, 1), arguments, dynamic_shared=-(-size // 1024) * 1024)
@@ -238,7 +237,7 @@ def test_tensor_stores_and_reductions(operation, dtype, function, swizzle):
     box = (8, 64 // kind.itemsize)
     a, b = (RNG.integers(0, 200, (20, 96)).astype(kind) for _ in range(2))
     where = np.array([[0, 0], [48, 16], [80, 8], [-8, -2]])
-    kernel = compile_cuda(tensor_kernel(2, 512, operation), arch="sm_90")
+    kernel = kernels.kernel(tensor_kernel(2, 512, operation), "sm_90")
     maps = {name: tensor_map(t, box=box, swizzle=swizzle) for name, t in (("from", a), ("to", b.copy()))}
     launch = make_launch(
         kernel, (4, 1, 1), (32, 1, 1), {**maps, "where": where.astype(np.int32)}, dynamic_shared=1024
@@ -256,7 +255,7 @@ def test_the_record_of_a_tensor_copy():
     """A box of 16 rows of 128 bytes is 128 pieces in four requests of four rows; at a border fewer."""
     tensor = RNG.random((40, 96), dtype=np.float32)
     made = tensor_map(tensor, box=(16, 32))
-    kernel = compile_cuda(tensor_kernel(2, 2048), arch="sm_90")
+    kernel = kernels.kernel(tensor_kernel(2, 2048), "sm_90")
     where = np.array([[32, 8], [64, 30]], np.int32)
     launch = make_launch(
         kernel, (2, 1, 1), (32, 1, 1), {"from": made, "where": where, "out": np.zeros(4096, np.uint8)},
@@ -317,7 +316,7 @@ MULTICAST = """extern "C" __global__ void k(const __grid_constant__ CUtensorMap 
 
 def test_a_copy_to_several_blocks_is_done_where_it_names_the_only_one():
     """Block 0 is bit 0 of the mask; what names another one, alone or beside it, cannot be."""
-    kernel = compile_cuda(PREFACE + MULTICAST, arch="sm_90")
+    kernel = kernels.kernel(PREFACE + MULTICAST, "sm_90")
     tensor = RNG.random(512, dtype=np.float32)
 
     def copied(mask: int) -> np.ndarray:

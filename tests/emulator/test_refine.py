@@ -8,10 +8,13 @@ import pytest
 from drywarp.execution.emulator import Limits, emulate
 from drywarp.execution.emulator.sampling import explains, stratified
 from drywarp.execution.emulator.session import Session
+from drywarp.execution.emulator.skim import without_results
 from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Dim3, Launch
+from drywarp.kernel.profile import Profile
 
 GUARDED = """
 __global__ void guarded(float* out, int nx, int ny, int nz) {
@@ -119,3 +122,62 @@ def test_work_that_was_met_and_not_drawn_again_is_in_the_interval() -> None:
     assert sampling.high is not None
     assert sampling.high > 1.5 * sampling.estimate
     assert totals(kernel, launch, "all").sum() <= sampling.high
+
+
+# Samples of which only the first block computes what nobody asks for.
+
+THROUGH_SHARED = """
+__global__ void k(float* out, const int* __restrict__ in, int n) {
+  __shared__ int held[64];
+  held[threadIdx.x] = in[threadIdx.x] * 3 % 64;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < held[blockIdx.x % 64] % 7 + 1; ++i) sum += held[i] * 0.1f + n;
+  out[blockIdx.x * 64 + held[threadIdx.x]] = sum * sum;
+}
+"""
+THROUGH_GLOBAL = """
+__global__ void k(float* out, int* in, int n) {
+  int i = threadIdx.x;
+  in[64 * blockIdx.x + i] = (i * 7 + blockIdx.x + n) % 64;
+  __syncthreads();
+  out[64 * blockIdx.x + in[64 * blockIdx.x + 63 - i]] = n;
+}
+"""
+PLAIN = """
+__global__ void k(float* out, const int* __restrict__ in, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  float x = in[threadIdx.x];
+  for (int step = 0; step < n; ++step) x = fmaf(x, x, 0.5f);
+  if (threadIdx.x % 3) x = __shfl_xor_sync(__activemask(), x, 1);
+  out[i] = x * x;
+}
+"""
+
+
+def same_profile(one: Profile, other: Profile) -> None:
+    """Whether two profiles hold the same paths, accesses and counts."""
+    assert [b.paths for b in one.blocks] == [b.paths for b in other.blocks]
+    for first, second in zip(one.paths, other.paths, strict=True):
+        np.testing.assert_array_equal(first.blocks, second.blocks)
+    np.testing.assert_array_equal(one.thread_instructions, other.thread_instructions)
+    for name in ("instruction", "warp", "order", "base", "pattern", "space", "offsets", "masks"):
+        np.testing.assert_array_equal(getattr(one.accesses, name), getattr(other.accesses, name))
+
+
+@pytest.mark.parametrize(
+    ("source", "omits"),
+    [(THROUGH_SHARED, True), (THROUGH_GLOBAL, False), (PLAIN, True)],
+    ids=["shared", "global", "plain"],
+)
+def test_the_behaviour_needs_no_results(source: str, omits: bool) -> None:
+    kernel = compile_cuda(source, arch="sm_80")
+    code = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert (code is not None) == omits
+    given = {"out": "f32[8192]", "in": "i32[8192]:random", "n": 5}
+    launch = make_launch(kernel, (128, 1, 1), (64, 1, 1), given)
+    whole, brief = (emulate(kernel, launch, results=results) for results in (True, False))
+    assert len(whole.profile.blocks) > 1
+    same_profile(whole.profile, brief.profile)
+    alike = np.array_equal(whole.buffer("out"), brief.buffer("out"), equal_nan=True)
+    assert alike != omits

@@ -17,7 +17,7 @@ from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Texture
 from tests.effort import first
 
-from .support import run
+from .support import kernels, run
 
 ARCHES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 RNG = np.random.default_rng(11)
@@ -79,7 +79,7 @@ extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, cudaT
 
 @pytest.mark.parametrize(("linear", "mode", "normalized"), MODES)
 def test_filters_and_address_modes(linear: bool, mode: str, normalized: bool) -> None:
-    kernel = compile_cuda(FILTERED, arch="sm_80")
+    kernel = kernels.kernel(FILTERED, "sm_80")
     data = [RNG.random(shape, np.float32) for shape in ((13,), (7, 10), (3, 5, 6))]
     reach = 2.5 if normalized else 15.0
     at = ((RNG.random((3, COUNT), np.float32) - 0.5) * 2 * reach).astype(np.float32)
@@ -257,7 +257,7 @@ extern "C" __global__ void k(const cudaTextureObject_t* __restrict__ t, const cu
 
 @pytest.mark.parametrize("arch", first(ARCHES))
 def test_objects_that_differ_between_lanes(arch: str) -> None:
-    kernel = compile_cuda(OBJECTS_IN_MEMORY, arch=arch)
+    kernel = kernels.kernel(OBJECTS_IN_MEMORY, arch)
     a, b, line = (RNG.integers(0, 100, shape).astype(np.float32) for shape in ((5, 8), (5, 8), (32,)))
     c, d = (RNG.integers(0, 100, (2, 32)).astype(np.int32) for _ in range(2))
     arguments = {"t": [texture(a), texture(b)], "s": (surface(c), surface(d)), "o": np.zeros(32, np.float32)}
@@ -326,7 +326,7 @@ extern "C" __global__ void k(cudaTextureObject_t t, float* o, float shift) {
 
 def sectors(made: Texture, shift: float) -> list[int]:
     """Distinct sectors of each warp's fetch, as the record has them."""
-    kernel = compile_cuda(READS, arch="sm_80")
+    kernel = kernels.kernel(READS, "sm_80")
     log = run(kernel, (2, 4), 32, made, np.zeros(256, np.float32), shift).profile.accesses
     fetch = next(n for n, i in enumerate(kernel.instructions) if i.opcode == "TEX")
     found = []

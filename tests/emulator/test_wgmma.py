@@ -341,3 +341,12 @@ def test_a_base_offset_is_refused():
             text, 1, 128, np.zeros(4096, np.uint32), 1024, np.zeros((128, 4), np.uint32),
             np.zeros((128, 4), np.float32), *map(np_scalar, [word, word]), 0, arch="sm_90a", dynamic_shared=16384,
         )  # fmt: skip
+
+
+def test_a_group_without_products_ends() -> None:
+    """ptxas writes a product without operands or result for it."""
+    source = """extern "C" __global__ void k(float* out) {
+      asm volatile("wgmma.fence.sync.aligned;\\nwgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+      out[threadIdx.x] = threadIdx.x; }"""  # noqa: E501
+    done = run(source, 1, 128, np.zeros(128, np.float32), arch="sm_90a")
+    np.testing.assert_array_equal(done.buffer(0), np.arange(128))

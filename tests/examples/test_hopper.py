@@ -11,11 +11,15 @@ import drywarp
 from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError
 from drywarp.execution.emulator import emulate
+from drywarp.execution.emulator.skim import without_results
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
+from tests.emulator.test_refine import same_profile
 
 PATH = Path(__file__).parents[2] / "examples" / "hopper" / "wgmma_tile.cu"
+ATTENTION = PATH.with_name("attention.cu")
 ROWS, COLUMNS, DEPTH = 256, 256, 64  # of two blocks, and of a tile
 
 
@@ -43,6 +47,49 @@ def test_the_pipeline_multiplies(stages: int, tiles: int) -> None:
     assert not [note for note in run.profile.notes if "not exact" in note]
 
 
+def attended(heads: int, tokens: int) -> dict[str, object]:
+    rng = np.random.default_rng(4)
+    shape = heads * tokens, 128
+    given: dict[str, object] = {
+        name: drywarp.tensor_map(rng.normal(0, 1.5, shape).astype(np.float16), box=(128, 64), swizzle=128)
+        for name in "QKV"
+    }
+    return {**given, "O": np.zeros(shape, np.float16), "tokens": tokens}
+
+
+@pytest.mark.parametrize(("stages", "heads", "tokens"), [(2, 2, 384), (1, 1, 256)])
+def test_attention_attends(stages: int, heads: int, tokens: int) -> None:
+    given = attended(heads, tokens)
+    kernel = compile_cuda(ATTENTION, arch="sm_90a", options=CudaOptions({"STAGES": str(stages)}))
+    launch = make_launch(kernel, (tokens // 128, heads, 1), (384, 1, 1), given, dynamic_shared=164864)
+    run = emulate(kernel, launch, blocks="all")
+    q, k, v = (
+        given[name].buffer.array.astype(np.float64).reshape(heads, tokens, 128)  # type: ignore[attr-defined]
+        for name in "QKV"
+    )
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(128)
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+    expected = weights / weights.sum(axis=2, keepdims=True) @ v
+    # Weights are rounded to half precision before they multiply the values.
+    np.testing.assert_allclose(run.buffer("O").reshape(expected.shape), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["wgmma_tile", "attention"])
+def test_a_sample_that_leaves_results_out_behaves_alike(name: str) -> None:
+    if name == "attention":
+        path, grid, shared, given = ATTENTION, (3, 40, 1), 164864, attended(40, 384)
+    else:
+        path, grid, shared, given = PATH, (1, 2, 1), 197632, arguments(6)
+    kernel = compile_cuda(path, arch="sm_90a")
+    launch = make_launch(kernel, grid, (384, 1, 1), given, dynamic_shared=shared)
+    code = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert code is not None
+    assert not {i.opcode for i in code} & {"HGMMA", "MUFU"}
+    whole, brief = (emulate(kernel, launch, results=results).profile for results in (True, False))
+    assert len(whole.blocks) > 1
+    same_profile(whole, brief)
+
+
 def answer(static: bool) -> Analysis:
     given = arguments(tiles=8)
     return drywarp.analyze(PATH, gpu="h100", grid=(1, 2), block=384, args=given, shared=197632, static=static)
@@ -66,6 +113,32 @@ def test_without_data_it_counts_the_same() -> None:
         words for note in followed.notes for words in ("copy engine", "shared memory") if words in note
     }
     assert followed.time_s < emulated.time_s
+
+
+STATE = """
+#include <cuda/barrier>
+using barrier = cuda::barrier<cuda::thread_scope_block>;
+extern "C" __global__ void k(float* out, const float* in, int n) {
+  __shared__ barrier met;
+  __shared__ float held[128];
+  if (threadIdx.x == 0) init(&met, blockDim.x);
+  __syncthreads();
+  for (int i = 0; i < n; ++i) {
+    held[threadIdx.x] = in[i * 128 + threadIdx.x];
+    met.wait(met.arrive());
+    out[i * 128 + threadIdx.x] = held[127 - threadIdx.x];
+  }
+}
+"""
+
+
+def test_arrivals_that_return_a_state_are_followed_without_data() -> None:
+    def ask(static: bool) -> Analysis:
+        args = {"out": "f32[1024]", "in": "f32[1024]", "n": 8}
+        return drywarp.analyze(source=STATE, gpu="h100", grid=2, block=128, args=args, static=static)
+
+    followed, emulated = ask(True), ask(False)
+    assert followed.by_class["global_store"] == emulated.by_class["global_store"] == 2 * 8 * 4
 
 
 def test_it_needs_hopper() -> None:

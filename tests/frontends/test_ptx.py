@@ -105,7 +105,7 @@ def test_lines_are_added_and_nothing_else(text: str) -> None:
         assert all(int(found) == number for found in re.findall(r"\.loc 1 (\d+) 0", line))
     symbol = next(iter(read_ptx(text).entries))
     plain, with_lines = (assembler.assemble(source, "sm_80", "k.ptx").cubin for source in (text, numbered))
-    codes = [ptx.kernels_of(c, ptx.disassemble(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
+    codes = [ptx.kernels_of(c, ptx.listing_of(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
     assert [i.encoding for i in codes[0].instructions] == [i.encoding for i in codes[1].instructions]
 
 

@@ -64,16 +64,30 @@ def test_the_busiest_address_is_counted_over_the_grid(body: str, lanes: float) -
 
 
 def test_lanes_at_one_address_take_the_published_rate() -> None:
-    """One lane a cycle, however many SMs there are, floats a third of that; doubles anywhere have a rate too."""
-    l2 = load_gpu("a100").memory.l2
+    """One lane a cycle, however many SMs there are, floats a third of that; slices take doubles lane by lane."""
+    memory = load_gpu("a100").memory
+    l2, slices = memory.l2, memory.l2.bytes_per_cycle / memory.sector_bytes
     assert l2.atomics_per_cycle
     assert l2.float_atomics_per_cycle
-    assert l2.double_atomic_lanes_per_cycle
+    assert l2.double_atomic_lane_cycles
     assert cycles("atomicInc(words, i);") == pytest.approx(LANES / l2.atomics_per_cycle, rel=0.05)
     assert cycles("atomicAdd(sums, 1.0f);") == pytest.approx(LANES / l2.float_atomics_per_cycle, rel=0.02)
     assert cycles("atomicAdd(sums + i % 2, 1.0f);") == pytest.approx(LANES / 2 / l2.float_atomics_per_cycle, rel=0.03)
     repeated = "for (int k = 0; k < 50; k++) atomicAdd((double*)doubles + i, 1.0);"
-    assert cycles(repeated) == pytest.approx(50 * LANES / l2.double_atomic_lanes_per_cycle, rel=0.1)
+    assert cycles(repeated) == pytest.approx(50 * LANES * l2.double_atomic_lane_cycles / slices, rel=0.1)
+
+
+def test_few_addresses_lie_on_few_slices() -> None:
+    """512 bytes are served by one slice, whatever address a lane aims at; 2 KiB by four."""
+    l2 = load_gpu("a100").memory.l2
+    assert l2.double_atomic_lane_cycles
+    assert l2.atomic_line_cycles
+    for words, slices in ((64, 1), (256, 4)):
+        doubles = cycles(f"for (int k = 0; k < 20; k++) atomicAdd((double*)doubles + i % {words}, 1.0);")
+        assert doubles == pytest.approx(20 * LANES * l2.double_atomic_lane_cycles / slices, rel=0.1)
+    # Each lane of a warp aims at a line of its own: 32 lines on eight slices.
+    alone = cycles("for (int k = 0; k < 20; k++) atomicInc(words + i % 32 * 32, i);")
+    assert alone == pytest.approx(20 * LANES / 8 * l2.atomic_line_cycles, rel=0.1)
 
 
 def test_it_is_what_limits_the_kernel_and_the_advice_knows_it() -> None:

@@ -52,6 +52,7 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
         sm_count=r.randint(1, 3),
         clock_hz=1e9,
         read_window_ticks=r.choice((3, 3, 4)),
+        launch_interval_ticks=r.choice((0, 0, 2, 7)),
     )
 
 

@@ -55,6 +55,7 @@ class Reference:
         self.slot_of: dict[int, int] = {}
         self.free_at = dict.fromkeys(range(share.resident), 0)
         self.next_block = 0
+        self.not_sooner = 0
         self.issues: list[tuple[int, Warp, int]] = []
         self.level_free: dict[tuple[int, int], int] = {}
         self.resource_last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -103,14 +104,15 @@ class Reference:
                     del self.slot_of[block]
                     self.free_at[slot] = max(e for e in ends if e is not None) + self.w.launch_ticks
                     changed = True
-            for slot in sorted(self.free_at):
-                if self.free_at[slot] <= tick and self.next_block < self.share.blocks:
+            for slot in sorted(self.free_at, key=lambda slot: (self.free_at[slot], slot)):
+                if max(self.free_at[slot], self.not_sooner) <= tick and self.next_block < self.share.blocks:
                     self._launch(slot, tick)
                     changed = True
                     break  # a block without instructions makes room again at once
 
     def _launch(self, slot: int, tick: int) -> None:
         del self.free_at[slot]
+        self.not_sooner = tick + self.w.launch_interval_ticks
         block, per = self.next_block, self.w.warps_per_block
         self.next_block += 1
         self.slot_of[block] = slot

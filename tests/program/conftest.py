@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from drywarp.cli import main
 
 SOURCE = Path(__file__).parent / "programs.cu"
 
@@ -39,19 +42,28 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = nvcc()
     if compiler is None or not shutil.which("g++"):
         pytest.skip("whole programs need nvcc (drywarp[ptx]) and g++")
-    made = tmp_path_factory.mktemp("programs") / "programs"
-    subprocess.run([*compiler, "-arch=sm_80", "-o", str(made), str(SOURCE)], check=True, capture_output=True)
+    folder = tmp_path_factory.getbasetemp()
+    # Parallel workers have folders of their own, side by side in one.
+    made = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "programs"
+    with open(f"{made}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            subprocess.run([*compiler, "-arch=sm_80", "-o", str(made), str(SOURCE)], check=True, capture_output=True)
     return made
 
 
 @pytest.fixture
-def run(program: Path, tmp_path: Path) -> Any:
+def run(program: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Run a program under the command line in this process, which saves the imports; the program is a process."""
+
     def start(*words: str, options: tuple[str, ...] = (), started: Path = program) -> Ran:
         found = tmp_path / "result.json"
         found.unlink(missing_ok=True)
         words = ("run", "--json", str(found), *options, "--", str(started), *words)
-        ended = subprocess.run([sys.executable, "-m", "drywarp", *words], capture_output=True, text=True, check=False)
+        capfd.readouterr()
+        status = main.run([*words])
+        said = capfd.readouterr()
         result = json.loads(found.read_text()) if found.exists() else {}
-        return Ran(ended.returncode, ended.stdout, ended.stderr, result)
+        return Ran(status, said.out, said.err, result)
 
     return start

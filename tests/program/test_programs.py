@@ -17,6 +17,7 @@ import pytest
 from drywarp.frontends.cuda.compile import compile_translation
 from drywarp.frontends.cuda.nvrtc import gather
 from drywarp.frontends.cuda.options import CudaOptions
+from tests.effort import first
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -45,7 +46,7 @@ def test_everything_after_the_program_is_the_programs(program: Path, before: tup
 
 
 @pytest.mark.usefixtures("program")
-@pytest.mark.parametrize("given", [["32"], ["--", "32"]], ids=["plain", "dashes"])
+@pytest.mark.parametrize("given", first([["--", "32"], ["32"]]), ids=str)
 def test_dashes_may_stand_after_a_source(given: list[str]) -> None:
     source = EXAMPLES / "programs" / "heat.cu"
     words = [sys.executable, "-m", "drywarp", "run", str(source), *given]

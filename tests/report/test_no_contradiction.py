@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIAL = sorted((ROOT / "examples" / "tutorial").glob("*.cu"), key=lambda path: (path.stem != "step3_shared", path))
 FILES = sorted([*(ROOT / "examples").glob("*.cu"), *(ROOT / "suite").glob("*.cu")])
 MODES = [(path, static) for path in FILES for static in (False, True)]
-each = pytest.mark.parametrize(("path", "static"), some(MODES, 9), ids=str)
+each = pytest.mark.parametrize(("path", "static"), some(MODES, 13), ids=str)
 
 TOGETHER = 0.03
 """By how much shares of one time may differ where each is rounded, or found by a simulation of its own."""
@@ -41,7 +41,7 @@ def text_of(found: drywarp.Analysis) -> str:
     return captured.get()
 
 
-@pytest.mark.parametrize(("path", "static"), [*some(MODES, 9), *first([(path, True) for path in TUTORIAL])], ids=str)
+@pytest.mark.parametrize(("path", "static"), [*some(MODES, 13), *first([(path, True) for path in TUTORIAL])], ids=str)
 def test_an_answer_is_made_of_plain_values(path: Path, static: bool) -> None:
     """NumPy's numbers look like Python's until they are written as JSON."""
     assert json.loads(json_text(answer(path, static).to_dict()))["kernel"] == answer(path, static).kernel

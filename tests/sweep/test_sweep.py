@@ -403,3 +403,40 @@ def test_the_command_line_exports(tmp_path: Path) -> None:
     path.write_text(FILE.replace(f"n = [{N}, {2 * N}]", f"n = [{N}]"))
     assert run(["sweep", str(path), "--gpu", "a100", "--export", str(tmp_path / "a.json"), "--format", "t4"]) == 0
     assert {each.name for each in tmp_path.iterdir()} == {"space.toml", "a.json", "a-metadata.json"}
+
+
+SHARES = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void shares(const float* in, float* out) {
+  __shared__ float held[256];
+  cg::cluster_group cluster = cg::this_cluster();
+  held[threadIdx.x] = in[blockIdx.x * 256 + threadIdx.x];
+  cluster.sync();
+  float sum = 0;
+  for (unsigned rank = 0; rank < cluster.num_blocks(); ++rank) sum += cluster.map_shared_rank(held, rank)[threadIdx.x];
+  out[blockIdx.x * 256 + threadIdx.x] = sum;
+  cluster.sync();
+}
+"""
+
+
+def test_cluster_sizes_are_swept_and_validated(tmp_path: Path) -> None:
+    (tmp_path / "shares.cu").write_text(SHARES)
+    args = {"in": "f32[65536]:random", "out": "f32[65536]"}
+    launch = {"kernel": str(tmp_path / "shares.cu"), "grid": "256", "block": "256", "args": args}
+    swept = drywarp.sweep(
+        {**launch, "gpus": ["h100"], "macros": [], "parameters": {"blocks": [2, 8]}, "cluster": "blocks"}, jobs=0
+    )
+    one_by_one = {
+        size: drywarp.analyze(tmp_path / "shares.cu", gpu="h100", grid=256, block=256, args=args, cluster=size).time_s
+        for size in (2, 8)
+    }
+    times = {row.parameters["blocks"]: row.time_s for row in swept.rows}
+    assert times == pytest.approx(one_by_one)
+    assert times[8] > times[2]
+    table = tmp_path / "measured.csv"
+    table.write_text("half,time_us\n1,10\n4,20\n")
+    found = drywarp.validate(table, gpu="h100", cluster="half*2", macros=[], jobs=1, **launch)
+    predicted = [row.times["pipeline"] for row in sorted(found.rows, key=lambda row: row.row)]
+    assert predicted == pytest.approx(list(one_by_one.values()))

@@ -327,7 +327,8 @@ def _emulated(place: CacheEntry, options: Options) -> Profile:
 
         profile = extrapolated(place.kernel, place.launch, limits)
     if profile is None:
-        profile = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits).profile
+        ran = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits, results=False)
+        profile = ran.profile
     place.cache_profile(profile)
     return profile
 

@@ -157,4 +157,5 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         l3_bytes=memory.l3.bytes if memory.l3 else 0,
         shared_banks_serve_l1=memory.l1.bytes is None,
         dirty_share=1.0 if memory.l2.dirty_share is None else memory.l2.dirty_share,
+        slice_bytes=memory.l2.slice_bytes or 0,
     )

@@ -44,6 +44,9 @@ class RowLaunchOptions:
     shared: Annotated[
         str | None, typer.Option(help="Dynamic shared memory; an expression over columns.", metavar="BYTES")
     ] = None
+    cluster: Annotated[
+        str | None, typer.Option(help="Thread block cluster in blocks: expressions over columns.", metavar="X[,Y[,Z]]")
+    ] = None
     macros: Annotated[
         str | None, typer.Option(help="Columns to define as macros (default: all parameters).", metavar="A,B")
     ] = None
@@ -69,6 +72,7 @@ class RowLaunchOptions:
             "args": pairs(self.arg, "--arg"),
             "constants": pairs(self.const, "--const"),
             "shared": self.shared,
+            "cluster": self.cluster,
             "macros": None if self.macros is None else [name for name in self.macros.split(",") if name],
             "defines": pairs(self.define, "-D", value_needed=False),
             "includes": self.include or (),

@@ -262,5 +262,5 @@ def clear() -> Usage:
     return held
 
 
-_PARTS = ("kernels", "drywarp-headers", "loops", "emulations", "answers")
+_PARTS = ("kernels", "listings", "drywarp-headers", "loops", "emulations", "answers")
 """The folders that drywarp owns (`loops`: earlier versions did); anything else beside them is left alone."""

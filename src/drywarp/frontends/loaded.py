@@ -20,11 +20,9 @@ from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
 from ..support.folders import read_toml
 from ..support.text import kernels_text
-from . import cache
 from .binary.cubin import kernels_of
-from .binary.sass import disassemble
+from .binary.sass import listing_of
 from .binary.signatures import demangled, plain_name, without_parameters
-from .cache import tool_versions
 from .cuda.options import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
@@ -344,12 +342,7 @@ def cubin_kernels(cubin: bytes, arch: str, origin: str, source: str = "") -> dic
     `source` is the source file as the user named it. Compilers write its absolute path into the line table; this
     function restores the user's spelling.
     """
-    key = cache.key_of(cubin, origin, tool_versions()["nvdisasm"])
-    entry = cache.load(key)
-    if entry is None:
-        entry = cache.Entry(cubin, disassemble(cubin, origin), "", {})
-        cache.store(key, entry)
-    listing = entry.listing
+    listing = listing_of(cubin, origin)
     if source:
         listing = listing.replace(f'"{os.path.abspath(source)}"', f'"{source}"')
     return kernels_of(cubin, listing, arch, origin)

@@ -38,6 +38,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Device(_Section, frozen=True):
     """`[device]`: properties of the product. `block_launch_latency` is Λ_launch: from a block's end to its successor.
 
+    `block_launch_interval` is from the start of a block to that of the next one anywhere on the GPU; None: no limit.
     `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks; None if unknown.
     `tdp_w` is the board's thermal design power; None if unknown.
     `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock. `gpc_sms` are the
@@ -49,6 +50,7 @@ class Device(_Section, frozen=True):
     base_clock_mhz: Megahertz
     boost_clock_mhz: Megahertz
     block_launch_latency: Cycles
+    block_launch_interval: Cycles | None = None
     kernel_start_ns: Nanoseconds | None = None
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
@@ -137,9 +139,10 @@ class L2Level(_Section, frozen=True):
     """`[memory.l2]`: size and bandwidth of the whole GPU, and Λ of a hit in the near and the far half.
 
     `atomics_per_cycle` is the rate of lane atomics on a single address, `float_atomics_per_cycle` the same for
-    floating-point numbers, and `double_atomic_lanes_per_cycle` the rate of lane atomics on doubles at any address;
-    None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None if unknown. `dirty_share` is
-    the fraction that may hold data not yet written to DRAM; None means all of it.
+    floating-point numbers. An atomic keeps a slice busy for `atomic_line_cycles` for each cache line that its warp
+    targets, or, if that is longer, for `atomic_lane_cycles` a lane (`double_atomic_lane_cycles` for doubles). A slice
+    holds `slice_bytes` in a row. None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None
+    if unknown. `dirty_share` is the fraction that may hold data not yet written to DRAM; None means all of it.
     """
 
     bytes: Size
@@ -150,7 +153,10 @@ class L2Level(_Section, frozen=True):
     dirty_share: Fraction | None = None
     atomics_per_cycle: LaneRate | None = None
     float_atomics_per_cycle: LaneRate | None = None
-    double_atomic_lanes_per_cycle: LaneRate | None = None
+    atomic_line_cycles: Cycles | None = None
+    atomic_lane_cycles: Cycles | None = None
+    double_atomic_lane_cycles: Cycles | None = None
+    slice_bytes: Size | None = None
 
     @property
     def latency_ns(self) -> float:

@@ -38,10 +38,13 @@ class Dataflow:
             ends=lambda i: self.accesses[i].writes if self.instructions[i].guard is None else (),
         )
 
-    def producers_of(self, index: int, places: Iterable[Place] | None = None) -> tuple[int, ...]:
+    def producers_of(
+        self, index: int, places: Iterable[Place] | None = None, same_guard: bool = False
+    ) -> tuple[int, ...]:
         """Like `producers` for one instruction, found by searching backwards: faster if only a few are needed.
 
-        `places` restricts the places that the instruction reads (default: all).
+        `places` restricts the places that the instruction reads (default: all). With `same_guard`, a write in the same
+        basic block under the instruction's own guard kills earlier definitions, which is tighter than `producers`.
         """
         block = self.cfg.block_of[index]
         found: set[int] = set()
@@ -52,6 +55,9 @@ class Dataflow:
             if not writers:
                 continue
             before = [i for i in writers.get(block, ()) if i < index]
+            if same_guard and (sure := [i for i in before if self._guarded_alike(i, index)]):
+                found.update(i for i in before if i >= sure[-1])
+                continue
             pending = [block] if self._latest(before, found) else []
             seen: set[int] = set()
             while pending:
@@ -67,7 +73,7 @@ class Dataflow:
 
         An end is an instruction and the relevant places that it reads, as in `producers_of`.
         """
-        pending = [producer for index, places in ends for producer in self.producers_of(index, places)]
+        pending = [producer for index, places in ends for producer in self.producers_of(index, places, same_guard=True)]
         found: set[int] = set()
         spaces: set[str] = set()
         while pending:
@@ -75,7 +81,7 @@ class Dataflow:
             if index in found:
                 continue
             found.add(index)
-            pending += self.producers_of(index)
+            pending += self.producers_of(index, same_guard=True)
             memory = self.instructions[index].memory
             if memory is not None and memory.kind in ("load", "atomic"):
                 own = {"shared", "local"} if memory.space == "generic" else {memory.space} & {"shared", "local"}
@@ -84,6 +90,14 @@ class Dataflow:
                 pending += [k for k, other in enumerate(self.instructions) if other.memory is not None
                             and other.memory.space in reached and other.memory.kind != "load"]  # fmt: skip
         return found
+
+    def _guarded_alike(self, first: int, second: int) -> bool:
+        """Whether two instructions of a block run under one guard, whose predicate stays as it is in between."""
+        guard = self.instructions[first].guard
+        if guard is None or guard != self.instructions[second].guard:
+            return False
+        place = ("UP" if guard.uniform else "P", guard.index)
+        return not any(first <= i < second for block in self._writers.get(place, {}).values() for i in block)
 
     def _latest(self, writers: Sequence[int], found: set[int]) -> bool:
         """Add a block's reaching writers to `found`, latest first; returns whether those of earlier blocks do too."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import fit_affine
-from .contention import ATOMIC, busiest_address, contended_loop, reads_of_others
+from .contention import ATOMIC, Busiest, busiest_address, contended_loop, reads_of_others
 from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares
 from .followed import EmulateBlocks, Look
 from .stream import l1_hit_fractions
@@ -29,8 +29,9 @@ class AccessBehaviour:
     the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones that the L2 serves; `dram_read` and
     `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
-    address. `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an
-    active lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster.
+    address, `same_slice` its most contended slice of the L2. `l3_hit` is the fraction of L2 misses that an L3 serves,
+    `requests` the fraction of executions that have an active lane. `remote` is the fraction of wavefronts at the shared
+    memory of another block of the cluster.
     """
 
     executions: float
@@ -45,6 +46,7 @@ class AccessBehaviour:
     requests: float = 1.0
     l3_hit: float = 0.0
     same_address: float = 0.0
+    same_slice: float = 0.0
     lanes: float = 0.0
     remote: float = 0.0
 
@@ -122,8 +124,8 @@ def analyse_memory(
                 counts.update({index: sectors / profile.logged[index] for index, sectors in counts.items()})
         shares = local_shares(profile.launch.blocks, own, sizes, part.written)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
-    busiest = busiest_address(profile, followed or affine)
-    accesses = _accesses(profile, asked, l1_hit, totals, beyond, busiest.lanes)
+    busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
+    accesses = _accesses(profile, asked, l1_hit, totals, beyond, busiest)
     judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
@@ -184,7 +186,7 @@ def _accesses(
     l1_hit: npt.NDArray[np.float64],
     totals: WaveTotals,
     beyond: WaveTotals,
-    same_address: npt.NDArray[np.float64],
+    busiest: Busiest,
 ) -> dict[int, AccessBehaviour]:
     """Means by instruction; `totals` are the sectors that miss the L2, `beyond` those that miss the L3 too."""
     executions = profile.executions()
@@ -209,7 +211,8 @@ def _accesses(
             passes=float(asked.passes[index]) / runs,
             requests=float(asked.requests[index]) / runs,
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
-            same_address=float(same_address[index]) / runs,
+            same_address=float(busiest.lanes[index]) / runs,
+            same_slice=float(busiest.slice_lanes[index]) / runs,
             lanes=float(lanes[index]) / runs,
             remote=float(asked.remote[index] / asked.units[index]) if asked.remote[index] else 0.0,
         )

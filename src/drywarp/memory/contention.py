@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -123,11 +123,12 @@ _MOST_WANTED = 1 << 21
 class Busiest:
     """The address that most lanes of a grid's atomics target: lanes of each instruction, shape (instructions,).
 
-    `shared` says whether several blocks target it.
+    `shared` says whether several blocks target it. `slice_lanes` are those that target the busiest slice of the L2.
     """
 
     lanes: npt.NDArray[np.float64]
     shared: bool
+    slice_lanes: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,10 @@ class _Wanted:
     lanes: npt.NDArray[np.float64]
 
 
-def busiest_address(profile: Profile, alike: FollowedBlocks | AffineBlocks | None) -> Busiest:
+def busiest_address(profile: Profile, alike: FollowedBlocks | AffineBlocks | None, slice_bytes: int) -> Busiest:
     """What the known blocks imply about the whole grid's atomics.
 
+    A slice holds `slice_bytes` in a row; parts of a footprint are assumed to lie on slices of their own.
     If all blocks do what one does, its addresses are moved over the grid. Otherwise see `_estimated`.
     """
     if isinstance(alike, FollowedBlocks):
@@ -153,20 +155,22 @@ def busiest_address(profile: Profile, alike: FollowedBlocks | AffineBlocks | Non
             for one in alike.classes
             for together in _moving_together(one, _atomics(one.profile))
         ]
-        return _estimated(profile, _joined(parts), known)
+        return _estimated(profile, _joined(parts), known, slice_bytes)
     rows = _atomics(profile)
     seen, sampled = _seen(profile, rows), np.array([sample.linear for sample in profile.blocks], np.int64)
     if alike is None or len(sampled) == profile.launch.blocks:
-        return _estimated(profile, seen, sampled)
+        return _estimated(profile, seen, sampled, slice_bytes)
     # Whatever the reference block does not do is taken from the sampled blocks that do it.
     others = ~np.isin(seen.instruction, profile.accesses.instruction[alike.rows])
-    found = [_estimated(profile, _only(seen, others), sampled)]
+    found = [_estimated(profile, _only(seen, others), sampled, slice_bytes)]
     for together in _moving_together(alike, rows):
         steps = alike.coefficients[np.flatnonzero(alike.rows == together[0])[0]]
         blocks, times = _enough_blocks(profile.launch.grid, steps, len(together) * 32)
         wanted = _moved(profile, alike, together, blocks)
-        found.append(_busiest(profile, wanted, np.full(len(wanted.lanes), float(times))))
-    return max(found, key=lambda busiest: float(busiest.lanes.sum()))
+        found.append(_busiest(profile, wanted, np.full(len(wanted.lanes), float(times)), slice_bytes))
+    most = max(found, key=lambda busiest: float(busiest.lanes.sum()))
+    of_slice = max((one.slice_lanes for one in found), key=lambda lanes: float(lanes.sum()))
+    return replace(most, slice_lanes=of_slice)
 
 
 def contended_loop(profile: Profile, busiest: Busiest) -> int | None:
@@ -278,7 +282,7 @@ def _looked_at(blocks: Sequence[int], entries: float) -> Ints:
     return np.concatenate([group[:most] for group in groups])
 
 
-def _estimated(profile: Profile, wanted: _Wanted, known: Ints) -> Busiest:
+def _estimated(profile: Profile, wanted: _Wanted, known: Ints, slice_bytes: int) -> Busiest:
     """The most contended address of a grid of which some blocks are known.
 
     Neighbours among them form a group. Blocks between two groups are assumed to target what both groups target, as
@@ -304,15 +308,20 @@ def _estimated(profile: Profile, wanted: _Wanted, known: Ints) -> Busiest:
     # An address that only one of several groups targets is private to that group.
     several = np.bincount(pairs // (count + 2), minlength=len(places))[of_place] > 1 if count > 1 else True
     more = gap[group] * wants(group - 1) + gap[group + 1] * wants(group + 1)
-    return _busiest(profile, wanted, 1 + several * more / size[group])
+    return _busiest(profile, wanted, 1 + several * more / size[group], slice_bytes)
 
 
-def _busiest(profile: Profile, wanted: _Wanted, weight: npt.NDArray[np.float64]) -> Busiest:
+def _busiest(profile: Profile, wanted: _Wanted, weight: npt.NDArray[np.float64], slice_bytes: int) -> Busiest:
     count = len(profile.kernel.instructions)
     if not len(wanted.lanes):
-        return Busiest(np.zeros(count), shared=False)
-    _, of_place = np.unique(wanted.address, return_inverse=True)
-    there = of_place == np.bincount(of_place, wanted.lanes * weight).argmax()
-    total = np.bincount(wanted.instruction[there], (wanted.lanes * weight)[there], minlength=count).astype(np.float64)
+        return Busiest(np.zeros(count), shared=False, slice_lanes=np.zeros(count))
+    lanes = wanted.lanes * weight
+
+    def most(places: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+        _, of_place = np.unique(places, return_inverse=True)
+        there = of_place == np.bincount(of_place, lanes).argmax()
+        return there, np.bincount(wanted.instruction[there], lanes[there], minlength=count).astype(np.float64)
+
+    there, total = most(wanted.address)
     several = len(np.unique(wanted.block[there])) > 1 or float(weight[there].max()) > 1
-    return Busiest(total, shared=several)
+    return Busiest(total, shared=several, slice_lanes=most(wanted.address // slice_bytes)[1] if slice_bytes else total)

@@ -19,7 +19,8 @@ class MemoryGeometry:
     """Bytes unless said otherwise; `l1_bytes` is what the shared-memory carve-out leaves on one SM.
 
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
-    are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty.
+    are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
+    holds `slice_bytes` in a row (0: unknown).
     """
 
     sector_bytes: int
@@ -33,6 +34,7 @@ class MemoryGeometry:
     l3_bytes: int = 0
     shared_banks_serve_l1: bool = True
     dirty_share: float = 1.0
+    slice_bytes: int = 0
 
     @property
     def wave_blocks(self) -> int:

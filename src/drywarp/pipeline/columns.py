@@ -77,10 +77,11 @@ SPELLS = 64
 # The progress of a run: instructions issued, the next block's number, blocks that a jump skipped before it, blocks and
 # full blocks of the share without those, full ones that have not ended and the last end of one, when there is room for
 # a block, the tick, what is watched for and has occurred, used words of the state description, the instruction count at
-# which to stop, and the warp and the block slot whose progress is watched. A resumed run finds all of it unchanged.
+# which to stop, the warp and the block slot whose progress is watched, and the tick before which no block starts. A
+# resumed run finds all of it unchanged.
 ISSUED, NEXT_BLOCK, SKIPPED, TOTAL, FULL, FULL_LEFT, FULL_END, NEXT_ROOM, NOW, LEVEL, WORDS, LIMIT = range(12)
-LEADER, LEADING = range(12, 14)
-CLOCK_COLUMNS = 14
+LEADER, LEADING, NOT_SOONER = range(12, 15)
+CLOCK_COLUMNS = 15
 
 # Why a loop returned: all is done, there is no room to record another block, something was observed, or the limit.
 DONE_ALL, NO_ROWS, NOTICED, STOPPED = range(4)

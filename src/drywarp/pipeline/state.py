@@ -28,6 +28,7 @@ from .columns import (
     NEVER,
     NEXT,
     NEXT_ROOM,
+    NOT_SOONER,
     NOW,
     ODD_FREE,
     OTHERS,
@@ -54,7 +55,7 @@ _SHARED = (
     *("pending_from", "warp_ends", "blocks", "stalls", "spells", "newest", "table", "clock"),
 )
 MACHINE = (
-    *("partitions", "launch_ticks", "per_block", "greedy", "order", "cycle"),
+    *("partitions", "launch_ticks", "launch_interval", "per_block", "greedy", "order", "cycle"),
     *("slot_count", "resource_count", "type_count", "width", "spell_room", "issue_room", "accounting"),
     *("reason_count", "block_room", "nodes", "levels", "block_paths", "block_types", *_SHARED),
 )
@@ -187,13 +188,14 @@ class State:
     @property
     def words(self) -> int:
         """The maximum number of words that describe the state, without the warps' own."""
-        return len(self.slots) * 7 + 1 + len(self.parts) * 6 + len(self.free) + len(self.pending)
+        return len(self.slots) * 7 + 2 + len(self.parts) * 6 + len(self.free) + len(self.pending)
 
     def machine(self, workload: CostedWorkload, tables: Tables, policy: Policy, kinds: Ticks) -> dict[str, Any]:
         """The fields of `MACHINE`, without those of the warps."""
         return {
             "partitions": workload.partitions,
             "launch_ticks": workload.launch_ticks,
+            "launch_interval": workload.launch_interval_ticks,
             "greedy": policy.greedy,
             "order": policy.order,
             "slot_count": len(self.slots),
@@ -238,7 +240,7 @@ class State:
         self.free += ticks
         self.pending += ticks
         self.spells[:, :, SPELL_START] += ticks
-        self.clock[[FULL_END, NOW]] += ticks
+        self.clock[[FULL_END, NOW, NOT_SOONER]] += ticks
 
     def forget(self) -> None:
         """Stop awaiting a hash at every level."""

@@ -196,10 +196,11 @@ class CostedWorkload:
     There are `partitions` valves of `issue_ticks` each (0: no valve); `policy` names the scheduler; `in_order` says
     whether a warp issues in program order. `blocks` is the whole grid, `sm_count` the SMs that share it,
     `blocks_per_sm` the number resident on one SM in this launch (`max_blocks_per_sm` is the limit at any occupancy:
-    warp slots over warps per block, and the block limit). `launch_ticks` is Λ_launch; `read_window_ticks` is the time
-    within which an instruction reads its registers. `start_s` is the fixed time before the kernel's first and after its
-    last instruction. `clock_hz` converts cycles to seconds. `runs` above 0 is for abstract workloads: at every
-    occupancy each SM runs that many times its concurrent warps (1: nothing replaces them), and `blocks` is ignored.
+    warp slots over warps per block, and the block limit). `launch_ticks` is Λ_launch; an SM starts its blocks at least
+    `launch_interval_ticks` apart; `read_window_ticks` is the time within which an instruction reads its registers.
+    `start_s` is the fixed time before the kernel's first and after its last instruction. `clock_hz` converts cycles to
+    seconds. `runs` above 0 is for abstract workloads: at every occupancy each SM runs that many times its concurrent
+    warps (1: nothing replaces them), and `blocks` is ignored.
 
     Read by analytical models only: `kinds` maps a class to the papers' term for it if its name does not tell
     (``memory``, ``sfu``, ``shared``, ``barrier``, ``fp``, ``computation``; see `models.inputs`); `parameters` are
@@ -230,6 +231,7 @@ class CostedWorkload:
     data_bytes: float | None = None
     names: tuple[str, ...] = ()
     read_window_ticks: int = 0
+    launch_interval_ticks: int = 0
     start_s: float = 0.0
     worked_out: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Results derived from this workload alone that models and the simulation request repeatedly."""

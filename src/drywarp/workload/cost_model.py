@@ -78,6 +78,9 @@ def on_gpu(
         policy=conditions.policy,
         in_order=scheduler.in_order,
         launch_ticks=to_ticks(gpu.device.block_launch_latency),
+        launch_interval_ticks=to_ticks(
+            (gpu.device.block_launch_interval or 0.0) * min(gpu.device.sm_count, launch.blocks)
+        ),
         blocks=launch.blocks,
         warps_per_block=warps,
         blocks_per_sm=conditions.blocks_per_sm,

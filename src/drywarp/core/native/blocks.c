@@ -1,13 +1,15 @@
 // The blocks of an SM: which slot takes the next one, and in which order warps rank (pipeline/blocks.py).
 #include "pipeline.h"
 
-// The block slot that first has room, the lowest if several; it is then marked as occupied.
+// The block slot that first had room, the lowest if several; it is then marked as occupied.
 int64_t take_room(Machine *m) {
   int64_t b = 0, room = NEVER;
-  while (m->slots[b].room != m->clock->next_room) ++b;
+  for (int64_t other = 1; other < m->slot_count; ++other)
+    if (m->slots[other].room < m->slots[b].room) b = other;
   m->slots[b].room = NEVER;
+  if (m->clock->next_block < m->clock->total) m->clock->not_sooner = m->clock->next_room + m->launch_interval;
   for (int64_t other = 0; other < m->slot_count; ++other) room = least(room, m->slots[other].room);
-  m->clock->next_room = room;
+  m->clock->next_room = room < NEVER ? most(room, m->clock->not_sooner) : NEVER;
   return b;
 }
 
@@ -54,7 +56,7 @@ void end_block(Machine *m, int64_t b) {
   }
   slot->sequence = -1;
   slot->room = slot->ends + m->launch_ticks;
-  m->clock->next_room = least(m->clock->next_room, slot->room);
+  m->clock->next_room = least(m->clock->next_room, most(slot->room, m->clock->not_sooner));
 }
 
 // The type of each of `count` blocks in launch order: each gets the type furthest behind its due count, ties going to the

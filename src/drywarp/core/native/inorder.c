@@ -392,6 +392,7 @@ static int64_t describe_machine(const InOrder *s, int64_t n) {
     words[n++] = most(0, slot->ends - now);
   }
   words[n++] = m->clock->full_left > 0 ? -1 : most(0, m->clock->full_end - now);
+  if (m->launch_interval) words[n++] = most(0, m->clock->not_sooner - now);
   int64_t soonest = NEVER;
   for (int64_t q = 0; q < m->partitions; ++q) {
     const Partition *part = &m->parts[q];

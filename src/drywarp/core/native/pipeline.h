@@ -70,7 +70,7 @@ typedef struct {
 
 typedef struct {
   int64_t issued, next_block, skipped, total, full, full_left, full_end, next_room, now, level, words, limit;
-  int64_t leader, leading;
+  int64_t leader, leading, not_sooner;
 } Clock;
 
 typedef struct {
@@ -91,7 +91,7 @@ typedef struct {
 
 // One SM, apart from its warps. Names and order are those of `pipeline.state.MACHINE`.
 typedef struct {
-  int64_t partitions, launch_ticks, per_block, greedy, order, cycle;
+  int64_t partitions, launch_ticks, launch_interval, per_block, greedy, order, cycle;
   int64_t slot_count, resource_count, type_count, width, spell_room, issue_room, accounting, reason_count, block_room;
   const Node *nodes;
   const Level *levels;

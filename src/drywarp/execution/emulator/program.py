@@ -211,7 +211,7 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     for instruction in instructions:
         if instruction.class_ == "wgmma":
             touched = accessed(instruction)
-            highest[0] = max(highest[0], *(index for file, index in touched.writes | touched.reads if file == "R"))
+            highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
         for operand in instruction.operands:
             for register in _registers_of(operand):
                 if register is not None and register.index != RZ and register.index > highest[register.uniform]:

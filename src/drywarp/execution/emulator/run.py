@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import EmulationLimitError, StarvationError, UsageError
-from ...kernel.cfg import ControlFlowGraph
+from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
@@ -15,6 +15,7 @@ from .memory import DeviceMemory
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
 from .session import WAVE_WARPS, Emulation, Session
+from .skim import without_results
 from .tally import Tally
 
 DEFAULT_LIMITS = Limits()
@@ -31,6 +32,7 @@ def emulate(
     confidence: float | None = None,
     limits: Limits = DEFAULT_LIMITS,
     compiled: bool = True,
+    results: bool = True,
 ) -> Emulation:
     """Run a kernel's machine code on the CPU, for some blocks of the grid.
 
@@ -38,7 +40,9 @@ def emulate(
     blocks; a list, those linear indices; "all", the whole grid. `confidence` is the target half-width of the 95 %
     confidence interval of the instruction count, relative to the total, if blocks differ at random; None accepts less
     if that would take many blocks, 0 runs them all. Blocks run in parallel in waves and share device memory; `compiled`
-    false runs everything in NumPy. Clusters are run and sampled as a whole.
+    false runs everything in NumPy. With `results` false, only the first block of a default sample computes what reaches
+    neither an address nor a branch: the profile is the same, the content of memory is not. Clusters are run and sampled
+    as a whole.
 
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
     instruction, EmulationLimitError past `limits` (for the default sample only if not one block ends within them),
@@ -51,7 +55,9 @@ def emulate(
         return _whole_grid(kernel, launch, limits, compiled)
     surveys = blocks is None and confidence != 0
     try:
-        session = Session(kernel, launch, limits, compiled)
+        cfg = build_cfg(kernel.instructions, kernel.code_entries)
+        brief = without_results(kernel, cfg) if surveys and not results else None
+        session = Session(kernel, launch, limits, compiled, cfg, brief=brief)
         return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
     except EmulationLimitError as stopped:
         if surveys:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...core.library import mode
 from ...errors import EmulationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
+from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock, Sampling
@@ -61,7 +62,8 @@ class Session:
 
     `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
     already available. With a `tally`, records are counted there after each wave and dropped, so that nothing is known
-    of single blocks.
+    of single blocks. `brief` is code that does the same but for what it computes: all but the blocks of the first `run`
+    run that.
     """
 
     def __init__(
@@ -72,7 +74,9 @@ class Session:
         compiled: bool = True,
         cfg: ControlFlowGraph | None = None,
         tally: Tally | None = None,
+        brief: tuple[Instruction, ...] | None = None,
     ) -> None:
+        self._brief = brief
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self._local_bytes = local_bytes(kernel)
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
@@ -88,6 +92,7 @@ class Session:
         """Nothing has been run: device memory as the launch finds it, and an empty record."""
         self.memory, self.banks = device_memory(self.kernel, self.launch, self.limits.strict)
         self.budget = Budget(self.limits)
+        self._code = self.kernel
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -103,7 +108,7 @@ class Session:
     def _new_strand(self, budget: Budget) -> Strand:
         """A record, and the code that writes it."""
         recorder = Recorder()
-        program = Program(Decoder(self.kernel, self.banks, self.memory, recorder), self.cfg)
+        program = Program(Decoder(self._code, self.banks, self.memory, recorder), self.cfg)
         prints: list[str] | None = [] if self._tally else None
         return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler, prints)
 
@@ -122,6 +127,11 @@ class Session:
         launch = self.launch
         clusters = dict.fromkeys(launch.cluster_of(block) for block in blocks if block not in self._position)
         new = [block for cluster in clusters for block in launch.members(cluster)]
+        if self._brief and self._position and self._code is self.kernel:
+            self._code = replace(self.kernel, instructions=self._brief)
+            program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
+            schedule = _compiled(program) if self._compiled else Scheduler
+            self._strand = replace(self._strand, program=program, schedule=schedule)
         self._first = new[0] if new and not self._position else self._first
         per_block, together = launch.warps_per_block, launch.cluster_blocks
         size = len(new) if whole else max(WAVE_WARPS // per_block // together, 1) * together

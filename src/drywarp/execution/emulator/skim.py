@@ -16,7 +16,7 @@ from ...errors import DrywarpError
 from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
 from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Instruction, Label
-from ...kernel.isa.nvidia.registers import Place, address_places
+from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile
@@ -168,6 +168,40 @@ def _without_back_edges(
         else:
             return None
     return changed or None
+
+
+def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction, ...] | None:
+    """The kernel's code without computations that reach neither an address nor a branch; None if there is none to omit.
+
+    All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
+    warp-group product reaches an address or a branch, or what is read from global memory that the kernel might write:
+    values are not followed through these.
+    """
+    code = kernel.instructions
+    stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
+    needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
+    writes = any(i.memory is not None and i.memory.kind != "load" and i.memory.space in _BETWEEN for i in code)
+    for instruction in (code[index] for index in needed):
+        memory = instruction.memory
+        if memory is None and instruction.class_ == "wgmma":
+            return None
+        reads = memory is not None and memory.kind != "store" and memory.space in _BETWEEN
+        if reads and writes and "CONSTANT" not in instruction.modifiers:
+            return None
+    left_out = set(range(len(code))) - stays - needed
+    return tuple(_nothing(i) if index in left_out else i for index, i in enumerate(code)) if left_out else None
+
+
+_BETWEEN = frozenset({"global", "generic"})
+
+
+def _by_address(instruction: Instruction) -> set[Place] | None:
+    """Places that an instruction must read correctly if only its addresses count; None: all."""
+    memory = instruction.memory
+    if memory is None:
+        return None
+    plain = memory.kind in ("load", "store", "reduction") and memory.space in _BETWEEN | _WITHIN_A_BLOCK
+    return address_places(instruction) | (set() if plain else accessed(instruction).reads)
 
 
 def _nothing(instruction: Instruction) -> Instruction:

@@ -165,6 +165,8 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
         raise UnsupportedInstructionError(f"shape 64x{columns}x{depth}")
     operands = [o for o in i.operands if isinstance(o, Register | Address | Predicate)]
     to = operands.pop(0)
+    if isinstance(to, Register) and to.index == RZ:
+        return _order(d, i)  # what ptxas writes to end a group without products of its own
     held = first if isinstance(first := operands[0], Register) else None
     operands = operands[held is not None :]
     described, old, *more = operands

@@ -68,7 +68,8 @@ class Recipe:
     row has them, else the source's launch comment). In `args`, buffer extents (``f32[n*n]:random``) and numbers may be
     expressions. `entry` may contain columns and expressions in braces (``gemm<{bm},{bn/2}>``); so may the values of
     `defines`, where any other braces are left unchanged. `max_registers` is a number or an expression; 0 means no cap.
-    `clock` is the SM clock in MHz, likewise (None: the GPU's boost clock).
+    `clock` is the SM clock in MHz, likewise (None: the GPU's boost clock). `cluster` are the blocks of a thread block
+    cluster, as `grid` (None: what the code or its launch comment states).
     """
 
     macros: Sequence[str] | None = None
@@ -84,6 +85,7 @@ class Recipe:
     includes: Sequence[str] = ()
     std: str | None = None
     compiler_options: Sequence[str] = ()
+    cluster: str | None = None
 
     def __post_init__(self) -> None:
         # Bad options are refused before anything is predicted.
@@ -134,6 +136,8 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
     if recipe.max_registers is not None:
         cap = evaluator.whole(recipe.max_registers, "max-registers")
         given["max_registers"] = min(MOST_REGISTERS, max(FEWEST_REGISTERS, cap)) if cap else None
+    if recipe.cluster is not None:
+        given["cluster"] = evaluator.extents(recipe.cluster, "cluster")
     if recipe.clock is not None:
         given[CLOCK] = evaluator.positive(recipe.clock, "clock")
     return given

@@ -73,6 +73,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     args: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     shared: int | str | None = None
+    cluster: Extents | None = None
     entry: str | None = None
     max_registers: int | str | None = None
     clock: Amount | None = None
@@ -115,6 +116,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             includes=tuple(self.includes),
             std=self.std,
             compiler_options=tuple(self.compiler_options),
+            cluster=_extents(self.cluster),
         )
 
     def settings(self, band: bool = False, benefits: bool = False) -> Settings:
@@ -192,7 +194,7 @@ def _check(space: Space) -> None:
     _check_optimisations(space)
     recipe = space.recipe()
     known |= {*space.defines, *numbers_of(recipe.args)}
-    for key in ("grid", "block", "shared", "max_registers", "clock"):
+    for key in ("grid", "block", "shared", "cluster", "max_registers", "clock"):
         for part in split(getattr(recipe, key) or ""):
             if part.strip():
                 _check_names(part, known, key)

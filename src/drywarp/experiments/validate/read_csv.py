@@ -152,6 +152,7 @@ def check_none(recipe: Recipe) -> None:
         ("block", recipe.block),
         ("shared", recipe.shared),
         ("entry", recipe.entry),
+        ("cluster", recipe.cluster),
     ]
     given += [("arg", recipe.args), ("const", recipe.constants), ("macros", recipe.macros), ("D", recipe.defines)]
     given += [("max-registers", recipe.max_registers)]
@@ -203,6 +204,8 @@ def _launch(
         "std": recipe.std or said.std,
         "compiler_options": (*said.compiler_options, *recipe.compiler_options),
     }
+    if said.cluster:
+        launch["cluster"] = said.cluster
     clock = recipe.clock
     text = row.cells.get(CLOCK, "") if clock is None else row.cells.get(clock, clock)
     if text:

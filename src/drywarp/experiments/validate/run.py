@@ -103,6 +103,7 @@ def validate(
     defines: Mapping[str, str] | None = None,
     constants: Mapping[str, Any] | None = None,
     shared: str | int | None = None,
+    cluster: str | None = None,
     entry: str | None = None,
     max_registers: str | int | None = None,
     clock: str | float | None = None,
@@ -150,6 +151,7 @@ def validate(
         includes=tuple(includes),
         std=std,
         compiler_options=tuple(compiler_options),
+        cluster=cluster,
     )
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)

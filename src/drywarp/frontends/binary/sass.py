@@ -48,7 +48,7 @@ from ...kernel.instruction import (
     SourceLine,
 )
 from ...kernel.isa.nvidia.opcodes import class_of, memory_access
-from ..cache import toolkit_folder
+from ..cache import key_of, read, tool_versions, toolkit_folder, write
 from .sass_operands import parse_operand
 
 _SECTION = re.compile(r"\.section\s+([^,\s]+)")
@@ -297,6 +297,23 @@ _SECONDS, _SECONDS_PER_MIB = 60, 60
 
 _JUMP_TABLE = re.compile(r"\b(?:BRX|JMX)")
 """Jumps whose targets nvdisasm finds by data-flow analysis, which takes a fifth of its time and runs only for these."""
+
+
+LISTINGS = "listings"
+"""The cache's folder of listings, each under a digest of its CUBIN: builds of one file for each of its kernels, or with
+options that change nothing, are one CUBIN."""
+_MOST_BYTES = 1 << 28
+"""Size limit of that folder."""
+
+
+def listing_of(cubin: bytes, origin: str) -> str:
+    """What `disassemble` returns, from the cache if possible. Raises ToolError with nvdisasm's message."""
+    key = key_of("listing", tool_versions()["nvdisasm"], cubin)
+    if (held := read(LISTINGS, key)) is not None:
+        return held.decode("utf-8", "replace")
+    text = disassemble(cubin, origin)
+    write(LISTINGS, key, text.encode("utf-8", "replace"), _MOST_BYTES)
+    return text
 
 
 def disassemble(cubin: bytes, origin: str) -> str:

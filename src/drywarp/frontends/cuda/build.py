@@ -12,7 +12,7 @@ from ...errors import CompileError, DrywarpError, ToolError
 from ...support.text import some_text
 from .. import cache
 from ..binary.elf import parse_elf
-from ..binary.sass import disassemble
+from ..binary.sass import listing_of
 from ..cache import library_folders, tool_versions
 from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
@@ -51,7 +51,7 @@ def compile_translation(
             raise CompileError(f"{origin}: kernel {names}: {reason}", error.log) from None
         return _compile_otherwise(translation, arch, expressions, options.flags(), key, error)
     # The compiler writes absolute paths; restore the user's spelling for the user's own file.
-    listing = disassemble(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    listing = listing_of(compiled.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
     entry = cache.Entry(compiled.cubin, listing, compiled.log, compiled.symbols, compiled.notes, compiled.compiler)
     cache.store(key, entry)
     return entry
@@ -162,7 +162,7 @@ def _compile_otherwise(
         raise CompileError(f"{error} ({trouble})", error.log) from None
     origin = translation.origin
     symbols = [symbol.name for symbol in parse_elf(made.cubin, origin).symbols if symbol.info & 15 == 2]
-    listing = disassemble(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
+    listing = listing_of(made.cubin, origin).replace(f'"{os.path.abspath(origin)}"', f'"{origin}"')
     notes = [*made.notes, *curand_notes(translation)]
     note = f"compiled with {made.compiler}, because NVRTC rejects it: {error}"
     named = dict(expressions_of(symbols, expressions, type_names((*translation.bodies, translation.text))))

@@ -11,7 +11,7 @@ from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
 from .. import cache
 from ..binary.cubin import kernels_of
-from ..binary.sass import disassemble
+from ..binary.sass import listing_of
 from ..cache import tool_versions
 from ..cuda.options import CudaOptions
 from ..cuda.source import blank_comments
@@ -152,7 +152,7 @@ def _assembled(text: str, machine: str, origin: str, flags: Sequence[str]) -> ca
     if (entry := cache.load(key)) is not None:
         return entry
     made = assemble(text, machine, origin, flags)
-    entry = cache.Entry(made.cubin, disassemble(made.cubin, origin), made.log, {})
+    entry = cache.Entry(made.cubin, listing_of(made.cubin, origin), made.log, {})
     cache.store(key, entry)
     return entry
 

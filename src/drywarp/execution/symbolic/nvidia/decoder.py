@@ -31,7 +31,9 @@ class StaticDecoder(Decoder):
         self.bank_flags = banks
 
     def values(self, instruction: Instruction) -> Step | None:
-        """The function of an instruction on a batch; None if the emulator does not support it."""
+        """The function of an instruction on a batch; None if the emulator does not support it, or it reads memory."""
+        if instruction.class_ in ("wgmma", "mbarrier"):  # their operands lie in shared memory
+            return None
         try:
             step: Step = _of_batch(self._step(instruction))
             return step
