@@ -63,8 +63,8 @@ class Kernels:
                     test.obj(**{name: value for name, value in params.items() if name in test.fixturenames})
         self.asked = None
         wanted = [one for one in dict.fromkeys(asked) if fits(one[0])]
-        for arch in {arch for _, arch in wanted}:
-            sources = [source for source, its in wanted if its == arch]
+        for arch, alignment in {(arch, alignment_of(source)) for source, arch in wanted}:
+            sources = [one for one, its in wanted if (its, alignment_of(one)) == (arch, alignment)]
             if len(sources) >= FEW:
                 # What cannot stand in one module is compiled alone.
                 with suppress(DrywarpError):
@@ -74,6 +74,11 @@ class Kernels:
 def fits(source: str) -> bool:
     """Whether a source is a kernel and what it calls."""
     return source.count("__global__") == 1 and KERNEL in source and not APART.search(source)
+
+
+def alignment_of(source: str) -> int:
+    """The largest alignment that a source asks for: it rounds up the shared memory of all kernels of a module."""
+    return max(map(int, re.findall(r"(?:alignas|__align__)\((\d+)\)", source)), default=0)
 
 
 def together(sources: list[str], arch: str) -> list[Kernel]:

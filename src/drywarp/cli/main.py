@@ -236,8 +236,8 @@ def main() -> None:
     """Entry point of the installed command."""
     # Imports make many objects and next to no cycles: by default, looking for those takes a twentieth of a short run.
     gc.set_threshold(100_000)
-    # NumPy's linear algebra, here used for small matrices only, starts a thread on each core when it is loaded. A program
-    # under `drywarp run` keeps its environment.
+    # NumPy's linear algebra, here used for small matrices only, starts a thread on each core when it is loaded. A
+    # program under `drywarp run` keeps its environment.
     if sys.argv[1:2] != ["run"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     codecs.register_error(in_other_words.__name__, in_other_words)
