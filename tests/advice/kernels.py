@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 N = 1 << 20
 _MAP = {"x": f"f32[{N}]:random", "y": f"f32[{N}]", "n": str(N)}
@@ -222,7 +223,32 @@ _SQUARES = {"x": "f32[512,512]:random", "z": "f32[512,512]:random", "y": "f32[51
 _EIGHT = {"x": f"f32[{8 * N}]:random", "y": "f32[32768]", "n": str(8 * N)}
 _WIDTH = {"x": "f32[1]", "y": f"f32[{N}]", "width": "1000"}
 
+_HOPPER = Path(__file__).parents[2] / "examples" / "hopper"
+_ATTENTION = (_HOPPER / "attention.cu").read_text(encoding="utf-8")
+_HEADS = dict.fromkeys("QKV", "tensormap(box=128x64,swizzle=128):f16[8192,128]:random")
+_HEADS |= {"O": "f16[8192,128]", "tokens": "1024"}
+_TILES = {
+    "A": "tensormap(box=128x64,swizzle=128):f16[1024,1024]:random",
+    "B": "tensormap(box=256x64,swizzle=128):f16[2048,1024]:random",
+    "C": "f16[1024,2048]",
+    "n": "2048",
+    "k": "1024",
+}
+
 PAIRS: dict[str, Pair] = {
+    "copy-waits": Pair(
+        Launch(_ATTENTION.replace("STAGES 2", "STAGES 1"), (8, 8), 384, _HEADS, "h100"),
+        Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
+        line=22,
+        gain=1.1,
+        top=False,
+    ),
+    "product-waits": Pair(
+        Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
+        Launch((_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8"), (8, 8), 384, _TILES, "h100"),
+        line=66,
+        top=False,
+    ),
     "uncoalesced-access": Pair(
         launch(one_line(INDEX + "y[i] = x[i * 32];"), args=WIDE),
         launch(one_line(INDEX + "y[i] = x[i];"), args=WIDE),

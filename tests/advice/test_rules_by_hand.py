@@ -14,6 +14,7 @@ from drywarp.analysis.advice.rules.atomics import lanes_per_address
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.scheduler_imbalance import imbalance
 from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
+from drywarp.hardware import load_gpu
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_SHARED, Profile, WarpPath
 from drywarp.workload.cost import BlockType
@@ -259,6 +260,32 @@ def test_waiting_at_barriers() -> None:
     for share, use, fires in ((0.031, 0.97, True), (0.029, 0.97, False), (0.031, 0.98, False)):
         stalls = {"barrier": share, "selected": 1 - share}
         assert (look("barrier-waits", made, stalls=stalls, use={"fma": use}) is not None) == fires
+
+
+def test_waiting_for_products_and_copies() -> None:
+    code = (
+        "HGMMA.64x8x16.F32 R8, gdesc[UR4], R8, gsb0",
+        "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+        "UTMALDG.2D [UR8], [UR12]",
+        "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2+URZ], R4",
+        ADD,
+    )
+    made = setting(*code, gpu=load_gpu("h100"))
+    nodes = {1: {"gmma": 2.0}, 3: {"short_scoreboard": 3.0}, 4: {"gmma": 1.0, "short_scoreboard": 3.0}}
+    stalls = {"gmma": 3.0, "short_scoreboard": 6.0, "selected": 21.0}
+    found = seen("product-waits", made, stalls=stalls, nodes=nodes, use={"tensor": 0.5})
+    assert (
+        found.evidence
+        == "10% of warp time is spent waiting for products, while the tensor cores are busy 50% of the time"
+    )
+    assert (places(found), found.weight) == ([2, 5], pytest.approx(0.05))
+    found = seen("copy-waits", made, stalls=stalls, nodes=nodes)
+    assert found.evidence == "10% of warp time is spent at barriers in shared memory"
+    assert (places(found), found.weight) == ([4], pytest.approx(0.05))
+    for rule in ("product-waits", "copy-waits"):
+        assert look(rule, made, stalls=stalls, nodes=nodes, use={"l2": 0.98}) is None
+        assert look(rule, made, stalls={"selected": 200.0, "gmma": 3.0}, nodes=nodes) is None
+        assert look(rule, setting(code[1], code[3], gpu=load_gpu("h100")), stalls=stalls, nodes=nodes) is None
 
 
 def test_threads_that_load_little_and_combine_it() -> None:

@@ -12,7 +12,7 @@ from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError
 from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.skim import without_results
-from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.compile import compile_cuda, machine_code_of
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
@@ -113,6 +113,19 @@ def test_without_data_it_counts_the_same() -> None:
         words for note in followed.notes for words in ("copy engine", "shared memory") if words in note
     }
     assert followed.time_s < emulated.time_s
+
+
+def test_machine_code_alone_gives_the_same_answer(tmp_path: Path) -> None:
+    made = machine_code_of(ATTENTION, "sm_90a", None, CudaOptions())
+    (tmp_path / "attention.cubin").write_bytes(made.compiled.cubin)
+    said = dict.fromkeys("QKV", "tensormap(box=128x64,swizzle=128):f16[512,128]:random")
+    said |= {"O": "f16[512,128]", "tokens": "256"}
+    launch = {"gpu": "h100", "grid": (2, 2), "block": 384, "shared": 164864}
+    source = drywarp.analyze(ATTENTION, args=said, **launch)
+    by_number = {f"arg{number}": value for number, value in enumerate(said.values())}
+    alone = drywarp.analyze(tmp_path / "attention.cubin", args=by_number, **launch)
+    assert alone.time_s == source.time_s
+    assert alone.by_class == source.by_class
 
 
 STATE = """
