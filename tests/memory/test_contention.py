@@ -81,13 +81,13 @@ def test_few_addresses_lie_on_few_slices() -> None:
     """512 bytes are served by one slice, whatever address a lane aims at; 2 KiB by four."""
     l2 = load_gpu("a100").memory.l2
     assert l2.double_atomic_lane_cycles
-    assert l2.atomic_line_cycles
+    assert l2.atomic_sector_cycles
     for words, slices in ((64, 1), (256, 4)):
         doubles = cycles(f"for (int k = 0; k < 20; k++) atomicAdd((double*)doubles + i % {words}, 1.0);")
         assert doubles == pytest.approx(20 * LANES * l2.double_atomic_lane_cycles / slices, rel=0.1)
-    # Each lane of a warp aims at a line of its own: 32 lines on eight slices.
+    # Each lane of a warp aims at a sector of its own: 32 of 4 KiB, on eight slices.
     alone = cycles("for (int k = 0; k < 20; k++) atomicInc(words + i % 32 * 32, i);")
-    assert alone == pytest.approx(20 * LANES / 8 * l2.atomic_line_cycles, rel=0.1)
+    assert alone == pytest.approx(20 * LANES / 8 * l2.atomic_sector_cycles, rel=0.1)
 
 
 def test_it_is_what_limits_the_kernel_and_the_advice_knows_it() -> None:

@@ -127,12 +127,12 @@ def test_another_compiler_changes_what_does_not_wait_for_memory(ready: Prepared,
 
 
 def test_atomics_may_take_longer_where_that_would_show(ready: Prepared, prediction: Prediction) -> None:
-    mine = behaviour(AccessBehaviour(1, SPACE_GLOBAL, 4, 1, same_address=2, lanes=32))
+    mine = behaviour(AccessBehaviour(1, SPACE_GLOBAL, 4, 1, same_address=2, same_slice=8, lanes=32))
     factor = KNOWN.accesses.atomics.value
     with_atomics = replace(ready, behaviour=mine)
     (change,) = tried(with_atomics, idle(prediction, atomics=0.51 / factor))["atomics"].changes
     assert change.memory is not None
-    assert change.memory.accesses[0] == replace(mine.accesses[0], same_address=2 * factor, lanes=32 * factor)
+    assert change.memory.accesses[0] == replace(mine.accesses[0], atomics_factor=factor)
     assert "atomics" not in tried(with_atomics, idle(prediction, atomics=0.49 / factor))
 
 

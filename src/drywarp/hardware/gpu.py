@@ -139,8 +139,8 @@ class L2Level(_Section, frozen=True):
     """`[memory.l2]`: size and bandwidth of the whole GPU, and Λ of a hit in the near and the far half.
 
     `atomics_per_cycle` is the rate of lane atomics on a single address, `float_atomics_per_cycle` the same for
-    floating-point numbers. An atomic keeps a slice busy for `atomic_line_cycles` for each cache line that its warp
-    targets, or, if that is longer, for `atomic_lane_cycles` a lane (`double_atomic_lane_cycles` for doubles). A slice
+    floating-point numbers. An atomic keeps a slice busy for `atomic_sector_cycles` for each sector that its warp
+    targets, or, if that is longer, for `double_atomic_lane_cycles` a lane if it adds to doubles. A slice
     holds `slice_bytes` in a row. None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None
     if unknown. `dirty_share` is the fraction that may hold data not yet written to DRAM; None means all of it.
     """
@@ -153,8 +153,7 @@ class L2Level(_Section, frozen=True):
     dirty_share: Fraction | None = None
     atomics_per_cycle: LaneRate | None = None
     float_atomics_per_cycle: LaneRate | None = None
-    atomic_line_cycles: Cycles | None = None
-    atomic_lane_cycles: Cycles | None = None
+    atomic_sector_cycles: Cycles | None = None
     double_atomic_lane_cycles: Cycles | None = None
     slice_bytes: Size | None = None
 

@@ -32,6 +32,7 @@ class AccessBehaviour:
     address, `same_slice` its most contended slice of the L2. `l3_hit` is the fraction of L2 misses that an L3 serves,
     `requests` the fraction of executions that have an active lane. `remote` is the fraction of wavefronts at the shared
     memory of another block of the cluster.
+    `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
     executions: float
@@ -49,6 +50,7 @@ class AccessBehaviour:
     same_slice: float = 0.0
     lanes: float = 0.0
     remote: float = 0.0
+    atomics_factor: float = 1.0
 
 
 @dataclass(frozen=True)

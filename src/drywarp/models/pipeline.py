@@ -24,7 +24,7 @@ from ..pipeline.simulate import Program
 from ..support.folders import thread_count
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
 from .base import CurvePoint, Prediction, register
-from .throughput import ISSUE, demand, resident_blocks, share_cycles
+from .throughput import ISSUE, LAUNCH, demand, resident_blocks, share_cycles
 from .volkov import latency_bound, latency_cycles
 
 SATURATED = 0.8
@@ -32,12 +32,13 @@ SATURATED = 0.8
 
 
 def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str, float]:
-    """The fraction of the simulated time that each subsystem is busy."""
+    """The fraction of the simulated time that each subsystem is busy; and the launch of blocks, if it is saturated."""
     total = max(1, result.total_ticks)
     busy = {s.name: ticks / total for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
     if workload.issue_ticks:
         busy[ISSUE] = result.issue_busy_ticks / total
-    return busy
+    launching = (result.blocks - 1) * workload.launch_interval_ticks / total
+    return busy | {LAUNCH: launching} if launching >= SATURATED else busy
 
 
 def limiter(busy: dict[str, float]) -> str:
@@ -100,6 +101,8 @@ class Pipeline:
             headroom = share_cycles(workload, demand(workload), share)
             headroom["latency"] = latency_cycles(workload, share, latency_bound(workload, self.curve_budget))
         busy = utilization(workload, result)
+        if headroom and LAUNCH in busy:
+            headroom[LAUNCH] = (share.blocks - 1) * workload.launch_interval_ticks / TICKS_PER_CYCLE
         return Prediction(
             model=self.name,
             cycles=result.cycles,
@@ -112,6 +115,7 @@ class Pipeline:
             stalls=result.stalls(),
             node_stalls=result.node_stalls(workload),
             achieved_occupancy_warps=result.mean_occupancy,
+            tail_cycles=result.tail_ticks(share.resident) / TICKS_PER_CYCLE,
             occupancy_trace=trace_of(result, self.trace_points) if self.trace_points else None,
         )
 

@@ -16,6 +16,9 @@ from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkl
 ISSUE = "issue"
 """The issue limit's name among the subsystems."""
 
+LAUNCH = "launch"
+"""The name of the limit on how soon blocks start after each other."""
+
 
 @dataclass(frozen=True)
 class Demand:

@@ -151,6 +151,13 @@ class SimulationResult:
         """Achieved occupancy: active warps, weighted by time."""
         return self.warp_ticks / self.total_ticks if self.total_ticks else 0.0
 
+    def tail_ticks(self, resident: int) -> int:
+        """From the first end of a block that no other replaces, of `resident` at once, to the last end."""
+        if not len(self.block_starts):
+            return 0
+        ends = np.sort(self.warp_ends.reshape(len(self.block_starts), -1).max(axis=1))
+        return int(ends[-1] - ends[max(0, len(ends) - resident)])
+
     def node_stalls(self, workload: CostedWorkload) -> dict[int, dict[str, float]]:
         """The same for each instruction of the kernel, by its index: over all paths that it is on."""
         if not len(self.stall_ticks):

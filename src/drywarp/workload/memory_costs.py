@@ -80,19 +80,18 @@ class MemoryCosts:
     def _atomic_cycles(self, behaviour: AccessBehaviour, floats: str) -> float:
         """How long an atomic occupies the L2's units: at the busiest address, at the busiest slice, or at all slices.
 
-        At one address its lanes follow each other. A slice takes a line of a request after the other. As many slices as
-        the L2 moves sectors a cycle are assumed.
+        At one address its lanes follow each other. A slice takes one sector after the other. As many
+        slices as the L2 moves sectors a cycle are assumed.
         """
         l2 = self.gpu.memory.l2
         if not behaviour.lanes:
             return 0.0
         rate = (l2.float_atomics_per_cycle if floats else None) or l2.atomics_per_cycle
-        every = (l2.double_atomic_lane_cycles if floats == "F64" else None) or l2.atomic_lane_cycles or 0.0
-        lane = max(every, (l2.atomic_line_cycles or 0.0) * behaviour.lines / behaviour.lanes)
+        every = (l2.double_atomic_lane_cycles if floats == "F64" else None) or 0.0
+        lane = max(every, (l2.atomic_sector_cycles or 0.0) * behaviour.units / behaviour.lanes)
         slices = l2.bytes_per_cycle / self.gpu.memory.sector_bytes
-        return max(
-            behaviour.same_address / rate if rate else 0.0, behaviour.same_slice * lane, behaviour.lanes * lane / slices
-        )
+        least = behaviour.same_address / rate if rate else 0.0
+        return behaviour.atomics_factor * max(least, behaviour.same_slice * lane, behaviour.lanes * lane / slices)
 
     def bulk_cost(
         self, behaviour: AccessBehaviour | None, slot: float, engine: float

@@ -19,6 +19,7 @@ LIMIT_WORDS = {
     "l3": "the bandwidth of the Infinity Cache",
     "issue": "the warp schedulers' issue slots",
     "latency": "latency",
+    "launch": "the launch of blocks",
     "atomics": "atomics in the L2",
     UNKNOWN_LIMIT: "something unknown",
     "lsu": "the load-store unit",

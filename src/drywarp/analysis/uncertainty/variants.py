@@ -296,7 +296,6 @@ def with_slower_atomics(behaviour: MemoryBehaviour, factor: float) -> MemoryBeha
     """As if atomics kept the L2's units busy `factor` times as long."""
 
     def other(access: AccessBehaviour) -> AccessBehaviour:
-        longer = {name: getattr(access, name) * factor for name in ("same_address", "same_slice", "lanes", "lines")}
-        return replace(access, **longer) if access.lanes else access
+        return replace(access, atomics_factor=factor) if access.lanes else access
 
     return replace(behaviour, accesses={index: other(access) for index, access in behaviour.accesses.items()})

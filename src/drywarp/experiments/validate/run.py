@@ -129,10 +129,9 @@ def validate(
     row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
     paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
     columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half aside; `like` is
-    another output, whose configurations alone are used. `models` None: all; the first is the primary one.
-
-    `jobs` processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows
-    already there are not predicted again. Raises DrywarpError for bad input.
+    another output, whose configurations alone are used. `models` None: all; the first is the primary one. `jobs`
+    processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows already
+    there are not predicted again. Raises DrywarpError for bad input.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
@@ -156,8 +155,7 @@ def validate(
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)
     described = is_described(table) and isinstance(source, Path) and source.is_dir()
-    if described:
-        table = as_described(table, recipe)
+    table = as_described(table, recipe) if described else table
     wanted = _wanted(table, where, rows, split, like)
     launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
