@@ -290,7 +290,7 @@ BULK = """extern "C" __global__ void k(const uint8_t* in, int from, int to, int 
 def test_copies_that_leave_their_memory_are_errors():
     data = np.zeros(1024, np.uint8)
     failing(BULK, r"512 bytes out of bounds .*, block .* thread .*at byte 768 of in \(1024 bytes\)", data, 768, 0, 512)
-    failing(BULK, "out of bounds at shared address", data, 0, 256, 512)
+    failing(BULK, "out of bounds at shared address", data, 0, 8192, 512)
     failing(BULK, "global address .* expected a multiple of 16", data, 8, 0, 64)
     failing(BULK, "shared address .* expected a multiple of 16", data, 0, 4, 64)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
@@ -437,6 +438,10 @@ def test_cluster_sizes_are_swept_and_validated(tmp_path: Path) -> None:
     assert times[8] > times[2]
     table = tmp_path / "measured.csv"
     table.write_text("half,time_us\n1,10\n4,20\n")
-    found = drywarp.validate(table, gpu="h100", cluster="half*2", macros=[], jobs=1, **launch)
+    options = ["-use_fast_math"]
+    found = drywarp.validate(table, gpu="h100", cluster="half*2", macros=[], jobs=1, compiler_options=options, **launch)
+    worst = found.worst(1)[0].command
+    assert "--compiler-option=-use_fast_math" in worst
+    assert re.search(r"--cluster [28] ", worst)
     predicted = [row.times["pipeline"] for row in sorted(found.rows, key=lambda row: row.row)]
     assert predicted == pytest.approx(list(one_by_one.values()))

@@ -236,8 +236,8 @@ def main() -> None:
     """Entry point of the installed command."""
     # Imports make many objects and next to no cycles: by default, looking for those takes a twentieth of a short run.
     gc.set_threshold(100_000)
-    # NumPy's linear algebra, here used for small matrices only, starts a thread on each core when it is loaded. A
-    # program under `drywarp run` keeps its environment.
+    # NumPy's linear algebra, here used for small matrices only, starts a thread on each core when it is loaded.
+    # A program under `drywarp run` keeps its environment.
     if sys.argv[1:2] != ["run"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     codecs.register_error(in_other_words.__name__, in_other_words)
@@ -249,4 +249,5 @@ def main() -> None:
         # Python notes an interrupt that leaves code run from text (named tuples at import time), and would end with the
         # signal instead of the status; running some text again clears that note.
         exec("pass")
+    gc.freeze()  # the process ends: nobody need look for cycles once more
     sys.exit(status)

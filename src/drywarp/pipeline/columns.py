@@ -63,9 +63,9 @@ DATAFLOW_COLUMNS = 17
 # A partition: its next issue (a lower bound where STALE is set) and the warp that makes it, when the valve opens, the
 # warp slot that issued last, the warp that a greedy policy favours, in dataflow the node that issues next, when a
 # subsystem shared by all partitions last served it, until when the register file's banks are
-# busy, and the subsystem to which that warp issues.
-NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED, EVEN_FREE, ODD_FREE, NEEDS = range(11)
-PARTITION_COLUMNS = 11
+# busy, the subsystem to which that warp issues, and a lower bound on the next issue to any other.
+NEXT, CANDIDATE, STALE, VALVE, LAST, GREEDY, PICKED, SERVED, EVEN_FREE, ODD_FREE, NEEDS, OTHERS = range(12)
+PARTITION_COLUMNS = 12
 
 # A busy period of a subsystem: when it began, and the subsystem's total busy time before it.
 SPELL_START, SPELL_BEFORE = range(2)

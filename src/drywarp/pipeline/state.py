@@ -31,6 +31,7 @@ from .columns import (
     NOT_SOONER,
     NOW,
     ODD_FREE,
+    OTHERS,
     PARTITION_COLUMNS,
     PRIORITY_BITS,
     ROOM,
@@ -228,7 +229,12 @@ class State:
         self.parts[:, [VALVE, SERVED]] += ticks
         banks = self.parts[:, EVEN_FREE : ODD_FREE + 1]
         banks[banks > 0] += ticks
-        for known in (self.slots[:, ROOM], self.parts[:, NEXT], self.clock[NEXT_ROOM : NEXT_ROOM + 1]):
+        for known in (
+            self.slots[:, ROOM],
+            self.parts[:, NEXT],
+            self.parts[:, OTHERS],
+            self.clock[NEXT_ROOM : NEXT_ROOM + 1],
+        ):
             known[known < NEVER] += ticks
         self.parts[:, STALE] = 1
         self.free += ticks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -15,10 +15,12 @@ from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
 from ..analysis.result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
-from ..frontends.profiles.measured_file import Imported
 from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
+
+if TYPE_CHECKING:
+    from ..frontends.profiles.measured_file import Imported
 
 _SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 2, 4
 

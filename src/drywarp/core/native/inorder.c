@@ -125,30 +125,35 @@ static void arm(InOrder *s, int64_t w) {
   s->ready[at] = tick;
   s->resource[at] = node->resource + (node->per_partition ? q : 0);
   wait_to_issue(s, q, w, tick, s->resource[at]);
-  may_issue(&m->parts[q], most(tick, m->parts[q].valve));
+  Partition *part = &m->parts[q];
+  may_issue(part, most(tick, part->valve));
+  if (s->resource[at] != part->needs) part->others = least(part->others, most(tick, part->valve));
 }
 
 // The partition's earliest tick, and the warp that issues then: of those that are ready before the valve opens only the
 // subsystems are looked at, and of the others those that are ready before the best so far.
 static int64_t look_at_bits(InOrder *s, int64_t q, int64_t *warp) {
-  const Machine *m = &s->m;
+  Machine *m = &s->m;
   const int64_t floor = m->parts[q].valve, *needs = s->needs + q * MOST_BITS, *due = s->due + q * MOST_BITS;
   make_ready_by(s, q, floor);
-  int64_t tick = NEVER;
+  int64_t tick = NEVER, others = NEVER, k = s->waiting[q].count - 1;
   uint64_t chosen = 0;
   for (uint64_t rows = s->waiting[q].ready; rows;) {
     const int64_t own = needs[__builtin_ctzll(rows)], at = most(m->free[own], floor);
     const uint64_t its = s->users[q * m->resource_count + own];
     rows &= ~its;
     chosen = at < tick ? its : at == tick ? chosen | its : chosen;
+    others = least(others, most(tick, at));
     tick = least(tick, at);
   }
-  for (int64_t k = s->waiting[q].count - 1; k >= 0 && due[k] >> PLACE_BITS <= tick; --k) {
+  for (; k >= 0 && due[k] >> PLACE_BITS <= tick; --k) {
     const int64_t place = due[k] & (MOST_BITS - 1), at = most(due[k] >> PLACE_BITS, m->free[needs[place]]);
     const uint64_t bit = (uint64_t)1 << place;
     chosen = at < tick ? bit : at == tick ? chosen | bit : chosen;
+    others = least(others, most(tick, at));
     tick = least(tick, at);
   }
+  m->parts[q].others = k >= 0 ? least(others, due[k] >> PLACE_BITS) : others;
   if (tick == NEVER) {
     *warp = -1;
     return tick;
@@ -202,11 +207,13 @@ static void look(InOrder *s, int64_t q) {
       part->next = favoured;
       part->candidate = part->greedy;
       part->needs = s->resource[at];
+      part->others = favoured;
       return;
     }
   }
   int64_t w;
   part->next = m->width <= MOST_BITS ? look_at_bits(s, q, &w) : look_at_all(s, q, &w);
+  if (m->width > MOST_BITS) part->others = part->next;
   part->candidate = favoured == part->next && favoured < NEVER ? part->greedy : w;
   if (part->candidate >= 0) part->needs = s->resource[m->homes[part->candidate].at];
 }
@@ -558,22 +565,22 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
 }
 
 // The partition that issues at `tick`, of those in `due`, the one that a shared subsystem served longest ago first; -1 if none
-// does after all.
+// does after all. Those behind it are not looked at: they may have to wait for the same subsystem anyway.
 static inline int64_t choose(InOrder *s, int64_t tick, uint64_t due) {
   Machine *m = &s->m;
-  int64_t chosen = -1, served = NEVER;
-  for (; due; due &= due - 1) {
-    const int64_t q = __builtin_ctzll(due);
-    const Partition *part = &m->parts[q];
-    if (part->stale) {
-      look(s, q);
-      if (part->next != tick) continue;
+  while (due) {
+    int64_t first = 0, served = NEVER;
+    for (uint64_t rest = due; rest; rest &= rest - 1) {
+      const int64_t q = __builtin_ctzll(rest);
+      const bool sooner = m->parts[q].served < served;
+      first = sooner ? q : first;
+      served = sooner ? m->parts[q].served : served;
     }
-    const bool sooner = part->served < served;
-    chosen = sooner ? q : chosen;
-    served = sooner ? part->served : served;
+    if (m->parts[first].stale) look(s, first);
+    if (m->parts[first].next == tick) return first;
+    due &= ~((uint64_t)1 << first);
   }
-  return chosen;
+  return -1;
 }
 
 // Issue the next instruction of partition `q`; returns the warp. `completion` becomes when it completes.
@@ -596,13 +603,18 @@ static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_
     }
   }
   *completion = occupy(m, node, own, q, tick);
-  // Other partitions look again if their next issue needs a resource that was taken.
+  // Other partitions look again if their next issue needs a resource that was taken: when it is free, or another is needed.
   if (!node->per_partition || node->level_from != node->level_to) {
-    for (int64_t other = 0; other < m->partitions; ++other)
-      m->parts[other].stale |= m->parts[other].candidate >= 0 && m->changed[m->parts[other].needs];
+    for (int64_t other = 0; other < m->partitions; ++other) {
+      Partition *part = &m->parts[other];
+      const bool taken = part->candidate >= 0 && m->changed[part->needs];
+      part->stale |= taken;
+      part->next = taken ? most(part->next, least(part->others, m->free[part->needs])) : part->next;
+    }
   }
   forget_changes(m, node, own, q);
   issued_in(m, &m->parts[q], node, w, tick, read_registers(&m->parts[q], node, tick));
+  m->parts[q].others = m->parts[q].next;
   s->ready[at] = NEVER;
   wait_no_more(s, q, w, tick, own);
   if (m->issue_room)

@@ -52,7 +52,7 @@ typedef struct {
 } Slot;
 
 typedef struct {
-  int64_t next, candidate, stale, valve, last, greedy, picked, served, even_free, odd_free, needs;
+  int64_t next, candidate, stale, valve, last, greedy, picked, served, even_free, odd_free, needs, others;
 } Partition;
 
 typedef struct {

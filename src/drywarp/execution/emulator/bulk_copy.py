@@ -31,6 +31,8 @@ from .operands import Fetch, join
 from .tensor_maps import Box, TensorView, box_of, decode, swizzled
 
 _PIECE = 16
+UNREAD = "UNREAD"
+"""A modifier of ours: nothing reads what is copied, so that only the accesses and the signals count."""
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -182,12 +184,13 @@ def _complete(f: Frame, site: Site, row: int, barrier: int, count: int) -> None:
 # Tensor copies ------------------------------------------------------------------------------------
 
 
-@opcode("UTMALDG", "1D 2D 3D 4D 5D MULTICAST")
+@opcode("UTMALDG", f"1D 2D 3D 4D 5D MULTICAST {UNREAD}")
 def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
     site, rank = Site(d, i), int(i.modifiers[0][0])
     to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
     mask = _uniform(d, i.operands[2], 1) if "MULTICAST" in i.modifiers else None
+    unread = UNREAD in i.modifiers
 
     def load(f: Frame) -> None:
         words, maps = _words(f, to), _words(f, held)
@@ -195,12 +198,16 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
         for row in _acting(f):
             view = _view(site, f, row, _pair(maps, row), rank)
             box = _box(site, f, row, view, words[row, 2:])
-            data = _outside(view, box)
-            data[box.places] = site.memory.views[box.unit][_units(site, box)]
+            if not unread:
+                data = _outside(view, box)
+                data[box.places] = site.memory.views[box.unit][_units(site, box)]
             site.record(f, row, box.pieces)
             for further in site.receivers(f, row, int(masks[row, 0])) if masks is not None else (0,):
-                places = site.places(f, row, int(words[row, 0]) + further, box, view.swizzle)
-                f.machine.shared[box.unit][places] = data
+                if unread:
+                    site.shared(f, row, int(words[row, 0]) + further, box.size)
+                else:
+                    places = site.places(f, row, int(words[row, 0]) + further, box, view.swizzle)
+                    f.machine.shared[box.unit][places] = data
                 _complete(f, site, row, int(words[row, 1]) + further, box.size)
 
     return load

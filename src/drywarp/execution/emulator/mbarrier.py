@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
-from ...kernel.instruction import Instruction, Predicate
+from ...kernel.instruction import RZ, Instruction, Predicate, Register
 from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
 from .bits import LANES, arrived, pack
 from .decode import Decoder, Step, opcode, place
@@ -40,7 +40,6 @@ _COUNTS = 1 << 20
 _COUNT_MASK = _COUNTS - 1
 _BYTES_MASK = (1 << 22) - 1
 _BYTES_SIGN = 1 << 21
-_PHASE = np.uint64(63)
 _AMOUNTS = re.compile(r"^A([01R])T([01RX])$")
 
 
@@ -93,8 +92,10 @@ class BarrierWords:
 
     def index(self, warp: int, address: int) -> int:
         """A barrier's index in the 8-byte view. Raises EmulationError for an address that cannot hold one."""
-        machine = self._machine
-        block, offset = machine.owner(warp, address)
+        return self._index(self._machine.owner(warp, address), address)
+
+    def _index(self, owner: tuple[int, int], address: int) -> int:
+        machine, (block, offset) = self._machine, owner
         if block < 0 or offset % 8 or offset + 8 > machine.shared_bytes:
             blocks = f" of one of the cluster's {machine.cluster_blocks} blocks" if machine.cluster_blocks > 1 else ""
             raise EmulationError(
@@ -115,7 +116,8 @@ class BarrierWords:
 
     def add(self, warp: int, address: int, number: int, arrivals: int, more_bytes: int, leaves: bool = False) -> int:
         """Record arrivals and bytes by a warp at instruction `number`; returns the previous word."""
-        index = self.index(warp, address)
+        owner, phases = self._machine.owner(warp, address), self._machine.phases
+        index = self._index(owner, address)
         before = int(self._words[index])
         fields = Word.of(before)
         if arrivals > fields.pending:
@@ -123,10 +125,10 @@ class BarrierWords:
                 f"{self._where}: {arrivals} arrivals at the barrier at shared address {address:#x}, which expects"
                 f" {fields.pending} more in this phase, {self._machine.thread_name(warp, 0)}"
             )
-        phase = self.completed(warp, address)
+        phase = phases.get(owner, 0)
         self._recorder.sync(warp, number, SYNC_SIGNAL, address, phase)
         if fields.add(arrivals, more_bytes, leaves):
-            self._machine.phases[self._machine.owner(warp, address)] = phase + 1
+            phases[owner] = phase + 1
             self._machine.phase_completed = True
         self._words[index] = np.uint64(fields.word)
         return before
@@ -183,6 +185,7 @@ def _arrive(d: Decoder, i: Instruction) -> Step:
     arrival, byte = (amounts[1], amounts[2]) if amounts else ("1", "R")
     put = d.put_pair(i.operands[0])
     address, register = address32(d, i.operands[1]), d.word(i.operands[2])
+    unused = isinstance(i.operands[0], Register) and i.operands[0].index == RZ
     leaves, by_mask, number, where = "OPTOUT" in flags, "TMASK" in flags, i.pc // 16, place(d.kernel, i)
 
     def arrive(f: Frame) -> None:
@@ -191,9 +194,13 @@ def _arrive(d: Decoder, i: Instruction) -> Step:
         arrivals = given if arrival == "R" else np.full_like(given, int(arrival))
         more = {"0": 0 * given, "1": 0 * given + 1, "R": given, "X": -given}[byte]
         lanes = f.lanes()
+        sums, more_sums = ((amount * lanes).sum(axis=1).tolist() for amount in (arrivals, more))
         states = np.zeros((f.rows, LANES), np.uint64)
         for row, barriers in lanes_by_barrier(addresses, lanes):
             warp = int(f.warps[row])
+            if unused and len(barriers) == 1:
+                words.add(warp, barriers[0], number, sums[row], more_sums[row], leaves)
+                continue
             for at in barriers:
                 same = lanes[row] & (addresses[row] == at)
                 steps = arrivals[row] * same
@@ -245,8 +252,11 @@ def _phase_bits(f: Frame, words: BarrierWords, addresses: Value, lanes: npt.NDAr
     bits = np.zeros((f.rows, LANES), np.uint32)
     for row, barriers in lanes_by_barrier(addresses, lanes):
         for at in barriers:
-            word = f.machine.shared[8][words.index(int(f.warps[row]), at)]
-            bits[row][addresses[row] == at] = np.uint32(word >> _PHASE)
+            bit = int(f.machine.shared[8][words.index(int(f.warps[row]), at)]) >> 63
+            if len(barriers) == 1:
+                bits[row] = bit
+            else:
+                bits[row][addresses[row] == at] = bit
     return bits
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...errors import EmulationError
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
-from ...kernel.instruction import RZ, Address, Instruction, Register
+from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
 from ...kernel.isa.nvidia.registers import accessed, written
 from . import (
     atomics,
@@ -194,6 +194,14 @@ def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGrap
     return frozenset(spinning)
 
 
+def _registers_of(operand: Operand) -> tuple[Register | None, ...]:
+    if isinstance(operand, Register):
+        return (operand,)
+    if isinstance(operand, Address):
+        return operand.base, operand.uniform, operand.descriptor
+    return (operand.register,) if isinstance(operand, Constant) else ()
+
+
 def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     """The number of general and uniform registers that a kernel may use.
 
@@ -205,8 +213,7 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
             touched = accessed(instruction)
             highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
         for operand in instruction.operands:
-            named = (operand, *(getattr(operand, part, None) for part in ("base", "register", "uniform", "descriptor")))
-            for register in named:
-                if isinstance(register, Register) and register.index != RZ:
-                    highest[register.uniform] = max(highest[register.uniform], register.index)
+            for register in _registers_of(operand):
+                if register is not None and register.index != RZ and register.index > highest[register.uniform]:
+                    highest[register.uniform] = register.index
     return highest[0] + _WIDEST_VECTOR, highest[1] + _WIDEST_VECTOR

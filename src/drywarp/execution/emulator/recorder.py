@@ -250,9 +250,12 @@ class Recorder:
             sort_accesses(self._places, first, end, places, bounds, following, *columns)
 
         cuts = [*self._cuts, count]
-        with ThreadPoolExecutor(thread_count()) as pool:
-            for _ in pool.map(sort, cuts, cuts[1:]):
-                pass
+        if len(cuts) == 2:  # one wave: no thread
+            sort(*cuts)
+        else:
+            with ThreadPoolExecutor(thread_count()) as pool:
+                for _ in pool.map(sort, cuts, cuts[1:]):
+                    pass
         offsets = log.offsets[: patterns * LANES].reshape(-1, LANES).copy()
         instruction, warp, order, base, pattern, space = columns
         return AccessLog(instruction, warp, order, base, pattern, space, offsets, log.masks[:patterns].copy())

@@ -15,11 +15,12 @@ import numpy as np
 from ...errors import DrywarpError
 from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
 from ...kernel.dataflow import Dataflow
-from ...kernel.instruction import Instruction, Label
+from ...kernel.instruction import RZ, Instruction, Label, Register
 from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile
+from .bulk_copy import UNREAD
 from .sampling import Limits
 from .session import Session
 
@@ -180,16 +181,27 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     code = kernel.instructions
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
     needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
-    writes = any(i.memory is not None and i.memory.kind != "load" and i.memory.space in _BETWEEN for i in code)
-    for instruction in (code[index] for index in needed):
-        memory = instruction.memory
-        if memory is None and instruction.class_ == "wgmma":
-            return None
-        reads = memory is not None and memory.kind != "store" and memory.space in _BETWEEN
-        if reads and writes and "CONSTANT" not in instruction.modifiers:
-            return None
+    writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
+    reads = [i for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
+    if any(i.class_ == "wgmma" and i.memory is None for i in reads):
+        return None
+    if writes and any(_touches(i, _BETWEEN) and "CONSTANT" not in i.modifiers for i in reads):
+        return None
+    unread = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads)
+    if not unread and writes and any(i.class_ in ("bulk_copy", "async_copy") for i in code):
+        return None
     left_out = set(range(len(code))) - stays - needed
-    return tuple(_nothing(i) if index in left_out else i for index, i in enumerate(code)) if left_out else None
+    brief = [_nothing(i) if index in left_out else i for index, i in enumerate(code)]
+    for index, i in enumerate(code):
+        if i.opcode == "SYNCS" and index not in needed and isinstance(i.operands[0], Register):
+            brief[index] = replace(i, operands=(replace(i.operands[0], index=RZ), *i.operands[1:]))
+        elif unread and i.opcode == "UTMALDG":
+            brief[index] = replace(i, modifiers=(*i.modifiers, UNREAD))
+    return tuple(brief) if brief != list(code) else None
+
+
+def _touches(instruction: Instruction, spaces: frozenset[str]) -> bool:
+    return instruction.memory is not None and instruction.memory.space in spaces
 
 
 _BETWEEN = frozenset({"global", "generic"})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,7 @@ def encode(made: TensorMap, base: int) -> bytes:
     return data.ljust(MAP_BYTES, b"\0")
 
 
+@lru_cache(maxsize=256)
 def decode(data: bytes, where: str) -> TensorView:
     """The map that bytes encode. Raises EmulationError naming `where` for bytes that encode none."""
     if data[: len(_MAGIC)] != _MAGIC:
@@ -105,6 +107,28 @@ def box_of(view: TensorView, coordinates: tuple[int, ...]) -> Box:
     width = view.element_bytes
     whole = view.steps[0] == 1 and (coordinates[0] * width | view.extents[0] * width | view.base) % _PIECE == 0
     unit = _PIECE if whole else width
+    ends = (c + step * (n - 1) for c, step, n in zip(coordinates, view.steps, view.copied, strict=True))
+    if whole and min(coordinates) >= 0 and all(end < extent for end, extent in zip(ends, view.extents, strict=True)):
+        first, fresh = _inside(view)
+        start = view.base + sum(c * stride for c, stride in zip(coordinates, view.strides, strict=True))
+        sources = start + first.sources
+        if start % _PIECE == 0:
+            return Box(unit, sources, first.places, sources[fresh] & -_PIECE, first.size)
+    return _box(view, coordinates, unit)
+
+
+@lru_cache(maxsize=64)
+def _inside(view: TensorView) -> tuple[Box, npt.NDArray[np.bool_]]:
+    """A box within the tensor, its sources relative to the first one, and which of these begin another piece."""
+    box = _box(view, (0,) * len(view.extents), _PIECE)
+    relative = box.sources - view.base
+    fresh = np.ones(len(relative), bool)
+    fresh[1:] = relative[1:] // _PIECE != relative[:-1] // _PIECE
+    return replace(box, sources=relative), fresh
+
+
+def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
+    width = view.element_bytes
     offsets: Ints = np.zeros(1, np.int64)
     inside: npt.NDArray[np.bool_] = np.ones(1, bool)
     # The slowest dimension outermost, so that the fastest runs fastest.

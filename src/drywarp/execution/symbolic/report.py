@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -92,11 +93,16 @@ def loop_dict(loop: LoopReport) -> dict[str, object]:
 
 _HASH_SEED = 0x5EED
 _MOST_LANES = 64
-_rng = np.random.Generator(np.random.Philox(_HASH_SEED))
-_WEIGHTS = _rng.integers(1, 1 << 63, (2, _MOST_LANES), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 Warps = npt.NDArray[np.int32]
 Addresses = npt.NDArray[np.int64]
+
+
+@cache
+def _weights() -> npt.NDArray[np.uint64]:
+    """Factors of the lanes in a hash: of their offsets, and of their absence; shape (2, lanes)."""
+    rng = np.random.Generator(np.random.Philox(_HASH_SEED))
+    return rng.integers(1, 1 << 63, (2, _MOST_LANES), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +203,7 @@ class Record:
             return
         base = addresses[np.arange(len(rows)), there.argmax(axis=1)]
         offsets = np.where(there, addresses - base[:, None], 0)
-        weights = _WEIGHTS[:, : self.lanes]
+        weights = _weights()[:, : self.lanes]
         hashes = offsets.view(np.uint64) @ weights[0] + (~there).astype(np.uint64) @ weights[1]
         numbers = np.empty(len(hashes), np.int32)
         for row, key in enumerate(hashes.tolist()):

@@ -82,6 +82,7 @@ def command_of(task: Task, launch: Mapping[str, Any]) -> str:
         for name, value in values.items()
         for word in (option, f"{name}={value}")
     ]
+    words += [f"--compiler-option={option}" for option in launch.get("compiler_options") or ()]
     words += ["--warm-l2"] if launch.get(WARM_L2, settings.warm_l2) else []
     words += ["--scheduler", settings.scheduler] if settings.scheduler else []
     if settings.blocks is not None:

@@ -126,12 +126,11 @@ def validate(
 
     `measurements` is a CSV table, a Kernel Tuner file or a profiler's export (`read_table`); `time` is its column of
     times, ``COLUMN:UNIT``. `kernel` is a file, or source text with a line break or a brace. `Recipe` describes how a
-    row becomes a launch. A table written by `drywarp measure` contains both: `kernel` may then be the folder that its
-    paths are relative to (None: the table's own), and `clock` defaults to the measured one. `where` is a condition over
-    columns, `rows` how many rows to use, evenly spread; `split` (``even`` or ``odd``) sets that half aside; `like` is
-    another output, whose configurations alone are used. `models` None: all; the first is the primary one. `jobs`
-    processes (None: one per core) predict the rows, each within `time_limit_s`, and append them to `out`; rows already
-    there are not predicted again. Raises DrywarpError for bad input.
+    row becomes a launch. For a table of `drywarp measure`, `kernel` may be the folder of its paths (None: its own), and
+    `clock` defaults to the measured one. `where` is a condition over columns, `rows` how many to use, evenly spread;
+    `split` (``even`` or ``odd``) sets that half aside; `like` is another output, whose configurations alone are used.
+    `models` None: all; the first is the primary one. `jobs` processes (None: one per core) predict the rows, each
+    within `time_limit_s`, and append them to `out`; rows there are not repeated. Raises DrywarpError.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
