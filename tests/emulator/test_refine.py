@@ -154,6 +154,14 @@ __global__ void k(float* out, const int* __restrict__ in, int n) {
 }
 """
 
+PRINTS = """
+#include <stdio.h>
+__global__ void k(float* out, const int* in, int n) {
+  out[blockIdx.x * 64 + threadIdx.x] = n * 2.0f;
+  if (threadIdx.x == 0) printf("%d\\n", n);
+}
+"""
+
 
 def same_profile(one: Profile, other: Profile) -> None:
     """Whether two profiles hold the same paths, accesses and counts."""
@@ -167,8 +175,8 @@ def same_profile(one: Profile, other: Profile) -> None:
 
 @pytest.mark.parametrize(
     ("source", "omits"),
-    [(THROUGH_SHARED, True), (THROUGH_GLOBAL, False), (PLAIN, True)],
-    ids=["shared", "global", "plain"],
+    [(THROUGH_SHARED, True), (THROUGH_GLOBAL, False), (PLAIN, True), (PRINTS, False)],
+    ids=["shared", "global", "plain", "calls"],
 )
 def test_the_behaviour_needs_no_results(source: str, omits: bool) -> None:
     kernel = compile_cuda(source, arch="sm_80")

@@ -246,6 +246,8 @@ class _Server:
         return f"interrupted after {launches} launches; the program was stopped"
 
     def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # which ends the thread that accepts
         self._listener.close()
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)

@@ -179,6 +179,8 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     values are not followed through these.
     """
     code = kernel.instructions
+    if any(i.opcode == "CALL" and jump_target(i) is None for i in code):
+        return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
     needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
     writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
