@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,12 @@ def test_what_device_code_prints_comes_when_the_host_waits(run: Any) -> None:
     (fault,) = ran.result["faults"]
     assert "assertion `threadIdx.x != n` (line " in fault["text"]
     assert fault["text"].endswith("failed in block (0, 0, 0) thread (40, 0, 0)")
+
+
+def test_no_thread_stays_behind(run: Any) -> None:
+    before = set(threading.enumerate())
+    assert run("streams").status == 0
+    assert not {thread.name for thread in set(threading.enumerate()) - before if "_accept" in thread.name}
 
 
 def test_streams_run_beside_each_other(run: Any) -> None:

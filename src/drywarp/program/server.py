@@ -194,6 +194,7 @@ class _Server:
         self.name = f"drywarp-{os.getpid()}-{secrets.token_hex(16)}"
         self._listener.bind(f"\0{self.name}")
         self._listener.listen()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._threads: list[threading.Thread] = []
         self._open: set[socket.socket] = set()
         self._failure: BaseException | None = None
@@ -203,7 +204,7 @@ class _Server:
 
     def serve(self, command: Sequence[str], environment: dict[str, str]) -> int:
         """Run the command; returns its exit status, 128 plus the number of a signal that ended it."""
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting.start()
         try:
             self._child = subprocess.Popen(command, env=environment)
         except OSError as error:
@@ -249,6 +250,7 @@ class _Server:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # which ends the thread that accepts
         self._listener.close()
+        self._accepting.join(_LAST_WORDS_S)
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
