@@ -6,7 +6,8 @@ The sources and the measurements are public (Scientific-Computing-Lab/gpuFLOPBen
 launched stands in `hecbench.toml`. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
 caches flushed, the time is gpu__time_duration. Each launch runs in a process of its own; the command resumes where it
 stopped, and without the first two arguments it only prints what `--out` holds. Programs at odd positions are there
-for choices (the band's residual), those at even ones for reporting alone.
+for choices (rates, residuals), those at even ones for reporting alone. `--against` compares with the output of
+another version, over the kernels that both predict.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import statistics
 import sys
 import time
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from drywarp.analysis.counters.metrics import group_of
@@ -127,6 +129,9 @@ def summary(rows: Iterable[dict[str, str]]) -> list[str]:
     failed, doubtful = (sum(row[name] not in ("", "0") for row in rows) for name in ("error", "doubtful"))
     lines = [f"{len(rows)} launches: {failed} failed, {doubtful} not to be trusted, {len(good)} counted"]
     for name, half in (("odd", 1), ("even", 0)):
+        every = [row for row in rows if row["predicted_us"] and int(row["position"]) % 2 == half]
+        if every:
+            lines.append(f"all {len(every)} at {name} positions: {errors(every)}")
         some = [row for row in good if int(row["position"]) % 2 == half]
         if not some:
             continue
@@ -152,9 +157,41 @@ def summary(rows: Iterable[dict[str, str]]) -> list[str]:
             f" predicted over measured {statistics.median(ratio):.3f} in the median, {within};"
             f" residuals that hold 90 %: {needed}"
         )
+        lines.append(
+            f"  {errors(some)}; DRAM bytes {spread([float(r['dram_ratio']) for r in some if r['dram_ratio']])}"
+        )
         apart = [abs(math.log(float(row["operations_ratio"]))) for row in some if row["operations_ratio"]]
         factor = math.exp(_nine_in_ten(apart))
         lines.append(f"  operations of the two compilers' code: within {factor:.2f} in 90 % of {len(apart)}")
+    return lines
+
+
+def errors(rows: Sequence[dict[str, str]]) -> str:
+    """How far predicted times are off, and how well they follow the measured ones."""
+    times = np.array([[float(row["measured_us"]), float(row["predicted_us"])] for row in rows])
+    of_logs = np.corrcoef(np.log(times.T))[0, 1]
+    of_ranks = np.corrcoef(times.T.argsort(axis=1).argsort(axis=1))[0, 1]
+    return (
+        f"times {spread(times[:, 1] / times[:, 0])}, Pearson of the logarithms {of_logs:.3f}, Spearman {of_ranks:.3f}"
+    )
+
+
+def spread(ratios: Sequence[float] | npt.NDArray[np.float64]) -> str:
+    """Mean, median and 90th percentile of how far ratios differ from 1."""
+    off = np.sort(np.abs(np.array(ratios) - 1))
+    return f"off by {off.mean():.1%} on average, {np.median(off):.1%} in the median, {_nine_in_ten(off):.1%} in 90 %"
+
+
+def compared(rows: Sequence[dict[str, str]], others: Sequence[dict[str, str]]) -> list[str]:
+    """The errors of two versions over the kernels that both predict, for each half."""
+    before = {row["position"]: row for row in others if row["predicted_us"]}
+    lines = []
+    for name, half in (("odd", 1), ("even", 0)):
+        both = [r for r in rows if r["position"] in before and r["predicted_us"] and int(r["position"]) % 2 == half]
+        lines.append(
+            f"{len(both)} at {name} positions in both: {errors([before[row['position']] for row in both])} before"
+        )
+        lines.append(f"  {errors(both)} now")
     return lines
 
 
@@ -189,6 +226,7 @@ def main(
     ),
     jobs: int = 2,
     program: Annotated[list[str] | None, typer.Option(help="These programs alone.")] = None,
+    against: Annotated[Path | None, typer.Option(help="The `--out` of another version.", exists=True)] = None,
 ) -> None:
     """Predict what `--out` lacks and print how the predictions compare."""
     rows = list(csv.DictReader(out.open(newline=""))) if out.exists() else []
@@ -210,6 +248,8 @@ def main(
                 rows.append(dict.fromkeys(COLUMNS, "") | row)
                 print(*(row.get(name, "") for name in COLUMNS if name != "parts"), file=sys.stderr)
     print("\n".join(summary(rows)))
+    if against:
+        print("\n".join(compared(rows, list(csv.DictReader(against.open(newline=""))))))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ def test_it_is_stated_apart() -> None:
     told = answer.to_dict()["prediction"]
     assert told["start_s"] == answer.start_s == load_gpu("a100").device.kernel_start_ns * 1e-9  # type: ignore[operator]
     assert told["time_s"] == pytest.approx(told["start_s"] + told["cycles"] / answer.clock_hz)
+    assert told["time_s"] == pytest.approx(told["start_s"] + told["steady_s"] + told["tail_s"])
+    assert min(told["steady_s"], told["tail_s"]) > 0
     assert "start" not in answer.verdict  # too little to speak of
 
 

@@ -35,13 +35,13 @@ def prediction(time_s: float = 1.0) -> Prediction:
     point = CurvePoint(8, 0.5, 2.0, "latency", 16.0)
     return Prediction(
         "pipeline", 1000.0, time_s, "dram", (point,), utilization={"dram": 0.9}, headroom={"dram": 900.0},
-        stalls={"wait": 40.0}, node_stalls={3: {"wait": 40.0}}, notes=("before",),
+        stalls={"wait": 40.0}, node_stalls={3: {"wait": 40.0}}, notes=("before",), tail_s=0.2,
     )  # fmt: skip
 
 
 def test_more_instructions_of_the_same_mixture_take_more_of_all() -> None:
     found = CountRatio(1.5).scale(prediction())
-    assert (found.cycles, found.time_s) == (1500, 1.5)
+    assert (found.cycles, found.time_s, found.tail_s) == (1500, 1.5, pytest.approx(0.3))
     assert (found.curve[0].time_s, found.curve[0].warps_per_cycle) == (3, pytest.approx(0.5 / 1.5))
     assert (found.headroom, found.stalls, found.node_stalls) == ({"dram": 1350}, {"wait": 60}, {3: {"wait": 60}})
     # What is a fraction stays one.

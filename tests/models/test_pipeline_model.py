@@ -89,6 +89,22 @@ def test_a_block_starts_some_time_after_the_one_whose_place_it_takes() -> None:
     assert found.cycles == 3 * 64 + 2 * 7
 
 
+def test_blocks_start_one_after_the_other() -> None:
+    """Three blocks fit at once: they start 50 cycles apart, and the first ends before the third has started."""
+    work = workload(latency=36, blocks=30, blocks_per_sm=3, launch_interval_ticks=ticks(50))
+    found = answer(work)
+    assert found.cycles == 2 * 50 + 64
+    assert found.tail_s == pytest.approx(2 * 50 / work.clock_hz)  # from the end of the first to that of the third
+    assert (found.limiter, "launch" in found.utilization) == ("latency", True)
+    assert found.utilization["launch"] * found.cycles == pytest.approx(2 * 50)
+    few = answer(replace(work, launch_interval_ticks=ticks(10)))
+    assert few.cycles == 23 * 4 + 36  # 24 warps keep the ALU busy throughout
+    assert "launch" not in few.utilization
+    many = answer(replace(work, blocks=3000))
+    assert (many.limiter, many.cycles) == ("launch", 299 * 50 + 64)
+    assert many.headroom["launch"] == pytest.approx(299 * 50)
+
+
 @pytest.mark.parametrize(
     ("blocks", "dram", "cycles"),
     [

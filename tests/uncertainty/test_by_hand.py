@@ -305,6 +305,7 @@ def test_a_rate_matters_where_its_uncertainty_would_fill_half_of_the_time(predic
         ("DRAM bandwidth", "dram", bandwidth),
         ("L2 bandwidth", "l2", bandwidth),
         (f"λ of the {pipe} pipe", pipe, lambda_),
+        ("launch of blocks", "launch", lambda_),
     ):
         for share, has in ((0.99, False), (1.01, True)):
             found = groups(gpu, idle(prediction, **{subsystem: LEAST_USE / factor * share}), "fp32")

@@ -71,6 +71,7 @@ class CountRatio:
             prediction,
             cycles=prediction.cycles * factor,
             time_s=self.time(prediction.time_s),
+            tail_s=None if prediction.tail_s is None else prediction.tail_s * factor,
             curve=tuple(
                 replace(point, time_s=self.time(point.time_s), warps_per_cycle=point.warps_per_cycle / factor)
                 for point in prediction.curve

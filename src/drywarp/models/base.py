@@ -49,7 +49,7 @@ class Prediction:
     `drywarp.pipeline.reasons`). They sum to the active warps integrated over time, so `stalls` / `cycles` is the mean
     number of warps in that state. `node_stalls` divides the same by the waiting instruction, its index in the kernel.
     `achieved_occupancy_warps` is the mean number of active warps of that SM, `occupancy_trace` their number over time,
-    on request. `tail_cycles` is how long that SM has fewer blocks than fit, because none is left.
+    on request. `tail_s` is how long that SM has fewer blocks than fit, because none is left, in seconds.
     """
 
     model: str
@@ -64,7 +64,7 @@ class Prediction:
     node_stalls: dict[int, dict[str, float]] = field(default_factory=dict)
     achieved_occupancy_warps: float | None = None
     occupancy_trace: OccupancyTrace | None = None
-    tail_cycles: float | None = None
+    tail_s: float | None = None
 
 
 class Model(Protocol):

@@ -30,15 +30,18 @@ from .volkov import latency_bound, latency_cycles
 SATURATED = 0.8
 """Utilisation from which a subsystem counts as the kernel's limiter."""
 
+_WORTH_TELLING = 0.5
+"""The share of the time from which the launch of blocks, which is no subsystem, is listed among them."""
+
 
 def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str, float]:
-    """The fraction of the simulated time that each subsystem is busy; and the launch of blocks, if it is saturated."""
+    """The fraction of the simulated time that each subsystem is busy; and the launch of blocks, if that matters."""
     total = max(1, result.total_ticks)
     busy = {s.name: ticks / total for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
     if workload.issue_ticks:
         busy[ISSUE] = result.issue_busy_ticks / total
     launching = (result.blocks - 1) * workload.launch_interval_ticks / total
-    return busy | {LAUNCH: launching} if launching >= SATURATED else busy
+    return busy | {LAUNCH: launching} if launching >= _WORTH_TELLING else busy
 
 
 def limiter(busy: dict[str, float]) -> str:
@@ -115,7 +118,7 @@ class Pipeline:
             stalls=result.stalls(),
             node_stalls=result.node_stalls(workload),
             achieved_occupancy_warps=result.mean_occupancy,
-            tail_cycles=result.tail_ticks(share.resident) / TICKS_PER_CYCLE,
+            tail_s=result.tail_ticks(share.resident) / TICKS_PER_CYCLE / workload.clock_hz,
             occupancy_trace=trace_of(result, self.trace_points) if self.trace_points else None,
         )
 

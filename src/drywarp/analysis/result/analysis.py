@@ -7,7 +7,6 @@ from typing import Any
 
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
-from ...models.base import Prediction
 from ...pipeline.occupancy import OccupancyTrace
 from ...support.by_name import figures, frame, summary_html
 from ...support.text import json_of
@@ -22,6 +21,7 @@ HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
 def analysis_dict(analysis: Answer) -> dict[str, Any]:
     """Plain values under the documented keys."""
     primary = analysis.prediction
+    run_s = primary.time_s - analysis.start_s
     return {
         "schema_version": SCHEMA_VERSION,
         "versions": dict(analysis.versions),
@@ -56,7 +56,8 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         "memory": json_of(analysis.memory),
         "prediction": {
             "time_s": primary.time_s,
-            **_parts(analysis.start_s, primary),
+            "start_s": analysis.start_s,
+            **({} if (tail := primary.tail_s) is None else {"steady_s": run_s - tail, "tail_s": tail}),
             "cycles": primary.cycles,
             "model": primary.model,
             "limiter": primary.limiter,
@@ -113,15 +114,6 @@ def _bounds(bounds: MemoryBounds) -> dict[str, Any]:
         "time_s": [bounds.fastest_s, bounds.slowest_s],
         "limiters": list(bounds.limiters),
     }
-
-
-def _parts(start_s: float, primary: Prediction) -> dict[str, float]:
-    """The parts of the primary time: the start, then with all blocks that fit, then with fewer, as none is left."""
-    if primary.tail_cycles is None or not primary.cycles:
-        return {"start_s": start_s}
-    running = primary.time_s - start_s
-    tail = running * primary.tail_cycles / primary.cycles
-    return {"start_s": start_s, "steady_s": running - tail, "tail_s": tail}
 
 
 def _count(value: float) -> int | float:

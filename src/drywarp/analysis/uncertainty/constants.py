@@ -13,6 +13,7 @@ import msgspec
 from ...hardware import Gpu
 from ...memory.behaviour import MemoryBehaviour
 from ...models.base import Prediction
+from ...models.throughput import LAUNCH
 from ...pipeline.blocks import Share, share_of
 from ...pipeline.extrapolate import StandIn, Trial, instructions
 from ...workload.build import Workload
@@ -89,7 +90,9 @@ def weak_groups(gpu: Gpu, prediction: Prediction, classes: Collection[str], know
         _of(gpu, "DRAM bandwidth", logs, [k for k in logs if k.startswith("memory.dram.") and k.endswith("_gbs")]),
         _of(gpu, "L2 bandwidth", logs, [k for k in logs if k.startswith("memory.l2.bytes_per_cycle")]),
     ]
-    used = {"DRAM bandwidth": "dram", "L2 bandwidth": "l2"}
+    interval = "device.block_launch_interval"
+    groups.append(_of(gpu, "launch of blocks", logs, [interval] if interval in logs else []))
+    used = {"DRAM bandwidth": "dram", "L2 bandwidth": "l2", "launch of blocks": LAUNCH}
     for name in gpu.subsystems:
         own = [f"classes.{c}.lambda" for c in classes if gpu.classes[c].subsystem == name]
         if name == "lsu":

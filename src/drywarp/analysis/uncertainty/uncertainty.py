@@ -109,8 +109,8 @@ def sort_of(key: str) -> str | None:
     name = rest.rpartition(".")[2]
     if section == "classes":
         return {"lambda": "class_lambda", "latency": "class_latency"}.get(name)
-    if key == "device.block_launch_latency":
-        return "class_latency"
+    if section == "device":
+        return {"block_launch_latency": "class_latency", "block_launch_interval": "class_lambda"}.get(rest)
     if section != "memory" or name == "peak_gbs":
         return None
     if "latency" in name:

@@ -65,7 +65,8 @@ class CudaOptions:
         includes: list[str] = []
         for name, value in _read(self.compiler_options):
             if name == "define-macro":
-                defines.update([value.partition("=")[::2]])
+                macro, _, meaning = value.partition("=")
+                defines[macro] = meaning
             elif name == "include-path":
                 includes += value.split(",")
             elif name == "std" and self.std is None:
@@ -83,8 +84,10 @@ class CudaOptions:
         """The options as NVRTC spells them."""
         flags = [f"-D{name}={value}" if value else f"-D{name}" for name, value in (self.defines or {}).items()]
         flags += [f"-I{folder}" for folder in self.includes]
-        flags += [f"--std={self.std}"] if self.std else []
-        flags += [f"--maxrregcount={self.max_registers}"] if self.max_registers else []
+        if self.std:
+            flags.append(f"--std={self.std}")
+        if self.max_registers:
+            flags.append(f"--maxrregcount={self.max_registers}")
         return [*flags, *self.compiler_options]
 
     def over(self, own: CudaOptions) -> CudaOptions:
@@ -146,7 +149,8 @@ def _read(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if name in _ARCHITECTURE:
             raise UsageError(f"{FLAG} {word}: --gpu chooses the architecture")
         if name in (*_VALUED, *_HOST_VALUED) and not equals:
-            if not (value := next(left, "")):
+            value = next(left, "")
+            if not value:
                 raise UsageError(f"{FLAG} {word}: expected a value")
         elif name not in (*_VALUED, *_HOST_VALUED, *_SWITCHES, *_HOST_SWITCHES):
             near = difflib.get_close_matches(name, (*_VALUED, *_SWITCHES, *_SHORT), 1)

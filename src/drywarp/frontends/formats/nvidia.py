@@ -1,18 +1,24 @@
-"""NVIDIA machine code in any of its containers (cubin, fat binary, object file, executable, kept launch), and PTX."""
+"""Kernels for NVIDIA GPUs in other forms than CUDA C++: machine code, PTX, Python files.
+
+Machine code comes in any of its containers (cubin, fat binary, object file, executable, kept launch). A Python file has
+a Triton or Numba kernel, or CUDA C++ in a string. What reads a form is loaded only for it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from ...kernel.kernel import Kernel
 from ...kernel.launch.structures import with_layouts
 from ..binary import is_binary, is_kept
 from ..cuda.options import CudaOptions
 from ..loaded import Loaded
 from ..ptx import is_ptx
+from ..python import is_python
 from . import NVIDIA, Format, Source
 
 
-def load(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+def read_machine_code(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Read the kernel from the container; `options` do not apply."""
     from ..binary.containers import debug_layouts, load_binary
     from ..binary.kept import launch_in, read_kept
@@ -37,7 +43,17 @@ def assemble(source: Source, arch: str, entry: str | None, options: CudaOptions)
     return Loaded(kernel, source.comment, source.inline, ptx_tools())
 
 
+def read_python(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
+    """Execute what the kernel needs of the file; a kernel whose arguments decide its code is compiled later."""
+    from ..python.file import load_python
+
+    assert isinstance(source.given, Path)
+    kernel, text = load_python(source.given, source.text, arch=arch, entry=entry, options=options, gpu=source.gpu)
+    return Loaded(kernel, source.comment, text, {} if isinstance(kernel, Kernel) else kernel.tools())
+
+
 FORMATS = (
-    Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), load),
+    Format("machine code", NVIDIA, lambda s: isinstance(s.given, Path) and is_binary(s.data), read_machine_code),
     Format("PTX", NVIDIA, lambda s: is_ptx(s.text), assemble),
+    Format("Python", NVIDIA, lambda s: isinstance(s.given, Path) and is_python(s.given), read_python),
 )
