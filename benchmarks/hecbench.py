@@ -157,9 +157,8 @@ def summary(rows: Iterable[dict[str, str]]) -> list[str]:
             f" predicted over measured {statistics.median(ratio):.3f} in the median, {within};"
             f" residuals that hold 90 %: {needed}"
         )
-        lines.append(
-            f"  {errors(some)}; DRAM bytes {spread([float(r['dram_ratio']) for r in some if r['dram_ratio']])}"
-        )
+        bytes_ = [float(row["dram_ratio"]) for row in some if row["dram_ratio"]]
+        lines.append(f"  {errors(some)}" + (f"; DRAM bytes {spread(bytes_)}" if bytes_ else ""))
         apart = [abs(math.log(float(row["operations_ratio"]))) for row in some if row["operations_ratio"]]
         factor = math.exp(_nine_in_ten(apart))
         lines.append(f"  operations of the two compilers' code: within {factor:.2f} in 90 % of {len(apart)}")
@@ -167,13 +166,16 @@ def summary(rows: Iterable[dict[str, str]]) -> list[str]:
 
 
 def errors(rows: Sequence[dict[str, str]]) -> str:
-    """How far predicted times are off, and how well they follow the measured ones."""
-    times = np.array([[float(row["measured_us"]), float(row["predicted_us"])] for row in rows])
-    of_logs = np.corrcoef(np.log(times.T))[0, 1]
-    of_ranks = np.corrcoef(times.T.argsort(axis=1).argsort(axis=1))[0, 1]
-    return (
-        f"times {spread(times[:, 1] / times[:, 0])}, Pearson of the logarithms {of_logs:.3f}, Spearman {of_ranks:.3f}"
+    """How far predicted times are off, and, of more than two, how well they follow the measured ones."""
+    measured_us, predicted_us = (
+        np.array([float(row[f"{name}_us"]) for row in rows]) for name in ("measured", "predicted")
     )
+    off = f"times {spread(predicted_us / measured_us)}"
+    if len(rows) < 3:
+        return off
+    both = np.array([measured_us, predicted_us])
+    of_logs, of_ranks = (np.corrcoef(values)[0, 1] for values in (np.log(both), both.argsort(axis=1).argsort(axis=1)))
+    return f"{off}, Pearson of the logarithms {of_logs:.3f}, Spearman {of_ranks:.3f}"
 
 
 def spread(ratios: Sequence[float] | npt.NDArray[np.float64]) -> str:
@@ -188,6 +190,8 @@ def compared(rows: Sequence[dict[str, str]], others: Sequence[dict[str, str]]) -
     lines = []
     for name, half in (("odd", 1), ("even", 0)):
         both = [r for r in rows if r["position"] in before and r["predicted_us"] and int(r["position"]) % 2 == half]
+        if not both:
+            continue
         lines.append(
             f"{len(both)} at {name} positions in both: {errors([before[row['position']] for row in both])} before"
         )
