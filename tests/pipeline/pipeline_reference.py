@@ -72,6 +72,9 @@ class Reference:
         self.taken: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         """Per resource the ticks in which it takes no instruction."""
         self.total = 0
+        self.drained: int | None = None
+        """When the first block has ended after the last one's start."""
+        self.last_launch = 0
 
     def run(self) -> int:
         tick = 0
@@ -103,6 +106,8 @@ class Reference:
                     self.total = max(self.total, *(end for end in ends if end is not None))
                     del self.slot_of[block]
                     self.free_at[slot] = max(e for e in ends if e is not None) + self.w.launch_ticks
+                    if self.drained is None and self.next_block == self.share.blocks and tick > self.last_launch:
+                        self.drained = tick
                     changed = True
             for slot in sorted(self.free_at, key=lambda slot: (self.free_at[slot], slot)):
                 if max(self.free_at[slot], self.not_sooner) <= tick and self.next_block < self.share.blocks:
@@ -113,6 +118,7 @@ class Reference:
     def _launch(self, slot: int, tick: int) -> None:
         del self.free_at[slot]
         self.not_sooner = tick + self.w.launch_interval_ticks
+        self.last_launch = tick
         block, per = self.next_block, self.w.warps_per_block
         self.next_block += 1
         self.slot_of[block] = slot

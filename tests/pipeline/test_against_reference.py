@@ -33,6 +33,7 @@ def check(workload: CostedWorkload, share: Share, seed: int, accounts: bool = Tr
     ]
     assert rows == reference.rows, f"seed {seed}"
     assert result.total_ticks == total, f"seed {seed}"
+    assert result.tail_ticks == (total - reference.drained if reference.drained is not None else 0), f"seed {seed}"
     completions = {
         (warp.block, warp.slot, position): done
         for warps in reference.blocks.values()

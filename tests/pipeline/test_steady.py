@@ -35,7 +35,16 @@ def compare(work: CostedWorkload, share: Share, seed: int, stalls: bool) -> Simu
     few = {"cycle": seed % 4, "spells": 1 + seed % 3}
     full = run_share(work, share, stalls=stalls, **few)  # type: ignore[arg-type]
     steady = run_share(work, share, stalls=stalls, steady=EAGER, **few)  # type: ignore[arg-type]
-    for name in ("total_ticks", "issued", "blocks", "busy_ticks", "issue_busy_ticks", "warp_ticks", "simulated_ticks"):
+    for name in (
+        "total_ticks",
+        "issued",
+        "blocks",
+        "busy_ticks",
+        "issue_busy_ticks",
+        "warp_ticks",
+        "simulated_ticks",
+        "tail_ticks",
+    ):
         assert getattr(steady, name) == getattr(full, name), f"seed {seed}: {name}"
     assert np.array_equal(steady.stall_ticks, full.stall_ticks), f"seed {seed}: stalls"
     assert (full.jumped, full.recurrences) == (0, ())

@@ -118,7 +118,7 @@ class Pipeline:
             stalls=result.stalls(),
             node_stalls=result.node_stalls(workload),
             achieved_occupancy_warps=result.mean_occupancy,
-            tail_s=result.tail_ticks(share.resident) / TICKS_PER_CYCLE / workload.clock_hz,
+            tail_s=result.tail_ticks / TICKS_PER_CYCLE / workload.clock_hz,
             occupancy_trace=trace_of(result, self.trace_points) if self.trace_points else None,
         )
 

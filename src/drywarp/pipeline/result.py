@@ -113,6 +113,7 @@ class SimulationResult:
     `warp_ticks` is the time of all warps together, each from launch to end: the active warps summed over the time.
     `stall_ticks` divides it (`reasons.py`): a row per node, in the order of `nodes` (path, node within the path), a
     column per reason of REASONS; its sum is exactly `warp_ticks`. It has no rows if it was not requested.
+    `tail_ticks` is the time from the first end of a block after the last has started, to the last end.
 
     Data on single warps and blocks cover the simulated part, which took `simulated_ticks`: `warp_ends` are the end
     ticks of its warps in launch order, `block_starts` the launch ticks of its blocks, `block_slots` the slot in which
@@ -132,6 +133,7 @@ class SimulationResult:
     nodes: tuple[tuple[int, int], ...]
     partitions: int
     simulated_ticks: int
+    tail_ticks: int
     warp_ends: Ticks
     block_starts: Ticks
     block_slots: Ticks
@@ -150,13 +152,6 @@ class SimulationResult:
     def mean_occupancy(self) -> float:
         """Achieved occupancy: active warps, weighted by time."""
         return self.warp_ticks / self.total_ticks if self.total_ticks else 0.0
-
-    def tail_ticks(self, resident: int) -> int:
-        """From the first end of a block that no other replaces, of `resident` at once, to the last end."""
-        if not len(self.block_starts):
-            return 0
-        ends = np.sort(self.warp_ends.reshape(len(self.block_starts), -1).max(axis=1))
-        return int(ends[-1] - ends[max(0, len(ends) - resident)])
 
     def node_stalls(self, workload: CostedWorkload) -> dict[int, dict[str, float]]:
         """The same for each instruction of the kernel, by its index: over all paths that it is on."""

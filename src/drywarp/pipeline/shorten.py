@@ -180,6 +180,7 @@ def along_the_line(few: SimulationResult, more: SimulationResult, total: int, bl
         blocks=blocks,
         busy_ticks=tuple(busy_line(a, b) for a, b in zip(few.busy_ticks, more.busy_ticks, strict=True)),
         issue_busy_ticks=busy_line(few.issue_busy_ticks, more.issue_busy_ticks),
+        tail_ticks=max(0, whole_line(few.tail_ticks, more.tail_ticks)),
         warp_ticks=warp_ticks,
         stall_ticks=apportion(stalls, warp_ticks),
         extrapolated=True,

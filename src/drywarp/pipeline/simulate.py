@@ -16,7 +16,7 @@ from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, LIMIT, NEVER, NEXT_BLOCK, NO_
 from .engine_dataflow import Dataflow, Graph, check_size, unroll_paths
 from .engine_inorder import InOrder, Runner
 from .program import alone, flatten
-from .result import ExecutionProfile, SimulationResult, Ticks, policy_named
+from .result import ExecutionProfile, Recurrence, SimulationResult, Ticks, policy_named
 from .state import State, Steady
 
 LARGEST_PROFILE = 20_000_000
@@ -152,6 +152,7 @@ def try_share(
         nodes=tables.paths_nodes,
         partitions=workload.partitions,
         simulated_ticks=last,
+        tail_ticks=_tail(starts, ends.reshape(ran, -1), state.recurrences),
         warp_ends=ends,
         block_starts=starts,
         block_slots=state.blocks[:ran, BLOCK_SLOT],
@@ -160,6 +161,20 @@ def try_share(
         marks=tuple(state.marks),
         profile=ExecutionProfile(state.table, tables.paths_nodes) if profile else None,
     )
+
+
+def _tail(starts: Ticks, ends: Ticks, recurrences: Sequence[Recurrence]) -> int:
+    """From the first end of a block after the last has started, to the last end. `ends` has a row per block."""
+    if not ends.size:
+        return 0
+    last = ends.argmax(axis=1) + np.arange(len(ends)) * ends.shape[1]
+    started, ended = [starts], [ends.max(axis=1)]
+    for part in recurrences:  # what follows the last start is in the last repetition, or comes after it
+        over = part.times * part.period
+        started.append(starts[part.blocks] + over)
+        ended.append(ends.ravel()[part.warps[np.isin(part.warps, last)]] + over)
+    every = np.concatenate(ended)
+    return int(every.max() - every.min(where=every > np.concatenate(started).max(), initial=every.max()))
 
 
 def _total(ticks: Ticks) -> int:
