@@ -35,13 +35,15 @@ from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
 from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
+from drywarp.experiments.rows.predict import predictions_of
 from drywarp.kernel.profile import Profile
+from drywarp.models import get_model, model_names
 
 LAUNCHES = Path(__file__).with_name("hecbench.toml")
 GPU, CLOCK_MHZ = "rtx3080", 1440
 FLOATS = ("FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA")
 COLUMNS = ("position", "program", "kernel", "measured_us", "predicted_us", "low_us", "high_us", "limiter", "doubtful",
-           "dram_ratio", "operations_ratio", "parts", "seconds", "error")  # fmt: skip
+           "dram_ratio", "operations_ratio", "parts", "others_us", "seconds", "error")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,11 @@ def predicted(sources: Path, table: Path, entry: dict[str, Any]) -> dict[str, An
             includes=[str(sources / folder) for folder in entry.get("include", [])],
         )  # fmt: skip
         answer = answer_prepared(ready, options)
+        others, _ = predictions_of(ready, {name: get_model(name) for name in model_names() if name != "pipeline"})
     except Exception as error:  # a row that fails is a row
         return row | {"seconds": f"{time.monotonic() - begun:.0f}", "error": str(error).splitlines()[0][:200]}
     row |= {"predicted_us": f"{answer.time_s * 1e6:.4g}", "limiter": answer.limiter, "doubtful": len(answer.doubts)}
+    row["others_us"] = json.dumps({name: float(f"{other.time_s * 1e6:.4g}") for name, other in others.items()})
     if known.dram_bytes > 0:
         row["dram_ratio"] = f"{answer.memory.dram_bytes / known.dram_bytes:.3f}"
     if known.operations > 0:
@@ -250,7 +254,7 @@ def main(
                 writer.writerow(row)
                 file.flush()
                 rows.append(dict.fromkeys(COLUMNS, "") | row)
-                print(*(row.get(name, "") for name in COLUMNS if name != "parts"), file=sys.stderr)
+                print(*(row.get(name, "") for name in COLUMNS if name not in ("parts", "others_us")), file=sys.stderr)
     print("\n".join(summary(rows)))
     if against:
         print("\n".join(compared(rows, list(csv.DictReader(against.open(newline=""))))))

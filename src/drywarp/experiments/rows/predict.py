@@ -134,7 +134,7 @@ def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: in
     # A band reruns models, which must then run in full.
     full, brief = settings.full_simulation, not settings.band
     models = {name: get_model(name, full_simulation=full, brief=brief) for name in settings.models}
-    predictions, refused = _ask(prepared, models)
+    predictions, refused = predictions_of(prepared, models)
     facts = _facts(prepared, cap, predictions.get(settings.models[0]))
     if primary := predictions.get(settings.models[0]):
         first = settings.models[0]
@@ -152,7 +152,8 @@ def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: in
     )
 
 
-def _ask(prepared: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
+def predictions_of(prepared: Prepared, models: Mapping[str, Model]) -> tuple[dict[str, Prediction], dict[str, str]]:
+    """What models say of the launch's own occupancy, and why others say nothing."""
     if not set(models) <= set(DEFAULT_MODELS):
         prepared = replace(prepared, costed=with_producers(prepared))
     predictions: dict[str, Prediction] = {}
