@@ -90,6 +90,25 @@ def test_few_addresses_lie_on_few_slices() -> None:
     assert alone == pytest.approx(20 * LANES / 8 * l2.atomic_sector_cycles, rel=0.1)
 
 
+def test_lanes_of_a_request_at_one_address_hold_their_slice_up() -> None:
+    """Each warp aims at one of four neighbours: their slice does one lane after the other."""
+    l2 = load_gpu("a100").memory.l2
+    assert l2.float_atomics_per_cycle
+    assert l2.atomic_sector_cycles
+    request = l2.atomic_sector_cycles + 31 / l2.float_atomics_per_cycle
+    assert cycles("atomicAdd(sums + i / 32 % 4, 1.0f);") == pytest.approx(LANES / 32 * request, rel=0.03)
+
+
+@pytest.mark.parametrize(("bins", "slices"), [(101, 1), (1000, 8)])
+def test_a_slice_has_no_fewer_lanes_than_the_mean_of_its_buffer(bins: int, slices: int) -> None:
+    """Where addresses come from sorted data, no two of the emulated blocks aim at the same ones."""
+    given = asked("atomicAdd(sums + words[i], 1.0f);")
+    order = (np.arange(LANES) * bins // LANES).astype(np.uint32)
+    given["args"] = {"sums": f"f32[{bins}]", "words": order, "doubles": "f64[1]"}
+    found = prepare_kernel(**given).behaviour.accesses  # type: ignore[arg-type]
+    assert sum(access.same_slice * access.executions for access in found.values()) >= 0.999 * LANES / slices
+
+
 def test_it_is_what_limits_the_kernel_and_the_advice_knows_it() -> None:
     answer = drywarp.analyze(**asked("atomicAdd(sums, 1.0f);"))  # type: ignore[arg-type]
     assert answer.limiter == "atomics"

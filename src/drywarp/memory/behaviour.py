@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import fit_affine
-from .contention import ATOMIC, Busiest, busiest_address, contended_loop, reads_of_others
+from .contention import ATOMIC, Busiest, busiest_address, contended_loop, lanes_together, reads_of_others
 from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares
 from .followed import EmulateBlocks, Look
 from .stream import l1_hit_fractions
@@ -29,9 +29,9 @@ class AccessBehaviour:
     the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones that the L2 serves; `dram_read` and
     `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
-    address, `same_slice` its most contended slice of the L2. `l3_hit` is the fraction of L2 misses that an L3 serves,
-    `requests` the fraction of executions that have an active lane. `remote` is the fraction of wavefronts at the shared
-    memory of another block of the cluster.
+    address, `same_slice` its most contended slice of the L2; `together` is how many of a request share an address.
+    `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an active
+    lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster.
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -48,6 +48,7 @@ class AccessBehaviour:
     l3_hit: float = 0.0
     same_address: float = 0.0
     same_slice: float = 0.0
+    together: float = 1.0
     lanes: float = 0.0
     remote: float = 0.0
     atomics_factor: float = 1.0
@@ -196,6 +197,7 @@ def _accesses(
     atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
     weights = np.array([sample.weight for sample in profile.blocks])
     lanes = np.where(atomics, weights @ profile.thread_instructions, 0)
+    together = lanes_together(profile)
     accesses: dict[int, AccessBehaviour] = {}
     for index in np.unique(asked.table.instruction).tolist():
         runs = float(executions[index])
@@ -215,6 +217,7 @@ def _accesses(
             l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
             same_address=float(busiest.lanes[index]) / runs,
             same_slice=float(busiest.slice_lanes[index]) / runs,
+            together=float(together[index]),
             lanes=float(lanes[index]) / runs,
             remote=float(asked.remote[index] / asked.units[index]) if asked.remote[index] else 0.0,
         )

@@ -15,7 +15,7 @@ from ..kernel.launch.launch import Dim3
 from ..kernel.profile import GRID_BARRIER_AREA, SPACE_GLOBAL, Profile
 from .affine import AffineBlocks, Alike
 from .followed import FollowedBlocks
-from .requests import Ints
+from .requests import Ints, distinct_per_row
 from .table import active_lanes
 
 _READS, _WRITES = ("load", "atomic"), ("store", "atomic", "reduction")
@@ -145,8 +145,37 @@ def busiest_address(profile: Profile, alike: FollowedBlocks | AffineBlocks | Non
     """What the known blocks imply about the whole grid's atomics.
 
     A slice holds `slice_bytes` in a row; parts of a footprint are assumed to lie on slices of their own.
-    If all blocks do what one does, its addresses are moved over the grid. Otherwise see `_estimated`.
+    If all blocks do what one does, its addresses are moved over the grid. Otherwise see `_estimated`. The busiest
+    slice never has fewer lanes than a buffer's slices have on average, wherever in it other blocks aim.
     """
+    found = _busiest_seen(profile, alike, slice_bytes)
+    return replace(found, slice_lanes=_at_least(profile, found.slice_lanes, slice_bytes)) if slice_bytes else found
+
+
+def _at_least(profile: Profile, lanes: npt.NDArray[np.float64], slice_bytes: int) -> npt.NDArray[np.float64]:
+    log, rows, count = profile.accesses, _atomics(profile), len(lanes)
+    requests = np.maximum(1, np.bincount(log.instruction[rows], minlength=count))
+    grid = np.array([sample.weight for sample in profile.blocks]) @ profile.thread_instructions
+    for address, size in profile.allocations.values():
+        inside = rows[(log.base[rows] >= address) & (log.base[rows] < address + size)]
+        mean = np.bincount(log.instruction[inside], minlength=count) / requests * grid / -(-size // slice_bytes)
+        lanes = max(lanes, mean, key=lambda each: float(each.sum()))
+    return lanes
+
+
+def lanes_together(profile: Profile) -> npt.NDArray[np.float64]:
+    """Lanes of a request that share an address, on average over an atomic's requests: 1 for other instructions."""
+    log, rows, count = profile.accesses, _atomics(profile), len(profile.kernel.instructions)
+    lanes, distinct = np.zeros(count), np.zeros(count)
+    for start in range(0, len(rows), _RUN_CHUNK):
+        some = rows[start : start + _RUN_CHUNK]
+        addresses, active = active_lanes(log, some)
+        lanes += np.bincount(log.instruction[some], active.sum(axis=1), minlength=count)
+        distinct += np.bincount(log.instruction[some], distinct_per_row(addresses, active), minlength=count)
+    return np.divide(lanes, distinct, out=np.ones(count), where=distinct > 0)
+
+
+def _busiest_seen(profile: Profile, alike: FollowedBlocks | AffineBlocks | None, slice_bytes: int) -> Busiest:
     if isinstance(alike, FollowedBlocks):
         entries = max(32 * len(_atomics(one.profile)) / len(one.profile.blocks) for one in alike.classes)
         known = _looked_at(sorted(block for one in alike.classes for block in one.place), entries)

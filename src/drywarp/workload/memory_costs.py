@@ -80,15 +80,19 @@ class MemoryCosts:
     def _atomic_cycles(self, behaviour: AccessBehaviour, floats: str) -> float:
         """How long an atomic occupies the L2's units: at the busiest address, at the busiest slice, or at all slices.
 
-        At one address its lanes follow each other. A slice takes one sector after the other. As many
-        slices as the L2 moves sectors a cycle are assumed.
+        At one address its lanes follow each other. A slice takes one sector after the other, and stays with a sector
+        until all lanes that share an address in it have had their turn. As many slices as the L2 moves sectors a cycle
+        are assumed.
         """
         l2 = self.gpu.memory.l2
         if not behaviour.lanes:
             return 0.0
         rate = (l2.float_atomics_per_cycle if floats else None) or l2.atomics_per_cycle
         every = (l2.double_atomic_lane_cycles if floats == "F64" else None) or 0.0
-        lane = max(every, (l2.atomic_sector_cycles or 0.0) * behaviour.units / behaviour.lanes)
+        sector = l2.atomic_sector_cycles and l2.atomic_sector_cycles + (
+            (behaviour.together - 1) / rate if rate else 0.0
+        )
+        lane = max(every, (sector or 0.0) * behaviour.units / behaviour.lanes)
         slices = l2.bytes_per_cycle / self.gpu.memory.sector_bytes
         least = behaviour.same_address / rate if rate else 0.0
         return behaviour.atomics_factor * max(least, behaviour.same_slice * lane, behaviour.lanes * lane / slices)
