@@ -7,6 +7,7 @@ of the weights is meant.)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -84,7 +85,7 @@ def mean_mlp(workload: CostedWorkload, weights: Sequence[float]) -> float:
         for place, needs in enumerate(producers_in(workload, path, line)):
             for producer in needs:
                 first_use.setdefault(producer, place)
-        spans = (sum(load <= place < first_use.get(load, len(line)) for place in memory) for load in loads)
+        spans = (bisect_left(memory, first_use.get(load, len(line))) - bisect_left(memory, load) for load in loads)
         return sum(spans) / len(loads)
 
     return _mean(workload, weights, local)
