@@ -167,6 +167,14 @@ def test_what_is_left_out_is_the_mix_of_what_is_put_back(seed: int) -> None:
         assert np.abs(wrong).sum() <= WORST * whole.length
 
 
+def test_a_stand_in_is_no_faster_than_its_busiest_subsystem() -> None:
+    """Where warps drift, the line through two lengths may lead anywhere, even below nothing."""
+    for seed in range(examples(300)):
+        work, share = uneven(seed)
+        least = roof_ticks(work, share, np.array([float(share.blocks)]))
+        assert StandIn(work, 0.01, alike=0.0).trial(work).run(share).total_ticks >= least, f"seed {seed}"
+
+
 def with_memory_latency(work: CostedWorkload, factor: int) -> CostedWorkload:
     def slower(node: CostedNode) -> CostedNode:
         return replace(node, latency_ticks=factor * node.latency_ticks) if node.class_ == "mem" else node

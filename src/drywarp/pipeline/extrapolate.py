@@ -295,7 +295,8 @@ class Trial:
         runs = [simulate(its.workload, share, stalls=False, program=its) for its in self.programs]
         if len(runs) == 1 or runs[0].issued >= runs[1].issued:
             return runs[-1]
-        return along_the_line(runs[0], runs[1], instructions(self.whole, share.blocks), share.blocks)
+        line = along_the_line(runs[0], runs[1], instructions(self.whole, share.blocks), share.blocks)
+        return _no_faster(self.whole, share, line)
 
 
 FEWEST_OF_ONE = 3
