@@ -92,6 +92,19 @@ def test_clocks_of_no_gpu(clock: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"clock {clock} MHz: expected 76 to 2115; the highest stock clock of a100 is 1410" in said
 
 
+def test_clocks_of_the_gpus_file_have_names() -> None:
+    """The RTX 2080 Ti's three differ; a time in cycles alone is the shorter the higher the clock."""
+    device = load_gpu("rtx2080ti").device
+    stated = (device.base_clock_mhz, device.boost_clock_mhz, device.highest_clock_mhz)
+    assert stated[0] < stated[1] < stated[2]
+    for name, mhz in zip(("base", "boost", "highest"), stated, strict=True):
+        named, given = (
+            drywarp.analyze("examples/collatz.cu", gpu="rtx2080ti", clock_mhz=clock, occupancies=())
+            for clock in (name, mhz)
+        )
+        assert (named.time_s, named.clock_hz) == (given.time_s, mhz * 1e6)
+
+
 def test_a_clock_that_it_does_not_reach_by_itself_is_noted() -> None:
     note = "1500 MHz is above the highest clock of a100, 1410 MHz"
     assert note in drywarp.analyze("examples/saxpy.cu", gpu="a100", clock_mhz=1500).notes

@@ -78,6 +78,7 @@ def test_kernel(source: str, arguments: str, expected: list[str], tmp_path: Path
         (["analyze", str(SAXPY), "--gpu", "none.toml"], "none.toml"),
         (["analyze", str(SAXPY), "--clock", "nan"], "--clock nan: expected a positive number"),
         (["analyze", str(SAXPY), "--clock", "0"], "--clock 0: expected a positive number"),
+        (["analyze", str(SAXPY), "--clock", "fast"], "clock 'fast': expected MHz or one of base, boost, highest"),
         (["analyze", str(SAXPY), "--seconds", "-1"], "--seconds -1: expected a positive number"),
         (["analyze", str(SAXPY), "--arg", "n=1", "--arg", "n=2"], "n is given twice"),
         (["gpus", "nothing"], "nothing"),

@@ -134,9 +134,12 @@ def _abstract(
     machine = named if isinstance(named, Gpu) else load_gpu(named)
     values = settings_of(file, settings)
     policy = policy_named(options.scheduler).name if options.scheduler else None
+    clock = options.clock_mhz
+    if isinstance(clock, str):
+        clock = machine.device.clock_mhz(clock)
 
     def bind_at(occupancy: int | None) -> CostedWorkload:
-        return tie(file, machine, values, occupancy=occupancy, runs=runs, clock_mhz=options.clock_mhz, policy=policy)
+        return tie(file, machine, values, occupancy=occupancy, runs=runs, clock_mhz=clock, policy=policy)
 
     wanted = None if occupancies is None else _whole(occupancies, *most_warps(file, machine, values))
     # The launch's own occupancy is the file's; without one, the highest requested.

@@ -293,7 +293,7 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     gpu, notes = with_clusters(gpu, launch, fits)
     loaded = replace(loaded, gpu=gpu, notes=(*loaded.notes, *notes))
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
-    clock = options.clock_mhz or gpu.device.boost_clock_mhz
+    clock = gpu.device.clock_mhz(options.clock_mhz)
     check_clock(gpu, clock)
     conditions = Conditions(clock, policy, fits.blocks_per_sm)
     started = perf_counter()

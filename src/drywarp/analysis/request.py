@@ -75,9 +75,12 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """The state of the GPU: SM clock in MHz (None: boost), scheduler (None: its own), whether a run warmed the L2."""
+    """The state of the GPU: SM clock, scheduler (None: its own), whether a run warmed the L2.
 
-    clock_mhz: float | None = None
+    The clock is in MHz, or ``"base"``, ``"boost"`` or ``"highest"`` of the GPU's file (None: boost).
+    """
+
+    clock_mhz: float | str | None = None
     scheduler: str | None = None
     warm_l2: bool = False
 

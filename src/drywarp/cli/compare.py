@@ -11,7 +11,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .groups import LaunchOptions, RunOptions
-from .options import check_positive, launch_values, numbers_by_name, parse_percent, read_stdin
+from .options import launch_values, numbers_by_name, parse_clock, parse_percent, read_stdin
 from .output_files import FigureTheme, Plot, check_plot, check_theme, write_plot
 from .progress import stages
 
@@ -54,7 +54,6 @@ def compare_command(
 ) -> int:
     """Compare an old and a new kernel: time, limiter, occupancy, counts and source lines on each GPU."""
     check_plot(plot, figure_theme)
-    check_positive(clock, "--clock")
     limit = parse_percent(fail_above, "--fail-above")
     if json and markdown:
         raise UsageError("--json and --markdown: expected one of them")
@@ -73,7 +72,7 @@ def compare_command(
             new_launch=own[1],
             limits=run.limits(),
             on_stage=on_stage,
-            clock_mhz=clock,
+            clock_mhz=parse_clock(clock),
             scheduler=scheduler,
             memory=memory,
             **launch.stated,
@@ -185,7 +184,6 @@ def benefits_command(
     """Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before."""
     check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
     check_plot(plot, None)
-    check_positive(clock, "--clock")
     from ..report.figures import check_place, write
 
     if bars is not None:
@@ -198,7 +196,7 @@ def benefits_command(
             given,
             gpu,
             warm_l2=warm_l2,
-            clock_mhz=clock,
+            clock_mhz=parse_clock(clock),
             scheduler=scheduler,
             on_kernel=lambda name, done, of: on_stage(f"{name}, {done + 1} of {of}"),
             **launch.stated,

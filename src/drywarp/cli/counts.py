@@ -10,7 +10,7 @@ import typer
 
 from . import options as take
 from .groups import LaunchOptions
-from .options import check_positive, parse_blocks, read_stdin
+from .options import parse_blocks, parse_clock, read_stdin
 from .progress import stages
 
 
@@ -30,7 +30,6 @@ def counts_command(
     json: take.Json = False,
 ) -> None:
     """Compute Nsight Compute's metrics for the whole grid by emulation."""
-    check_positive(clock, "--clock")
     from ..analysis.counters.count import count
     from ..analysis.request import Options
 
@@ -39,7 +38,9 @@ def counts_command(
             read_stdin() if kernel == "-" else Path(kernel),
             gpu=gpu,
             **launch.given(),
-            options=Options(clock_mhz=clock, warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage),
+            options=Options(
+                clock_mhz=parse_clock(clock), warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage
+            ),
         )
     if json:
         from ..report.text import json_text

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from . import options as take
-from .options import argument_file, check_positive, pairs, parse_blocks, parse_shares, parse_trips
+from .options import argument_file, check_positive, pairs, parse_blocks, parse_clock, parse_shares, parse_trips
 
 if TYPE_CHECKING:
     from ..execution.emulator import Limits
@@ -123,10 +123,9 @@ class ClockOptions:
     memory: take.Mapper = None
 
     def settings(self) -> dict[str, Any]:
-        """The fields of `drywarp.Options`. Raises UsageError for a clock that is not positive."""
-        check_positive(self.clock, "--clock")
+        """The fields of `drywarp.Options`. Raises UsageError for a clock that is none."""
         return {
-            "clock_mhz": self.clock,
+            "clock_mhz": parse_clock(self.clock),
             "scheduler": self.scheduler,
             "profile": Path(self.profile) if self.profile else None,
             "memory": self.memory,

@@ -33,6 +33,16 @@ def check_positive(value: float | None, option: str) -> None:
         raise UsageError(f"{option} {value:g}: expected a positive number")
 
 
+def parse_clock(text: str | None) -> float | str | None:
+    """A clock in MHz, or the name of one that the GPU's file gives. Raises UsageError for a number that is none."""
+    try:
+        mhz = None if text is None else float(text)
+    except ValueError:
+        return text
+    check_positive(mhz, "--clock")
+    return mhz
+
+
 def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> dict[str, str]:
     """The values of a repeated `NAME=VALUE` option, by name."""
     pairs = {}
@@ -240,7 +250,10 @@ Config = Annotated[
         metavar="N|best[:N]",
     ),
 ]
-Clock = Annotated[float | None, typer.Option(help="SM clock in MHz (default: the boost clock).", metavar="MHZ")]
+Clock = Annotated[
+    str | None,
+    typer.Option(help="SM clock: MHz, or base, boost or highest (default: the boost clock).", metavar="MHZ|NAME"),
+]
 Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", "--policy", help="Warp scheduler policy (default: the GPU's own).", metavar="POLICY"),

@@ -13,7 +13,7 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
-from .options import check_positive
+from .options import parse_clock
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,6 @@ def run_command(
     The program runs with your rights, as if you had started it yourself. Its output is its own; the report goes to
     standard error. The exit status is the program's.
     """
-    check_positive(clock, "--clock")
     for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
@@ -118,7 +117,7 @@ def run_command(
     request = ProgramRequest(
         tuple(command),
         gpu,
-        quiet_options(clock_mhz=clock),
+        quiet_options(clock_mhz=parse_clock(clock)),
         virtual_clock=virtual_clock,
         build=tuple(build),
         keep=Path(keep) if keep else None,

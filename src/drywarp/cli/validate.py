@@ -59,7 +59,7 @@ class RowLaunchOptions:
     ] = None
     clock: Annotated[
         str | None,
-        typer.Option(help="SM clock in MHz (default: the boost clock): a number, or an expression over columns."),
+        typer.Option(help="SM clock: MHz, an expression over columns, base, boost or highest (default: boost)."),
     ] = None
 
     def given(self) -> dict[str, Any]:

@@ -262,7 +262,7 @@ def benefits(
     gpu: str | Path | Gpu = "a100",
     *,
     warm_l2: bool = False,
-    clock_mhz: float | None = None,
+    clock_mhz: float | str | None = None,
     scheduler: str | None = None,
     on_kernel: Callable[[str, int, int], None] = lambda name, done, of: None,
     **launch: Any,

@@ -28,6 +28,8 @@ IssueRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "warp instruction
 LaneRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "lanes/cycle"})]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1, extra={"unit": ""})]
 Watts = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "W"})]
+CLOCKS = ("base", "boost", "highest")
+"""Clocks of a GPU file that have names."""
 FmaRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "FMA/cycle"})]
 
 
@@ -61,6 +63,14 @@ class Device(_Section, frozen=True):
     def highest_clock_mhz(self) -> float:
         """The highest clock that the GPU reaches on its own, in MHz."""
         return max(self.boost_clock_mhz, self.max_clock_mhz or 0.0)
+
+    def clock_mhz(self, wanted: float | str | None) -> float:
+        """A clock that is given in MHz or as one of `CLOCKS`; None is the boost clock. Raises UsageError otherwise."""
+        if not isinstance(wanted, str):
+            return wanted or self.boost_clock_mhz
+        if wanted not in CLOCKS:
+            raise UsageError(f"clock {wanted!r}: expected MHz or one of {', '.join(CLOCKS)}")
+        return {"base": self.base_clock_mhz, "boost": self.boost_clock_mhz, "highest": self.highest_clock_mhz}[wanted]
 
 
 class Scheduler(_Section, frozen=True):

@@ -88,7 +88,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
     gpu = request.gpu if isinstance(request.gpu, Gpu) else load_gpu(str(request.gpu))
     if gpu.is_amd or gpu.machine_code or not gpu.arch:
         raise UsageError(f"GPU {gpu.name}: drywarp run needs an NVIDIA GPU from Volta on")
-    clock_mhz = request.options.clock_mhz or gpu.device.boost_clock_mhz
+    clock_mhz = gpu.device.clock_mhz(request.options.clock_mhz)
     check_clock(gpu, clock_mhz)
     if request.keep:
         check_folder(request.keep)

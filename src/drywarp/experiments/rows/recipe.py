@@ -12,6 +12,7 @@ from ...errors import UsageError
 from ...frontends.cuda.options import CudaOptions
 from ...frontends.load import as_source as path_or_text
 from ...frontends.load import read_input
+from ...hardware.gpu import CLOCKS
 from ...support.expressions import ExpressionError, Value, evaluate, names_in
 
 _BUFFER = re.compile(r"^((?:host\s+)?\w+)\[([^\]]*)\](:.+)?$")
@@ -139,7 +140,7 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
     if recipe.cluster is not None:
         given["cluster"] = evaluator.extents(recipe.cluster, "cluster")
     if recipe.clock is not None:
-        given[CLOCK] = evaluator.positive(recipe.clock, "clock")
+        given[CLOCK] = recipe.clock if recipe.clock in CLOCKS else evaluator.positive(recipe.clock, "clock")
     return given
 
 
