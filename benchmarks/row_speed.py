@@ -35,7 +35,7 @@ STAGES = (
     ("workload", "drywarp.analysis.prepare", "build_workload"),
     ("memory", "drywarp.analysis.prepare", "analyse_memory"),
     ("costs", "drywarp.analysis.prepare", "cost_workload"),
-    ("models", "drywarp.experiments.rows.predict", "_ask"),
+    ("models", "drywarp.experiments.rows.predict", "predictions_of"),
     ("band", "drywarp.experiments.rows.predict", "band_of"),
     ("whole row", "", ""),
 )

@@ -16,6 +16,10 @@ from .gpuperf_terms import average
 from .inputs_parts import kind_of, own_lambda
 
 
+LONGEST_LINE = 1 << 17
+"""Of a longer line, such as a trace in which no loop was recognised, the beginning stands for the whole."""
+
+
 def straight_lines(program: Sequence[Item], times: int = 1) -> Iterator[tuple[tuple[int, ...], int]]:
     """Runs of node indices, in order, with how often a warp runs each."""
     run: list[int] = []
@@ -98,7 +102,7 @@ def _mean(
     found: list[tuple[float, float]] = []
     for path, weight in zip(workload.paths, weights, strict=True):
         for line, times in straight_lines(path.program) if weight else ():
-            value = local(path, line)
+            value = local(path, line[:LONGEST_LINE])
             if value is not None:
                 found.append((value, weight * times))
     return average(found)
