@@ -61,7 +61,7 @@ ROOMS = {
     "pipeline": Room(
         ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
     ),
-    "models": Room(("models",), ("tests/models", "tests/reproduce"), 3),
+    "models": Room(("models",), ("tests/models", "tests/test_cusp.py", "tests/reproduce"), 3),
     "emulator in C": Room(
         ("core/native/emulat*.[ch]",),
         (
