@@ -121,15 +121,23 @@ class Skim:
         code, self.once = skimmed(kernel, cfg, once)
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits
+        self._session: Session | None = None
 
     def __call__(self, blocks: Sequence[int]) -> Profile | None:
-        """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits."""
-        try:
+        """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits.
+
+        Those that the latest call ran are not run again if these contain them all. The profile counts no lanes.
+        """
+        session, self._session = self._session, None
+        if session is None or not set(session.completed) <= set(blocks):
             session = Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
+        try:
             session.run(blocks)
-            return session.finish(dict.fromkeys(blocks, 1.0), "chosen").profile
+            profile = session.finish(dict.fromkeys(blocks, 1.0), "chosen", lanes=False).profile
         except DrywarpError:
             return None
+        self._session = session
+        return profile
 
 
 def skimmed(
