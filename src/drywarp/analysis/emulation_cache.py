@@ -87,7 +87,7 @@ class WholeBlocks:
         from ..execution.emulator.skim import Skim
 
         seen = self._seen
-        return Skim(seen.kernel, seen.launch, seen.cfg, Limits(lane_steps=LANE_STEPS), once)
+        return Skim(seen.kernel, seen.launch, seen.cfg, Limits(lane_steps=LANE_STEPS), once, seen)
 
 
 def _depth(cfg: ControlFlowGraph, loop: Loop) -> int:

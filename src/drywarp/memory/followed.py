@@ -66,12 +66,9 @@ def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
     on = (log.masks[:, None].astype(np.uint64) >> lanes.astype(np.uint64)) & np.uint64(1)
     content = np.column_stack([np.where(on == 1, log.offsets, 0), log.masks.astype(np.int64)])
     pattern = np.array([known.setdefault(row.tobytes(), len(known)) for row in content], np.int64)
-    found = []
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        mine = rows[start:end]
-        key = np.stack([log.instruction[mine], pattern[log.pattern[mine]], warp[start:end] - number * per_block])
-        found.append(_Requests(mine, log.base[mine], key.astype(np.int32).tobytes()))
-    return found
+    keys, base = np.empty((len(rows), 3), np.int32), log.base[rows]
+    keys[:, 0], keys[:, 1], keys[:, 2] = log.instruction[rows], pattern[log.pattern[rows]], warp % per_block
+    return [_Requests(rows[a:b], base[a:b], keys[a:b].tobytes()) for a, b in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -186,13 +183,26 @@ class FollowedBlocks:
             if theirs.key != requests.key or not np.array_equal(theirs.base - requests.base, moves[place][begin]):
                 raise _UnlikeError
         used, column = np.unique(begin, return_inverse=True)
-        columns, mover = np.unique(bases[:, used] - bases[origin, used], axis=1, return_inverse=True)
+        columns, mover = _distinct_columns(bases[:, used] - bases[origin, used])
         issued = np.lexsort((profile.accesses.warp[requests.rows], profile.accesses.order[requests.rows]))
-        numbers = mover.reshape(-1)[column.reshape(-1)]
+        numbers = mover[column.reshape(-1)]
         return BlockClass(
             profile, reference, requests.rows[issued], numbers[issued], columns, origin,
             {block: place for place, block in enumerate(linear)},
         )  # fmt: skip
+
+
+def _distinct_columns(table: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """The distinct columns in lexicographic order, and which of them each column is, as NumPy's `unique` has them.
+
+    That would compare as many fields as there are rows, one by one.
+    """
+    # Big-endian numbers with the sign turned over compare as bytes do.
+    ordered = np.ascontiguousarray((table.T ^ np.int64(-1 << 63)).astype(">i8"))
+    texts = [column.tobytes() for column in ordered]
+    first = {text: at for at, text in reversed([*enumerate(texts)])}
+    number = {text: place for place, text in enumerate(sorted(first))}
+    return table[:, [first[text] for text in number]], np.array([number[text] for text in texts], np.intp)
 
 
 def _beginnings(

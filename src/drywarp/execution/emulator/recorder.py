@@ -49,6 +49,8 @@ _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
 """Elements per row, where they are several."""
 _GROWTH = 8
 """Factor by which arrays grow: what is copied costs time, what is never touched costs nothing."""
+_PATHS_ADDED = 64
+"""Warps whose lanes are added at once."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
 
@@ -271,9 +273,12 @@ class Recorder:
             members.setdefault(blocks[bounds[number] : bounds[number + 1]].tobytes(), []).append(number)
         paths, numbers = [], [0] * warps
         for path, of_path in enumerate(members.values()):
-            total = np.zeros(bounds[of_path[0] + 1] - bounds[of_path[0]], np.float64)
+            length = bounds[of_path[0] + 1] - bounds[of_path[0]]
+            total = np.zeros(length, np.float64)
+            for start in range(0, len(of_path), _PATHS_ADDED):
+                some = bounds[of_path[start : start + _PATHS_ADDED]]
+                total += lanes[some[:, None] + np.arange(length)].sum(axis=0, dtype=np.int64)
             for number in of_path:
-                total += lanes[bounds[number] : bounds[number + 1]]
                 numbers[number] = path
             sequence = blocks[bounds[of_path[0]] : bounds[of_path[0] + 1]]
             paths.append(WarpPath(sequence.copy(), (total / len(of_path)).astype(np.float32)))

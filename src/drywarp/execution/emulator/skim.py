@@ -19,7 +19,7 @@ from ...kernel.instruction import RZ, Instruction, Label, Register
 from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from ...kernel.profile import Profile
+from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
 from .session import Session
@@ -106,19 +106,28 @@ _COMPUTES = frozenset(
     " reduce uniform special_register constant_load tensor wgmma".split()
 )
 """Classes whose instructions have no effect except writing their results."""
+_CERTAIN = 1.25
+"""How far past a limit on accesses the blocks that were run in full say that others are, for these not to be run."""
 _WITHIN_A_BLOCK = frozenset({"shared", "local"})
 
 
 class Skim:
     """Runs blocks of a launch, with the loops in `once` for one iteration if it is clear how to exit them.
 
-    `once` is then reduced to those loops.
+    `once` is then reduced to those loops. `seen` are blocks of it that were run in full, if any were.
     """
 
     def __init__(
-        self, kernel: Kernel, launch: Launch, cfg: ControlFlowGraph, limits: Limits, once: Sequence[Loop] = ()
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        cfg: ControlFlowGraph,
+        limits: Limits,
+        once: Sequence[Loop] = (),
+        seen: Profile | None = None,
     ) -> None:
         code, self.once = skimmed(kernel, cfg, once)
+        self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits
         self._session: Session | None = None
@@ -129,6 +138,8 @@ class Skim:
         Those that the latest call ran are not run again if these contain them all. The profile counts no lanes.
         """
         session, self._session = self._session, None
+        if self._accesses * len(blocks) > _CERTAIN * self._limits.accesses:
+            return None
         if session is None or not set(session.completed) <= set(blocks):
             session = Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
         try:
@@ -138,6 +149,17 @@ class Skim:
             return None
         self._session = session
         return profile
+
+
+def _least_accesses(code: Sequence[Instruction], cfg: ControlFlowGraph, once: Sequence[Loop], seen: Profile) -> float:
+    """The mean number of accesses to global memory that a block's brief run records outside the loops in `once`."""
+    log = seen.accesses
+    inside = {b for loop in once for b in loop.blocks}
+    counted = [i.memory is not None and cfg.block_of[at] not in inside for at, i in enumerate(code)]
+    rows = np.flatnonzero((log.space == SPACE_GLOBAL) & np.array(counted, np.bool_)[log.instruction])
+    weights = np.array([sample.weight for sample in seen.blocks])
+    each = weights[log.warp[rows] // seen.launch.warps_per_block]
+    return float(each.sum() / weights.sum())
 
 
 def skimmed(
