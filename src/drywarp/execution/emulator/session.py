@@ -125,8 +125,10 @@ class Session:
         instruction, EmulationLimitError past the limits.
         """
         launch = self.launch
-        clusters = dict.fromkeys(launch.cluster_of(block) for block in blocks if block not in self._position)
-        new = [block for cluster in clusters for block in launch.members(cluster)]
+        new = [*dict.fromkeys(block for block in blocks if block not in self._position)]
+        if launch.cluster_blocks > 1:
+            clusters = dict.fromkeys(map(launch.cluster_of, new))
+            new = [block for cluster in clusters for block in launch.members(cluster)]
         if self._brief and self._position and self._code is self.kernel:
             self._code = replace(self.kernel, instructions=self._brief)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)

@@ -114,7 +114,8 @@ _WITHIN_A_BLOCK = frozenset({"shared", "local"})
 class Skim:
     """Runs blocks of a launch, with the loops in `once` for one iteration if it is clear how to exit them.
 
-    `once` is then reduced to those loops. `seen` are blocks of it that were run in full, if any were.
+    `once` is then reduced to those loops. `seen` are blocks of it that were run in full, if any were. If `lasting`, the
+    blocks of all calls are one run, with one limit.
     """
 
     def __init__(
@@ -125,29 +126,32 @@ class Skim:
         limits: Limits,
         once: Sequence[Loop] = (),
         seen: Profile | None = None,
+        lasting: bool = False,
     ) -> None:
         code, self.once = skimmed(kernel, cfg, once)
         self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits
+        self._lasting, self._before = lasting, list[int]()
         self._session: Session | None = None
 
     def __call__(self, blocks: Sequence[int]) -> Profile | None:
         """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits.
 
-        Those that the latest call ran are not run again if these contain them all. The profile counts no lanes.
+        The profile counts no lanes.
         """
-        session, self._session = self._session, None
-        if self._accesses * len(blocks) > _CERTAIN * self._limits.accesses:
+        every = [*self._before, *blocks]
+        if self._accesses * len(every) > _CERTAIN * self._limits.accesses:
             return None
-        if session is None or not set(session.completed) <= set(blocks):
-            session = Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
+        session, self._session = self._session, None
         try:
-            session.run(blocks)
+            session = session or Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
+            session.run(every)
             profile = session.finish(dict.fromkeys(blocks, 1.0), "chosen", lanes=False).profile
         except DrywarpError:
             return None
-        self._session = session
+        if self._lasting:
+            self._session, self._before = session, every
         return profile
 
 
