@@ -141,7 +141,7 @@ LARGEST_ENTRY, LARGEST_INPUT, MOST_BYTES = 64 << 20, 256 << 20, 512 << 20
 """Most bytes of one entry, of a launch's arrays that are hashed, and of all entries together."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on the speed of the machine."""
-_MEMBERS = ("instruction", "warp", "order", "base", "pattern", "space", "offsets", "masks")
+_MEMBERS = ("instruction", "warp", "base", "pattern", "space", "offsets", "masks")
 
 
 class _Array(msgspec.Struct, array_like=True):
