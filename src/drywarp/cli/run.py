@@ -82,6 +82,10 @@ def run_command(
     compiler_option: take.CompilerOptions = None,
     use_fast_math: take.FastMath = False,
     jobs: take.Jobs = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Look for faults that a GPU would not show; exit status 1 if there are any."),
+    ] = False,
     keep: Annotated[
         str | None,
         typer.Option(help="Write each distinct launch, with the memory it touches, to this folder.", metavar="DIR"),
@@ -101,7 +105,7 @@ def run_command(
     """Run a CUDA program unchanged, with no GPU: each launch is emulated, so that results are right, and predicted.
 
     The program runs with your rights, as if you had started it yourself. Its output is its own; the report goes to
-    standard error. The exit status is the program's.
+    standard error. The exit status is the program's; 1 if that is 0 and --check found something.
     """
     for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
@@ -122,6 +126,7 @@ def run_command(
         build=tuple(build),
         keep=Path(keep) if keep else None,
         behind=html is not None,
+        check=check,
         **which.settings(),
     )
     run = run_program(request)
@@ -138,4 +143,4 @@ def run_command(
         Path(output).write_text(text, encoding="utf-8")
     else:
         sys.stderr.write(f"\n{text}")
-    return run.status
+    return run.exit_status

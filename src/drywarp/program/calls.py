@@ -58,9 +58,9 @@ class State:
 
     def __init__(self, gpu: Gpu, plan: Plan, origin: str) -> None:
         self.gpu, self.origin = gpu, origin
-        self.heap = Heap(cuda.memory_bytes(gpu))
+        self.heap = Heap(cuda.memory_bytes(gpu), plan.check)
         self.timeline = Timeline(gpu)
-        self.said = ProcessRun(self.timeline)
+        self.said = ProcessRun(self.timeline, checks=plan.check)
         self.launches = Launches(gpu, plan, self.said.notes)
         self.said.behind = self.launches.behind
         self.modules: list[Module] = []

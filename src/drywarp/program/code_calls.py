@@ -231,6 +231,8 @@ class CodeCalls(State):
             # What was computed from results that are missing is as good as missing.
             for held in given:
                 held.lost, held.written = f"launch {number} ({kernel.name})", True
+        for problem in outcome.problems:
+            self.said.found(problem, number)
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
             self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)

@@ -5,6 +5,7 @@ A method takes a request's numbers and bytes, and answers with an error code of 
 
 from __future__ import annotations
 
+from ..execution.emulator.watch import Problem
 from . import properties as cuda
 from .calls import REQUESTS, Answer, Numbers, request
 from .code_calls import CodeCalls
@@ -22,6 +23,9 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         if self.pending and name not in _ALWAYS:
             return Answer(self.pending)
         reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
+        if reply.status and self.said.checks:
+            error, text = cuda.error_text(reply.status)
+            self.said.found(Problem("failed call", "", _CALLS.get(name, name), f"{error}: {text}"))
         return reply
 
     def print_now(self, name: str, numbers: Numbers) -> bytes:
@@ -95,6 +99,13 @@ _ALWAYS = frozenset(
     "device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""
+_CALLS = {
+    "malloc": "cudaMalloc", "free": "cudaFree", "copy": "cudaMemcpy", "fill": "cudaMemset", "launch": "launch",
+    "symbol": "cudaGetSymbolAddress", "stream_wait": "cudaStreamSynchronize", "event_wait": "cudaEventSynchronize",
+    "event_record": "cudaEventRecord", "event_elapsed": "cudaEventElapsedTime", "device_set": "cudaSetDevice",
+    "host_register": "cudaHostRegister", "function_set": "cudaFuncSetAttribute",
+}  # fmt: skip
+"""CUDA's names of the calls behind requests, without their variants."""
 _WAITING = frozenset("copy device_wait device_reset event_wait stream_wait".split())
 _COPY_LATER = 8
 """Place of the number that says that a copy is asynchronous."""

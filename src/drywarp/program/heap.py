@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.memory import DeviceMemory
+from ..execution.emulator.watch import Written
 from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
 
 START = 0x200000000000
@@ -26,7 +27,7 @@ START = 0x200000000000
 OBJECTS = 0x7E << 56
 """Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
 _ALIGNMENT, _GAP = 512, 1 << 16
-_QUARANTINE = 64
+_QUARANTINE, _MOST_QUARANTINE = 64, 1 << 12
 """Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
 _MOST_HASHED = 64 << 20
 """Most bytes of an allocation, and of all that the host may write unseen, that are digested before a launch."""
@@ -94,7 +95,7 @@ class Registered:
 class Heap:
     """All allocations of one process; `capacity` is the GPU's memory in bytes."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, checked: bool = False) -> None:
         self.capacity = capacity
         # Pinned memory and gaps take addresses, too.
         self.size = -(-(2 * capacity + SCRATCH_BYTES) // _PAGE) * _PAGE
@@ -102,6 +103,9 @@ class Heap:
         os.ftruncate(self.file, self.size)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
         self._bytes = np.frombuffer(mmap.mmap(self.file, self.size, flags=flags), np.uint8)
+        self.written = Written(START, self.size) if checked else None
+        """Which bytes something was written to, if faults that a GPU would not show are looked for."""
+        self._quarantine = _MOST_QUARANTINE if checked else _QUARANTINE
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
         self.used = 0
@@ -143,6 +147,8 @@ class Heap:
         made = Allocation(self._made, start, size, kind, written=kind != "device", version=self.version_of("zeros"))
         self._starts.insert(bisect_right(self._starts, start), start)
         self._held[start] = made
+        if self.written:
+            self.written.mark(start, size, kind != "device")
         self.used += size if kind != "pinned" else 0
         return made
 
@@ -200,7 +206,7 @@ class Heap:
         del self._starts[bisect_right(self._starts, start) - 1]
         self.used -= found.size if found.kind != "pinned" else 0
         self._freed.append(found)
-        while len(self._freed) > _QUARANTINE:
+        while len(self._freed) > self._quarantine:
             self._release()
         offset = found.start - START
         first, end = -(-offset // _PAGE) * _PAGE, (offset + found.size) // _PAGE * _PAGE
@@ -240,7 +246,8 @@ class Heap:
         """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
         objects = tuple((handle, *made) for handle, made in self.objects.items() if self._whole(*made))
-        return DeviceImage(self.file, START, areas, variables, objects=objects)
+        freed = tuple((one.name, one.start, one.size) for one in self._freed) if self.written else ()
+        return DeviceImage(self.file, START, areas, variables, objects=objects, freed=freed)
 
     def take_over(self, memory: DeviceMemory) -> list[Change]:
         """Copy what a launch has written to its private view; returns what differs from before."""
@@ -252,6 +259,8 @@ class Heap:
                 begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
                 new = memory.views[1][begin:stop]
                 if not np.array_equal(self._bytes[begin:stop], new):
+                    if self.written:
+                        self.written.changed(begin, self._bytes[begin:stop] != new)
                     self._bytes[begin:stop] = new
                     parts.append((begin + START, new.copy()))
             one.written = True
@@ -300,7 +309,7 @@ class Heap:
             self._versions[content] = self._last_version
         return self._last_version
 
-    def state(self) -> tuple[tuple[int, int, int], ...] | None:
+    def state(self) -> tuple[tuple[int, ...], ...] | None:
         """The versions of everything that is allocated; None if the program may change too much of it unseen."""
         unseen = [one for one in self._held.values() if one.kind in ("pinned", "managed")]
         if sum(one.size for one in unseen) > _MOST_HASHED:
@@ -311,7 +320,9 @@ class Heap:
             else:
                 content = self.view(one.start, one.size).data
                 one.version = self.version_of(hashlib.blake2b(content, digest_size=16).digest())
-        return tuple((one.start, one.size, one.version) for one in self.allocations)
+        # Which bytes were written is known of one allocation, not of the next at its place.
+        same = 0 if self.written is None else 1
+        return tuple((one.start, one.size, one.version, one.number * same) for one in self.allocations)
 
 
 def _beyond(end: int) -> int:

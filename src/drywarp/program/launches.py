@@ -14,6 +14,7 @@ from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
 from ..execution.emulator.run import WholeRun, run_whole
+from ..execution.emulator.watch import Problem, Uses, Watch
 from ..frontends.binary.kept import scalars
 from ..hardware import Gpu
 from ..kernel.cfg import ControlFlowGraph, build_cfg
@@ -57,7 +58,7 @@ class Outcome:
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
     `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
-    device code printed.
+    device code printed. `problems` is what a check found, if it was `checked`.
     """
 
     analysis: Analysis | None
@@ -69,6 +70,8 @@ class Outcome:
     printed: str = ""
     kept: str = ""
     left_out: bool = False
+    problems: tuple[Problem, ...] = ()
+    checked: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Plan:
     """What is done with the launches of each process: how much of them is computed, and which are predicted and kept.
 
     `most_each` and `most` are warp instructions of a launch and of all. With `behind`, the longest launch of each
-    kernel is analysed with these options too.
+    kernel is analysed with these options too. `check` looks for faults that a GPU would not show.
     """
 
     options: Options
@@ -85,6 +88,7 @@ class Plan:
     choice: Choice = field(default_factory=Choice)
     keeper: Keeper | None = None
     behind: Options | None = None
+    check: bool = False
 
 
 class Launches:
@@ -99,6 +103,7 @@ class Launches:
         self._known: dict[str, Outcome] = {}
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
         self._graphs: dict[int, ControlFlowGraph] = {}
+        self._uses: dict[int, Uses] = {}
         self._held = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
@@ -132,15 +137,21 @@ class Launches:
             self._first[_shape(asked)] = self._predicted(asked, launch)
         found = self._first[_shape(asked)] if chosen else Outcome(None, False, left_out=True)
         analysis = found.analysis
-        done = None
+        done = watch = None
         if analysis is None or analysis.warp_instructions <= min(self._plan.most_each, self._left):
+            watch = self._watch_for(asked, heap)
             try:
-                done = self._run(asked, launch)
+                done = self._run(asked, launch, watch)
             except UnsupportedInstructionError as error:
                 found = replace(found, failed=found.failed or str(error))
             except EmulationError as error:
                 found = replace(found, fault=error)
+        checked = bool(watch and (done or found.fault))
+        problems = tuple(watch.problems()) if watch and checked else ()
+        if watch and checked and watch.unclear:
+            self._notes.append(f"races of {asked.kernel.name} were not looked for: {watch.unclear}")
         if done is None:
+            found = replace(found, problems=problems, checked=checked)
             if new:
                 found = self._kept(found, asked, launch, heap, None)
                 self._first[_shape(asked)] = replace(self._first[_shape(asked)], kept=found.kept)
@@ -153,15 +164,25 @@ class Launches:
                 found = found if new else self._predicted(asked, launch)
                 self._known[key] = self._kept(found, asked, launch, heap, done)
             found = replace(self._known[key], same=same)
+        found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory)
         return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
 
-    def _run(self, asked: Asked, launch: Launch) -> WholeRun | None:
-        graph = self._graphs.get(id(asked.code))
-        if graph is None:
-            graph = build_cfg(asked.code.instructions, asked.code.code_entries)
-            self._graphs[id(asked.code)] = graph
-        return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), graph)
+    def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
+        return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
+
+    def _graph(self, code: Kernel) -> ControlFlowGraph:
+        if id(code) not in self._graphs:
+            self._graphs[id(code)] = build_cfg(code.instructions, code.code_entries)
+        return self._graphs[id(code)]
+
+    def _watch_for(self, asked: Asked, heap: Heap) -> Watch | None:
+        """What looks for faults in a launch, if they are looked for."""
+        if heap.written is None:
+            return None
+        code = asked.code
+        uses = self._uses.setdefault(id(code), self._uses.get(id(code)) or Uses(code, self._graph(code)))
+        return Watch(uses, heap.written, [(one.start, one.end) for one in heap.allocations if one.kind == "device"])
 
     def _kept(self, found: Outcome, asked: Asked, launch: Launch, heap: Heap, done: WholeRun | None) -> Outcome:
         """The outcome with the file that holds the launch, if launches are kept."""

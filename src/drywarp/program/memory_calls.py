@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import UsageError
+from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import ADDRESS_MODES, Buffer
 from ..kernel.launch.textures import make_object
 from . import properties as cuda
@@ -109,7 +110,23 @@ class MemoryCalls(State):
         if what != "copy on host":
             self.timeline.copy(stream, what, size, waits=not later)
         self._note_copy(what, source, to, size)
+        if self.heap.written:
+            for row in range(height):
+                self._check_copy(what, source + row * from_pitch, to + row * to_pitch, width)
         return Answer(values=(1,))
+
+    def _check_copy(self, what: str, source: int, to: int, size: int) -> None:
+        """One row of a copy: bytes that nothing was written to, if the host gets them; else they stay that."""
+        written, origin = self.heap.written, self.heap.at(source)
+        assert written
+        if origin and self.heap.holds(to):
+            written.copy(to, source, size)
+        elif self.heap.holds(to):
+            written.mark(to, size)
+        if origin and not self._is_device(to) and (first := written.first_unwritten(source, size)) >= 0:
+            place = f"byte {source + first - origin.start} of {origin.name} ({origin.size} bytes)"
+            text = f"copies bytes that nothing was written to, from {place} on"
+            self.said.found(Problem("uninitialized", "", what, text, other=origin.name))
 
     def _is_device(self, address: int) -> bool:
         held = self.heap.at(address)
@@ -152,6 +169,9 @@ class MemoryCalls(State):
                 self.heap.view(at + row * pitch, width)[:] = value & 0xFF
             held.version = 0
         held.written = True
+        if self.heap.written:
+            for row in range(height):
+                self.heap.written.mark(at + row * pitch, width)
         held.lost = "" if width * height >= held.size else held.lost
         self.timeline.copy(stream, "fill", width * height, waits=False)
         self.said.copies.append(CopyDone("fill", width * height, "", ""))

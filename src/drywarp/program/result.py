@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis
+from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import Dim3
 from .launches import Outcome
 from .timeline import Span, Timeline
@@ -66,6 +67,14 @@ class ProcessRun:
     modules: int = 0
     """Fat binaries and other images that it registered."""
     unmodelled: Counter[str] = field(default_factory=Counter)
+    problems: dict[tuple[str, ...], tuple[int, Problem]] = field(default_factory=dict)
+    """What a check found, each once, with the launch that it was found in first."""
+    checks: bool = False
+
+    def found(self, problem: Problem, launch: int = -1) -> None:
+        """A check found something, perhaps again."""
+        first, known = self.problems.get(problem.place, (launch, replace(problem, count=0)))
+        self.problems[problem.place] = first, replace(known, count=known.count + problem.count)
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,17 @@ class CopyTotal:
 
 
 @dataclass(frozen=True)
+class Check:
+    """Faults that a GPU would not show: each with the launch that it was found in first, or -1 for a call.
+
+    `unchecked` launches were not computed in full.
+    """
+
+    problems: tuple[tuple[int, Problem], ...]
+    unchecked: int = 0
+
+
+@dataclass(frozen=True)
 class ProgramRun:
     """The finished run of a program, over all its processes; `status` is the program's own exit status.
 
@@ -124,8 +144,19 @@ class ProgramRun:
     """Launches that the user did not choose, by kernel: computed, but not predicted, and without a place in time."""
     behind: Mapping[str, Analysis] = field(default_factory=dict)
     """The longest launch of each kernel with its findings, if asked for."""
+    check: Check | None = None
     processes: tuple[int, ...] = ()
     """How many of the spans, which stand one process after another, are each one's."""
+
+    @property
+    def problems(self) -> int:
+        """Different faults that a check found, those that ended a launch among them; 0 without one."""
+        return len(self.check.problems) + len(self.faults) if self.check else 0
+
+    @property
+    def exit_status(self) -> int:
+        """The program's own status, but 1 if a check found something and the program ended well."""
+        return self.status or int(self.problems > 0)
 
     def streams(self) -> dict[tuple[int, int], list[Span]]:
         """The spans of each stream in order, by process and handle."""
@@ -185,6 +216,28 @@ class ProgramRun:
             "findings": list(self.findings),
             "not_modelled": dict(self.unmodelled),
             "notes": list(self.notes),
+            "check": self._check_dict(),
+        }
+
+    def _check_dict(self) -> dict[str, Any] | None:
+        if self.check is None:
+            return None
+        return {
+            "count": self.problems,
+            "unchecked_launches": self.check.unchecked,
+            "problems": [
+                {
+                    "kind": one.kind,
+                    "launch": launch if launch >= 0 else None,
+                    "kernel": one.kernel or None,
+                    "where": one.where,
+                    "block": list(one.block) if one.block else None,
+                    "thread": list(one.thread) if one.thread else None,
+                    "text": one.text,
+                    "times": one.count,
+                }
+                for launch, one in self.check.problems
+            ],
         }
 
 

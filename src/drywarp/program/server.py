@@ -58,7 +58,7 @@ class ProgramRequest:
     `launch_steps` and `total_steps` are the most warp instructions that are run of a launch and of the program. With
     `virtual_clock` the host's clocks show predicted time. `build` are nvcc's options for a source. `choice` says which
     launches are predicted, `keep` names the folder to which they are written, and with `behind` each kernel's longest
-    launch is analysed with its findings.
+    launch is analysed with its findings. `check` looks for faults that a GPU would not show.
     """
 
     command: tuple[str, ...]
@@ -71,12 +71,13 @@ class ProgramRequest:
     choice: Choice = field(default_factory=Choice)
     keep: Path | None = None
     behind: bool = False
+    check: bool = False
 
     def plan(self, gpu: Gpu) -> Plan:
         """What is done with the launches of each process."""
         keeper = Keeper(self.keep, gpu) if self.keep else None
         behind = replace(self.options, brief=False, findings=True, occupancies=None) if self.behind else None
-        return Plan(self.options, self.launch_steps, self.total_steps, self.choice, keeper, behind)
+        return Plan(self.options, self.launch_steps, self.total_steps, self.choice, keeper, behind, self.check)
 
 
 def run_program(request: ProgramRequest) -> ProgramRun:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from ..analysis.result import Analysis
-from .result import CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
+from .result import Check, CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
 from .timeline import Span
 
 MOST_NAMED = 20
@@ -44,7 +44,15 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         left_out=tuple(sorted(left_out.items())),
         behind=_longest(processes),
         processes=tuple(len(one.timeline.spans) for one in processes),
+        check=_check(processes),
     )
+
+
+def _check(processes: list[ProcessRun]) -> Check | None:
+    if not any(one.checks for one in processes):
+        return None
+    found = tuple(problem for one in processes for problem in one.problems.values())
+    return Check(found, sum(one.count for run in processes for one in run.launches if not one.outcome.checked))
 
 
 def _longest(processes: list[ProcessRun]) -> dict[str, Analysis]:

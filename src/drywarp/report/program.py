@@ -51,7 +51,24 @@ def render_program(run: ProgramRun) -> str:
         rest = len(run.critical) - _MOST_CRITICAL
         parts.append(f"critical path: {path}" + (f", and {rest} more" if rest > 0 else ""))
     notes = program_notes(run)
-    return "\n\n".join(parts) + "\n\n" + "\n".join(f"note: {note}" for note in notes) + "\n"
+    ends = [f"note: {note}" for note in notes] + check_text(run)
+    return "\n\n".join(parts) + "\n\n" + "\n".join(ends) + "\n"
+
+
+def check_text(run: ProgramRun) -> list[str]:
+    """Faults that a GPU would not show, each in a line, and how many; nothing without a check."""
+    if run.check is None:
+        return []
+    lines = [""]
+    for launch, one in run.check.problems:
+        where = f"launch {launch}: {plain(one.kernel, 200)} at {one.where}" if one.kernel else one.where
+        who = f", block {one.block} thread {one.thread}" if one.block else ""
+        times = f" ({one.count} times)" if one.count > 1 else ""
+        lines.append(f"{one.kind}: {where}{who}: {plain(one.text, 400)}{times}")
+    count, checked = run.problems, sum(one.launches for one in run.kernels) - run.check.unchecked
+    found = f"{count} problem{'s' * (count != 1)}" if count else "no problems"
+    rest = f"; not checked: {run.check.unchecked}" if run.check.unchecked else ""
+    return [*lines, f"check: {found}; launches checked: {checked}{rest}"]
 
 
 def program_notes(run: ProgramRun) -> list[str]:

@@ -21,7 +21,8 @@ static int64_t enter(Run *run) {
   const int64_t members = at->members;
   const Entry *entry = entered(run, at->pc);
   if (!entry) return NEEDS_DECODING;
-  const int64_t accesses = members * entry->block_accesses;
+  // Each warp may pass a barrier at the end.
+  const int64_t accesses = members * entry->block_accesses + (at->watched ? at->warps : 0);
   if (at->steps + members > at->step_room || at->accesses + accesses > at->access_room) return NEEDS_ROOM;
   if (at->patterns + accesses > at->pattern_room) return NEEDS_ROOM;
   if (at->lane_steps > at->lane_limit) return OVER_LIMIT;

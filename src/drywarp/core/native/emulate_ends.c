@@ -99,7 +99,10 @@ static int64_t block_barrier(Run *run, const Instruction *row, int64_t fall) {
   if (key == 0 && whole_blocks(run)) {
     Lanes arrived = 0;
     for (int64_t w = 0; w < at->warps; ++w) arrived |= run->arrived[w];
-    if (!arrived) return fall;
+    if (!arrived) {
+      if (at->watched) note_passing(run);
+      return fall;
+    }
   }
   for (int64_t member = 0; member < at->members; ++member)
     park(run, member, run->active[run->batch[member]], fall, AT_BARRIER, key);

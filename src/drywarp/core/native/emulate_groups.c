@@ -237,8 +237,31 @@ static bool may_pass(const Run *run, int64_t first, int64_t key) {
   return threads ? arrived * LANES >= threads : everyone;
 }
 
+// Record that a block passes a barrier: its warps that have arrived, or all of them if no count is stated.
+static void note_block(Run *run, int64_t first, int64_t key) {
+  Wide address;
+  int64_t rows = run->state->accesses, latest = -1;
+  EACH_LANE address.at[l] = (uint64_t)(key & 255) << 2 | PASSES;
+  for (int64_t w = first; w < first + run->state->per_block; ++w) {
+    bool there = key >> 8 == 0 || run->arrived[(key & 255) * run->state->warps + w];
+    EACH_PLACE(w, place) there |= waits_at(run, place, key);
+    if (there) latest = note(run, run->state->at, w, address.at, ~0u, EVENT, latest);
+  }
+  if (run->state->accesses > rows) run->log_base[run->state->accesses - 1] |= LAST_PASSES;
+}
+
+// The same for the blocks in the batch, all of whose lanes are there.
+void note_passing(Run *run) {
+  for (int64_t first = 0; first < run->state->warps; first += run->state->per_block) {
+    bool present = false;
+    for (int64_t w = first; w < first + run->state->per_block; ++w) present |= run->active[w] != 0;
+    if (present) note_block(run, first, 0);
+  }
+}
+
 static void pass(Run *run, int64_t first, int64_t key) {
   const int64_t number = key & 255;
+  if (run->state->watched) note_block(run, first, key);
   for (int64_t w = first; w < first + run->state->per_block; ++w) {
     run->arrived[number * run->state->warps + w] = 0;
     run->votes[number * run->state->warps + w] = 0;

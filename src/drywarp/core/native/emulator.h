@@ -41,6 +41,7 @@ _Static_assert(sizeof(Entry) == 8 * BLOCK_COLUMNS && sizeof(Region) == 8 * REGIO
 #define drop OF_VARIANT(drop)
 #define enough_slots OF_VARIANT(enough_slots)
 #define note OF_VARIANT(note)
+#define note_passing OF_VARIANT(note_passing)
 #define park OF_VARIANT(park)
 #define part OF_VARIANT(part)
 #define refresh OF_VARIANT(refresh)
@@ -320,5 +321,6 @@ void park(Run *run, int64_t member, Lanes lanes, int64_t pc, int state, int64_t 
 void release(Run *run);
 bool whole_blocks(const Run *run);
 void release_barriers(Run *run);
+void note_passing(Run *run);
 
 #endif

@@ -33,12 +33,14 @@ enum { FIRST_END = 110 };
 enum { ADDS = 0, ADDS_FLOAT = 1, ADDS_DOUBLE = 2, EXCHANGES = 3, SWAPS = 4, MEETS = 5, JOINS = 6, DIFFERS = 7, COUNTS_UP = 8, COUNTS_DOWN = 9, LEAST = 10, LEAST_SIGNED = 11, MOST = 12, MOST_SIGNED = 13, ADDS_FLUSHED = 14 };
 enum { OPERATION = 10 };
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
-enum { STATE_COLUMNS = 40 };
+enum { STATE_COLUMNS = 41 };
 enum { ENTER = 0, BODY = 1, NEXT = 2, CHOOSE = 3 };
 enum { DONE = 0, NEEDS_STEP = 1, NEEDS_END = 2, NEEDS_DECODING = 3, STUCK = 4, OVER_LIMIT = 5, PAUSED = 6, NEEDS_ROOM = 7, NEEDS_SLOTS = 8, NEEDS_RELEASE = 9, NEEDS_LOOK = 10, NEEDS_CONTENT = 11 };
 enum { IRREGULAR = 0, SAME = 1, CONSECUTIVE = 2 };
 enum { SHAPE_BYTES = 160 };
 enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
+enum { EVENT = 4 };
+enum { PASSES = 0, LAST_PASSES = 1, SIGNALS = 2, AWAITS = 3 };
 enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
 enum { PLACES = 44 };
@@ -95,6 +97,7 @@ typedef struct {
   int64_t looked;
   int64_t missing;
   int64_t turned;
+  int64_t watched;
 } State;
 
 typedef struct {

@@ -96,7 +96,10 @@ class Site:
             # Where the code does not tell, the pointer most likely came from where other lanes or earlier accesses lie.
             origin = self._pointer or (memory.regions[used[0]] if len(used) else self._latest)
             where = f"{self._where}: {self._kind}"
-            served = memory.serve(origin, addresses, outside, self.width, where) if self._kind in _READS else None
+            row, lane = (int(x[0]) for x in np.nonzero(outside))
+            reader = f.machine.thread_at(int(f.warps[row]), lane)
+            reads = self._kind in _READS
+            served = memory.serve(origin, addresses, outside, self.width, where, reader) if reads else None
             if served is None:
                 self._outside(f, addresses, outside, SPACE_GLOBAL, origin)
             else:

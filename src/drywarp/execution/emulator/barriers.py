@@ -37,6 +37,10 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
     def arrive(s: Scheduling, f: Frame) -> int:
         groups, warps = s.groups, s.warps
         if simple and s.whole_blocks(f) and not groups.arrived[0].any():
+            if groups.passed:
+                per_block = s.machine.warps_per_block
+                for block in np.unique(warps // per_block).tolist():
+                    groups.passed(list(range(block * per_block, (block + 1) * per_block)), 0)
             return fall
         words = words_of(f, condition(f))
         number = member_values(f, fetches[0](f)).astype(np.int64) & 15 if fetches else np.zeros(len(warps), np.int64)

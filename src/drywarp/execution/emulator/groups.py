@@ -7,6 +7,7 @@ convergence barriers (BSSY ... BSYNC) and WARPSYNC.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,8 @@ class Groups:
         self.reduction = [""] * BLOCK_BARRIERS
         self.phase_waits: dict[tuple[int, int], PhaseWait] = {}
         """What groups in state AT_PHASE wait for, by slot and warp."""
+        self.passed: Callable[[list[int], int], None] | None = None
+        """Told which warps of a block pass which of its barriers together; None if nobody asks."""
 
     # Placing groups -------------------------------------------------------------------------------
 
@@ -205,6 +208,10 @@ class Groups:
                 self._reduce(number, ready, waiting)
             machine.barrier_phases[number, ready] += 1
             released = np.repeat(ready, per_block)
+            if self.passed:
+                for block in np.flatnonzero(ready).tolist():
+                    warps = np.arange(block * per_block, (block + 1) * per_block)
+                    self.passed((warps[there[block] != 0] if threads else warps).tolist(), number)
             self.arrived[number, released] = 0
             self.votes[number, released] = 0
             self.state[at & released] = RUN

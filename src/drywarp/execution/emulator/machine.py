@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Launch
+from ...kernel.launch.launch import Dim3, Launch
 from .bits import LANES, pack
 
 U32 = npt.NDArray[np.uint32]
@@ -242,8 +242,12 @@ class Machine:
 
     def thread_name(self, warp: int, lane: int) -> str:
         """Block and thread coordinates of a lane, for messages."""
-        block = self.launch.coordinates(self.blocks[self.block_of(warp)])
+        block, thread = self.thread_at(warp, lane)
+        return f"block {block} thread {thread}"
+
+    def thread_at(self, warp: int, lane: int) -> tuple[Dim3, Dim3]:
+        """Block and thread coordinates of a lane."""
         linear = warp % self.warps_per_block * LANES + lane
         x, y, _ = self.launch.block
         thread = (linear % x, linear // x % y, linear // (x * y))
-        return f"block {block} thread {thread}"
+        return self.launch.coordinates(self.blocks[self.block_of(warp)]), thread

@@ -33,6 +33,8 @@ _CHUNK_SHIFT = np.uint64(CHUNK_BYTES.bit_length() - 1)
 _MAP_NORESERVE = 0x4000
 PAGE_BYTES = 1 << 21
 """Granularity in which a GPU maps allocations: it serves reads up to the end of the last page."""
+Reader = tuple[tuple[int, int, int], tuple[int, int, int]]
+"""Coordinates of a block and of a thread."""
 _NULL_BYTES = 1 << 16
 """An address below this is a null pointer, or a field of an object at a null pointer."""
 
@@ -78,6 +80,8 @@ class DeviceMemory:
         # Blocks may run in several threads.
         self._lock = threading.Lock()
         self._served: dict[tuple[str, str], tuple[int, int]] = {}
+        self._readers: dict[tuple[str, str], Reader] = {}
+        self._freed = program.freed if program else ()
         self.regions: list[Region] = []
         self.heap_used = 0
         self.objects: dict[int, tuple[Texture, Region]] = {}
@@ -185,23 +189,32 @@ class DeviceMemory:
         return np.where(inside, found, -1)
 
     def serve(
-        self, origin: Region | None, addresses: npt.NDArray[np.uint64], outside: Any, width: int, where: str
+        self,
+        origin: Region | None,
+        addresses: npt.NDArray[np.uint64],
+        outside: Any,
+        width: int,
+        where: str,
+        reader: Reader | None = None,
     ) -> npt.NDArray[np.uint64] | None:
         """The addresses, with those `outside` all buffers replaced by ones that hold zeros; None if a GPU would fail.
 
         A GPU serves reads beyond the end of a buffer up to the end of its last page, with whatever lies there. `origin`
-        is the buffer that is probably meant; else it is the nearest. `where` is the instruction, for the answer.
+        is the buffer that is probably meant; else it is the nearest. `where` is the instruction and `reader` the first
+        thread of the access that is outside, for the answer.
         """
         low, high = int(addresses[outside].min()), int(addresses[outside].max()) + width
         meant = [*([origin] if origin else []), *([self._nearest(low, width)] if self.regions else [])]
         fits = [r for r in meant if r.start <= low and high <= r.start + _whole_pages(r.size)]
-        if self._strict or not fits:
+        if self._strict or not fits or any(start <= low < start + size for _, start, size in self._freed):
             return None
         region = fits[0]
         end = region.start + region.size
         with self._lock:
             longest, _ = self._served.get((where, region.name), (0, 0))
             self._served[where, region.name] = max(longest, high - end), region.size
+            if reader:
+                self._readers.setdefault((where, region.name), reader)
         # The gap behind a region holds zeros: nothing can be written there.
         near = addresses + np.uint64(width) <= np.uint64(end + _GAP)
         return np.where(outside & ~near, np.uint64(-(-end // 16) * 16), addresses)
@@ -221,22 +234,31 @@ class DeviceMemory:
                 notes.append(f"{read}: served with zeros, {page} (--strict makes it an error)")
         return notes, doubts
 
+    def beyond(self) -> list[tuple[str, str, Reader]]:
+        """The instructions that read beyond the end of a buffer and were served: where, what, and who did so first."""
+        return [
+            (where, f"reads up to {beyond} bytes beyond the end of {name} ({size} bytes)", self._readers[where, name])
+            for (where, name), (beyond, size) in sorted(self._served.items())
+            if (where, name) in self._readers
+        ]
+
     def describe(self, address: int, width: int, origin: Region | None = None) -> str:
         """The position of an address relative to `origin`, or to the nearest buffers, for an error message."""
         if address < _NULL_BYTES:
             return "a null pointer"
         if address < self.start // 2:
             return f"{address} bytes from a null pointer: a pointer that was not given, or given as null"
+        for name, start, size in self._freed:
+            if start <= address < start + size:
+                return f"at byte {address - start} of {name} ({size} bytes), which was freed"
         if not self.regions:
             return "the launch has no buffers"
 
         region = origin or self._nearest(address, width)
-        size = numpy_dtype(region.buffer.dtype).itemsize if region.buffer else 1
-        kind = region.buffer.dtype if region.buffer else "bytes"
         offset = address - region.start
         extent = f"{region.name} ({region.size} bytes)"
         if offset < 0:
-            text = f"{-offset} bytes ({-(offset // size)} elements of {kind}) before the start of {extent}"
+            text = f"{_extent(-offset, region, up=True)} before the start of {extent}"
             earlier = [] if origin else [r for r in self.regions if r.start < region.start]
             if not earlier:
                 return text
@@ -249,7 +271,7 @@ class DeviceMemory:
             return f"at byte {offset} of {extent}"
         if beyond == 0:
             return f"just past the end of {extent}"
-        return f"{beyond} bytes ({beyond // size} elements of {kind}) beyond the end of {extent}"
+        return f"{_extent(beyond, region)} beyond the end of {extent}"
 
     def _nearest(self, address: int, width: int) -> Region:
         return min(self.regions, key=lambda r: max(r.start - address, address + width - r.start - r.size, 0))
@@ -267,6 +289,14 @@ class DeviceMemory:
             if not region.pending.any():
                 region.pending = None
                 self.table[self._starts == region.base, 3] = 0
+
+
+def _extent(size: int, region: Region, up: bool = False) -> str:
+    """Bytes, and how many elements of a buffer they are."""
+    if region.buffer is None:
+        return f"{size} bytes"
+    each = numpy_dtype(region.buffer.dtype).itemsize
+    return f"{size} bytes ({-(-size // each) if up else size // each} elements of {region.buffer.dtype})"
 
 
 def _whole_pages(size: int) -> int:

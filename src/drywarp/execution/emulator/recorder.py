@@ -13,25 +13,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernel.profile import SPACE_GLOBAL, SYNC_COLUMNS, SYNC_KIND, SYNC_STEP, SYNC_WARP, AccessLog, WarpPath
+from ...kernel.profile import (
+    SPACE_GLOBAL,
+    SYNC_COLUMNS,
+    SYNC_KIND,
+    SYNC_SIGNAL,
+    SYNC_STEP,
+    SYNC_WARP,
+    AccessLog,
+    WarpPath,
+)
 from ...support.folders import thread_count
-from .bits import LANES
+from .bits import FULL, LANES
 from .compiled.layout import (
     ACCESS_ROOM,
     ACCESSES,
+    AWAITS,
+    EVENT,
     FIRST_WARP,
     LANE_STEPS,
+    LAST_PASSES,
     LOG_INSTRUCTION,
+    PASSES,
     PATTERN_ROOM,
     PATTERNS,
     PLACES,
     SHAPE_BYTES,
+    SIGNALS,
     STATE,
     STATE_COLUMNS,
     STEP_ROOM,
     STEPS,
     TABLE_SIZE,
     WARP_STEPS,
+    WATCHED,
 )
 from .compiled.log import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
@@ -58,11 +73,13 @@ _TABLE_FACTOR = 4
 class Recorder:
     """Collects the record of one launch over all its waves.
 
-    `log` holds the arrays; `state` is the run's state (see `compiled.layout`), which contains their fill levels.
+    `log` holds the arrays; `state` is the run's state (see `compiled.layout`), which contains their fill levels. If it
+    is `watched`, it also holds which warps synchronise when, for `watch`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watched: bool = False) -> None:
         self.state: npt.NDArray[np.int64] = np.zeros(STATE_COLUMNS, np.int64)
+        self.state[WATCHED] = watched
         self._places = np.zeros(PLACES, np.int64)
         self.log = Log(
             instruction=np.empty(_FIRST_ROWS, np.int32),
@@ -207,7 +224,25 @@ class Recorder:
         """Record that a warp of the wave signals or awaits a phase in the current step; returns the row."""
         row = [self.first_warp + warp, int(self.state[STEPS]), instruction, kind, barrier, phase]
         self._syncs.append(row)
+        if self.watched and barrier >= 0:
+            event = SIGNALS if kind == SYNC_SIGNAL else AWAITS
+            self._event([warp], instruction, event | (barrier << 8 | phase & 0xFF) << 2)
         return row
+
+    @property
+    def watched(self) -> bool:
+        """Whether synchronisations are recorded."""
+        return bool(self.state[WATCHED])
+
+    def passed(self, warps: Sequence[int], number: int) -> None:
+        """Record that these warps of a block pass one of its barriers together."""
+        self._event(warps[:-1], 0, number << 2 | PASSES)
+        self._event(warps[-1:], 0, number << 2 | LAST_PASSES)
+
+    def _event(self, warps: Sequence[int], instruction: int, event: int) -> None:
+        self.make_room(0, len(warps))
+        addresses, words = np.full((len(warps), LANES), event, np.int64), np.full(len(warps), FULL, np.uint32)
+        note_rows(self._places, np.array(warps, np.int64), addresses, words, len(warps), instruction, EVENT)
 
     def rows(self, instruction: int, warp: int, addresses: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]) -> None:
         """Record global accesses by one warp's copy, shape (requests, 32): a request is a row of pieces."""

@@ -17,6 +17,7 @@ from .sequential import survey
 from .session import WAVE_WARPS, Emulation, Session
 from .skim import without_results
 from .tally import Tally
+from .watch import Watch
 
 DEFAULT_LIMITS = Limits()
 _UNLIMITED = 1 << 62
@@ -112,10 +113,16 @@ class WholeRun:
     printed: str = ""
 
 
-def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph | None = None) -> WholeRun | None:
+def run_whole(
+    kernel: Kernel,
+    launch: Launch,
+    most: int,
+    cfg: ControlFlowGraph | None = None,
+    watch: Watch | None = None,
+) -> WholeRun | None:
     """Run every block of a launch; None if that takes more than `most` warp instructions.
 
-    `cfg` is the kernel's control flow, if already available.
+    `cfg` is the kernel's control flow, if already available. `watch` finds faults that the results do not show.
 
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
     instruction, UsageError if the launch does not fit the kernel.
@@ -123,9 +130,9 @@ def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph |
     limits = Limits(lane_steps=_UNLIMITED, accesses=_UNLIMITED)
     if uses_grid_barrier(kernel):
         check_whole_grid(kernel, launch)
-        return _at_once(kernel, launch, limits, most)
+        return _at_once(kernel, launch, limits, most, watch)
     tally = Tally()
-    session = Session(kernel, launch, limits, cfg=cfg, tally=tally)
+    session = Session(kernel, launch, limits, cfg=cfg, tally=tally, watch=watch)
     together = launch.cluster_blocks
     clusters = launch.blocks // together
     size = max(WAVE_WARPS // (launch.warps_per_block * together), 1) * PARTS * thread_count() * _WAVES_A_PART
@@ -138,14 +145,14 @@ def run_whole(kernel: Kernel, launch: Launch, most: int, cfg: ControlFlowGraph |
     except StarvationError:
         if not fits_at_once(launch):
             raise
-        return _at_once(kernel, launch, limits, most)
+        return _at_once(kernel, launch, limits, most, watch)
     return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints))
 
 
-def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int) -> WholeRun | None:
+def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: Watch | None) -> WholeRun | None:
     """All blocks concurrently, for those that wait for each other."""
     tally = Tally()
-    session = Session(kernel, launch, limits, tally=tally)
+    session = Session(kernel, launch, limits, tally=tally, watch=watch)
     session.run(range(launch.blocks), whole=True)
     steps = session.budget.warp_steps
     return WholeRun(session.memory, steps, tally.digest(), "".join(tally.prints)) if steps <= most else None

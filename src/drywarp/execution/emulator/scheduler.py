@@ -74,6 +74,8 @@ class Scheduler:
         self.recorder = recorder
         self.budget = budget
         self.groups = Groups(machine)
+        if recorder.watched:
+            self.groups.passed = recorder.passed
         self.frames = FrameCache(machine)
         self.warps: npt.NDArray[np.int64] = self.groups.every
         self.slots: npt.NDArray[np.int64] = np.zeros(machine.warps, np.int64)

@@ -31,6 +31,7 @@ from .recorder import RECORD_OPTION, Recorder
 from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
 from .tally import Tally
+from .watch import Watch
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
@@ -63,7 +64,7 @@ class Session:
     `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
     already available. With a `tally`, records are counted there after each wave and dropped, so that nothing is known
     of single blocks. `brief` is code that does the same but for what it computes: all but the blocks of the first `run`
-    run that.
+    run that. `watch` looks through the record of each wave.
     """
 
     def __init__(
@@ -75,15 +76,17 @@ class Session:
         cfg: ControlFlowGraph | None = None,
         tally: Tally | None = None,
         brief: tuple[Instruction, ...] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self._brief = brief
+        self._brief, self._watch = brief, watch
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._compiled = compiled and mode() != "reference"
         code = kernel.instructions
         self._needs = Needs.of(code, register_counts(code), local_bytes(kernel))
         self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
-        self._apart = self._compiled and may_run_apart(kernel)
+        # What is watched runs in order, so that it is found in order.
+        self._apart = self._compiled and watch is None and may_run_apart(kernel)
         self._done: list[tuple[Sequence[int], bool]] = []
         self._tally = tally
         self._begin()
@@ -91,6 +94,8 @@ class Session:
     def _begin(self) -> None:
         """Nothing has been run: device memory as the launch finds it, and an empty record."""
         self.memory, self.banks = device_memory(self.kernel, self.launch, self.limits.strict)
+        if self._watch:
+            self._watch.begin(self.kernel, self.launch, self.memory, self.banks)
         self.budget = Budget(self.limits)
         self._code = self.kernel
         self._strand = self._new_strand(self.budget)
@@ -107,7 +112,7 @@ class Session:
 
     def _new_strand(self, budget: Budget) -> Strand:
         """A record, and the code that writes it."""
-        recorder = Recorder()
+        recorder = Recorder(watched=self._watch is not None)
         program = Program(Decoder(self._code, self.banks, self.memory, recorder), self.cfg)
         prints: list[str] | None = [] if self._tally else None
         return Strand(recorder, program, budget, _compiled(program) if self._compiled else Scheduler, prints)
@@ -171,7 +176,12 @@ class Session:
 
     def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
         machine = Machine(self.kernel, self.launch, wave, self._needs, strand.store, strand.prints)
-        strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
+        first = strand.recorder.accesses
+        try:
+            strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
+        finally:
+            if self._watch:
+                self._watch.look(strand.recorder, machine, first)
         return machine
 
     def _run_apart(self, waves: list[list[int]]) -> bool:

@@ -80,9 +80,9 @@ LESS, EQUAL, GREATER, UNORDERED = 1, 2, 4, 8
     LANE_LIMIT, PAUSE_AT, ACCESSES, STEPS, PATTERNS, FIRST_WARP, WARPS, PER_BLOCK, UNIFORM_BASE, UNIFORM_FLAGS,
     SPECIAL_BASE, SHARED_BYTES, LOCAL_BYTES, PAUSE_STEP, REDUCES, INSTRUCTIONS, STEP_ROOM, ACCESS_ROOM, PATTERN_ROOM,
     TABLE_SIZE, REGIONS, SLOTS, WAITED, SINCE, LOOK_AFTER, LOOKED, MISSING,
-    TURNED,
-) = range(40)  # fmt: skip
-STATE_COLUMNS = 40
+    TURNED, WATCHED,
+) = range(41)  # fmt: skip
+STATE_COLUMNS = 41
 ENTER, BODY, NEXT, CHOOSE = range(4)
 """Modes: begin the block at PC; resume in it at instruction AT; it ended and PC is next; form a new batch."""
 
@@ -99,6 +99,10 @@ SHAPE_BYTES = 160
 
 GLOBAL, SHARED, LOCAL, GENERIC = range(4)
 """Memory spaces; the first three are those of a profile."""
+EVENT = 4
+"""In the place of a space in the record: a warp synchronises with others. Its address is one of the following, and from
+bit 2 on the barrier: a participant of a barrier that is passed, the last of them; a signal to a phase, a wait."""
+PASSES, LAST_PASSES, SIGNALS, AWAITS = range(4)
 
 # A basic block, by its entry instruction: number of the block, one past its last instruction, whether it may wait for
 # other threads, and how many accesses a warp makes in it.
