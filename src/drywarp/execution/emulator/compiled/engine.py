@@ -172,7 +172,9 @@ class CompiledScheduler(Scheduler):
             self.table.enter(int(state[PC]))
         elif why == NEEDS_ROOM:
             members = int(state[MEMBERS])
-            self.recorder.make_room(members, members * int(self.table.entries[state[PC] // 16, BLOCK_ACCESSES]))
+            passing = int(state[WARPS]) if self.recorder.watched else 0
+            accesses = members * int(self.table.entries[state[PC] // 16, BLOCK_ACCESSES])
+            self.recorder.make_room(members, accesses + passing)
         elif why == NEEDS_STEP:
             step = self.table.step(int(state[AT]))
             frame = self._begin()
