@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import drywarp
+from drywarp.analysis.request import Options
+from drywarp.analysis.stages import answer_code
+from drywarp.frontends.cuda.compile import compile_cuda
 from tests.effort import exhaustive
 
 ROOT = Path(__file__).parents[1]
@@ -79,6 +82,14 @@ def test_the_curve_holds_this_launch_and_whole_blocks_only() -> None:
         assert occupancies == sorted(occupancies)
         assert all(warps % 8 == 0 for warps in occupancies)
         assert result.occupancy.warps_per_sm in occupancies
+
+
+def test_code_without_a_source_is_answered_with_the_options_that_are_given() -> None:
+    gpu = drywarp.load_gpu("a100")
+    kernel = compile_cuda(SCALE, arch=gpu.arch)
+    usual, slow = answer_code(kernel), answer_code(kernel, gpu=gpu, options=Options(clock_mhz=1000.0))
+    assert usual.clock_hz == gpu.device.boost_clock_mhz * 1e6
+    assert slow.clock_hz == 1e9
 
 
 def test_no_model_is_faster_than_the_roof() -> None:

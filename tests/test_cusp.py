@@ -66,7 +66,10 @@ def test_saturation_that_is_never_reached() -> None:
     assert smallest_occupancy(lambda n: n, 1.0) is None
 
 
-@pytest.mark.parametrize("wrong", [{"share": 0}, {"share": 1.1}, {"alphas": ()}, {"alphas": (0, 1)}, {"partner": "x"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"share": 0}, {"share": 1.1}, {"alphas": ()}, {"alphas": (0, 1)}, {"alphas": (1, float("inf"))}, {"partner": "x"}],
+)
 def test_wrong_usage(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         cusp("papers/volkov-fermi", **wrong)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ ROOMS = {
     "pipeline": Room(
         ("pipeline",), ("tests/pipeline", "tests/models/test_alone.py", "tests/models/test_pipeline_model.py"), 3
     ),
-    "models": Room(("models",), ("tests/models", "tests/reproduce"), 3),
+    "models": Room(("models",), ("tests/models", "tests/test_cusp.py", "tests/reproduce"), 3),
     "emulator in C": Room(
         ("core/native/emulat*.[ch]",),
         (
@@ -80,9 +80,9 @@ ROOMS = {
     ),
     "uncertainty": Room(("analysis/uncertainty",), ("tests/uncertainty",)),
     "advice": Room(("analysis/advice",), ("tests/advice",)),
-    "counters": Room(("analysis/counters",), ("tests/counters",)),
+    "counters": Room(("analysis/counters",), ("tests/counters", "tests/test_detail.py")),
     "symbolic": Room(("execution/symbolic", "analysis/without_data.py"), ("tests/amd", "tests/symbolic")),
-    "kernel": Room(("kernel",), ("tests/kernel",)),
+    "kernel": Room(("kernel",), ("tests/kernel", "tests/test_structures.py")),
     "frontends": Room(("frontends",), ("tests/frontends",)),
     "hardware": Room(("hardware",), ("tests/hardware",), 2),
     "comparison": Room(
@@ -90,7 +90,7 @@ ROOMS = {
     ),
     "report": Room(
         ("report", "analysis/result", "support/text.py"),
-        ("tests/report", "tests/test_lines.py", "tests/cli/test_every_verb.py", "tests/figures"),
+        ("tests/report", "tests/test_lines.py", "tests/cli/test_every_verb.py", "tests/figures", "tests/serve"),
         2,
     ),
     "command line": Room(

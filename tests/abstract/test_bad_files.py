@@ -59,6 +59,11 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
             "warps_per_block = 2\noccupancy = 3",
             "launch.occupancy: impossible: expected a multiple",
         ),
+        (
+            "warps_per_block = 2",
+            "warps_per_block = 2\noccupancy = 66",
+            "launch.occupancy: impossible: expected a multiple of 2 warps (one block) up to 64, got 66",
+        ),
         ("warps_per_block = 2", "warps_per_block = 99", "launch.warps_per_block: expected at most 64 warps"),
         ("warps_per_block = 2", "warps_per_block = 1.5", "launch.warps_per_block: expected a whole number"),
         ("warps_per_block", "warps_per_blok", "unknown key 'warps_per_blok'; did you mean warps_per_block?"),

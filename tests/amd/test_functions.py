@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from drywarp.execution.symbolic.amd.functions import SCALAR, VECTOR
+from drywarp.execution.symbolic.amd.functions import SCALAR, VECTOR, as_compared
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 WORDS = [0, 1, 2, 3, 5, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x00FFFFFF, 0x00800000, 0x7FFFFFFF, 0x80000000,
@@ -141,6 +141,23 @@ def test_carries_and_overflows(name: str) -> None:
     with np.errstate(over="ignore"):
         found = carry(of(a, b), a, b)
     assert [bool(f) for f in found] == [CARRIES[name](*row) for row in rows]
+
+
+HELD = {"i": np.uint32, "q": np.uint64, "f": np.float32, "d": np.float64}
+
+
+@pytest.mark.parametrize("kind", ["i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64"])
+def test_what_is_compared_has_the_size_and_the_sign_of_its_type(kind: str) -> None:
+    letter, seen = as_compared(kind)
+    size = int(kind[1:])
+    held = np.dtype(HELD[letter])
+    assert held.itemsize * 8 == max(size, 32), "sixteen bits are the low half of a register"
+    if kind[0] == "f":
+        assert seen(held.type(-1.5)) == -1.5
+        return
+    bits = [word for word in LONGS if word >> 8 * held.itemsize == 0]
+    expected = [s(word, size) if kind[0] == "i" else word & ((1 << size) - 1) for word in bits]
+    assert np.asarray(seen(np.array(bits, held))).tolist() == expected
 
 
 def test_what_is_left_out_has_a_reason() -> None:

@@ -58,6 +58,23 @@ def test_every_lane_arrives_for_itself(arch):
     assert (got == 10).all()
 
 
+def test_lanes_of_a_warp_name_different_barriers():
+    """Of 32 lanes 16 arrive at each: the first expects 17, so only the second's phase is over, and then its own."""
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(int* own, int* both, int* after) {
+      __shared__ uint64_t b[2]; if (threadIdx.x == 0) { init(b, 17); init(b + 1, 16); }
+      __syncwarp(); uint64_t* mine = b + threadIdx.x % 2;
+      arrive(mine); own[threadIdx.x] = tested(mine, 0); both[threadIdx.x] = 2 * tested(b, 0) + tested(b + 1, 0);
+      __syncwarp(); if (threadIdx.x == 0) arrive(b);
+      __syncwarp(); wait(mine, 0); after[threadIdx.x] = tested(mine, 0); }"""
+    )
+    got = run(source, 1, 32, *(np.zeros(32, np.int32) for _ in range(3)), arch="sm_90")
+    np.testing.assert_array_equal(got.buffer("own"), np.arange(32) % 2)
+    assert (got.buffer("both") == 1).all()
+    assert (got.buffer("after") == 1).all()
+
+
 def test_the_state_tells_what_was_pending_before():
     """`mbarrier.pending_count` of the state of each of five arrivals, by one thread and by five lanes at once."""
     source = (

@@ -361,14 +361,14 @@ def test_a_fetch_records_the_texels_that_it_reads() -> None:
             "surface t of [4,4] texels of 4 bytes: (16, 1), x in bytes, is outside, block (0, 0, 0) thread (0, 0, 0)",
         ),
         (
-            "o[0] = surf2Dread<float>(t, 2, 1);", "surface:f32[4,4]",
-            "(2, 1), x in bytes, is not a multiple of the access's width",
+            "o[0] = surf2Dread<float>(t, 2 * threadIdx.x, 1);", "surface:f32[4,4]",
+            "(2, 1), x in bytes, is not a multiple of the access's width, block (0, 0, 0) thread (1, 0, 0)",
         ),
     ],
 )  # fmt: skip
 def test_wrong_uses_are_named(source: str, given: str, expected: str) -> None:
     kernel = compile_cuda(f'extern "C" __global__ void k(unsigned long long t, float* o) {{ {source} }}', arch="sm_80")
-    launch = make_launch(kernel, (1, 1, 1), (1, 1, 1), {"t": given, "o": "f32[1]"})
+    launch = make_launch(kernel, (1, 1, 1), (2, 1, 1), {"t": given, "o": "f32[1]"})
     with pytest.raises(EmulationError) as error:
         emulate(kernel, launch)
     assert expected in str(error.value)

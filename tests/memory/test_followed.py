@@ -16,6 +16,7 @@ from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch
 from drywarp.kernel.profile import SPACE_GLOBAL, Profile
 from drywarp.memory.behaviour import MemoryBehaviour, analyse_memory
+from drywarp.memory.followed import FollowedBlocks
 from tests.effort import in_turn
 from tests.emulator.support import argument, dim3
 
@@ -148,6 +149,14 @@ def test_a_limit_is_a_count_and_ends_a_look() -> None:
     kernel, launch = launched("groups")
     cfg = emulate(kernel, launch, blocks=[0]).profile.cfg
     assert Skim(kernel, launch, cfg, Limits(lane_steps=1000))(range(64)) is None
+
+
+def test_blocks_past_the_limit_are_not_determined() -> None:
+    kernel, launch = launched("groups")
+    sample, _ = sampled_and_whole("groups")
+    found = FollowedBlocks(sample, Skim(kernel, launch, sample.cfg, Limits(lane_steps=1000)), None, geometry())
+    assert not found.look([5])
+    assert found([5]) is None
 
 
 def rows(profile: Profile) -> list[tuple[Any, ...]]:

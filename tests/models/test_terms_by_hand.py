@@ -15,7 +15,7 @@ from drywarp.models.cycles_per_run import issue_cycles_of
 from drywarp.models.inputs import inputs_of
 from drywarp.models.inputs_graph import WorkNode
 from drywarp.models.volkov_contention import WARP_ACCESS_BYTES
-from drywarp.models.wfg import block_ilp
+from drywarp.models.wfg import block_ilp, issue_lambda
 from drywarp.workload.cost import CostedWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"
@@ -46,6 +46,15 @@ def test_issue_cycles_come_from_the_file_the_issue_limit_or_the_computations() -
     assert issue_cycles_of(given({"issue_cycles": 4.0}, 2.0)) == 4
     assert issue_cycles_of(given({}, 2.0)) == 0.5
     assert issue_cycles_of(given({}, 0.0)) == 3
+
+
+def test_memory_instructions_issue_at_the_computations_rate_or_else_at_the_issue_limit() -> None:
+    def given(computations: int, rate: float) -> Any:
+        return SimpleNamespace(issue_rate=rate, computation=SimpleNamespace(count=computations, lambda_=3.0))
+
+    assert issue_lambda(given(5, 2.0)) == 3
+    assert issue_lambda(given(0, 4.0)) == 0.25
+    assert issue_lambda(given(0, 0.0)) == 0, "no limit"
 
 
 def loads(transactions: float, parameters: dict[str, float]) -> CostedWorkload:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pipeline_kernels import COMP, example, node, workload
 
 from drywarp.pipeline import REASONS, Share, simulate
+from drywarp.pipeline.reasons import await_reason
 from drywarp.workload.cost import CostedPath, CostedWorkload
 
 
@@ -44,3 +45,10 @@ def test_memory_pipes_and_barriers() -> None:
         "math_pipe_throttle",
         "barrier",
     ]
+
+
+def test_waiting_for_some_warps_is_named_after_what_they_meet_at() -> None:
+    """A named barrier is a barrier; one in shared memory uses the memory input/output queue."""
+    assert await_reason("barrier", False) == "barrier"
+    assert await_reason("mbarrier", False) == "short_scoreboard"
+    assert await_reason("wgmma", False) == "gmma"

@@ -123,10 +123,9 @@ def _call(d: Decoder, i: Instruction, fall: int) -> Finish:
 def _absolute_call(d: Decoder, i: Instruction, fall: int, registers: list[Register]) -> Finish:
     """A call by address: of a driver function, which returns immediately, or of code in the kernel."""
     condition = condition_of(d, i)
-    target = d.pair(registers[0]) if registers else None
     names = {name for label in i.operands if isinstance(label, Label) for name in (label.name,)}
     back = _jump_to(d.word(Register(_RETURN_REGISTER)), d, i)
-    inside = _jump_to(d.word(registers[0]), d, i) if registers else None
+    register = (d.pair(registers[0]), _jump_to(d.word(registers[0]), d, i)) if registers else None
     # Decoded with the block, so the registers that they use are known.
     outside = {name: external_call(d, i, name) for name in {*names, *(e.name for e in d.kernel.externals)}}
 
@@ -139,9 +138,10 @@ def _absolute_call(d: Decoder, i: Instruction, fall: int, registers: list[Regist
             # The calling lanes return here on their own.
             s.split(words, i.pc, fall)
             return MOVED
-        if target is None or inside is None:
+        if register is None:
             outside[next(iter(names))](f)
             return back(s, f, None)
+        target, inside = register
         addresses = f.spread(target(f))[f.lanes()]
         if addresses.max() < d.kernel.instructions[-1].pc:
             return inside(s, f, None)

@@ -131,9 +131,7 @@ def _layer_of(bound: BoundTexture, wanted: Any, places: list[Any]) -> tuple[Any,
 
 # Surface loads and stores: SULD and SUST in bytes, on surfaces that lie row by row in device memory.
 
-_MODIFIERS = (
-    "D BA 1D 2D 3D 1D_ARRAY 2D_ARRAY TRAP IGN STRONG WEAK CTA SM GPU SYS U8 S8 U16 S16 64 128 CONSTANT EF EL LU NA"
-)
+_MODIFIERS = "D BA 1D 2D 3D 1D_ARRAY 2D_ARRAY TRAP IGN STRONG WEAK CTA SM GPU SYS U8 U16 64 128 CONSTANT EF EL LU NA"
 Index = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.bool_]
 
@@ -210,7 +208,6 @@ def _surface_ops_load(d: Decoder, i: Instruction) -> Step:
     access = _Access(d, i)
     puts = [d.put(register) for register in access.known.results]
     absent = [d.put_predicate(o) for o in i.operands[:1] if isinstance(o, Predicate)]
-    signed = "S8" in i.modifiers or "S16" in i.modifiers
 
     def load(f: Frame) -> None:
         values = np.zeros((f.rows, 32), access.view.dtype)
@@ -219,8 +216,6 @@ def _surface_ops_load(d: Decoder, i: Instruction) -> Step:
             values[inside] = access.view[index[inside]]
         if access.width >= 4:
             scatter_words(f, puts, values, None)
-        elif signed:
-            puts[0](f, values.view(f"i{access.width}").astype(np.int32).view(np.uint32))
         else:
             puts[0](f, values.astype(np.uint32))
         for put in absent:
