@@ -204,7 +204,7 @@ def nested_profile() -> Profile:
         WarpPath(np.array([0, 1, 2, 2, 3, 4], np.int32), np.array([32, 32, 32, 16, 32, 32], np.float32)),
         WarpPath(np.array([0, 1, 2, 3, 4], np.int32), np.full(5, 8, np.float32)),
     )
-    empty = AccessLog(*[np.zeros(0, t) for t in (np.int32, np.int32, np.int64, np.int64, np.int32, np.int8)],
+    empty = AccessLog(*[np.zeros(0, t) for t in (np.int32, np.int32, np.int64, np.int32, np.int8)],
                       np.zeros((0, 32), np.int64), np.zeros(0, np.uint32))  # fmt: skip
     blocks = (
         SampledBlock(0, (0, 0, 0), 10.0, (0, 0)),

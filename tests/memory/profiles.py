@@ -58,24 +58,23 @@ def profile(
     launch = Launch(grid, (32 * warps, 1, 1))
     chosen = list(range(launch.blocks)) if samples is None else list(samples)
     shares = [launch.blocks / len(chosen)] * len(chosen) if weights is None else list(weights)
-    rows: list[tuple[int, int, int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int, int]] = []
     patterns: dict[tuple[bytes, int], int] = {}
     for number, linear in enumerate(chosen):
         for warp in range(warps):
-            for order, (index, addresses, mask, space) in enumerate(accesses_of(launch.coordinates(linear), warp)):
+            for index, addresses, mask, space in accesses_of(launch.coordinates(linear), warp):
                 first = next((n for n in range(32) if mask >> n & 1), 0)
                 base = int(addresses[first])
                 offsets = np.where(mask >> LANES & 1, addresses - base, 0)
                 pattern = patterns.setdefault((offsets.tobytes(), mask), len(patterns))
-                rows.append((index, number * warps + warp, order, base, pattern, space))
-    columns = np.array(rows, np.int64).reshape(-1, 6).T
+                rows.append((index, number * warps + warp, base, pattern, space))
+    columns = np.array(rows, np.int64).reshape(-1, 5).T
     log = AccessLog(
         instruction=columns[0].astype(np.int32),
         warp=columns[1].astype(np.int32),
-        order=columns[2],
-        base=columns[3],
-        pattern=columns[4].astype(np.int32),
-        space=columns[5].astype(np.int8),
+        base=columns[2],
+        pattern=columns[3].astype(np.int32),
+        space=columns[4].astype(np.int8),
         offsets=np.array([np.frombuffer(o, np.int64) for o, _ in patterns], np.int64).reshape(-1, 32),
         masks=np.array([mask for _, mask in patterns], np.uint32),
     )

@@ -81,13 +81,13 @@ class WholeBlocks:
         cfg = self._seen.cfg
         deepest = max((_depth(cfg, loop) for loop in cfg.loops), default=0)
         for level in range(deepest + 1):
-            yield self._skim([loop for loop in cfg.loops if _depth(cfg, loop) >= level])
+            yield self._skim([loop for loop in cfg.loops if _depth(cfg, loop) >= level], lasting=True)
 
-    def _skim(self, once: Sequence[Loop] = ()) -> Skim:
+    def _skim(self, once: Sequence[Loop] = (), lasting: bool = False) -> Skim:
         from ..execution.emulator.skim import Skim
 
         seen = self._seen
-        return Skim(seen.kernel, seen.launch, seen.cfg, Limits(lane_steps=LANE_STEPS), once)
+        return Skim(seen.kernel, seen.launch, seen.cfg, Limits(lane_steps=LANE_STEPS), once, seen, lasting)
 
 
 def _depth(cfg: ControlFlowGraph, loop: Loop) -> int:
@@ -141,7 +141,7 @@ LARGEST_ENTRY, LARGEST_INPUT, MOST_BYTES = 64 << 20, 256 << 20, 512 << 20
 """Most bytes of one entry, of a launch's arrays that are hashed, and of all entries together."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on the speed of the machine."""
-_MEMBERS = ("instruction", "warp", "order", "base", "pattern", "space", "offsets", "masks")
+_MEMBERS = ("instruction", "warp", "base", "pattern", "space", "offsets", "masks")
 
 
 class _Array(msgspec.Struct, array_like=True):

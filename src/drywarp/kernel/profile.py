@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,16 +112,15 @@ class SampledBlock:
 class AccessLog:
     """Every executed memory access of the sampled warps: one row each, grouped by warp, in issue order within a warp.
 
-    `instruction` is the index in the kernel; `warp` is block_sample·warps_per_block + warp in the block; `order` counts
-    the accesses of the warp; `base` is the byte address of the first active lane; `pattern` is the row in `offsets`
-    (bytes from `base`, shape (patterns, 32)) and `masks` (one bit per active lane, shape (patterns,)). Shared and local
-    addresses count from the start of their window. A generic access to shared or local memory is logged with `space` 1
-    or 2 (0 is global), one to the shared memory of another block of the cluster with 3.
+    `instruction` is the index in the kernel; `warp` is block_sample·warps_per_block + warp in the block; `base` is the
+    byte address of the first active lane; `pattern` is the row in `offsets` (bytes from `base`, shape (patterns, 32))
+    and `masks` (one bit per active lane, shape (patterns,)). Shared and local addresses count from the start of their
+    window. A generic access to shared or local memory is logged with `space` 1 or 2 (0 is global), one to the shared
+    memory of another block of the cluster with 3.
     """
 
     instruction: npt.NDArray[np.int32]
     warp: npt.NDArray[np.int32]
-    order: npt.NDArray[np.int64]
     base: npt.NDArray[np.int64]
     pattern: npt.NDArray[np.int32]
     space: npt.NDArray[np.int8]
@@ -129,6 +129,12 @@ class AccessLog:
 
     def __len__(self) -> int:
         return len(self.instruction)
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """How many accesses of its warp precede each."""
+        begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
+        return np.arange(len(self)) - np.repeat(begins, np.diff(begins, append=len(self)))
 
 
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE = range(4)

@@ -53,6 +53,15 @@ class _Requests:
     key: bytes
 
 
+@dataclass(frozen=True)
+class _Run:
+    """A block that was run: block `number` of a profile."""
+
+    profile: Profile
+    number: int
+    requests: _Requests
+
+
 def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
     """The global accesses of every block of a profile; equal keys mean equal accesses apart from their addresses.
 
@@ -66,12 +75,9 @@ def _requests_of(profile: Profile, known: dict[bytes, int]) -> list[_Requests]:
     on = (log.masks[:, None].astype(np.uint64) >> lanes.astype(np.uint64)) & np.uint64(1)
     content = np.column_stack([np.where(on == 1, log.offsets, 0), log.masks.astype(np.int64)])
     pattern = np.array([known.setdefault(row.tobytes(), len(known)) for row in content], np.int64)
-    found = []
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        mine = rows[start:end]
-        key = np.stack([log.instruction[mine], pattern[log.pattern[mine]], warp[start:end] - number * per_block])
-        found.append(_Requests(mine, log.base[mine], key.astype(np.int32).tobytes()))
-    return found
+    keys, base = np.empty((len(rows), 3), np.int32), log.base[rows]
+    keys[:, 0], keys[:, 1], keys[:, 2] = log.instruction[rows], pattern[log.pattern[rows]], warp % per_block
+    return [_Requests(rows[a:b], base[a:b], keys[a:b].tobytes()) for a, b in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -100,23 +106,28 @@ class FollowedBlocks:
 
     def __init__(self, profile: Profile, look: Look, emulate: EmulateBlocks | None, geometry: MemoryGeometry) -> None:
         self._profile, self._look, self._emulate, self._geometry = profile, look, emulate, geometry
-        self._in_full: dict[int, tuple[Profile, int, _Requests]] = {}
+        self._in_full: dict[int, _Run] = {}
+        self._brief: dict[int, _Run] = {}
         self._class_of: dict[int, int] = {}
         self._classes: list[BlockClass] = []
         self._footprints: list[MovedFootprints] = []
         self._patterns: dict[bytes, int] = {}
-        self._keep(profile)
+        self._keep(profile, self._in_full)
 
     def look(self, blocks: Sequence[int]) -> bool:
         """Examine these blocks; whether that determines what they do."""
         if all(block in self._class_of for block in blocks):
             return True
         sampled = (sample.linear for sample in self._profile.blocks)
-        seen = self._look(sorted({*blocks, *self._class_of, *sampled}))
-        if seen is None:
+        asked = sorted({*blocks, *self._class_of, *sampled})
+        new = [block for block in asked if block not in self._brief]
+        seen = self._look(new) if new else None
+        if seen is None and new:
             return False
+        if seen is not None:
+            self._keep(seen, self._brief)
         try:
-            self._classify(seen)
+            self._classify(asked)
         except _UnlikeError:
             return False
         return True
@@ -147,76 +158,80 @@ class FollowedBlocks:
         found = self._classes[self._class_of[block]] if self.look([block]) else None
         return found if found is not None and found.profile is self._profile else None
 
-    def _keep(self, profile: Profile) -> None:
+    def _keep(self, profile: Profile, runs: dict[int, _Run]) -> None:
         for number, (sample, requests) in enumerate(
             zip(profile.blocks, _requests_of(profile, self._patterns), strict=True)
         ):
-            self._in_full.setdefault(sample.linear, (profile, number, requests))
+            runs.setdefault(sample.linear, _Run(profile, number, requests))
 
-    def _classify(self, seen: Profile) -> None:
+    def _classify(self, blocks: Sequence[int]) -> None:
         """Sort the examined blocks into classes, and confirm each class on blocks that were run in full."""
-        brief = _requests_of(seen, self._patterns)
         members: dict[bytes, list[int]] = {}
-        for number, requests in enumerate(brief):
-            members.setdefault(requests.key, []).append(number)
+        for block in blocks:
+            members.setdefault(self._brief[block].requests.key, []).append(block)
         if len(members) > MOST_CLASSES:
             raise _UnlikeError
-        classes = [self._class(seen, brief, of_class) for of_class in members.values()]
+        classes = [self._class(of_class) for of_class in members.values()]
         self._classes = classes
         self._class_of = {block: number for number, one in enumerate(classes) for block in one.place}
         self._footprints = [MovedFootprints(one.profile, one, self._geometry) for one in classes]
 
-    def _class(self, seen: Profile, brief: Sequence[_Requests], members: Sequence[int]) -> BlockClass:
-        linear = [seen.blocks[number].linear for number in members]
+    def _class(self, linear: Sequence[int]) -> BlockClass:
         # Two blocks run in full: one as the reference, one to confirm it.
         have = sum(block in self._in_full for block in linear)
         missing = [block for block in linear if block not in self._in_full][-max(0, 2 - have) :] if have < 2 else []
         if missing:
-            run = self._emulate(missing) if self._emulate else None
-            if run is None:
+            found = self._emulate(missing) if self._emulate else None
+            if found is None:
                 raise _UnlikeError
-            self._keep(run)
-        full = [(place, *self._in_full[block]) for place, block in enumerate(linear) if block in self._in_full]
-        full.sort(key=lambda item: item[1] is not self._profile)
-        origin, profile, reference, requests = full[0]
-        bases = np.stack([brief[number].base for number in members])
-        begin = _beginnings(profile, reference, requests, seen, members[origin], brief, self._look.once)
-        moves = bases - bases[origin]
-        for place, _, _, theirs in full[1:]:
-            if theirs.key != requests.key or not np.array_equal(theirs.base - requests.base, moves[place][begin]):
+            self._keep(found, self._in_full)
+        full = [(place, self._in_full[block]) for place, block in enumerate(linear) if block in self._in_full]
+        full.sort(key=lambda item: item[1].profile is not self._profile)
+        origin, run = full[0]
+        profile, reference, requests = run.profile, run.number, run.requests
+        bases = np.stack([self._brief[block].requests.base for block in linear])
+        begin = _beginnings(run, self._brief[linear[origin]], self._look.once)
+        for place, other in full[1:]:
+            theirs = other.requests
+            moved = (bases[place] - bases[origin])[begin]
+            if theirs.key != requests.key or not np.array_equal(theirs.base - requests.base, moved):
                 raise _UnlikeError
         used, column = np.unique(begin, return_inverse=True)
-        columns, mover = np.unique(bases[:, used] - bases[origin, used], axis=1, return_inverse=True)
+        columns, mover = _distinct_columns(bases[:, used] - bases[origin, used])
         issued = np.lexsort((profile.accesses.warp[requests.rows], profile.accesses.order[requests.rows]))
-        numbers = mover.reshape(-1)[column.reshape(-1)]
+        numbers = mover[column.reshape(-1)]
         return BlockClass(
             profile, reference, requests.rows[issued], numbers[issued], columns, origin,
             {block: place for place, block in enumerate(linear)},
         )  # fmt: skip
 
 
-def _beginnings(
-    profile: Profile,
-    sample: int,
-    requests: _Requests,
-    seen: Profile,
-    number: int,
-    brief: Sequence[_Requests],
-    once: Sequence[Loop],
-) -> npt.NDArray[np.intp]:
+def _distinct_columns(table: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """The distinct columns in lexicographic order, and which of them each column is, as NumPy's `unique` has them.
+
+    That would compare as many fields as there are rows, one by one.
+    """
+    # Big-endian numbers with the sign turned over compare as bytes do.
+    ordered = np.ascontiguousarray((table.T ^ np.int64(-1 << 63)).astype(">i8"))
+    texts = [column.tobytes() for column in ordered]
+    first = {text: at for at, text in reversed([*enumerate(texts)])}
+    number = {text: place for place, text in enumerate(sorted(first))}
+    return table[:, [first[text] for text in number]], np.array([number[text] for text in texts], np.intp)
+
+
+def _beginnings(full: _Run, brief: _Run, once: Sequence[Loop]) -> npt.NDArray[np.intp]:
     """For each request of a block run in full, the request of its brief run that moves with it.
 
     That is the same execution if it is in no loop that ran once, else the one in the iteration that ran.
     """
     known: dict[tuple[int, int, int, int], int] = {}
-    short = brief[number]
-    for index, place in enumerate(_places(seen, number, short, once)):
+    for index, place in enumerate(_places(brief, once)):
         known.setdefault(place, index)
     first: dict[tuple[int, int], int] = {}
     for (warp, instruction, _, _), index in known.items():
         first.setdefault((warp, instruction), index)
     found = []
-    for place in _places(profile, sample, requests, once):
+    for place in _places(full, once):
         index = known.get(place, first.get(place[:2], -1))
         if index < 0:
             raise _UnlikeError
@@ -224,10 +239,9 @@ def _beginnings(
     return np.array(found, np.intp)
 
 
-def _places(
-    profile: Profile, sample: int, requests: _Requests, once: Sequence[Loop]
-) -> list[tuple[int, int, int, int]]:
+def _places(run: _Run, once: Sequence[Loop]) -> list[tuple[int, int, int, int]]:
     """For each request: its warp, instruction, execution of it (or of the loop around it), and request within it."""
+    profile, sample, requests = run.profile, run.number, run.requests
     log, cfg, per_block = profile.accesses, profile.cfg, profile.launch.warps_per_block
     instruction = log.instruction[requests.rows].astype(np.int64)
     warp = log.warp[requests.rows].astype(np.int64) - sample * per_block
@@ -241,11 +255,11 @@ def _places(
         block = cfg.block_of[i]
         if (path, block) not in runs:
             runs[path, block] = _runs(profile.paths[path].blocks, block, once)
-        run = runs[path, block]
-        each = len(rows) // len(run) if len(run) and len(rows) % len(run) == 0 else 0
+        passes = runs[path, block]
+        each = len(rows) // len(passes) if len(passes) and len(rows) % len(passes) == 0 else 0
         for n, row in enumerate(rows.tolist()):
             # If not every execution made a request, it is unknown which one did.
-            found[row] = (w, i, int(run[n // each]), n % each) if each else (w, i, -1, 0)
+            found[row] = (w, i, int(passes[n // each]), n % each) if each else (w, i, -1, 0)
     return found
 
 

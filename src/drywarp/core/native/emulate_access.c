@@ -236,7 +236,7 @@ static bool check(Run *run, Instruction *row, Side *from, int side) {
 }
 
 static void count_guarded(const Run *run, const Instruction *row, int64_t w, Lanes lanes) {
-  if (row->guard != ALWAYS) run->guarded[(row - run->code) * run->state->warps + w] += count(lanes);
+  if (row->guard != ALWAYS) run->guarded[run->guards[row - run->code] * run->state->warps + w] += count(lanes);
 }
 
 // Where a warp's elements are: bytes from `memory` on, and from there to the second and later words of an element.

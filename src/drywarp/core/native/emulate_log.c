@@ -161,32 +161,28 @@ EXPORT int64_t drywarp_order_by(const int32_t *keys, int64_t count, int64_t kind
   return 0;
 }
 
-// How many accesses each of `kinds` warps has: `bounds` has kinds + 1 zeros, and gets where the rows of each begin. `places`
-// has the new number of each warp, or -1 if its rows are dropped; or it is NULL. Returns the number of rows.
-EXPORT int64_t drywarp_count_accesses(const Run *run, const int32_t *places, int64_t kinds, int64_t *bounds) {
-  const int64_t rows = run->state->accesses;
-  for (int64_t i = 0; i < rows; ++i) {
+// Add how many accesses each warp has: that of warp n to `counts[n + 1]`. `places` has the new number of each warp, or -1 if
+// its rows are dropped; or it is NULL.
+EXPORT int64_t drywarp_count_accesses(const Run *run, const int32_t *places, int64_t *counts) {
+  for (int64_t i = 0; i < run->state->accesses; ++i) {
     const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
-    if (number >= 0) ++bounds[number + 1];
+    if (number >= 0) ++counts[number + 1];
   }
-  for (int64_t number = 0; number < kinds; ++number) bounds[number + 1] += bounds[number];
-  return bounds[kinds];
+  return 0;
 }
 
-// The accesses of the rows from `first` to `end`, by warp and in each warp as recorded: their columns, and how many of the
-// warp came before. `next` is a copy of the `bounds` that were counted. Rows with other warps may be sorted at the same time.
-EXPORT int64_t drywarp_sort_accesses(const Run *run, int64_t first, int64_t end, const int32_t *places, const int64_t *bounds, int64_t *next,
-                                     int32_t *instruction, int32_t *warp, int64_t *order, int64_t *base,
-                                     int32_t *pattern, int8_t *space) {
-  for (int64_t i = first; i < end; ++i) {
+// All accesses by warp, and in each warp as recorded: their columns. `next` is where the rows of each warp begin; `numbers`
+// has the number of each pattern in the columns, or it is NULL. Records of other warps may be sorted at the same time.
+EXPORT int64_t drywarp_sort_accesses(const Run *run, const int32_t *places, const int32_t *numbers, int64_t *next,
+                                     int32_t *instruction, int32_t *warp, int64_t *base, int32_t *pattern, int8_t *space) {
+  for (int64_t i = 0; i < run->state->accesses; ++i) {
     const int32_t number = places ? places[run->log_warp[i]] : run->log_warp[i];
     if (number < 0) continue;
     const int64_t to = next[number]++;
     instruction[to] = run->log_instruction[i];
     warp[to] = number;
-    order[to] = to - bounds[number];
     base[to] = run->log_base[i];
-    pattern[to] = run->log_pattern[i];
+    pattern[to] = numbers ? numbers[run->log_pattern[i]] : run->log_pattern[i];
     space[to] = run->log_space[i];
   }
   return 0;

@@ -173,7 +173,7 @@ static inline Lanes executing(const Run *run, const Instruction *row, int64_t w)
   Lanes lanes = run->active[w];
   if (row->guard != ALWAYS) {
     lanes &= lanes_of(run, row->guard, w);
-    run->guarded[(row - run->code) * run->state->warps + w] += count(lanes);
+    run->guarded[run->guards[row - run->code] * run->state->warps + w] += count(lanes);
   }
   return lanes;
 }

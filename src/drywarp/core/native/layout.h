@@ -41,7 +41,7 @@ enum { SHAPE_BYTES = 160 };
 enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
 enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
-enum { PLACES = 43 };
+enum { PLACES = 44 };
 
 typedef struct {
   int64_t kind;
@@ -162,6 +162,7 @@ typedef struct {
   uint32_t *arrived;
   uint32_t *votes;
   int64_t *group_slots;
+  int32_t *guards;
   int32_t *log_instruction;
   int32_t *log_warp;
   int64_t *log_base;

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from .constants import uses_grid_barrier
 from .control import needs_heap
+from .machine import Store
 from .memory import DeviceMemory
 from .program import Program
 from .recorder import Recorder
@@ -46,7 +47,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Strand:
-    """What runs waves one after the other: a record, the code that writes it, and the engine of a wave."""
+    """What runs waves one after the other: a record, the code that writes it, the engine of a wave, and its memory."""
 
     recorder: Recorder
     program: Program
@@ -54,6 +55,7 @@ class Strand:
     schedule: Callable[..., Any]
     prints: list[str] | None = None
     """What its kernel prints; None if nobody asks for it."""
+    store: Store = field(default_factory=Store)
 
 
 class SharedBudget:

@@ -112,10 +112,10 @@ class Decoder(Operands):
             if total == 0:
                 return
             if total == f.total:
-                f.machine.guarded[index][f.index] += f.counts
+                f.machine.guarded[f.machine.guards[index]][f.index] += f.counts
                 step(f)
                 return
-            f.machine.guarded[index][f.index] += popcount(pack(lanes))
+            f.machine.guarded[f.machine.guards[index]][f.index] += popcount(pack(lanes))
             saved = f.narrow(lanes)
             try:
                 step(f)
@@ -133,7 +133,7 @@ def _guarded_uniform(step: Step, test: Fetch, index: int) -> Step:
         counts = popcount(pack(lanes))
         if not counts.any():
             return
-        f.machine.guarded[index][f.index] += counts
+        f.machine.guarded[f.machine.guards[index]][f.index] += counts
         saved_uniform = f.uniform_mask
         saved = f.narrow(lanes)
         f.uniform_mask = (counts != 0)[:, None]

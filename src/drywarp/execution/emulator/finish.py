@@ -108,7 +108,7 @@ def condition_of(d: Decoder, i: Instruction, extra: Operand | None = None) -> Ca
         for test, counted in tests:
             result = result & test(f)
             if counted:
-                f.machine.guarded[index][f.index] += popcount(pack(result))
+                f.machine.guarded[f.machine.guards[index]][f.index] += popcount(pack(result))
         return result
 
     return lanes if tests else (lambda f: None)

@@ -8,11 +8,13 @@ broadcast against them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from .bits import LANES, pack
@@ -33,12 +35,67 @@ SPECIAL_ROWS = (
 """Special registers that differ between warps or lanes, in the order of their rows."""
 
 
+_REACH_MEMORY = frozenset({"async_copy", "bulk_copy", "call", "mbarrier", "texture"})
+"""Classes whose instructions may write to shared or local memory without saying so."""
+_PLAIN = frozenset({"load", "store", "atomic", "reduction"})
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a kernel's code needs of a machine.
+
+    `registers` is how many general and uniform ones, `local_bytes` local memory per thread. `guards` numbers the
+    instructions under a guard, -1 for the others. `writes` are those of shared and local memory that the code may
+    change.
+    """
+
+    registers: tuple[int, int]
+    local_bytes: int
+    guards: npt.NDArray[np.int32]
+    writes: frozenset[str]
+
+    @classmethod
+    def of(cls, instructions: Sequence[Instruction], registers: tuple[int, int], local_bytes: int) -> Needs:
+        """The needs of some code."""
+        under = np.array([instruction.guard is not None for instruction in instructions], np.bool_)
+        guards = np.where(under, np.cumsum(under) - 1, -1).astype(np.int32)
+        writes = {space for space in ("shared", "local") if any(_may_write(i, space) for i in instructions)}
+        return cls(registers, local_bytes, guards, frozenset(writes))
+
+
+def _may_write(instruction: Instruction, space: str) -> bool:
+    access = instruction.memory
+    if access is None or access.kind not in _PLAIN:
+        return access is not None or instruction.class_ in _REACH_MEMORY
+    return access.space in (space, "generic") and access.kind != "load"
+
+
+class Store:
+    """Arrays of the waves that ran before, for those that follow: fresh pages cost more than zeroing old ones.
+
+    A wave must have ended before the next one takes its arrays. What was `unwritten` holds zeros still.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, npt.NDArray[Any]] = {}
+
+    def zeros(self, name: str, size: int, kind: type, unwritten: bool = False) -> npt.NDArray[Any]:
+        """An array of zeros."""
+        held = self._held.get(name)
+        if held is None or len(held) < size:
+            self._held[name] = held = np.zeros(size, kind)
+        elif not unwritten:
+            held[:size] = 0
+        return held[:size]
+
+
 class Machine:
     """State of a wave: `blocks` are linear block indices, emulated in parallel; whole clusters, in the order of ranks.
 
     Warp w of the machine is warp w % warps_per_block of block w // warps_per_block. `live` has a bit
-    per lane that exists and has not exited. `guarded` counts, per instruction and warp, the lanes
-    that executed instructions under a guard. `prints` takes what the kernel prints; None if nobody asks for it.
+    per lane that exists and has not exited. `guarded` counts the lanes that executed instructions under a guard, by the
+    instruction's number among these and warp. `store` holds the arrays. `prints` takes what the kernel prints; None if
+    nobody asks for it.
     """
 
     def __init__(
@@ -46,25 +103,28 @@ class Machine:
         kernel: Kernel,
         launch: Launch,
         blocks: Sequence[int],
-        registers: tuple[int, int],
-        local_bytes: int,
+        needs: Needs,
+        store: Store,
         prints: list[str] | None = None,
     ) -> None:
         self.kernel = kernel
         self.launch = launch
+        self._store = store
         self.blocks = list(blocks)
         self.warps_per_block = launch.warps_per_block
         self.cluster_blocks = launch.cluster_blocks
         self.warps = warps = len(self.blocks) * self.warps_per_block
-        self._register_files(registers)
+        self._register_files(needs.registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
         self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
-        self.guarded = np.zeros((len(kernel.instructions), warps), np.int64)
+        self.guards = needs.guards
+        rows = int(needs.guards.max(initial=-1)) + 1
+        self.guarded = store.zeros("guarded", rows * warps, np.int64).reshape(rows, warps)
         linear = np.arange(self.warps_per_block * LANES, dtype=np.uint32)
         self.live = np.tile(pack((linear < launch.threads_per_block).reshape(-1, LANES)), len(self.blocks))
         self._special(linear)
-        self._shared_memory(launch, kernel)
-        self._local_memory(local_bytes)
+        self._shared_memory(launch, kernel, "shared" not in needs.writes)
+        self._local_memory(needs.local_bytes, "local" not in needs.writes)
         # Results of the latest barrier reduction, per block: threads with a true predicate, and the result.
         self.barrier_result = np.zeros(len(self.blocks), np.uint32)
         self.clock = 0
@@ -82,11 +142,11 @@ class Machine:
     def _register_files(self, registers: tuple[int, int]) -> None:
         """All registers in one array and all predicates in another, which compiled code takes as a whole."""
         general, uniform, special = registers[0] * LANES, registers[1], len(SPECIAL_ROWS) * LANES
-        self.words: U32 = np.zeros((general + uniform + special) * self.warps, np.uint32)
+        self.words: U32 = self._store.zeros("words", (general + uniform + special) * self.warps, np.uint32)
         self.uniform_base, self.special_base = general * self.warps, (general + uniform) * self.warps
         self.registers = self.words[: self.uniform_base].reshape(-1, self.warps, LANES)
         self.uniform = self.words[self.uniform_base : self.special_base].reshape(-1, self.warps, 1)
-        self.flags = np.zeros(PREDICATES * (LANES + 1) * self.warps, np.uint8)
+        self.flags = self._store.zeros("flags", PREDICATES * (LANES + 1) * self.warps, np.uint8)
         self.uniform_flags = PREDICATES * LANES * self.warps
         flags = self.flags.view(np.bool_)
         self.predicates = flags[: self.uniform_flags].reshape(-1, self.warps, LANES)
@@ -121,13 +181,13 @@ class Machine:
             row[...] = value if uniform or len(value) == LANES else value.reshape(-1, LANES)
             self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if uniform else LANES]
 
-    def _shared_memory(self, launch: Launch, kernel: Kernel) -> None:
+    def _shared_memory(self, launch: Launch, kernel: Kernel, unwritten: bool) -> None:
         resources = kernel.resources
         static = resources.shared_reserved + resources.shared_bytes
         # Dynamic shared memory follows the static part, aligned for its widest type.
         self.shared_bytes = -(-static // 16) * 16 + launch.dynamic_shared if launch.dynamic_shared else static
         stride = -(-max(self.shared_bytes, 16) // 16) * 16
-        memory = np.zeros(len(self.blocks) * stride, np.uint8)
+        memory = self._store.zeros("shared", len(self.blocks) * stride, np.uint8, unwritten)
         self.shared: dict[int, npt.NDArray[Any]] = {
             1: memory, 2: memory.view(np.uint16), 4: memory.view(np.uint32), 8: memory.view(np.uint64),
             16: memory.view(np.complex128),
@@ -138,11 +198,14 @@ class Machine:
         ranks = np.arange(len(self.blocks), dtype=np.int64) % self.cluster_blocks
         self.shared_first = np.repeat(ranks << RANK_SHIFT, self.warps_per_block)
 
-    def _local_memory(self, size: int) -> None:
+    def _local_memory(self, size: int, unwritten: bool) -> None:
         """Local memory is interleaved as in hardware, (word, thread), so that touched pages are dense."""
         self.local_bytes = size
         self.threads = self.warps * LANES
-        self.local: U32 = np.zeros((size // 4) * self.threads, np.uint32)
+        # Most of it is never touched, so zeroing all of what a wave before has written would take longer.
+        words = (size // 4) * self.threads
+        held = self._store.zeros("local", words, np.uint32, True) if unwritten else np.zeros(words, np.uint32)
+        self.local: U32 = held
         self.thread = np.arange(self.threads, dtype=np.int64).reshape(self.warps, LANES)
 
     def block_of(self, warp: int) -> int:

@@ -49,6 +49,8 @@ _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
 """Elements per row, where they are several."""
 _GROWTH = 8
 """Factor by which arrays grow: what is copied costs time, what is never touched costs nothing."""
+_PATHS_ADDED = 64
+"""Warps whose lanes are added at once."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
 
@@ -78,8 +80,8 @@ class Recorder:
             weights=WEIGHTS,
         )
         self._syncs: list[list[int]] = []
-        # Rows of accesses from which on other warps follow.
-        self._cuts = [0]
+        # Records of accesses that others have written, and the numbers here of their patterns.
+        self._absorbed: list[tuple[Recorder, npt.NDArray[np.int32]]] = []
         self.locate(self._places)
 
     def locate(self, places: npt.NDArray[np.int64]) -> None:
@@ -94,7 +96,7 @@ class Recorder:
     @property
     def accesses(self) -> int:
         """Number of recorded accesses."""
-        return int(self.state[ACCESSES])
+        return int(self.state[ACCESSES]) + sum(part.accesses for part, _ in self._absorbed)
 
     @property
     def steps(self) -> int:
@@ -117,7 +119,7 @@ class Recorder:
 
     def exceeded(self, limits: Limits) -> Reached | None:
         """The limit on the record's size, if it was exceeded."""
-        if self.state[ACCESSES] > limits.accesses:
+        if self.accesses > limits.accesses:
             return Reached(f"{limits.accesses:,} recorded accesses", RECORD_OPTION)
         if self.state[STEPS] > limits.basic_blocks:
             return Reached(f"{limits.basic_blocks:,} recorded basic blocks", RECORD_OPTION)
@@ -125,13 +127,12 @@ class Recorder:
 
     def mark(self) -> Mark:
         """How much is recorded, to return to with `back_to`."""
-        return self.steps, self.accesses, len(self._syncs)
+        return self.steps, int(self.state[ACCESSES]), len(self._syncs)
 
     def back_to(self, mark: Mark) -> None:
         """Drop what was recorded since."""
         self.state[STEPS], self.state[ACCESSES], syncs = mark
         del self._syncs[syncs:]
-        self._cuts = [cut for cut in self._cuts if cut <= self.accesses]
 
     def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
         """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""
@@ -156,29 +157,28 @@ class Recorder:
         return self._places
 
     def absorb(self, parts: Sequence[Recorder], pool: Executor) -> None:
-        """Append the records of waves that ran apart from each other, in their order, as if they had run one by one."""
-        counts = np.array([(part.steps, part.accesses, int(part.state[PATTERNS])) for part in parts], np.int64)
-        begins = np.cumsum([(self.steps, self.accesses, 0), *counts.tolist()], axis=0).tolist()
-        steps, accesses, patterns = counts.sum(axis=0).tolist()
-        self.make_room(steps, accesses, patterns)
-        numbers = [np.empty(count, np.int32) for count in counts[:, 2].tolist()]
-        for part, number in zip(parts, numbers, strict=True):
-            enter_patterns(self._places, part.log.offsets, part.log.masks, len(number), number)
+        """Append the records of waves that ran apart from each other, in their order, as if they had run one by one.
 
-        def copy(part: Recorder, number: npt.NDArray[np.int32], begin: list[int], end: list[int]) -> None:
-            for place, names in enumerate((_STEP_COLUMNS, _ACCESS_COLUMNS)):
-                for name in names:
-                    given = getattr(part.log, name)[: end[place] - begin[place]]
-                    target = getattr(self.log, name)[begin[place] : end[place]]
-                    np.take(number, given, out=target, mode="clip") if name == "pattern" else np.copyto(target, given)
+        Their accesses stay where they are: copying them would take as long as writing them did.
+        """
+        patterns = [int(part.state[PATTERNS]) for part in parts]
+        begins = np.cumsum([self.steps, *(part.steps for part in parts)]).tolist()
+        self.make_room(begins[-1] - begins[0], 0, sum(patterns))
+        for part, count in zip(parts, patterns, strict=True):
+            numbers = np.empty(count, np.int32)
+            enter_patterns(self._places, part.log.offsets, part.log.masks, count, numbers)
+            self._absorbed.append((part, numbers))
 
-        for _ in pool.map(copy, parts, numbers, begins, begins[1:]):
+        def copy(part: Recorder, begin: int, end: int) -> None:
+            for name in _STEP_COLUMNS:
+                getattr(self.log, name)[begin:end] = getattr(part.log, name)[: end - begin]
+
+        for _ in pool.map(copy, parts, begins, begins[1:]):
             pass
         for part, begin in zip(parts, begins, strict=False):
-            self._syncs += [[row[0], row[SYNC_STEP] + begin[0], *row[2:]] for row in part._syncs]
+            self._syncs += [[row[0], row[SYNC_STEP] + begin, *row[2:]] for row in part._syncs]
             self.state[[WARP_STEPS, LANE_STEPS]] += part.state[[WARP_STEPS, LANE_STEPS]]
-        self.state[STEPS], self.state[ACCESSES] = begins[-1][:2]
-        self._cuts += [begin[1] for begin in begins]
+        self.state[STEPS] = begins[-1]
 
     def block(self, block: int, frame: Frame) -> None:
         """Record that the frame's warps issue a basic block."""
@@ -238,27 +238,29 @@ class Recorder:
 
         `places` gives each warp its new number, or -1 if it is dropped.
         """
-        log, count, patterns = self.log, int(self.state[ACCESSES]), int(self.state[PATTERNS])
-        kinds = 1 + int((log.warp[:count] if places is None else places).max(initial=-1))
-        bounds = np.zeros(kinds + 1, np.int64)
-        kept = count_accesses(self._places, places, kinds, bounds)
-        types = (np.int32, np.int32, np.int64, np.int64, np.int32, np.int8)  # as `AccessLog` has them
-        columns: list[Any] = [np.empty(kept, kind) for kind in types]
-        following = bounds.copy()
+        log, patterns = self.log, int(self.state[PATTERNS])
+        records: list[tuple[Recorder, npt.NDArray[np.int32] | None]] = [(self, None), *self._absorbed]
+        warps = [places] if places is not None else [r.log.warp[: r.state[ACCESSES]] for r, _ in records]
+        following = np.zeros(1 + max(int(some.max(initial=-1)) + 1 for some in warps), np.int64)
+        for record, _ in records:
+            count_accesses(record.places, places, following)
+        following = np.cumsum(following)
+        types = (np.int32, np.int32, np.int64, np.int32, np.int8)  # as `AccessLog` has them
+        columns: list[Any] = [np.empty(following[-1], kind) for kind in types]
 
-        def sort(first: int, end: int) -> None:
-            sort_accesses(self._places, first, end, places, bounds, following, *columns)
+        def sort(record: Recorder, numbers: npt.NDArray[np.int32] | None) -> None:
+            # Each warp is in one record.
+            sort_accesses(record.places, places, numbers, following, *columns)
 
-        cuts = [*self._cuts, count]
-        if len(cuts) == 2:  # one wave: no thread
-            sort(*cuts)
+        if len(records) == 1:
+            sort(*records[0])
         else:
             with ThreadPoolExecutor(thread_count()) as pool:
-                for _ in pool.map(sort, cuts, cuts[1:]):
+                for _ in pool.map(sort, *zip(*records, strict=True)):
                     pass
         offsets = log.offsets[: patterns * LANES].reshape(-1, LANES).copy()
-        instruction, warp, order, base, pattern, space = columns
-        return AccessLog(instruction, warp, order, base, pattern, space, offsets, log.masks[:patterns].copy())
+        instruction, warp, base, pattern, space = columns
+        return AccessLog(instruction, warp, base, pattern, space, offsets, log.masks[:patterns].copy())
 
     def paths(self, warps: int, places: npt.NDArray[np.int32] | None = None) -> tuple[tuple[WarpPath, ...], list[int]]:
         """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
@@ -271,9 +273,12 @@ class Recorder:
             members.setdefault(blocks[bounds[number] : bounds[number + 1]].tobytes(), []).append(number)
         paths, numbers = [], [0] * warps
         for path, of_path in enumerate(members.values()):
-            total = np.zeros(bounds[of_path[0] + 1] - bounds[of_path[0]], np.float64)
+            length = bounds[of_path[0] + 1] - bounds[of_path[0]]
+            total = np.zeros(length, np.float64)
+            for start in range(0, len(of_path), _PATHS_ADDED):
+                some = bounds[of_path[start : start + _PATHS_ADDED]]
+                total += lanes[some[:, None] + np.arange(length)].sum(axis=0, dtype=np.int64)
             for number in of_path:
-                total += lanes[bounds[number] : bounds[number + 1]]
                 numbers[number] = path
             sequence = blocks[bounds[of_path[0]] : bounds[of_path[0] + 1]]
             paths.append(WarpPath(sequence.copy(), (total / len(of_path)).astype(np.float32)))

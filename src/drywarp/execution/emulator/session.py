@@ -24,7 +24,7 @@ from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
-from .machine import Machine
+from .machine import Machine, Needs
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
@@ -78,10 +78,10 @@ class Session:
     ) -> None:
         self._brief = brief
         self.kernel, self.launch, self.limits = kernel, launch, limits
-        self._local_bytes = local_bytes(kernel)
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._compiled = compiled and mode() != "reference"
-        self._registers = register_counts(kernel.instructions)
+        code = kernel.instructions
+        self._needs = Needs.of(code, register_counts(code), local_bytes(kernel))
         self._lengths = np.array([block.end - block.start for block in self.cfg.blocks], np.int64)
         self._apart = self._compiled and may_run_apart(kernel)
         self._done: list[tuple[Sequence[int], bool]] = []
@@ -125,8 +125,10 @@ class Session:
         instruction, EmulationLimitError past the limits.
         """
         launch = self.launch
-        clusters = dict.fromkeys(launch.cluster_of(block) for block in blocks if block not in self._position)
-        new = [block for cluster in clusters for block in launch.members(cluster)]
+        new = [*dict.fromkeys(block for block in blocks if block not in self._position)]
+        if launch.cluster_blocks > 1:
+            clusters = dict.fromkeys(map(launch.cluster_of, new))
+            new = [block for cluster in clusters for block in launch.members(cluster)]
         if self._brief and self._position and self._code is self.kernel:
             self._code = replace(self.kernel, instructions=self._brief)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
@@ -168,7 +170,7 @@ class Session:
             self.run(blocks, whole)
 
     def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
-        machine = Machine(self.kernel, self.launch, wave, self._registers, self._local_bytes, strand.prints)
+        machine = Machine(self.kernel, self.launch, wave, self._needs, strand.store, strand.prints)
         strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
         return machine
 
@@ -219,7 +221,7 @@ class Session:
 
     def _counts(self, machine: Machine) -> npt.NDArray[np.int64]:
         """Lanes that executed each instruction under a guard, by block of a wave."""
-        shape = len(self.kernel.instructions), len(machine.blocks), self.launch.warps_per_block
+        shape = len(machine.guarded), len(machine.blocks), self.launch.warps_per_block
         counts: npt.NDArray[np.int64] = machine.guarded.reshape(shape).sum(axis=2).T
         return counts
 
@@ -323,11 +325,12 @@ class Session:
         *,
         doubt: str = "",
         unfinished: float | None = None,
+        lanes: bool = True,
     ) -> Emulation:
         """The profile of some blocks that were run, each with the number of blocks that it represents.
 
         `basis` gives the quality of the sample (see `Sampling`), `half` is the half-width of its interval. `doubt` is a
-        reason not to trust it, `unfinished` what `abandon` returned.
+        reason not to trust it, `unfinished` what `abandon` returned. Without `lanes`, none are counted in the profile.
         """
         launch, recorder = self.launch, self._recorder
         chosen = sorted(weights)
@@ -358,7 +361,7 @@ class Session:
             blocks=sampled,
             paths=paths,
             accesses=recorder.access_log(places),
-            thread_instructions=self._thread_instructions()[[self._position[block] for block in chosen]],
+            thread_instructions=self._thread_instructions(chosen if lanes else ()),
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
             steps=sum(self._steps[block] for block in chosen),
             notes=tuple(sorted({*self._notes, *notes, *([note] if note else [])})),
@@ -391,16 +394,18 @@ class Session:
         places[positions] = np.arange(len(positions) * per_block, dtype=np.int32).reshape(-1, per_block)
         return places.reshape(-1)
 
-    def _thread_instructions(self) -> npt.NDArray[np.int64]:
-        """Lanes that executed each instruction with its guard true, shape (blocks that were run, instructions)."""
-        counts = np.concatenate(self._guarded)
-        per_block = self.launch.warps_per_block
+    def _thread_instructions(self, chosen: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Lanes that executed each instruction with its guard true, shape (chosen blocks, instructions)."""
+        rows = [self._position[block] for block in chosen]
+        if not rows:
+            return np.zeros((0, len(self.kernel.instructions)), np.int64)
+        per_block, guards = self.launch.warps_per_block, self._needs.guards
         per_warp = self._recorder.lane_counts(len(self._position) * per_block, len(self.cfg.blocks))
-        of_blocks = per_warp.reshape(len(self._position), per_block, -1).sum(axis=1)
+        of_blocks = per_warp.reshape(len(self._position), per_block, -1)[rows].sum(axis=1)
+        counts: npt.NDArray[np.int64] = np.zeros((len(rows), len(guards)), np.int64)
         for block in self.cfg.blocks:
-            for index in range(block.start, block.end):
-                if self.kernel.instructions[index].guard is None:
-                    counts[:, index] = of_blocks[:, block.index]
+            counts[:, block.start : block.end] = of_blocks[:, block.index, None]
+        counts[:, guards >= 0] = np.concatenate(self._guarded)[rows]
         return counts
 
 

@@ -19,7 +19,7 @@ from ...kernel.instruction import RZ, Instruction, Label, Register
 from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from ...kernel.profile import Profile
+from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
 from .session import Session
@@ -106,30 +106,64 @@ _COMPUTES = frozenset(
     " reduce uniform special_register constant_load tensor wgmma".split()
 )
 """Classes whose instructions have no effect except writing their results."""
+_CERTAIN = 1.25
+"""How far past a limit on accesses the blocks that were run in full say that others are, for these not to be run."""
 _WITHIN_A_BLOCK = frozenset({"shared", "local"})
 
 
 class Skim:
     """Runs blocks of a launch, with the loops in `once` for one iteration if it is clear how to exit them.
 
-    `once` is then reduced to those loops.
+    `once` is then reduced to those loops. `seen` are blocks of it that were run in full, if any were. If `lasting`, the
+    blocks of all calls are one run, with one limit.
     """
 
     def __init__(
-        self, kernel: Kernel, launch: Launch, cfg: ControlFlowGraph, limits: Limits, once: Sequence[Loop] = ()
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        cfg: ControlFlowGraph,
+        limits: Limits,
+        once: Sequence[Loop] = (),
+        seen: Profile | None = None,
+        lasting: bool = False,
     ) -> None:
         code, self.once = skimmed(kernel, cfg, once)
+        self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits
+        self._lasting, self._before = lasting, list[int]()
+        self._session: Session | None = None
 
     def __call__(self, blocks: Sequence[int]) -> Profile | None:
-        """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits."""
+        """The behaviour of these blocks; None if the rest of the kernel cannot run, or not within the limits.
+
+        The profile counts no lanes.
+        """
+        every = [*self._before, *blocks]
+        if self._accesses * len(every) > _CERTAIN * self._limits.accesses:
+            return None
+        session, self._session = self._session, None
         try:
-            session = Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
-            session.run(blocks)
-            return session.finish(dict.fromkeys(blocks, 1.0), "chosen").profile
+            session = session or Session(self._kernel, self._launch, self._limits, cfg=self._cfg)
+            session.run(every)
+            profile = session.finish(dict.fromkeys(blocks, 1.0), "chosen", lanes=False).profile
         except DrywarpError:
             return None
+        if self._lasting:
+            self._session, self._before = session, every
+        return profile
+
+
+def _least_accesses(code: Sequence[Instruction], cfg: ControlFlowGraph, once: Sequence[Loop], seen: Profile) -> float:
+    """The mean number of accesses to global memory that a block's brief run records outside the loops in `once`."""
+    log = seen.accesses
+    inside = {b for loop in once for b in loop.blocks}
+    counted = [i.memory is not None and cfg.block_of[at] not in inside for at, i in enumerate(code)]
+    rows = np.flatnonzero((log.space == SPACE_GLOBAL) & np.array(counted, np.bool_)[log.instruction])
+    weights = np.array([sample.weight for sample in seen.blocks])
+    each = weights[log.warp[rows] // seen.launch.warps_per_block]
+    return float(each.sum() / weights.sum())
 
 
 def skimmed(

@@ -136,11 +136,9 @@ def access_log(
     columns = _columns(items, (), most)
     order = np.argsort(columns.warp, kind="stable")
     warp = columns.warp[order].astype(np.int32)
-    starts = np.searchsorted(warp, warp, side="left")
     log = AccessLog(
         instruction=columns.instruction[order].astype(np.int32),
         warp=warp,
-        order=np.arange(len(warp), dtype=np.int64) - starts,
         base=columns.base[order],
         pattern=columns.pattern[order].astype(np.int32),
         space=columns.space[order].astype(np.int8),

@@ -26,7 +26,7 @@ _POINTERS = {
     "uint8_t": "flags arena pending shared_memory log_step_lanes",
     "int8_t": "group_state log_space",
     "uint32_t": "register_words active scratch local_memory group_mask live barriers yielded arrived votes log_masks",
-    "int32_t": "log_instruction log_warp log_pattern log_step_block log_step_warp log_table",
+    "int32_t": "guards log_instruction log_warp log_pattern log_step_block log_step_warp log_table",
 }
 _TYPES = {name: kind for kind, names in _POINTERS.items() for name in names.split()}
 """What the addresses of a `Run` point to; int64_t if not stated."""

@@ -18,8 +18,8 @@ WEIGHTS = np.random.Generator(np.random.Philox(0x5EED)).integers(0, 1 << 62, LAN
 note_rows = Function("note_rows", "aaaannn")
 fill_table = Function("fill_table", "a")
 enter_patterns = Function("enter_patterns", "aaana")
-count_accesses = Function("count_accesses", "aana")
-sort_accesses = Function("sort_accesses", "annaaaaaaaaa")
+count_accesses = Function("count_accesses", "aaa")
+sort_accesses = Function("sort_accesses", "aaaaaaaaa")
 order_by = Function("order_by", "annaaa")
 
 
