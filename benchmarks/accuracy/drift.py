@@ -1,8 +1,8 @@
 """The drift gate: a frozen sample of our own kernels is predicted again, and nothing may have moved unnoticed.
 
 The sample is each `EVERY`-th of the configurations of the suite's kernels, examples and ladders that `drywarp measure
-suite/` would run, at its full size. A prediction that differs by more than `MOST` from `rows/frozen.csv` has moved. Whoever moves one
-writes the rows anew (`--accept`) and says why in the changelog.
+suite/` would run, at its full size. A prediction that differs by more than `MOST` from `rows/frozen.csv` has moved.
+Whoever moves one writes the rows anew (`--accept`) and says why in the changelog.
 """
 
 from __future__ import annotations

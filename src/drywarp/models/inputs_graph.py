@@ -15,7 +15,6 @@ from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkl
 from .gpuperf_terms import average
 from .inputs_parts import kind_of, own_lambda
 
-
 LONGEST_LINE = 1 << 17
 """Of a longer line, such as a trace in which no loop was recognised, the beginning stands for the whole."""
 
