@@ -56,6 +56,49 @@ def test_dashes_may_stand_after_a_source(given: list[str]) -> None:
     assert re.search(r"copy to device +2 .* 4\.00 KiB", ended.stderr)  # 32 x 32 floats
 
 
+RACE = """
+#include <cuda_runtime.h>
+__global__ void turn(int* a) {
+  __shared__ int s[64];
+  s[threadIdx.x] = a[threadIdx.x];
+  BARRIER
+  a[threadIdx.x] = s[(threadIdx.x + 33) % 64];
+}
+int main() {
+  int* a;
+  cudaMalloc(&a, 256);
+  FILL
+  turn<<<1, 64>>>(a);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("barrier", "fill", "kinds"),
+    [
+        ("", "", {"race": [64], "uninitialized": [64]}),
+        ("__syncthreads();", "cudaMemset(a, 0, 256);", {}),
+    ],
+)
+def test_a_check_finds_races_and_unwritten_memory(
+    run: Any, barrier: str, fill: str, kinds: dict[str, list[int]], tmp_path: Path
+) -> None:
+    source = tmp_path / "race.cu"
+    source.write_text(RACE.replace("BARRIER", barrier).replace("FILL", fill))
+    ran = run(options=("--check", "--gpu", "a100"), started=source)
+    assert ran.status == bool(kinds)
+    found = ran.result["check"]["problems"]
+    assert {one["kind"]: [one["times"]] for one in found} == kinds
+    assert ("check: no problems" in ran.report) == (not kinds)
+
+
+def test_the_heat_of_a_whole_program_is_free_of_faults(run: Any) -> None:
+    """Its wave of many blocks fills the record of accesses again and again."""
+    ran = run(options=("--check", "--gpu", "a100"), started=EXAMPLES / "programs" / "heat.cu")
+    assert (ran.status, ran.result["check"]["count"]) == (0, 0)
+
+
 def test_a_page_shows_the_timeline_and_what_is_behind_each_kernel(run: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ran = run("graph", options=("--html", str(page), "--keep", str(tmp_path / "kept")))

@@ -107,9 +107,7 @@ def run_command(
     The program runs with your rights, as if you had started it yourself. Its output is its own; the report goes to
     standard error. The exit status is the program's; 1 if that is 0 and --check found something.
     """
-    for name in filter(None, (output, json, html, trace)):
-        if not Path(name).absolute().parent.is_dir():
-            raise UsageError(f"{name}: its folder does not exist")
+    _check_folders(output, json, html, trace)
     from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
@@ -144,3 +142,9 @@ def run_command(
     else:
         sys.stderr.write(f"\n{text}")
     return run.exit_status
+
+
+def _check_folders(*names: str | None) -> None:
+    for name in filter(None, names):
+        if not Path(name).absolute().parent.is_dir():
+            raise UsageError(f"{name}: its folder does not exist")

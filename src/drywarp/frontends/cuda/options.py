@@ -65,8 +65,7 @@ class CudaOptions:
         includes: list[str] = []
         for name, value in _read(self.compiler_options):
             if name == "define-macro":
-                macro, _, meaning = value.partition("=")
-                defines[macro] = meaning
+                defines.update([value.partition("=")[::2]])
             elif name == "include-path":
                 includes += value.split(",")
             elif name == "std" and self.std is None:
@@ -117,13 +116,10 @@ class CudaOptions:
 
     def clang_flags(self, origin: str) -> list[str]:
         """The options as clang takes them for an AMD GPU. Raises UsageError for those without a counterpart."""
-        flags = []
-        for option in self.compiler_options:
-            if option not in _CLANG:
-                known = ", ".join(_CLANG)
-                raise UsageError(f"{origin}: {FLAG} {option}: has no counterpart for AMD GPUs (expected {known})")
-            flags.append(_CLANG[option])
-        return flags
+        if unknown := [option for option in self.compiler_options if option not in _CLANG]:
+            known = ", ".join(_CLANG)
+            raise UsageError(f"{origin}: {FLAG} {unknown[0]}: has no counterpart for AMD GPUs (expected {known})")
+        return [_CLANG[option] for option in self.compiler_options]
 
 
 _CLANG = {"--use_fast_math": "-ffast-math", "--fmad=false": "-ffp-contract=off", "--fmad=true": "-ffp-contract=fast"}
