@@ -11,7 +11,10 @@ import pytest
 
 import drywarp
 from drywarp.report.serve import ServeLimits
+from drywarp.report.serve.asked import Resimulate
 from drywarp.report.serve.server import Server
+from drywarp.report.serve.worker import Worker
+from drywarp.support.child import Child
 from tests.counting import no_hang
 from tests.effort import first
 
@@ -164,6 +167,28 @@ def test_one_analysis_at_a_time() -> None:
         thread.join()
         assert first[0][0] == 500
         assert not server.worker.running
+
+
+def test_a_server_may_end_while_its_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked gets an answer, and no process is left behind."""
+    worker, begin = Worker(ServeLimits()), Child.program
+    ends: list[tuple[Child, threading.Thread]] = []
+
+    def slow(module: str) -> Child:
+        child = begin(module)
+        ends.append((child, threading.Thread(target=worker.close)))
+        ends[0][1].start()
+        time.sleep(0.1)
+        return child
+
+    monkeypatch.setattr(Child, "program", slow)
+    with no_hang():
+        status, _ = worker.ask(Resimulate(1, None, {}, {}, settled=False))
+        child, closing = ends[0]
+        closing.join()
+    assert status == 500
+    assert not worker.running
+    assert child.connection.closed
 
 
 def test_the_time_of_an_analysis_is_bounded() -> None:

@@ -101,12 +101,16 @@ class Child:
             return f"crashed with {signal.Signals(-code).name}"
         return f"crashed with signal {-code}"
 
-    def stop(self) -> None:
-        """Kill the process and the tools that it runs."""
+    def kill(self) -> None:
+        """Kill the process and the tools that it runs; another thread may be reading from its connection."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid or 0, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()  # where it does not lead its group yet
+
+    def stop(self) -> None:
+        """Kill the process and the tools that it runs, and close the connection to it."""
+        self.kill()
         if isinstance(self.process, BaseProcess):
             self.process.join()
         else:

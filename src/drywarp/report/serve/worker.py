@@ -75,7 +75,10 @@ class Worker:
     def close(self) -> None:
         """Kill the process, even while it handles a request."""
         self._closed = True
-        self._end()
+        if child := self._child:
+            child.kill()
+        with self._turn:  # whoever waits for the process learns of its end first: the connection is closed after that
+            self._end()
         self._folder.cleanup()
 
     def start(self) -> None:
@@ -103,7 +106,7 @@ class Worker:
             self._child = Child.program("drywarp.report.serve.worker")
             self._child.send((self.limits, self._folder.name))
             if self._closed:  # while it started
-                self._child.stop()
+                self._end()
                 raise EOFError
         return self._child.connection
 
