@@ -234,6 +234,7 @@ _TILES = {
     "n": "2048",
     "k": "1024",
 }
+_LARGE = _TILES | {"A": "tensormap(box=128x64,swizzle=128):f16[4096,1024]:random", "C": "f16[4096,2048]"}
 
 PAIRS: dict[str, Pair] = {
     "copy-waits": Pair(
@@ -247,6 +248,13 @@ PAIRS: dict[str, Pair] = {
         Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
         Launch((_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8"), (8, 8), 384, _TILES, "h100"),
         line=66,
+        top=False,
+    ),
+    "multicast": Pair(
+        Launch((_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8"), (8, 32), 384, _LARGE, "h100"),
+        Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
+        line=26,
+        gain=1.05,
         top=False,
     ),
     "uncoalesced-access": Pair(

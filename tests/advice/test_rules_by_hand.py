@@ -16,7 +16,8 @@ from drywarp.analysis.advice.rules.scheduler_imbalance import imbalance
 from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
 from drywarp.hardware import load_gpu
 from drywarp.kernel.launch.launch import Dim3
-from drywarp.kernel.profile import SPACE_SHARED, Profile, WarpPath
+from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
+from drywarp.memory.behaviour import AccessBehaviour
 from drywarp.workload.cost import BlockType
 from tests.advice.cases import A, B, case, look, places, seen, setting
 from tests.memory.profiles import LANES, Access, access
@@ -286,6 +287,32 @@ def test_waiting_for_products_and_copies() -> None:
         assert look(rule, made, stalls=stalls, nodes=nodes, use={"l2": 0.98}) is None
         assert look(rule, made, stalls={"selected": 200.0, "gmma": 3.0}, nodes=nodes) is None
         assert look(rule, setting(code[1], code[3], gpu=load_gpu("h100")), stalls=stalls, nodes=nodes) is None
+
+
+def test_tiles_that_several_blocks_copy() -> None:
+    code = ("UTMALDG.2D [UR8], [UR12]", "UTMALDG.2D [UR8], [UR16]", "UTMALDG.2D.MULTICAST [UR8], [UR12], UR4", ADD)
+    small = AccessBehaviour(40, SPACE_GLOBAL, 512, 128, l2_hit=0.75)
+    large = AccessBehaviour(40, SPACE_GLOBAL, 1024, 256, l2_hit=0.875)
+    tiles = {0: small, 1: large, 2: large}
+
+    def made(hits: float = 0.875, grid: int = 40, *, first: int = 0) -> Setting:
+        accesses = {n: replace(tiles[n], l2_hit=min(hits, tiles[n].l2_hit)) for n in range(first, 3)}
+        behaviour = replace(setting(ADD).behaviour, accesses=accesses)
+        logged = [access(0, A + LANES * 16), access(1, B + LANES * 16)]
+        return setting(*code, gpu=load_gpu("h100"), grid=grid, behaviour=behaviour, accesses=logged)
+
+    found = seen("multicast", made(), use={"l2": 0.8})
+    assert (
+        found.evidence
+        == "L2 is busy 80% of the time; 88% of what is copied as tiles of b is in it because another block"
+        " has copied the same"
+    )
+    assert (places(found), found.weight) == ([2], pytest.approx(0.2))
+    assert found.remedy == "let clusters of two blocks share tiles of b by multicast"
+    assert look("multicast", made(), use={"l2": 0.74}) is None
+    assert look("multicast", made(hits=0.49), use={"l2": 0.8}) is None
+    assert look("multicast", made(first=2), use={"l2": 0.8}) is None
+    assert look("multicast", made(grid=1), use={"l2": 0.8}) is None
 
 
 def test_threads_that_load_little_and_combine_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ from drywarp.analysis.advice.resimulate import (
     register_steps,
     resimulate,
 )
+from drywarp.analysis.advice.rules.asynchronous import shared_by_pairs
 from drywarp.analysis.advice.rules.atomics import private_atomics
 from drywarp.analysis.advice.rules.bank_conflicts import conflict_free
 from drywarp.analysis.advice.rules.divergence import kept_steps, no_divergence
@@ -46,6 +48,7 @@ from drywarp.analysis.advice.whatif import (
     used,
 )
 from drywarp.analysis.prepared import Prepared
+from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour
 from drywarp.workload.cost import CostedNode, Repeat
@@ -71,6 +74,30 @@ def behaviour(*accesses: AccessBehaviour, read: float = 4096.0) -> MemoryBehavio
 
 
 # Memory ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("intake", "left"), [(64.0, 0.5), (10.0, 0.75), (5.0, 1.0)])
+def test_what_pairs_of_blocks_share_leaves_l2_once_and_reaches_both(intake: float, left: float) -> None:
+    """Half of the bytes leave L2, but an SM takes in whole tiles, at no more than its own rate."""
+    changed_to = msgspec.structs.replace
+    h100 = load_gpu("h100")
+    l2 = changed_to(h100.memory.l2, bytes_per_cycle=7.5 * h100.device.sm_count, bytes_per_cycle_per_sm=intake)
+    machine = replace(h100, sections={**h100.sections, "memory": changed_to(h100.memory, l2=l2)})
+    tile = AccessBehaviour(40, SPACE_GLOBAL, 512, 128, l2_hit=0.75)
+    behaviour = replace(setting(ADD).behaviour, accesses={0: tile, 1: tile})
+    made = setting("UTMALDG.2D [UR8], [UR12]", "UTMALDG.2D [UR8], [UR16]", ADD, gpu=machine, behaviour=behaviour)
+    names = [subsystem.name for subsystem in made.costed.subsystems]
+
+    def l2_ticks(of: Setting) -> dict[int, list[int]]:
+        return {n.instruction: [v.lambda_ticks for v in n.levels if names[v.subsystem] == "l2"] for n in nodes(of)}
+
+    def others(of: Setting) -> list[list[int]]:
+        return [[v.lambda_ticks for v in n.levels if names[v.subsystem] != "l2"] for n in nodes(of)]
+
+    before, after = made, changed(shared_by_pairs({0}, "tiles").apply(made))
+    assert others(after) == others(before)
+    assert l2_ticks(after)[1] == l2_ticks(before)[1] != []
+    assert l2_ticks(after)[0][0] / l2_ticks(before)[0][0] == pytest.approx(left, abs=0.001)
 
 
 @pytest.mark.parametrize(

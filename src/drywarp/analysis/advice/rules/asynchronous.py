@@ -1,11 +1,14 @@
-"""Warp groups that wait for their own products, and warps that wait for the copy engine."""
+"""Warp groups that wait for their products, warps that wait for the copy engine, and tiles that many blocks copy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from ....workload.cost import CostedNode
+import numpy as np
+
+from ....kernel.profile import SPACE_GLOBAL
+from ....workload.cost import CostedNode, Level, to_ticks
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, can_be_hidden, register
@@ -105,3 +108,95 @@ class CopyWaits:
             "use more stages, so that copies are issued earlier",
             share / 2,
         )
+
+
+# A cluster's blocks may share a tile: each copies a part of it from L2, for all of them.
+
+_LEAST_USE, _LEAST_HITS = 0.75, 0.5
+
+
+def shared_by_pairs(copies: Collection[int], what: str) -> WhatIf:
+    """These copies read half as much from L2, but each SM still takes in whole tiles, and its shared memory too."""
+
+    def apply(setting: Setting) -> Setting | None:
+        memory, names = setting.gpu.memory, [subsystem.name for subsystem in setting.costed.subsystems]
+        intake = memory.l2.bytes_per_cycle_per_sm or memory.l1.bytes_per_cycle
+
+        def halved(node: CostedNode, level: Level) -> Level:
+            if names[level.subsystem] != "l2":
+                return level
+            least = to_ticks(setting.behaviour.accesses[node.instruction].units * memory.sector_bytes / intake)
+            taken, tail = (max(ticks // 2, min(ticks, least)) for ticks in (level.lambda_ticks, level.tail_ticks))
+            return replace(level, lambda_ticks=taken, tail_ticks=tail)
+
+        def change(node: CostedNode) -> CostedNode:
+            if node.instruction not in copies:
+                return node
+            return replace(node, levels=tuple(halved(node, level) for level in node.levels))
+
+        return setting.then(lambda costed: change_nodes(costed, change))
+
+    return WhatIf(f"pairs of blocks share {what}", "code", apply)
+
+
+@register
+class Multicast:
+    """Tiles that several blocks copy from L2, each for itself."""
+
+    name = "multicast"
+    title = "several blocks copy the same tiles from L2"
+    documentation = Documentation(
+        what="Finds kernels for Hopper and later whose copies by the copy engine (TMA) keep L2 busy, while the same "
+        "tiles go to several blocks.",
+        why="Blocks of one row of the result need the same tile of A, those of one column the same tile of B. Each "
+        "copy reads it from L2 again, and L2 serves all SMs.",
+        evidence="How busy L2 is, and the share of the copies that L2 serves because another block has fetched the "
+        "same bytes. The gain comes from simulating pairs of blocks that share the tiles of the buffer that is copied "
+        "most: half of its bytes leave L2, while every SM still receives whole tiles.",
+        change="Launch clusters of two blocks that need the same tile. Each copies half of it with multicast into the "
+        "shared memory of both; a stage is free when both blocks have released it. Larger tiles help in the same way.",
+        before="tma_load(tile of B);  // in every block",
+        after="__cluster_dims__(2, 1, 1): tma_load_multicast(my half of the tile of B, both blocks);",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The copies of the buffer that is copied most, if L2 is busy with what other blocks have fetched."""
+        setting, use = case.setting, case.use("l2")
+        if use < _LEAST_USE:
+            return None
+        sectors: dict[str, dict[int, float]] = {}
+        for n in _executed(case, _COPY):
+            if _several_times(setting, n):
+                copied = setting.behaviour.accesses[n].executions * setting.behaviour.accesses[n].units
+                sectors.setdefault(_buffer(setting, n), {})[n] = copied
+        if not sectors:
+            return None
+        name = max(sectors, key=lambda name: sum(sectors[name].values()))
+        most, what = sectors[name], f"tiles of {name}" if name else "tiles"
+        hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
+        return Suspicion(
+            shared_by_pairs(frozenset(most), what),
+            setting.places(most),
+            f"L2 is busy {use:.0%} of the time; {hits:.0%} of what is copied as {what} is in it because another block"
+            " has copied the same",
+            f"let clusters of two blocks share {what} by multicast",
+            use / 4,
+        )
+
+
+def _several_times(setting: Setting, index: int) -> bool:
+    """Whether a copy reads, mostly, what another block has brought into the L2, and sends it to one block only."""
+    instruction, behaviour = setting.instructions[index], setting.behaviour.accesses.get(index)
+    loads = instruction.memory is not None and instruction.memory.kind == "bulk_load"
+    several = behaviour is not None and behaviour.units > 0 and behaviour.l2_hit >= _LEAST_HITS
+    return loads and several and "MULTICAST" not in instruction.modifiers and setting.costed.blocks > 1
+
+
+def _buffer(setting: Setting, index: int) -> str:
+    """The parameter whose buffer an access reads, by its first row in the log; empty if there is none."""
+    log = setting.profile.accesses
+    rows = np.flatnonzero((log.instruction == index) & (log.space == SPACE_GLOBAL))
+    if not len(rows):
+        return ""
+    base, buffers = int(log.base[rows[0]]), setting.profile.allocations.items()
+    return next((name for name, (start, length) in buffers if start <= base < start + length), "")
