@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ..pipeline.blocks import Share, share_of
 from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
@@ -41,12 +42,10 @@ def _latency_bound(workload: CostedWorkload, budget: int) -> float:
     total = sum(kind.weight for kind in workload.block_types)
     # Without barriers a warp is not affected by the others of its block: each path is scheduled once.
     joined = workload.synchronises or any(node.barrier for path in workload.paths for node in path.nodes)
-    known: dict[tuple[int, ...], int] = {}
 
+    @cache
     def lone(paths: tuple[int, ...]) -> int:
-        if paths not in known:
-            known[paths] = _lone_ticks(workload, paths, budget)
-        return known[paths]
+        return _lone_ticks(workload, paths, budget)
 
     mean = 0.0
     for kind in workload.block_types:
@@ -69,16 +68,11 @@ def _lone_ticks(workload: CostedWorkload, paths: tuple[int, ...], budget: int) -
 
 def lone_ticks_within(workload: CostedWorkload, paths: tuple[int, ...], budget: int) -> int:
     """The ticks of a block's warps with everything to themselves, simulated within a budget."""
-    bare: dict[int, CostedNode] = {}
-
-    def without_queues(node: CostedNode) -> CostedNode:
-        if id(node) not in bare:
-            bare[id(node)] = _without_queues(node)
-        return bare[id(node)]
-
-    alone = _machines(workload, paths)
     # Only the paths that run: the simulation's tables grow with the number of paths.
-    paths_alone = (replace(path, nodes=tuple(without_queues(node) for node in path.nodes)) for path in alone.paths)
+    alone = _machines(workload, paths)
+    shared = {id(node): node for path in alone.paths for node in path.nodes}
+    bare = {key: _without_queues(node) for key, node in shared.items()}
+    paths_alone = (replace(path, nodes=tuple(bare[id(node)] for node in path.nodes)) for path in alone.paths)
     alone = replace(alone, paths=tuple(paths_alone))
     return simulate(alone, Share(1, 1, 1), budget, stalls=False).total_ticks
 
@@ -142,8 +136,7 @@ class Volkov:
         headroom = share_cycles(workload, needs, share)
         headroom["latency"] = latency_cycles(workload, share, latency_app)
         limiter = max(headroom, key=lambda name: headroom[name])
-        cycles = headroom[limiter]
-        warps = share.blocks * workload.warps_per_block
+        cycles, warps = headroom[limiter], share.blocks * workload.warps_per_block
         return Prediction(
             model=self.name,
             cycles=cycles,
