@@ -70,6 +70,9 @@ def run_command(
     *,
     which: WhichLaunches,
     gpu: take.GpuName = "a100",
+    devices: Annotated[
+        int, typer.Option(help="How many of these GPUs the program sees.", metavar="N", min=1, max=16)
+    ] = 1,
     clock: take.Clock = None,
     virtual_clock: Annotated[
         bool,
@@ -125,6 +128,7 @@ def run_command(
         keep=Path(keep) if keep else None,
         behind=html is not None,
         check=check,
+        devices=devices,
         **which.settings(),
     )
     run = run_program(request)

@@ -33,8 +33,9 @@ class Module:
     number: int
     data: bytes
     kernels: dict[str, Kernel] | None = None
-    globals: Allocation | None = None
-    constants: Allocation | None = None
+    globals: dict[int, Allocation] = field(default_factory=dict)
+    constants: dict[int, Allocation] = field(default_factory=dict)
+    """Its variables on each device that it is used on."""
 
 
 @dataclass
@@ -54,12 +55,14 @@ class Graph:
 
 
 class State:
-    """The device of one process. `origin` names the program in messages; `said` collects what the answer reports."""
+    """The devices of one process. `origin` names the program in messages; `said` collects what the answer reports."""
 
     def __init__(self, gpu: Gpu, plan: Plan, origin: str) -> None:
         self.gpu, self.origin = gpu, origin
-        self.heap = Heap(cuda.memory_bytes(gpu), plan.check)
-        self.timeline = Timeline(gpu)
+        self.heap = Heap(cuda.memory_bytes(gpu), plan.check, plan.devices)
+        self.timeline = Timeline(gpu, plan.devices)
+        self.peers: set[tuple[int, int]] = set()
+        """Devices, each with one whose memory its kernels may reach."""
         self.said = ProcessRun(self.timeline, checks=plan.check)
         self.launches = Launches(gpu, plan, self.said.notes)
         self.said.behind = self.launches.behind
@@ -70,11 +73,16 @@ class State:
         self.capturing: dict[int, Graph] = {}
         self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20}
         """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc, as CUDA begins with."""
-        self.pending = cuda.SUCCESS
-        """The error of a launch that failed: the next call that waits for the device returns it, and all later ones."""
+        self.failed: dict[int, int] = {}
+        """By device, the error of a launch that failed: the next call that waits returns it, and all later ones."""
         self.objects_made = 0
         self.printed = ""
         """What device code has printed since the host last waited, as much of its end as the device keeps."""
+
+    @property
+    def device(self) -> int:
+        """The device of the thread that asks now."""
+        return self.timeline.device
 
 
 Call = TypeVar("Call", bound=Callable[..., Answer])

@@ -36,7 +36,8 @@ class Asked:
     """A launch as a program asks for it; `parameters` are the bytes of all arguments, as the kernel reads them.
 
     `number` counts all launches. `kernel` holds the constants of the moment, `code` is the same kernel as it was
-    loaded, from `image`. `cluster` is the launch attribute, (1, 1, 1) without one.
+    loaded, from `image`. `cluster` is the launch attribute, (1, 1, 1) without one. `reach` are the devices whose memory
+    the kernel reaches, its own among them, where `variables` lie.
     """
 
     number: int
@@ -49,6 +50,7 @@ class Asked:
     shared: int
     parameters: bytes
     variables: int
+    reach: frozenset[int] = frozenset((0,))
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Plan:
     """What is done with the launches of each process: how much of them is computed, and which are predicted and kept.
 
     `most_each` and `most` are warp instructions of a launch and of all. With `behind`, the longest launch of each
-    kernel is analysed with these options too. `check` looks for faults that a GPU would not show.
+    kernel is analysed with these options too. `check` looks for faults that a GPU would not show. A process sees
+    `devices` equal GPUs.
     """
 
     options: Options
@@ -89,6 +92,7 @@ class Plan:
     keeper: Keeper | None = None
     behind: Options | None = None
     check: bool = False
+    devices: int = 1
 
 
 class Launches:
@@ -113,7 +117,7 @@ class Launches:
         if it does not fit the kernel or the GPU.
         """
         chosen, state = self._choice.takes(asked.kernel.name), heap.state()
-        again = (*_shape(asked), asked.parameters, chosen, state)
+        again = (*_shape(asked), asked.parameters, asked.variables, asked.reach, chosen, state)
         if state is not None and again in self._repeats:
             outcome, changes = self._repeats[again]
             heap.repeat(changes)
@@ -248,6 +252,6 @@ def _launch_of(asked: Asked, heap: Heap) -> Launch:
     names: dict[int, str] = {}
     for ordinal, (held, _) in pointers(asked, heap).items():
         names.setdefault(held.start, f"{kernel.parameters[ordinal].name or f'arg{ordinal}'} ({held.name})")
-    image = heap.image(asked.variables, names)
+    image = heap.image(asked.variables, names, asked.reach)
     cluster = cluster_for(kernel, asked.grid, None if asked.cluster == (1, 1, 1) else asked.cluster)
     return Launch(asked.grid, asked.block, scalars(kernel, data), asked.shared, memory=image, cluster=cluster)

@@ -15,7 +15,7 @@ class OrderCalls(State):
     @request
     def _stream_create(self, n: Numbers, data: bytes) -> Answer:
         handle = self.timeline.handle()
-        self.timeline.streams[handle] = Stream(blocking=not n[0] & 1, priority=n[1], ready=self.timeline.host)
+        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
         return Answer(values=(handle,))
 
     @request
@@ -25,7 +25,11 @@ class OrderCalls(State):
     @request
     def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
         stream = self.timeline.stream(n[0])
-        return Answer(values=(int(not stream.blocking), stream.priority)) if stream else Answer(cuda.INVALID_HANDLE)
+        return (
+            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
+            if stream
+            else Answer(cuda.INVALID_HANDLE)
+        )
 
     @request
     def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
@@ -55,7 +59,7 @@ class OrderCalls(State):
     @request
     def _event_create(self, n: Numbers, data: bytes) -> Answer:
         handle = self.timeline.handle()
-        self.timeline.events[handle] = Event()
+        self.timeline.events[handle] = Event(device=self.device)
         return Answer(values=(handle,))
 
     @request
@@ -65,7 +69,8 @@ class OrderCalls(State):
     @request
     def _event_record(self, n: Numbers, data: bytes) -> Answer:
         event = self.timeline.events.get(n[0])
-        if event is None or self.timeline.stream(n[1]) is None:
+        stream = self.timeline.stream(n[1])
+        if event is None or stream is None or event.device != stream.device:
             return Answer(cuda.INVALID_HANDLE)
         self.timeline.record(event, n[1])
         return Answer()
@@ -82,7 +87,7 @@ class OrderCalls(State):
     @request
     def _event_elapsed(self, n: Numbers, data: bytes) -> Answer:
         first, last = self.timeline.events.get(n[0]), self.timeline.events.get(n[1])
-        if first is None or last is None or first.at is None or last.at is None:
+        if first is None or last is None or first.at is None or last.at is None or first.device != last.device:
             return Answer(cuda.INVALID_HANDLE)
         return Answer(values=(round((last.at - first.at) * 1e9),))
 

@@ -45,6 +45,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         behind=_longest(processes),
         processes=tuple(len(one.timeline.spans) for one in processes),
         check=_check(processes),
+        devices=longest.timeline.devices,
     )
 
 

@@ -21,7 +21,8 @@ _MOST_CRITICAL = 5
 
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
-    head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
+    title = f"{run.devices} x {run.gpu_title}" if run.devices > 1 else run.gpu_title
+    head = f"{time_text(run.time_s)} on {title}, predicted; the device works for {time_text(run.busy_s)} of it"
     nothing = (
         "no kernel was launched that --only, --skip and --launches choose" if run.left_out else "no kernel was launched"
     )
@@ -116,7 +117,7 @@ def write_program_trace(run: ProgramRun, path: Path) -> None:
     streams = run.streams()
     events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
     for track, (key, spans) in enumerate(streams.items(), 100):
-        events.append(_named("thread_name", track, stream_name(key, len(run.processes))))
+        events.append(_named("thread_name", track, stream_name(key, len(run.processes), run.devices)))
         events += [_slice(span, track) for span in spans]
     try:
         path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
@@ -124,10 +125,11 @@ def write_program_trace(run: ProgramRun, path: Path) -> None:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def stream_name(key: tuple[int, int], processes: int) -> str:
-    """What a stream is called, given its process and handle."""
-    process, handle = key
+def stream_name(key: tuple[int, int, int], processes: int, devices: int) -> str:
+    """What a stream is called, given its process, device and handle."""
+    process, device, handle = key
     name = f"stream {handle:#x}" if handle else "default stream"
+    name = f"{name}, device {device}" if devices > 1 else name
     return f"{name}, process {process}" if processes > 1 else name
 
 

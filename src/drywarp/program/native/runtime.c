@@ -372,7 +372,7 @@ struct pointer_attributes {
 API error_t cudaPointerGetAttributes(struct pointer_attributes *found, const void *pointer) {
     struct answer answer = ASK("pointer", N(pointer));
     int type = (int)answer.value[0]; /* 0 unregistered, 1 host, 2 device, 3 managed */
-    *found = (struct pointer_attributes){type, type ? 0 : -2, type ? (void *)pointer : NULL,
+    *found = (struct pointer_attributes){type, type ? (int)answer.value[3] : -2, type ? (void *)pointer : NULL,
                                          type == 2 ? NULL : (void *)pointer};
     return say(answer);
 }
@@ -623,13 +623,22 @@ API error_t cudaGetDeviceCount(int *count) {
     return say(answer);
 }
 API error_t cudaGetDevice(int *device) {
-    *device = 0;
+    *device = current_device;
     return 0;
 }
-API error_t cudaSetDevice(int device) { return DO("device_set", device); }
+API error_t cudaSetDevice(int device) {
+    error_t status = DO("device_set", device);
+    if (!status)
+        current_device = device;
+    return status;
+}
 API error_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
     (void)device_flags, (void)flags;
     return DO("device_set", device);
+}
+API error_t cudaSetValidDevices(int *devices, int count) {
+    (void)devices, (void)count;
+    return 0;
 }
 API error_t cudaSetDeviceFlags(unsigned flags) {
     (void)flags;
@@ -695,15 +704,37 @@ API error_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     return 0;
 }
 API error_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    (void)device, (void)peer;
-    *can = 0;
-    return 0;
+    struct answer answer = ASK("peer_possible", device, peer);
+    *can = (int)answer.value[0];
+    return say(answer);
+}
+API error_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+    return flags ? noted(ERROR_INVALID) : DO("peer_enable", peer, 0);
+}
+API error_t cudaDeviceDisablePeerAccess(int peer) { return DO("peer_enable", peer, 1); }
+API error_t cudaDeviceGetP2PAttribute(int *value, int attribute, int device, int peer) {
+    enum { RANK = 1 };
+    struct answer answer = ASK("peer_possible", device, peer);
+    *value = attribute == RANK ? 0 : (int)answer.value[0];
+    return say(answer);
 }
 API error_t cudaDeviceGetPCIBusId(char *text, int bytes, int device) {
-    (void)device;
-    snprintf(text, (size_t)bytes, "0000:01:00.0");
-    return 0;
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", 1 + device);
+    return DO("device_set", device);
 }
+API error_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
+    unsigned domain = 0, bus;
+    if (sscanf(text, "%x:%x:", &domain, &bus) != 2 || !bus)
+        return noted(ERROR_INVALID);
+    *device = (int)bus - 1;
+    return DO("device_set", *device);
+}
+API error_t cudaStreamGetDevice(stream_t stream, int *device) {
+    struct answer answer = ASK("stream_flags", N(stream));
+    *device = (int)answer.value[2];
+    return say(answer);
+}
+ALSO(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
 API error_t cudaRuntimeGetVersion(int *version) {
     struct answer answer = ASK("runtime_version");
     *version = (int)answer.value[0];

@@ -10,6 +10,7 @@ enum { NAME_BYTES = 48, MOST_NUMBERS = 12, MOST_VALUES = 8 };
 struct request {
     char name[NAME_BYTES];
     int64_t number[MOST_NUMBERS];
+    int64_t device, thread; /* the calling thread, and the device that it has chosen */
     uint64_t bytes; /* that follow */
 };
 
@@ -28,7 +29,7 @@ struct answer {
     size_t bytes;
 };
 
-enum { ERROR_INVALID = 1, ERROR_INITIALIZATION = 3, ERROR_NO_DEVICE = 100, ERROR_UNSUPPORTED = 801, ERROR_UNKNOWN = 999 };
+enum { ERROR_INVALID = 1, ERROR_INITIALIZATION = 3, ERROR_NO_DEVICE = 100, ERROR_NO_SUCH_DEVICE = 101, ERROR_UNSUPPORTED = 801, ERROR_UNKNOWN = 999 };
 
 /* Ask drywarp. `data` may be NULL; `out` takes at most `room` bytes. A program that drywarp does not run gets
    ERROR_NO_DEVICE, a forked child ERROR_INITIALIZATION, as from a real driver. */
@@ -36,6 +37,9 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
 
 #define ASK(name, ...) ask_with(name, (const int64_t[MOST_NUMBERS]){__VA_ARGS__}, NULL, 0, NULL, 0)
 #define N(x) ((int64_t)(intptr_t)(x))
+
+/* The device of the calling thread. */
+extern __thread int current_device;
 
 /* Device memory: the descriptor of the file that it lies in, and the address of its first byte. */
 extern int device_memory;
