@@ -105,10 +105,105 @@ static int threads() {
   return 0;
 }
 
+__global__ void add(int* to, int n) { to[threadIdx.x] += n; }
+static void note(void* said) { ++*static_cast<int*>(said); }
+
+// A graph node by node; its copy, with another kernel argument and fill; a graph with another one in it.
+static int nodes() {
+  enum { N = 32 };
+  int *to, got[N], n = 5, said = 0;
+  cudaGraph_t graph, outer, clone;
+  cudaGraphExec_t made, both, cloned;
+  cudaGraphNode_t filled, launched, copied, called, child;
+  TRY(cudaMalloc(&to, sizeof got));
+  TRY(cudaGraphCreate(&graph, 0));
+  cudaMemsetParams fill = {};
+  fill.dst = to, fill.elementSize = 4, fill.value = 100, fill.width = N, fill.height = 1;
+  TRY(cudaGraphAddMemsetNode(&filled, graph, nullptr, 0, &fill));
+  void* arguments[] = {&to, &n};
+  cudaKernelNodeParams launch = {};
+  launch.func = (void*)add, launch.gridDim = dim3(1), launch.blockDim = dim3(N), launch.kernelParams = arguments;
+  TRY(cudaGraphAddKernelNode(&launched, graph, &filled, 1, &launch));
+  TRY(cudaGraphAddMemcpyNode1D(&copied, graph, &launched, 1, got, to, sizeof got, cudaMemcpyDeviceToHost));
+  cudaHostNodeParams call = {note, &said};
+  TRY(cudaGraphAddHostNode(&called, graph, &copied, 1, &call));
+  size_t count = 0;
+  cudaGraphNodeType type;
+  TRY(cudaGraphGetNodes(graph, nullptr, &count));
+  TRY(cudaGraphNodeGetType(launched, &type));
+  if (count != 4 || type != cudaGraphNodeTypeKernel) return 1;
+  TRY(cudaGraphInstantiate(&made, graph, 0));
+  TRY(cudaGraphClone(&clone, graph));
+  TRY(cudaGraphInstantiate(&cloned, clone, 0));
+  TRY(cudaGraphLaunch(made, 0));
+  TRY(cudaDeviceSynchronize());
+  std::printf("%d", got[N - 1]);
+  n = 7, fill.value = 200;
+  TRY(cudaGraphExecKernelNodeSetParams(made, launched, &launch));
+  TRY(cudaGraphExecMemsetNodeSetParams(made, filled, &fill));
+  TRY(cudaGraphLaunch(made, 0));
+  TRY(cudaDeviceSynchronize());
+  std::printf(" %d", got[N - 1]);
+  TRY(cudaGraphLaunch(cloned, 0));
+  TRY(cudaDeviceSynchronize());
+  std::printf(" %d", got[N - 1]);
+  TRY(cudaGraphKernelNodeSetParams(launched, &launch));
+  cudaGraphExecUpdateResultInfo result;
+  TRY(cudaGraphExecUpdate(cloned, graph, &result));
+  TRY(cudaGraphCreate(&outer, 0));
+  TRY(cudaGraphAddChildGraphNode(&child, outer, nullptr, 0, graph));
+  TRY(cudaGraphAddKernelNode(&launched, outer, &child, 1, &launch));
+  TRY(cudaGraphAddMemcpyNode1D(&copied, outer, &launched, 1, got, to, sizeof got, cudaMemcpyDeviceToHost));
+  TRY(cudaGraphInstantiate(&both, outer, 0));
+  std::printf(" %s", cudaGetErrorName(cudaGraphExecUpdate(cloned, outer, &result)));
+  TRY(cudaGraphLaunch(both, 0));
+  TRY(cudaDeviceSynchronize());
+  std::printf(" %d said %d", got[N - 1], said);
+  TRY(cudaGraphLaunch(cloned, 0));
+  TRY(cudaDeviceSynchronize());
+  std::printf(" %d\n", got[N - 1]);
+  TRY(cudaGraphExecDestroy(made));
+  TRY(cudaGraphDestroy(graph));
+  return cudaGraphDestroy(graph) != cudaErrorInvalidValue;
+}
+
+// What a second stream does between two events is captured, too.
+static int forked() {
+  int *to, got;
+  cudaStream_t first, second;
+  cudaEvent_t begin, end;
+  cudaGraph_t graph;
+  cudaGraphExec_t made;
+  TRY(cudaMalloc(&to, 4));
+  TRY(cudaMemset(to, 0, 4));
+  TRY(cudaStreamCreate(&first));
+  TRY(cudaStreamCreate(&second));
+  TRY(cudaEventCreate(&begin));
+  TRY(cudaEventCreate(&end));
+  TRY(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+  TRY(cudaEventRecord(begin, first));
+  TRY(cudaStreamWaitEvent(second, begin, 0));
+  add<<<1, 1, 0, second>>>(to, 1);
+  TRY(cudaEventRecord(end, second));
+  TRY(cudaStreamWaitEvent(first, end, 0));
+  add<<<1, 1, 0, first>>>(to, 10);
+  TRY(cudaStreamEndCapture(first, &graph));
+  add<<<1, 1, 0, second>>>(to, 100);
+  TRY(cudaStreamSynchronize(second));
+  TRY(cudaGraphInstantiate(&made, graph, 0));
+  for (int k = 0; k < 3; k++) TRY(cudaGraphLaunch(made, first));
+  TRY(cudaStreamSynchronize(first));
+  TRY(cudaMemcpy(&got, to, 4, cudaMemcpyDeviceToHost));
+  std::printf("%d\n", got);
+  return 0;
+}
+
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
   if (!std::strcmp(which, "devices")) return devices();
   if (!std::strcmp(which, "peers")) return peers();
   if (!std::strcmp(which, "threads")) return threads();
+  if (!std::strcmp(which, "nodes")) return nodes();
+  if (!std::strcmp(which, "forked")) return forked();
   return 9;
 }

@@ -137,7 +137,7 @@ def attribute_of(gpu: Gpu, number: int, device: int = 0) -> int:
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONFIGURATION, INVALID_SYMBOL = 0, 1, 2, 9, 13
 INVALID_DEVICE_FUNCTION, INVALID_DEVICE, NO_KERNEL_IMAGE, INVALID_HANDLE, NOT_READY = 98, 101, 209, 400, 600
 ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES, ASSERT, ILLEGAL_INSTRUCTION, MISALIGNED = 700, 701, 710, 715, 716
-LAUNCH_FAILURE, NOT_SUPPORTED, CAPTURE_UNSUPPORTED, UNKNOWN = 719, 801, 900, 999
+LAUNCH_FAILURE, NOT_SUPPORTED, CAPTURE_UNSUPPORTED, GRAPH_UPDATE_FAILURE, UNKNOWN = 719, 801, 900, 910, 999
 HOST_MEMORY_REGISTERED, HOST_MEMORY_NOT_REGISTERED = 712, 713
 PEER_ALREADY_ENABLED, PEER_NOT_ENABLED = 704, 705
 
@@ -179,6 +179,11 @@ _ERRORS = {
     801: ("cudaErrorNotSupported", "operation not supported"),
     900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
     901: ("cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"),
+    910: (
+        "cudaErrorGraphExecUpdateFailure",
+        "the graph update was not performed because it included changes which"
+        " violated constraints specific to instantiated graph update",
+    ),
     999: ("cudaErrorUnknown", "unknown error"),
 }
 

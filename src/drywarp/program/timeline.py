@@ -54,11 +54,12 @@ class Stream:
 
 @dataclass
 class Event:
-    """`at` is None until it is recorded."""
+    """`at` is None until it is recorded; `captured` is the stream that records it for a graph, if one does."""
 
     at: float | None = None
     span: int = -1
     device: int = 0
+    captured: int = -1
 
 
 @dataclass

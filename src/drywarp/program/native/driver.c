@@ -397,13 +397,6 @@ API result_t cuFuncSetCacheConfig(struct kernel *kernel, int config) {
     return 0;
 }
 
-static const void *packed_in(void **extra) {
-    enum { BUFFER = 1 };
-    for (int n = 0; extra && extra[n]; n += 2)
-        if (extra[n] == (void *)BUFFER)
-            return extra[n + 1];
-    return NULL;
-}
 API result_t cuLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                             unsigned block_y, unsigned block_z, unsigned shared, stream_t stream, void **arguments,
                             void **extra) {
@@ -544,23 +537,23 @@ API result_t cuPointerGetAttributes(unsigned count, int *attributes, void **valu
     return as_result(found.status);
 }
 
-static result_t move(pointer_t to, pointer_t from, size_t bytes, int kind, stream_t stream, int async) {
+static result_t moved(pointer_t to, pointer_t from, size_t bytes, int kind, stream_t stream, int async) {
     void *target = (void *)(intptr_t)to;
     return as_result(copy(target, bytes, (void *)(intptr_t)from, bytes, bytes, 1, kind, stream, async));
 }
 #define COPY(name, kind)                                                                                              \
-    API result_t name##_v2(pointer_t to, pointer_t from, size_t bytes) { return move(to, from, bytes, kind, 0, 0); }  \
+    API result_t name##_v2(pointer_t to, pointer_t from, size_t bytes) { return moved(to, from, bytes, kind, 0, 0); }  \
     ALSO(name, name##_v2);                                                                                            \
     API result_t name##Async_v2(pointer_t to, pointer_t from, size_t bytes, stream_t stream) {                        \
-        return move(to, from, bytes, kind, stream, 1);                                                                \
+        return moved(to, from, bytes, kind, stream, 1);                                                                \
     }                                                                                                                 \
     ALSO(name##Async, name##Async_v2)
 COPY(cuMemcpyHtoD, TO_DEVICE);
 COPY(cuMemcpyDtoH, TO_HOST);
 COPY(cuMemcpyDtoD, ON_DEVICE);
-API result_t cuMemcpy(pointer_t to, pointer_t from, size_t bytes) { return move(to, from, bytes, WHEREVER, 0, 0); }
+API result_t cuMemcpy(pointer_t to, pointer_t from, size_t bytes) { return moved(to, from, bytes, WHEREVER, 0, 0); }
 API result_t cuMemcpyAsync(pointer_t to, pointer_t from, size_t bytes, stream_t stream) {
-    return move(to, from, bytes, WHEREVER, stream, 1);
+    return moved(to, from, bytes, WHEREVER, stream, 1);
 }
 
 static result_t fill(pointer_t at, int64_t value, int64_t element, size_t count, stream_t stream, int async) {

@@ -176,6 +176,14 @@ int launch(const void *function, dim3 grid, dim3 block, void **arguments, const 
     return noted(status);
 }
 
+const void *packed_in(void **extra) {
+    enum { BUFFER = 1 };
+    for (int n = 0; extra && extra[n]; n += 2)
+        if (extra[n] == (void *)BUFFER)
+            return extra[n + 1];
+    return NULL;
+}
+
 API error_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, stream_t stream) {
     return launch(function, grid, block, arguments, NULL, shared, stream, 0, ALONE);
 }
@@ -379,7 +387,7 @@ API error_t cudaPointerGetAttributes(struct pointer_attributes *found, const voi
 
 /* Copies: drywarp checks them and says how long they take; the bytes move here. --------------------------------- */
 
-static void move(const int64_t *n) {
+void move(const int64_t *n) {
     char *to = (char *)(intptr_t)n[0];
     const char *from = (const char *)(intptr_t)n[1];
     for (int64_t row = 0; row < n[3]; row++)
@@ -558,60 +566,6 @@ API error_t cudaEventElapsedTime(float *milliseconds, event_t from, event_t to) 
     struct answer answer = ASK("event_elapsed", N(from), N(to));
     if (!answer.status)
         *milliseconds = (float)((double)answer.value[0] * 1e-6);
-    return say(answer);
-}
-
-/* Graphs: drywarp keeps what a stream captures; its copies run here. -------------------------------------------- */
-
-API error_t cudaStreamBeginCapture(stream_t stream, int mode) { return DO("capture_begin", N(stream), mode); }
-ALSO(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture);
-API error_t cudaStreamEndCapture(stream_t stream, void **graph) {
-    struct answer answer = ASK("capture_end", N(stream));
-    *graph = (void *)(intptr_t)answer.value[0];
-    return say(answer);
-}
-ALSO(cudaStreamEndCapture_ptsz, cudaStreamEndCapture);
-API error_t cudaStreamIsCapturing(stream_t stream, int *status) {
-    struct answer answer = ASK("capture_state", N(stream));
-    *status = (int)answer.value[0];
-    return say(answer);
-}
-ALSO(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
-API error_t cudaGraphInstantiate(void **made, void *graph, ...) {
-    struct answer answer = ASK("graph_instantiate", N(graph));
-    *made = (void *)(intptr_t)answer.value[0];
-    return say(answer);
-}
-API error_t cudaGraphInstantiateWithFlags(void **made, void *graph, unsigned long long flags) {
-    (void)flags;
-    return cudaGraphInstantiate(made, graph);
-}
-API error_t cudaGraphLaunch(void *made, stream_t stream) {
-    struct answer answer = ASK("graph_launch", N(made), N(stream));
-    for (int64_t n = 0; !answer.status && n < answer.value[0]; n++) {
-        struct answer step = ASK("graph_step", N(made), n, N(stream));
-        if (step.status)
-            return say(step);
-        if (step.value[0] == 1)
-            move(step.value + 1);
-        if (step.value[0] == 2)
-            ((void (*)(void *))(intptr_t)step.value[1])((void *)(intptr_t)step.value[2]);
-    }
-    return say(answer);
-}
-ALSO(cudaGraphLaunch_ptsz, cudaGraphLaunch);
-API error_t cudaGraphUpload(void *made, stream_t stream) {
-    (void)made, (void)stream;
-    return 0;
-}
-ALSO(cudaGraphUpload_ptsz, cudaGraphUpload);
-API error_t cudaGraphDestroy(void *graph) { return DO("graph_destroy", N(graph)); }
-API error_t cudaGraphExecDestroy(void *made) { return DO("graph_destroy", N(made)); }
-API error_t cudaGraphGetNodes(void *graph, void **nodes, size_t *count) {
-    struct answer answer = ASK("graph_size", N(graph));
-    for (size_t n = 0; nodes && n < *count && n < (size_t)answer.value[0]; n++)
-        nodes[n] = (void *)(intptr_t)(n + 1);
-    *count = (size_t)answer.value[0];
     return say(answer);
 }
 

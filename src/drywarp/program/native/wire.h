@@ -86,10 +86,31 @@ struct launch_attribute {
 /* A launch whose arguments are given one by one, or `packed` as the kernel reads them. */
 int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
            stream_t stream, int cooperative, dim3 cluster);
+/* Arguments as the driver takes them in one piece; NULL if there are none. */
+const void *packed_in(void **extra);
 void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster);
 int allocate(void **pointer, size_t bytes, int kind, stream_t stream);
 int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
          stream_t stream, int async);
+/* Move the bytes of a copy with these numbers. */
+void move(const int64_t *numbers);
+
+struct array;
+struct position {
+    size_t x, y, z;
+};
+struct copy3d {
+    const struct array *from_array;
+    struct position from_at;
+    struct pitched from;
+    const struct array *to_array;
+    struct position to_at;
+    struct pitched to;
+    struct extent extent;
+    int kind;
+};
+int copy_volume(const struct copy3d *asked, stream_t stream, int async);
+
 /* Remember an error for cudaGetLastError, and return it. */
 int noted(int status);
 /* The name (0) or the description (1) of an error. */
