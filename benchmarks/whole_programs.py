@@ -84,6 +84,8 @@ def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> d
     unpredicted = sum(one["without_prediction"] for one in answer["kernels"])
     said = [*(one["text"] for one in answer["faults"]), *answer["notes"], *answer["not_modelled"], *answer["findings"]]
     outcome = "faulty" if answer["faults"] else "in full" if computed == launches else "sampled"
+    if not launches and not answer["faults"]:
+        outcome = "no launch"
     if 128 < answer["exit_status"] < 128 + 65:  # a signal
         outcome = "crashed"
     check = "fails" if FAILS.search(text) or answer["exit_status"] else "passes" if PASSES.search(text) else "none"

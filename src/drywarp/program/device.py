@@ -121,6 +121,11 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         return Answer()
 
     @request
+    def _table(self, n: Numbers, data: bytes) -> Answer:
+        self.said.tables += 1
+        return Answer()
+
+    @request
     def _runtime_version(self, n: Numbers, data: bytes) -> Answer:
         return Answer(values=(DRIVER_VERSION,))
 
@@ -135,7 +140,7 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
 
 _ALWAYS = frozenset(
-    "error peek devices properties attribute device_set created joined peer_possible runtime_version driver_version "
+    "error peek table devices properties attribute device_set created joined peer_possible runtime_version driver_version "
     "register function variable unsupported device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""

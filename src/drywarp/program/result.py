@@ -67,6 +67,8 @@ class ProcessRun:
     notes: list[str] = field(default_factory=list)
     modules: int = 0
     """Fat binaries and other images that it registered."""
+    tables: int = 0
+    """How often it asked for tables of the driver, as the runtime does that is linked in."""
     unmodelled: Counter[str] = field(default_factory=Counter)
     problems: dict[tuple[str, ...], tuple[int, Problem]] = field(default_factory=dict)
     """What a check found, each once, with the launch that it was found in first."""

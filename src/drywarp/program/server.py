@@ -103,8 +103,11 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         server = _Server(gpu, request, command[0])
         environment = _environment(server.name, folder) | ({_CLOCK_VARIABLE: "1"} if request.virtual_clock else {})
         status = server.serve(command, environment)
+        done = server.processes
         own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
-        if not server.processes or (own_code and not any(process.modules for process in server.processes)):
+        # The runtime that a stripped program has inside reaches the driver, but registers nothing.
+        inside = own_code and any(one.tables for one in done) and not any(one.modules for one in done)
+        if not done or inside:
             raise UsageError(_why_nothing(command, status))
         return finished(request.command, status, server.processes, clock_mhz * 1e6)
 
