@@ -105,6 +105,7 @@ static int threads() {
   return 0;
 }
 
+__global__ void talk(int n) { std::printf("said %d\n", n); }
 __global__ void add(int* to, int n) { to[threadIdx.x] += n; }
 static void note(void* said) { ++*static_cast<int*>(said); }
 
@@ -198,6 +199,66 @@ static int forked() {
   return 0;
 }
 
+__global__ void copy_flagged(const int* flags, const int* from, int* to, int n) {
+  int at = threadIdx.x;
+  for (int k = 0; k < flags[0]; k++)
+    if (at < n) to[at] += from[at];
+}
+
+// Two chains of launches; the host changes what they read in between, frees one of them early, and reads the other.
+static int unread(bool reads) {
+  enum { N = 64 };
+  int *a, *b, *c, *flags, got[N], ones[N], twos[N], two = 2;
+  for (int k = 0; k < N; k++) ones[k] = 1, twos[k] = 2;
+  TRY(cudaMalloc(&a, sizeof got));
+  TRY(cudaMalloc(&b, sizeof got));
+  TRY(cudaMalloc(&c, sizeof got));
+  TRY(cudaMalloc(&flags, 4));
+  TRY(cudaMemset(b, 0, sizeof got));
+  TRY(cudaMemset(c, 0, sizeof got));
+  TRY(cudaMemcpy(a, ones, sizeof ones, cudaMemcpyHostToDevice));
+  TRY(cudaMemcpy(flags, &two, 4, cudaMemcpyHostToDevice));
+  spin<<<1, N>>>(c, 10);
+  copy_flagged<<<1, N>>>(flags, a, b, N);  // adds 2
+  TRY(cudaMemcpy(a, twos, sizeof twos, cudaMemcpyHostToDevice));
+  copy_flagged<<<1, N>>>(flags, a, b, N);  // adds 4
+  TRY(cudaMemset(a, 1, sizeof got));
+  add<<<1, N>>>(b, 1000);
+  spin<<<1, N>>>(c, 10);
+  TRY(cudaFree(c));
+  if (cudaFree(c) == cudaSuccess) return 1;
+  if (reads) {
+    TRY(cudaMemcpy(got, b, sizeof got, cudaMemcpyDeviceToHost));
+    for (int k = 0; k < N; k++)
+      if (got[k] != 1006) return 1;
+    TRY(cudaMemcpy(got, a, sizeof got, cudaMemcpyDeviceToHost));
+    if (got[0] != 0x01010101) return 1;
+  }
+  TRY(cudaFree(a));
+  TRY(cudaFree(b));
+  TRY(cudaFree(flags));
+  size_t left, total;
+  TRY(cudaMemGetInfo(&left, &total));
+  std::printf("%d of %d\n", reads, left + (2 << 20) > total);
+  return 0;
+}
+
+// What the host sees without a copy is computed: managed memory, pinned memory, text.
+static int seen() {
+  int *managed, *pinned, *hidden;
+  TRY(cudaMallocManaged(&managed, 4));
+  TRY(cudaMallocHost(&pinned, 4));
+  TRY(cudaMalloc(&hidden, 4));
+  *managed = *pinned = 0;
+  add<<<1, 1>>>(managed, 5);
+  add<<<1, 1>>>(pinned, 6);
+  spin<<<1, 1>>>(hidden, 7);
+  talk<<<1, 1>>>(8);
+  TRY(cudaDeviceSynchronize());
+  std::printf("%d %d\n", *managed, *pinned);
+  return 0;
+}
+
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
   if (!std::strcmp(which, "devices")) return devices();
@@ -205,5 +266,8 @@ int main(int count, char** words) {
   if (!std::strcmp(which, "threads")) return threads();
   if (!std::strcmp(which, "nodes")) return nodes();
   if (!std::strcmp(which, "forked")) return forked();
+  if (!std::strcmp(which, "unread")) return unread(false);
+  if (!std::strcmp(which, "read")) return unread(true);
+  if (!std::strcmp(which, "seen")) return seen();
   return 9;
 }

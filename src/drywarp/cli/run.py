@@ -89,6 +89,9 @@ def run_command(
         bool,
         typer.Option("--check", help="Look for faults that a GPU would not show; exit status 1 if there are any."),
     ] = False,
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="Compute only those launches whose results the host reads.")
+    ] = False,
     keep: Annotated[
         str | None,
         typer.Option(help="Write each distinct launch, with the memory it touches, to this folder.", metavar="DIR"),
@@ -111,6 +114,8 @@ def run_command(
     standard error. The exit status is the program's; 1 if that is 0 and --check found something.
     """
     _check_folders(output, json, html, trace)
+    if check and sampled:
+        raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
     from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
@@ -129,6 +134,7 @@ def run_command(
         behind=html is not None,
         check=check,
         devices=devices,
+        sampled=sampled,
         **which.settings(),
     )
     run = run_program(request)

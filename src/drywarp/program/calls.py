@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from . import properties as cuda
+from .deferred import Deferred, Step
 from .heap import Allocation, Heap
-from .launches import Launches, Plan
-from .result import ProcessRun
+from .launches import Launches, Outcome, Plan
+from .result import Fault, LaunchDone, ProcessRun
 from .timeline import Timeline
 
 Numbers = tuple[int, ...]
+_PRINTF_BYTES = 1
+"""`cudaLimitPrintfFifoSize`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class State:
         """Devices, each with one whose memory its kernels may reach."""
         self.said = ProcessRun(self.timeline, checks=plan.check)
         self.launches = Launches(gpu, plan, self.said.notes)
+        self.deferred = Deferred(self.heap, self.launches, self._computed) if plan.sampled else None
         self.said.behind = self.launches.behind
         self.modules: list[Module] = []
         self.functions: dict[int, Function] = {}
@@ -78,6 +82,22 @@ class State:
         self.objects_made = 0
         self.printed = ""
         """What device code has printed since the host last waited, as much of its end as the device keeps."""
+
+    def _computed(self, step: Step, outcome: Outcome) -> None:
+        """A launch that has waited was computed."""
+        done = self.said.launches[step.place]
+        self.said.launches[step.place] = replace(done, outcome=outcome)
+        self._printed(outcome.printed)
+        self._failed(done, outcome)
+
+    def _printed(self, text: str) -> None:
+        self.printed = (self.printed + text)[-self.limits[_PRINTF_BYTES] :]
+
+    def _failed(self, done: LaunchDone, outcome: Outcome) -> None:
+        """Remember what went wrong in a launch, if anything did."""
+        if outcome.fault is not None:
+            self.failed[done.device] = cuda.code_of(str(outcome.fault))
+            self.said.faults.append(Fault(done.number, done.kernel, str(outcome.fault)))
 
     @property
     def device(self) -> int:

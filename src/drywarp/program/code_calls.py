@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import DrywarpError, EmulationError, InputFileError, UsageError
+from ..errors import DrywarpError, InputFileError, UsageError
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx
@@ -17,13 +17,11 @@ from ..kernel.launch.launch import Dim3
 from . import properties as cuda
 from .calls import Answer, Function, Module, Numbers, State, request
 from .launches import Asked, pointers
-from .result import Fault, LaunchDone
+from .result import LaunchDone
 
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
-_PRINTF_BYTES = 1
-"""`cudaLimitPrintfFifoSize`."""
 
 
 class CodeCalls(State):
@@ -217,10 +215,13 @@ class CodeCalls(State):
         reach = frozenset({self.device, *(other for one, other in self.peers if one == self.device)})
         asked = Asked(number, module.data, kernel_now, kernel, grid, block, cluster, shared, data, variables, reach)
         try:
-            outcome = self.launches.run(asked, self.heap)
+            if self.deferred:
+                outcome = self.deferred.launch(asked, len(self.said.launches))
+            else:
+                outcome = self.launches.run(asked, self.heap)
         except UsageError:
             return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
-        self.printed = (self.printed + outcome.printed)[-self.limits[_PRINTF_BYTES] :]
+        self._printed(outcome.printed)
         self.said.launched += 1
         given = [held for held, _ in pointers(asked, self.heap).values()]
         lost = tuple(sorted({held.lost for held in given if held.lost}))
@@ -236,7 +237,7 @@ class CodeCalls(State):
             self.said.launches[-1] = replace(last, count=last.count + 1)
         else:
             self.said.launches.append(done)
-        if lost or not outcome.computed:
+        if lost or not (outcome.computed or outcome.waits):
             # What was computed from results that are missing is as good as missing.
             for held in given:
                 held.lost, held.written = f"launch {number} ({kernel.name})", True
@@ -245,19 +246,5 @@ class CodeCalls(State):
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
             self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
-        if outcome.fault is not None:
-            self.failed[self.device] = _code_of(outcome.fault)
-            self.said.faults.append(Fault(number, kernel.name, str(outcome.fault)))
+        self._failed(done, outcome)
         return Answer()
-
-
-def _code_of(fault: EmulationError) -> int:
-    """The error code that a GPU gives for a fault of a kernel."""
-    text = str(fault)
-    if "misaligned" in text:
-        return cuda.MISALIGNED
-    if "assert" in text:
-        return cuda.ASSERT
-    if "out of bounds" in text:
-        return cuda.ILLEGAL_ADDRESS
-    return cuda.LAUNCH_FAILURE

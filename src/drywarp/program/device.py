@@ -140,8 +140,8 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
 
 _ALWAYS = frozenset(
-    "error peek table devices properties attribute device_set created joined peer_possible runtime_version driver_version "
-    "register function variable unsupported device_reset limit".split()
+    "error peek table devices properties attribute device_set created joined peer_possible runtime_version "
+    "driver_version register function variable unsupported device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""
 _CALLS = {

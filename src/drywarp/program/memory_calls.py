@@ -37,6 +37,8 @@ class MemoryCalls(State):
     def _free(self, n: Numbers, data: bytes) -> Answer:
         if n[0] == 0:
             return Answer()
+        if self.deferred and (freed := self.deferred.free(n[0])) is not None:
+            return Answer(cuda.SUCCESS if freed else cuda.INVALID_VALUE)
         if self.heap.free(n[0]) is None:
             return Answer(cuda.INVALID_VALUE)
         return Answer()
@@ -104,6 +106,9 @@ class MemoryCalls(State):
             if address and (held is None or address + pitch * (height - 1) + width > held.end):
                 return Answer(cuda.INVALID_VALUE)
         size = width * height
+        if self.deferred:
+            self.deferred.read(source)
+            self.deferred.write(to, to_pitch * (height - 1) + width)
         ends = self._device_of(source), self._device_of(to)
         what = {(True, True): "copy on device", (False, True): "copy to device", (True, False): "copy to host"}.get(
             (self._is_device(source), self._is_device(to)), "copy on host"
@@ -167,6 +172,8 @@ class MemoryCalls(State):
         if stream in self.capturing:
             self.capturing[stream].steps.append(("fill", n, b""))
             return Answer()
+        if self.deferred:
+            self.deferred.write(at, pitch * (height - 1) + width)
         if width == pitch or height == 1:
             one = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
             self.heap.view(at, width * height).reshape(-1, element)[:] = np.frombuffer(one, np.uint8)

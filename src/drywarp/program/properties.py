@@ -191,3 +191,14 @@ _ERRORS = {
 def error_text(code: int) -> tuple[str, str]:
     """CUDA's name and description of an error code."""
     return _ERRORS.get(code, (f"cudaError {code}", "unrecognized error code"))
+
+
+def code_of(fault: str) -> int:
+    """The error code that a GPU gives for a fault of a kernel, by its text."""
+    if "misaligned" in fault:
+        return MISALIGNED
+    if "assert" in fault:
+        return ASSERT
+    if "out of bounds" in fault:
+        return ILLEGAL_ADDRESS
+    return LAUNCH_FAILURE

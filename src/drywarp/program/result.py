@@ -213,6 +213,7 @@ class ProgramRun:
                     "stream": one.stream,
                     "time_s": one.outcome.analysis.time_s if one.outcome.analysis else None,
                     "computed": one.outcome.computed,
+                    "sampled": one.outcome.waits,
                     "warp_instructions": one.outcome.warp_instructions,
                     "kept": one.outcome.kept or None,
                 }

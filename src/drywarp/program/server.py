@@ -59,7 +59,7 @@ class ProgramRequest:
     `virtual_clock` the host's clocks show predicted time. `build` are nvcc's options for a source. `choice` says which
     launches are predicted, `keep` names the folder to which they are written, and with `behind` each kernel's longest
     launch is analysed with its findings. `check` looks for faults that a GPU would not show. Each process has
-    `devices` GPUs.
+    `devices` GPUs. If `sampled`, only those launches are computed whose results the host reads.
     """
 
     command: tuple[str, ...]
@@ -74,14 +74,15 @@ class ProgramRequest:
     behind: bool = False
     check: bool = False
     devices: int = 1
+    sampled: bool = False
 
     def plan(self, gpu: Gpu) -> Plan:
         """What is done with the launches of each process."""
         keeper = Keeper(self.keep, gpu) if self.keep else None
         behind = replace(self.options, brief=False, findings=True, occupancies=None) if self.behind else None
-        return Plan(
-            self.options, self.launch_steps, self.total_steps, self.choice, keeper, behind, self.check, self.devices
-        )
+        steps = self.launch_steps, self.total_steps
+        plan = Plan(self.options, *steps, self.choice, keeper, behind, self.check)
+        return replace(plan, devices=self.devices, sampled=self.sampled)
 
 
 def run_program(request: ProgramRequest) -> ProgramRun:

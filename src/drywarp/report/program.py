@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ def program_notes(run: ProgramRun) -> list[str]:
         if launched
         else []
     )
+    if sampled := [one for one in run.launches if one.outcome.waits]:
+        by_kernel = Counter[str]()
+        for one in sampled:
+            by_kernel[one.kernel] += one.count
+        count, most = sum(by_kernel.values()), by_kernel.most_common(_MOST_CRITICAL)
+        named = ", ".join(f"{plain(name, 60)} {number}" for name, number in most)
+        more = f", and {len(by_kernel) - len(most)} more" if len(by_kernel) > len(most) else ""
+        notes.append(
+            f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more}); each takes the time of"
+            " the first launch of the same kernel and extents"
+        )
     if run.left_out:
         count = sum(number for _, number in run.left_out)
         some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
