@@ -2,9 +2,10 @@
 
     python benchmarks/whole_programs.py PROGRAMS.csv FOLDER [--jobs N] [--seconds S] [--only NAME ...] [--out FILE]
 
-PROGRAMS.csv has a row for each program with the columns `program` and `arguments` (others are ignored, and only a
-program's first row counts); FOLDER holds a folder for each with its sources and a makefile that builds `main`, as
-HeCBench's src/ does. Programs are built with ARCH of the GPU, and each is stopped after S seconds.
+PROGRAMS.csv has a row for each program with the columns `program`, its folder in FOLDER, and `arguments` (only a
+program's first row counts). It is built into `main` by the command in the column `build`, in which {arch} stands for
+ARCH, or with make where there is none, as for HeCBench's src/. The columns `needs` (why it is not tried: a library, a
+display, a data file) and `also` (further options of drywarp) may be empty or missing. Each is stopped after S seconds.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b", re.I)
 COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "said")
 
 
-def build(folder: Path, arch: str, compiler: str) -> str:
+def build(folder: Path, command: str, arch: str, compiler: str) -> str:
     """Build `main` if it is not there; returns what went wrong."""
     if (folder / "main").exists():
         return ""
     words = ["make", "-s", f"ARCH={arch}", f"CC={compiler}"]
+    if command:
+        words = ["sh", "-c", command.replace("{arch}", arch)]
     try:
         made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     except subprocess.TimeoutExpired:
@@ -44,11 +47,11 @@ def build(folder: Path, arch: str, compiler: str) -> str:
     return lines[0].strip() if lines else "no main was built"
 
 
-def run(folder: Path, arguments: str, gpu: str, clock: float, seconds: float) -> dict[str, object]:
-    """Run a program; what became of it."""
+def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> dict[str, object]:
+    """Run a program; what became of it. `gpu` are drywarp's options."""
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "run.json"
-        words = [sys.executable, "-m", "drywarp", "run", "--gpu", gpu, "--clock", f"{clock:g}", "--json", str(found)]
+        words = [sys.executable, "-m", "drywarp", "run", *gpu, "--json", str(found)]
         words += ["--output", str(Path(place) / "report"), "--", "./main", *shlex.split(arguments)]
         began = time.monotonic()
         process = subprocess.Popen(
@@ -81,6 +84,8 @@ def run(folder: Path, arguments: str, gpu: str, clock: float, seconds: float) ->
     unpredicted = sum(one["without_prediction"] for one in answer["kernels"])
     said = [*(one["text"] for one in answer["faults"]), *answer["notes"], *answer["not_modelled"], *answer["findings"]]
     outcome = "faulty" if answer["faults"] else "in full" if computed == launches else "sampled"
+    if not launches and not answer["faults"]:
+        outcome = "no launch"
     if 128 < answer["exit_status"] < 128 + 65:  # a signal
         outcome = "crashed"
     check = "fails" if FAILS.search(text) or answer["exit_status"] else "passes" if PASSES.search(text) else "none"
@@ -97,27 +102,34 @@ def main() -> None:
     parser.add_argument("programs", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gpu", default="rtx3080")
-    parser.add_argument("--clock", type=float, default=1440.0)
+    parser.add_argument("--clock", type=float)
     parser.add_argument("--arch", default="sm_86")
     parser.add_argument("--compiler", default="nvcc")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     with given.programs.open(newline="") as file:
-        arguments: dict[str, str] = {}
+        rows: dict[str, dict[str, str]] = {}
         for row in csv.DictReader(file):
-            arguments.setdefault(row["program"], row["arguments"])
-    wanted = [name for name in arguments if not given.only or name in given.only]
+            rows.setdefault(row["program"], row)
+    wanted = [name for name in rows if not given.only or name in given.only]
+    gpu = ("--gpu", given.gpu, *(("--clock", f"{given.clock:g}") if given.clock else ()))
 
     def one(name: str) -> dict[str, object]:
-        folder = given.folder / name
+        folder, row = given.folder / name, rows[name]
+        if row.get("needs"):
+            return {"program": name, "outcome": "not tried", "said": row["needs"]}
         if not folder.is_dir():
             return {"program": name, "outcome": "absent"}
-        if failed := build(folder, given.arch, given.compiler):
+        if failed := build(folder, row.get("build", ""), given.arch, given.compiler):
             return {"program": name, "outcome": "not built", "said": failed[:200]}
-        return {"program": name, **run(folder, arguments[name], given.gpu, given.clock, given.seconds)}
+        if given.build_only:
+            return {"program": name, "outcome": "built"}
+        options = (*gpu, *shlex.split(row.get("also") or ""))
+        return {"program": name, **run(folder, row["arguments"], options, given.seconds)}
 
     out = given.out.open("w", newline="") if given.out else sys.stdout
     writer = csv.DictWriter(out, COLUMNS, restval="")

@@ -37,19 +37,29 @@ def nvcc() -> list[str] | None:
     return [found] if (found := shutil.which("nvcc")) else None
 
 
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(source: Path, folder: Path) -> Path:
+    """A program of one source, which is compiled once for all workers."""
     compiler = nvcc()
     if compiler is None or not shutil.which("g++"):
         pytest.skip("whole programs need nvcc (drywarp[ptx]) and g++")
-    folder = tmp_path_factory.getbasetemp()
     # Parallel workers have folders of their own, side by side in one.
-    made = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "programs"
+    made = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / source.stem
     with open(f"{made}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            subprocess.run([*compiler, "-arch=sm_80", "-o", str(made), str(SOURCE)], check=True, capture_output=True)
+            subprocess.run([*compiler, "-arch=sm_80", "-o", str(made), str(source)], check=True, capture_output=True)
     return made
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(SOURCE, tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs with several devices, and others that few programs resemble."""
+    return built(SOURCE.with_name("more.cu"), tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

@@ -184,6 +184,15 @@ def test_a_graph_runs_what_was_captured(run: Any) -> None:
     assert kernel["launches"] == 3
 
 
+def test_a_graph_is_built_and_changed_node_by_node(run: Any, more: Path) -> None:
+    ran = run("nodes", started=more)
+    assert (ran.status, ran.output) == (0, "105 207 105 cudaErrorGraphExecUpdateFailure 114 said 4 107\n")
+
+
+def test_a_capture_goes_on_in_streams_that_wait_for_it(run: Any, more: Path) -> None:
+    assert run("forked", started=more).output == "133\n"
+
+
 def test_results_that_were_not_computed_are_named(run: Any) -> None:
     ran = run("results", options=("--emulate-steps", "0"))
     assert ran.status == 1
@@ -224,8 +233,8 @@ def test_the_exit_status_is_the_programs(run: Any) -> None:
 def test_calls_that_are_not_known_are_told_and_fail(run: Any) -> None:
     ran = run("unknown")
     assert ran.status == 0
-    assert ran.result["not_modelled"] == {"cudaDeviceEnablePeerAccess": 1}
-    assert "not modelled: cudaDeviceEnablePeerAccess (1)" in ran.report
+    assert ran.result["not_modelled"] == {"cudaDeviceGraphMemTrim": 1}
+    assert "not modelled: cudaDeviceGraphMemTrim (1)" in ran.report
 
 
 @pytest.mark.parametrize(

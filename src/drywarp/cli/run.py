@@ -70,6 +70,9 @@ def run_command(
     *,
     which: WhichLaunches,
     gpu: take.GpuName = "a100",
+    devices: Annotated[
+        int, typer.Option(help="How many of these GPUs the program sees.", metavar="N", min=1, max=16)
+    ] = 1,
     clock: take.Clock = None,
     virtual_clock: Annotated[
         bool,
@@ -85,6 +88,9 @@ def run_command(
     check: Annotated[
         bool,
         typer.Option("--check", help="Look for faults that a GPU would not show; exit status 1 if there are any."),
+    ] = False,
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="Compute only those launches whose results the host reads.")
     ] = False,
     keep: Annotated[
         str | None,
@@ -108,6 +114,8 @@ def run_command(
     standard error. The exit status is the program's; 1 if that is 0 and --check found something.
     """
     _check_folders(output, json, html, trace)
+    if check and sampled:
+        raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
     from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
@@ -125,6 +133,8 @@ def run_command(
         keep=Path(keep) if keep else None,
         behind=html is not None,
         check=check,
+        devices=devices,
+        sampled=sampled,
         **which.settings(),
     )
     run = run_program(request)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from . import properties as cuda
+from .deferred import Deferred, Step
 from .heap import Allocation, Heap
-from .launches import Launches, Plan
-from .result import ProcessRun
+from .launches import Launches, Outcome, Plan
+from .result import Fault, LaunchDone, ProcessRun
 from .timeline import Timeline
 
 Numbers = tuple[int, ...]
+_PRINTF_BYTES = 1
+"""`cudaLimitPrintfFifoSize`."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,9 @@ class Module:
     number: int
     data: bytes
     kernels: dict[str, Kernel] | None = None
-    globals: Allocation | None = None
-    constants: Allocation | None = None
+    globals: dict[int, Allocation] = field(default_factory=dict)
+    constants: dict[int, Allocation] = field(default_factory=dict)
+    """Its variables on each device that it is used on."""
 
 
 @dataclass
@@ -54,14 +58,17 @@ class Graph:
 
 
 class State:
-    """The device of one process. `origin` names the program in messages; `said` collects what the answer reports."""
+    """The devices of one process. `origin` names the program in messages; `said` collects what the answer reports."""
 
     def __init__(self, gpu: Gpu, plan: Plan, origin: str) -> None:
         self.gpu, self.origin = gpu, origin
-        self.heap = Heap(cuda.memory_bytes(gpu), plan.check)
-        self.timeline = Timeline(gpu)
+        self.heap = Heap(cuda.memory_bytes(gpu), plan.check, plan.devices)
+        self.timeline = Timeline(gpu, plan.devices)
+        self.peers: set[tuple[int, int]] = set()
+        """Devices, each with one whose memory its kernels may reach."""
         self.said = ProcessRun(self.timeline, checks=plan.check)
         self.launches = Launches(gpu, plan, self.said.notes)
+        self.deferred = Deferred(self.heap, self.launches, self._computed) if plan.sampled else None
         self.said.behind = self.launches.behind
         self.modules: list[Module] = []
         self.functions: dict[int, Function] = {}
@@ -70,11 +77,32 @@ class State:
         self.capturing: dict[int, Graph] = {}
         self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20}
         """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc, as CUDA begins with."""
-        self.pending = cuda.SUCCESS
-        """The error of a launch that failed: the next call that waits for the device returns it, and all later ones."""
+        self.failed: dict[int, int] = {}
+        """By device, the error of a launch that failed: the next call that waits returns it, and all later ones."""
         self.objects_made = 0
         self.printed = ""
         """What device code has printed since the host last waited, as much of its end as the device keeps."""
+
+    def _computed(self, step: Step, outcome: Outcome) -> None:
+        """A launch that has waited was computed."""
+        done = self.said.launches[step.place]
+        self.said.launches[step.place] = replace(done, outcome=outcome)
+        self._printed(outcome.printed)
+        self._failed(done, outcome)
+
+    def _printed(self, text: str) -> None:
+        self.printed = (self.printed + text)[-self.limits[_PRINTF_BYTES] :]
+
+    def _failed(self, done: LaunchDone, outcome: Outcome) -> None:
+        """Remember what went wrong in a launch, if anything did."""
+        if outcome.fault is not None:
+            self.failed[done.device] = cuda.code_of(str(outcome.fault))
+            self.said.faults.append(Fault(done.number, done.kernel, str(outcome.fault)))
+
+    @property
+    def device(self) -> int:
+        """The device of the thread that asks now."""
+        return self.timeline.device
 
 
 Call = TypeVar("Call", bound=Callable[..., Answer])

@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import DrywarpError, EmulationError, InputFileError, UsageError
+from ..errors import DrywarpError, InputFileError, UsageError
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx
@@ -17,13 +17,11 @@ from ..kernel.launch.launch import Dim3
 from . import properties as cuda
 from .calls import Answer, Function, Module, Numbers, State, request
 from .launches import Asked, pointers
-from .result import Fault, LaunchDone
+from .result import LaunchDone
 
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
-_PRINTF_BYTES = 1
-"""`cudaLimitPrintfFifoSize`."""
 
 
 class CodeCalls(State):
@@ -57,13 +55,15 @@ class CodeCalls(State):
             except DrywarpError as error:
                 module.kernels = {}
                 self.said.notes.append(str(error))
-            some = next(iter(module.kernels.values()), None)
-            image = some.global_image if some else b""
-            constants = some.constant_banks.get(_CONSTANT_BANK, b"") if some else b""
-            for name, content in (("globals", image), ("constants", constants)):
-                if content and (made := self.heap.allocate(len(content), "variables")):
-                    self.heap.view(made.start, len(content))[:] = bytearray(content)
-                    setattr(module, name, made)
+        some = next(iter(module.kernels.values()), None)
+        if some and self.device not in module.globals:
+            contents = some.global_image, some.constant_banks.get(_CONSTANT_BANK, b"")
+            for places, content in zip((module.globals, module.constants), contents, strict=True):
+                made = self.heap.allocate(len(content), "variables", device=self.device)
+                if made is None:
+                    return {}
+                self.heap.view(made.start, len(content))[:] = bytearray(content)
+                places[self.device] = made
         return module.kernels
 
     def _read(self, image: bytes) -> dict[str, Kernel]:
@@ -100,7 +100,8 @@ class CodeCalls(State):
         module, name, size = self.variables[n[0]]
         for kernel in self._kernels(module).values():
             symbol = kernel.symbols.get(name)
-            place = module.constants if symbol and symbol.space == "constant" else module.globals
+            places = module.constants if symbol and symbol.space == "constant" else module.globals
+            place = places.get(self.device)
             if symbol is not None and symbol.space in ("constant", "global") and place:
                 return Answer(values=(place.start + symbol.offset, size or symbol.size))
         return Answer(cuda.INVALID_SYMBOL)
@@ -167,7 +168,8 @@ class CodeCalls(State):
     @request
     def _launch(self, n: Numbers, data: bytes) -> Answer:
         stream = n[8]
-        if self.timeline.stream(stream) is None:
+        place = self.timeline.stream(stream)
+        if place is None or place.device != self.device:
             return Answer(cuda.INVALID_HANDLE)
         if stream in self.capturing:
             self.capturing[stream].steps.append(("launch", n, data))
@@ -201,33 +203,41 @@ class CodeCalls(State):
         """Run a launch; `extents` are those of grid, block and cluster."""
         grid, block, cluster = extents
         module = function.module
-        if module.constants:
-            content = self.heap.view(module.constants.start, module.constants.size).tobytes()
+        if constants := module.constants.get(self.device):
+            content = self.heap.view(constants.start, constants.size).tobytes()
             kernel_now = replace(kernel, constant_banks={**kernel.constant_banks, _CONSTANT_BANK: content})
         else:
             kernel_now = kernel
-        variables = module.globals.start if module.globals else 0
+        variables = module.globals[self.device].start if self.device in module.globals else 0
         if self.heap.registered:
             data = self._with_device_addresses(kernel, data)
         number = self.said.launched
-        asked = Asked(number, module.data, kernel_now, kernel, grid, block, cluster, shared, data, variables)
+        reach = frozenset({self.device, *(other for one, other in self.peers if one == self.device)})
+        asked = Asked(number, module.data, kernel_now, kernel, grid, block, cluster, shared, data, variables, reach)
         try:
-            outcome = self.launches.run(asked, self.heap)
+            if self.deferred:
+                outcome = self.deferred.launch(asked, len(self.said.launches))
+            else:
+                outcome = self.launches.run(asked, self.heap)
         except UsageError:
             return Answer(cuda.LAUNCH_OUT_OF_RESOURCES)
-        self.printed = (self.printed + outcome.printed)[-self.limits[_PRINTF_BYTES] :]
+        self._printed(outcome.printed)
         self.said.launched += 1
         given = [held for held, _ in pointers(asked, self.heap).values()]
         lost = tuple(sorted({held.lost for held in given if held.lost}))
         answer = outcome.analysis
-        done = LaunchDone(number, kernel.name, grid, block, shared, stream, outcome, lost)
+        done = LaunchDone(number, kernel.name, grid, block, shared, stream, outcome, lost, device=self.device)
         last = self.said.launches[-1] if self.said.launches else None
-        if last and last.outcome is outcome and (last.stream, last.reads_lost) == (stream, lost):
+        if (
+            last
+            and last.outcome is outcome
+            and (last.device, last.stream, last.reads_lost) == (self.device, stream, lost)
+        ):
             number = last.number
             self.said.launches[-1] = replace(last, count=last.count + 1)
         else:
             self.said.launches.append(done)
-        if lost or not outcome.computed:
+        if lost or not (outcome.computed or outcome.waits):
             # What was computed from results that are missing is as good as missing.
             for held in given:
                 held.lost, held.written = f"launch {number} ({kernel.name})", True
@@ -236,19 +246,5 @@ class CodeCalls(State):
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
             self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
-        if outcome.fault is not None:
-            self.pending = _code_of(outcome.fault)
-            self.said.faults.append(Fault(number, kernel.name, str(outcome.fault)))
+        self._failed(done, outcome)
         return Answer()
-
-
-def _code_of(fault: EmulationError) -> int:
-    """The error code that a GPU gives for a fault of a kernel."""
-    text = str(fault)
-    if "misaligned" in text:
-        return cuda.MISALIGNED
-    if "assert" in text:
-        return cuda.ASSERT
-    if "out of bounds" in text:
-        return cuda.ILLEGAL_ADDRESS
-    return cuda.LAUNCH_FAILURE

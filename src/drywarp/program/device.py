@@ -18,10 +18,14 @@ DRIVER_VERSION = 13000
 class Device(CodeCalls, MemoryCalls, OrderCalls):
     """Everything that a process asks for."""
 
+    def asks(self, device: int, thread: int) -> None:
+        """Further requests come from this thread of the host, which has chosen this device."""
+        self.timeline.device, self.timeline.thread = device if self._has(device) else 0, thread
+
     def answer(self, name: str, numbers: Numbers, data: bytes) -> Answer:
         """The reply to a request of the program's."""
-        if self.pending and name not in _ALWAYS:
-            return Answer(self.pending)
+        if name not in _ALWAYS and (ended := self.failed.get(self.device)):
+            return Answer(ended)
         reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
         if reply.status and self.said.checks:
             error, text = cuda.error_text(reply.status)
@@ -46,11 +50,41 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
     @request
     def _devices(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(values=(1,))
+        return Answer(values=(self.timeline.devices,))
+
+    def _has(self, device: int) -> bool:
+        return 0 <= device < self.timeline.devices
 
     @request
     def _device_set(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(cuda.SUCCESS if n[0] == 0 else cuda.INVALID_DEVICE)
+        return Answer(cuda.SUCCESS if self._has(n[0]) else cuda.INVALID_DEVICE)
+
+    @request
+    def _peer_possible(self, n: Numbers, data: bytes) -> Answer:
+        if not (self._has(n[0]) and self._has(n[1])):
+            return Answer(cuda.INVALID_DEVICE)
+        return Answer(values=(int(n[0] != n[1]),))
+
+    @request
+    def _peer_enable(self, n: Numbers, data: bytes) -> Answer:
+        """Let the kernels of this device reach the memory of another, or (n[1]) no longer."""
+        pair = self.device, n[0]
+        if not self._has(n[0]) or n[0] == self.device:
+            return Answer(cuda.INVALID_DEVICE)
+        if (pair in self.peers) != bool(n[1]):
+            return Answer(cuda.PEER_NOT_ENABLED if n[1] else cuda.PEER_ALREADY_ENABLED)
+        self.peers ^= {pair}
+        return Answer()
+
+    @request
+    def _created(self, n: Numbers, data: bytes) -> Answer:
+        self.timeline.created(n[0])
+        return Answer()
+
+    @request
+    def _joined(self, n: Numbers, data: bytes) -> Answer:
+        self.timeline.joined(n[0])
+        return Answer()
 
     @request
     def _device_wait(self, n: Numbers, data: bytes) -> Answer:
@@ -60,16 +94,22 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
     @request
     def _device_reset(self, n: Numbers, data: bytes) -> Answer:
         self.timeline.wait_for()
-        self.pending = cuda.SUCCESS
+        self.failed.pop(self.device, None)
         return Answer()
 
     @request
     def _attribute(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(values=(cuda.attribute_of(self.gpu, n[0]),)) if n[1] == 0 else Answer(cuda.INVALID_DEVICE)
+        return (
+            Answer(values=(cuda.attribute_of(self.gpu, n[0], n[1]),))
+            if self._has(n[1])
+            else Answer(cuda.INVALID_DEVICE)
+        )
 
     @request
     def _properties(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(data=cuda.packed_properties(self.gpu, n[1])) if n[0] == 0 else Answer(cuda.INVALID_DEVICE)
+        if not self._has(n[0]):
+            return Answer(cuda.INVALID_DEVICE)
+        return Answer(data=cuda.packed_properties(self.gpu, n[1], n[0]))
 
     @request
     def _limit(self, n: Numbers, data: bytes) -> Answer:
@@ -78,6 +118,11 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
     @request
     def _limit_set(self, n: Numbers, data: bytes) -> Answer:
         self.limits[n[0]] = n[1]
+        return Answer()
+
+    @request
+    def _table(self, n: Numbers, data: bytes) -> Answer:
+        self.said.tables += 1
         return Answer()
 
     @request
@@ -95,8 +140,8 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
 
 _ALWAYS = frozenset(
-    "error peek devices properties attribute runtime_version driver_version register function variable unsupported "
-    "device_reset limit".split()
+    "error peek table devices properties attribute device_set created joined peer_possible runtime_version "
+    "driver_version register function variable unsupported device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""
 _CALLS = {

@@ -11,8 +11,8 @@ import hashlib
 import mmap
 import os
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ _FAR, _PAGES_AT_ONCE = 1 << 22, 1 << 20
 
 @dataclass
 class Allocation:
-    """Bytes that the program asked for. `kind` is device, pinned, managed or variables.
+    """Bytes that the program asked for. `kind` is device, pinned, managed or variables; `device` is where they lie.
 
     `written` says whether anything was ever stored there, `lost` names the launch whose results were not computed,
     `version` stands for the content; 0 if nobody has looked at it yet.
@@ -53,6 +53,7 @@ class Allocation:
     written: bool = False
     lost: str = ""
     version: int = 0
+    device: int = 0
 
     @property
     def end(self) -> int:
@@ -93,12 +94,12 @@ class Registered:
 
 
 class Heap:
-    """All allocations of one process; `capacity` is the GPU's memory in bytes."""
+    """All allocations of one process, on all of its devices; `capacity` is the memory of each in bytes."""
 
-    def __init__(self, capacity: int, checked: bool = False) -> None:
+    def __init__(self, capacity: int, checked: bool = False, devices: int = 1) -> None:
         self.capacity = capacity
         # Pinned memory and gaps take addresses, too.
-        self.size = -(-(2 * capacity + SCRATCH_BYTES) // _PAGE) * _PAGE
+        self.size = -(-(2 * capacity * devices + SCRATCH_BYTES) // _PAGE) * _PAGE
         self.file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
         os.ftruncate(self.file, self.size)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
@@ -108,8 +109,8 @@ class Heap:
         self._quarantine = _MOST_QUARANTINE if checked else _QUARANTINE
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
-        self.used = 0
-        """Bytes of device memory that are taken."""
+        self.used = Counter[int]()
+        """Bytes of device memory that are taken, by device."""
         self._freed: deque[Allocation] = deque()
         # Start and end of everything that is held or was freed lately, what may be taken between, and beyond.
         self._taken: list[tuple[int, int]] = []
@@ -132,10 +133,10 @@ class Heap:
         """All live ones, by address."""
         return [self._held[start] for start in self._starts]
 
-    def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT) -> Allocation | None:
+    def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT, device: int = 0) -> Allocation | None:
         """Zeros of this size, at least one byte; None if the device has not that much left."""
         size = max(size, 1)
-        if kind != "pinned" and self.used + size > self.capacity:
+        if kind != "pinned" and self.used[device] + size > self.capacity:
             return None
         start = self._room(size, alignment)
         while start is None and self._freed:
@@ -144,12 +145,12 @@ class Heap:
         if start is None:
             return None
         self._made += 1
-        made = Allocation(self._made, start, size, kind, written=kind != "device", version=self.version_of("zeros"))
+        made = Allocation(self._made, start, size, kind, kind != "device", "", self.version_of("zeros"), device)
         self._starts.insert(bisect_right(self._starts, start), start)
         self._held[start] = made
         if self.written:
             self.written.mark(start, size, kind != "device")
-        self.used += size if kind != "pinned" else 0
+        self.used[device] += size if kind != "pinned" else 0
         return made
 
     def register(self, host: int, first: int, size: int) -> Registered | None:
@@ -204,7 +205,7 @@ class Heap:
         if found is None:
             return None
         del self._starts[bisect_right(self._starts, start) - 1]
-        self.used -= found.size if found.kind != "pinned" else 0
+        self.used[found.device] -= found.size if found.kind != "pinned" else 0
         self._freed.append(found)
         while len(self._freed) > self._quarantine:
             self._release()
@@ -242,9 +243,13 @@ class Heap:
         """Some bytes, to read and to write."""
         return self._bytes[address - START : address - START + size]
 
-    def image(self, variables: int, names: dict[int, str]) -> DeviceImage:
-        """The memory as a launch finds it; `names` are those of allocations, by address, that the launch was given."""
-        areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in self.allocations)
+    def image(self, variables: int, names: dict[int, str], reach: Set[int] = frozenset((0,))) -> DeviceImage:
+        """The memory as a launch finds it that reaches that of some devices.
+
+        `names` are those of allocations, by address, that the launch was given.
+        """
+        reached = [one for one in self.allocations if one.device in reach or one.kind in ("pinned", "managed")]
+        areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in reached)
         objects = tuple((handle, *made) for handle, made in self.objects.items() if self._whole(*made))
         freed = tuple((one.name, one.start, one.size) for one in self._freed) if self.written else ()
         return DeviceImage(self.file, START, areas, variables, objects=objects, freed=freed)

@@ -144,7 +144,6 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
     left = [one for address in given if (one := heap.at(address))]
     left += [one for one in heap.allocations if one.kind == "variables"]
     left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
-    starts = np.array([one.start for one in heap.allocations], np.uint64)
     while left:
         one = left.pop()
         if one.start in found:
@@ -152,11 +151,18 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
         found.add(one.start)
         size += sum(stop - at for at, stop in _extents(heap, one.start, one.end))
         check_size(size)
-        for _, content in _content(heap, one.start, one.end):
-            words = np.frombuffer(content, np.uint64, len(content) // 8)
-            words = words[(words >= START) & (words < START + heap.size)]
-            places = np.unique(np.searchsorted(starts, words, side="right"))
-            left += [held for place in places[places > 0] if (held := heap.at(int(starts[place - 1])))]
+        left += pointed_to(heap, one)
+    return found
+
+
+def pointed_to(heap: Heap, one: Allocation) -> list[Allocation]:
+    """The allocations that pointers in one point to, if all of its words are taken for such; some twice."""
+    starts, found = np.array([held.start for held in heap.allocations], np.uint64), list[Allocation]()
+    for _, content in _content(heap, one.start, one.end):
+        words = np.frombuffer(content, np.uint64, len(content) // 8)
+        words = words[(words >= START) & (words < START + heap.size)]
+        places = np.unique(np.searchsorted(starts, words, side="right"))
+        found += [held for place in places[places > 0] if (held := heap.at(int(starts[place - 1])))]
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..analysis.emulation_cache import CacheEntry
@@ -14,6 +15,7 @@ from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
 from ..execution.emulator.run import WholeRun, run_whole
+from ..execution.emulator.skim import follows_data
 from ..execution.emulator.watch import Problem, Uses, Watch
 from ..frontends.binary.kept import scalars
 from ..hardware import Gpu
@@ -36,7 +38,8 @@ class Asked:
     """A launch as a program asks for it; `parameters` are the bytes of all arguments, as the kernel reads them.
 
     `number` counts all launches. `kernel` holds the constants of the moment, `code` is the same kernel as it was
-    loaded, from `image`. `cluster` is the launch attribute, (1, 1, 1) without one.
+    loaded, from `image`. `cluster` is the launch attribute, (1, 1, 1) without one. `reach` are the devices whose memory
+    the kernel reaches, its own among them, where `variables` lie.
     """
 
     number: int
@@ -49,6 +52,7 @@ class Asked:
     shared: int
     parameters: bytes
     variables: int
+    reach: frozenset[int] = frozenset((0,))
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Outcome:
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
     `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
-    device code printed. `problems` is what a check found, if it was `checked`.
+    device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
+    the host reads what it may have written.
     """
 
     analysis: Analysis | None
@@ -72,6 +77,7 @@ class Outcome:
     left_out: bool = False
     problems: tuple[Problem, ...] = ()
     checked: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ class Plan:
     """What is done with the launches of each process: how much of them is computed, and which are predicted and kept.
 
     `most_each` and `most` are warp instructions of a launch and of all. With `behind`, the longest launch of each
-    kernel is analysed with these options too. `check` looks for faults that a GPU would not show.
+    kernel is analysed with these options too. `check` looks for faults that a GPU would not show. A process sees
+    `devices` equal GPUs. If `sampled`, only those launches are computed whose results the host reads.
     """
 
     options: Options
@@ -89,6 +96,8 @@ class Plan:
     keeper: Keeper | None = None
     behind: Options | None = None
     check: bool = False
+    devices: int = 1
+    sampled: bool = False
 
 
 class Launches:
@@ -113,7 +122,7 @@ class Launches:
         if it does not fit the kernel or the GPU.
         """
         chosen, state = self._choice.takes(asked.kernel.name), heap.state()
-        again = (*_shape(asked), asked.parameters, chosen, state)
+        again = (*_shape(asked), asked.parameters, asked.variables, asked.reach, chosen, state)
         if state is not None and again in self._repeats:
             outcome, changes = self._repeats[again]
             heap.repeat(changes)
@@ -127,6 +136,45 @@ class Launches:
                 _, oldest = self._repeats.popitem(last=False)
                 self._held -= _held_bytes(*oldest)
         return outcome
+
+    def later(self, asked: Asked, heap: Heap, settled: Callable[[], None]) -> tuple[Outcome, Launch | None]:
+        """Predict a launch that may be computed later, by `compute` with this Launch; None if it was computed at once.
+
+        `settled` computes what the launch may read. That is asked for only where it decides on the kernel's time.
+        Raises UsageError if it does not fit the kernel or the GPU.
+        """
+        chosen = self._choice.takes(asked.kernel.name)
+        if not chosen:
+            return Outcome(None, False, left_out=True, waits=True), _launch_of(asked, heap)
+        if _shape(asked) not in self._first:
+            if follows_data(asked.code, self._graph(asked.code)):
+                settled()
+            launch = _launch_of(asked, heap)
+            occupancy_of(asked.kernel, launch, self._gpu)
+            found = self._predicted(asked, launch)
+            if found.analysis is not None:
+                self._first[_shape(asked)] = self._kept(found, asked, launch, heap, None)
+            else:
+                settled()
+        known = self._first.get(_shape(asked))
+        if known is None or known.analysis is None:
+            return self._new(asked, heap, chosen)[0], None
+        return replace(known, waits=True), _launch_of(asked, heap)
+
+    def compute(self, asked: Asked, launch: Launch, heap: Heap, known: Outcome) -> Outcome:
+        """The outcome of a launch that has waited, and is computed now."""
+        try:
+            done = self._run(asked, launch, None)
+        except UnsupportedInstructionError as error:
+            return replace(known, waits=False, failed=str(error))
+        except EmulationError as error:
+            return replace(known, waits=False, fault=error)
+        if done is None:
+            return replace(known, waits=False)
+        self._left -= done.warp_instructions
+        heap.take_over(done.memory)
+        steps, printed = done.warp_instructions, done.printed
+        return replace(known, computed=True, warp_instructions=steps, printed=printed, waits=False)
 
     def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change]]:
         """The outcome of a launch, and what it changed."""
@@ -248,6 +296,6 @@ def _launch_of(asked: Asked, heap: Heap) -> Launch:
     names: dict[int, str] = {}
     for ordinal, (held, _) in pointers(asked, heap).items():
         names.setdefault(held.start, f"{kernel.parameters[ordinal].name or f'arg{ordinal}'} ({held.name})")
-    image = heap.image(asked.variables, names)
+    image = heap.image(asked.variables, names, asked.reach)
     cluster = cluster_for(kernel, asked.grid, None if asked.cluster == (1, 1, 1) else asked.cluster)
     return Launch(asked.grid, asked.block, scalars(kernel, data), asked.shared, memory=image, cluster=cluster)

@@ -30,13 +30,15 @@ class MemoryCalls(State):
     def _malloc(self, n: Numbers, data: bytes) -> Answer:
         if n[0] == 0:
             return Answer(values=(0,))
-        made = self.heap.allocate(n[0], _KINDS[n[1]])
+        made = self.heap.allocate(n[0], _KINDS[n[1]], device=self.device)
         return Answer(values=(made.start,)) if made else Answer(cuda.OUT_OF_MEMORY)
 
     @request
     def _free(self, n: Numbers, data: bytes) -> Answer:
         if n[0] == 0:
             return Answer()
+        if self.deferred and (freed := self.deferred.free(n[0])) is not None:
+            return Answer(cuda.SUCCESS if freed else cuda.INVALID_VALUE)
         if self.heap.free(n[0]) is None:
             return Answer(cuda.INVALID_VALUE)
         return Answer()
@@ -44,7 +46,7 @@ class MemoryCalls(State):
     @request
     def _memory_info(self, n: Numbers, data: bytes) -> Answer:
         total = self.heap.capacity
-        return Answer(values=(total - self.heap.used, total))
+        return Answer(values=(total - self.heap.used[self.device], total))
 
     @request
     def _device_pointer(self, n: Numbers, data: bytes) -> Answer:
@@ -75,7 +77,7 @@ class MemoryCalls(State):
     def _pointer(self, n: Numbers, data: bytes) -> Answer:
         held = self.heap.at(self.heap.device_address(n[0]))
         kinds = {"pinned": 1, "device": 2, "variables": 2, "managed": 3}
-        return Answer(values=(kinds[held.kind], held.start, held.size) if held else (0,))
+        return Answer(values=(kinds[held.kind], held.start, held.size, held.device) if held else (0,))
 
     @request
     def _prefetch(self, n: Numbers, data: bytes) -> Answer:
@@ -104,11 +106,17 @@ class MemoryCalls(State):
             if address and (held is None or address + pitch * (height - 1) + width > held.end):
                 return Answer(cuda.INVALID_VALUE)
         size = width * height
+        if self.deferred:
+            self.deferred.read(source)
+            self.deferred.write(to, to_pitch * (height - 1) + width)
+        ends = self._device_of(source), self._device_of(to)
         what = {(True, True): "copy on device", (False, True): "copy to device", (True, False): "copy to host"}.get(
             (self._is_device(source), self._is_device(to)), "copy on host"
         )
+        if what == "copy on device" and ends[0] != ends[1]:
+            what = "copy between devices"
         if what != "copy on host":
-            self.timeline.copy(stream, what, size, waits=not later)
+            self.timeline.copy(stream, what, size, waits=not later, ends=ends)
         self._note_copy(what, source, to, size)
         if self.heap.written:
             for row in range(height):
@@ -127,6 +135,11 @@ class MemoryCalls(State):
             place = f"byte {source + first - origin.start} of {origin.name} ({origin.size} bytes)"
             text = f"copies bytes that nothing was written to, from {place} on"
             self.said.found(Problem("uninitialized", "", what, text, other=origin.name))
+
+    def _device_of(self, address: int) -> int:
+        """Where it lies; the device of whoever asks for memory of the host."""
+        held = self.heap.at(address)
+        return held.device if held is not None and held.kind != "pinned" else self.device
 
     def _is_device(self, address: int) -> bool:
         held = self.heap.at(address)
@@ -159,6 +172,8 @@ class MemoryCalls(State):
         if stream in self.capturing:
             self.capturing[stream].steps.append(("fill", n, b""))
             return Answer()
+        if self.deferred:
+            self.deferred.write(at, pitch * (height - 1) + width)
         if width == pitch or height == 1:
             one = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
             self.heap.view(at, width * height).reshape(-1, element)[:] = np.frombuffer(one, np.uint8)

@@ -7,6 +7,8 @@ from .calls import REQUESTS, Answer, Graph, Numbers, State, request
 from .timeline import Event, Stream
 
 _CAPTURE_ACTIVE = 1
+_NODE_TYPES = ("launch", "copy", "fill", "host_function")
+"""In the order of CUDA's node types."""
 
 
 class OrderCalls(State):
@@ -15,7 +17,7 @@ class OrderCalls(State):
     @request
     def _stream_create(self, n: Numbers, data: bytes) -> Answer:
         handle = self.timeline.handle()
-        self.timeline.streams[handle] = Stream(blocking=not n[0] & 1, priority=n[1], ready=self.timeline.host)
+        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
         return Answer(values=(handle,))
 
     @request
@@ -25,7 +27,11 @@ class OrderCalls(State):
     @request
     def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
         stream = self.timeline.stream(n[0])
-        return Answer(values=(int(not stream.blocking), stream.priority)) if stream else Answer(cuda.INVALID_HANDLE)
+        return (
+            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
+            if stream
+            else Answer(cuda.INVALID_HANDLE)
+        )
 
     @request
     def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
@@ -41,7 +47,10 @@ class OrderCalls(State):
         event = self.timeline.events.get(n[1])
         if event is None or self.timeline.stream(n[0]) is None:
             return Answer(cuda.INVALID_HANDLE)
-        self.timeline.follow(n[0], event)
+        if event.captured in self.capturing:
+            self.capturing[n[0]] = self.capturing[event.captured]
+        else:
+            self.timeline.follow(n[0], event)
         return Answer()
 
     @request
@@ -55,7 +64,7 @@ class OrderCalls(State):
     @request
     def _event_create(self, n: Numbers, data: bytes) -> Answer:
         handle = self.timeline.handle()
-        self.timeline.events[handle] = Event()
+        self.timeline.events[handle] = Event(device=self.device)
         return Answer(values=(handle,))
 
     @request
@@ -65,9 +74,12 @@ class OrderCalls(State):
     @request
     def _event_record(self, n: Numbers, data: bytes) -> Answer:
         event = self.timeline.events.get(n[0])
-        if event is None or self.timeline.stream(n[1]) is None:
+        stream = self.timeline.stream(n[1])
+        if event is None or stream is None or event.device != stream.device:
             return Answer(cuda.INVALID_HANDLE)
-        self.timeline.record(event, n[1])
+        event.captured = n[1] if n[1] in self.capturing else -1
+        if event.captured < 0:
+            self.timeline.record(event, n[1])
         return Answer()
 
     @request
@@ -82,7 +94,7 @@ class OrderCalls(State):
     @request
     def _event_elapsed(self, n: Numbers, data: bytes) -> Answer:
         first, last = self.timeline.events.get(n[0]), self.timeline.events.get(n[1])
-        if first is None or last is None or first.at is None or last.at is None:
+        if first is None or last is None or first.at is None or last.at is None or first.device != last.device:
             return Answer(cuda.INVALID_HANDLE)
         return Answer(values=(round((last.at - first.at) * 1e9),))
 
@@ -93,14 +105,25 @@ class OrderCalls(State):
         self.capturing[n[0]] = Graph()
         return Answer()
 
+    def _held(self, graph: Graph) -> int:
+        """Keep a graph; its handle is that of a stream too, which adds to it whatever it is given."""
+        handle = self.timeline.handle()
+        self.graphs[handle] = self.capturing[handle] = graph
+        self.timeline.streams[handle] = Stream(False, 0, 0.0, device=self.device)
+        return handle
+
+    @request
+    def _graph_create(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(self._held(Graph()),))
+
     @request
     def _capture_end(self, n: Numbers, data: bytes) -> Answer:
         graph = self.capturing.pop(n[0], None)
-        if graph is None:
+        if graph is None or n[0] in self.graphs:
             return Answer(cuda.INVALID_VALUE)
-        handle = self.timeline.handle()
-        self.graphs[handle] = graph
-        return Answer(values=(handle,))
+        # Streams that waited for an event of the captured one were captured with it.
+        self.capturing = {one: made for one, made in self.capturing.items() if made is not graph}
+        return Answer(values=(self._held(graph),))
 
     @request
     def _capture_state(self, n: Numbers, data: bytes) -> Answer:
@@ -110,9 +133,38 @@ class OrderCalls(State):
     def _graph_instantiate(self, n: Numbers, data: bytes) -> Answer:
         if n[0] not in self.graphs:
             return Answer(cuda.INVALID_VALUE)
-        handle = self.timeline.handle()
-        self.graphs[handle] = Graph(list(self.graphs[n[0]].steps))
-        return Answer(values=(handle,))
+        return Answer(values=(self._held(Graph(list(self.graphs[n[0]].steps))),))
+
+    @request
+    def _graph_append(self, n: Numbers, data: bytes) -> Answer:
+        graph, child = self.graphs.get(n[0]), self.graphs.get(n[1])
+        if graph is None or child is None:
+            return Answer(cuda.INVALID_VALUE)
+        graph.steps += child.steps
+        return Answer()
+
+    @request
+    def _graph_replace(self, n: Numbers, data: bytes) -> Answer:
+        """The last step of a graph takes the place of another one."""
+        graph = self.graphs.get(n[0])
+        if graph is None or not 0 <= n[1] < len(graph.steps) - 1:
+            return Answer(cuda.INVALID_VALUE)
+        graph.steps[n[1]] = graph.steps.pop()
+        return Answer()
+
+    @request
+    def _graph_update(self, n: Numbers, data: bytes) -> Answer:
+        made, graph = self.graphs.get(n[0]), self.graphs.get(n[1])
+        if made is None or graph is None:
+            return Answer(cuda.INVALID_VALUE)
+        if [name for name, _, _ in made.steps] != [name for name, _, _ in graph.steps]:
+            return Answer(cuda.GRAPH_UPDATE_FAILURE)
+        made.steps[:] = graph.steps
+        return Answer()
+
+    @request
+    def _graph_step_type(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(_NODE_TYPES.index(self.graphs[n[0]].steps[n[1]][0]),))
 
     @request
     def _graph_size(self, n: Numbers, data: bytes) -> Answer:
@@ -142,4 +194,7 @@ class OrderCalls(State):
 
     @request
     def _graph_destroy(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(cuda.SUCCESS if self.graphs.pop(n[0], None) is not None else cuda.INVALID_VALUE)
+        if self.graphs.pop(n[0], None) is None:
+            return Answer(cuda.INVALID_VALUE)
+        del self.capturing[n[0]], self.timeline.streams[n[0]]
+        return Answer()

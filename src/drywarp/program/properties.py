@@ -58,8 +58,8 @@ def memory_bytes(gpu: Gpu) -> int:
     return _DEFAULT_MEMORY if gpu.machine_code else gpu.memory.dram.bytes or _DEFAULT_MEMORY
 
 
-def properties_of(gpu: Gpu) -> dict[str, Any]:
-    """The properties by CUDA's names, in CUDA's units (bytes, kHz)."""
+def properties_of(gpu: Gpu, device: int = 0) -> dict[str, Any]:
+    """The properties by CUDA's names, in CUDA's units (bytes, kHz); `device` counts equal ones."""
     limits, (major, minor) = gpu.occupancy, gpu.compute_capability.split(".")
     return {
         "name": gpu.title.encode(),
@@ -85,7 +85,7 @@ def properties_of(gpu: Gpu) -> dict[str, Any]:
         "maxTexture3D": _TEXTURE_3D,
         "surfaceAlignment": 512,
         "concurrentKernels": 1,
-        "pciBusID": 1,
+        "pciBusID": 1 + device,
         "asyncEngineCount": 2,
         "unifiedAddressing": 1,
         # The product of both is what programs compute a peak bandwidth from: 2 · clock · width / 8.
@@ -112,10 +112,10 @@ _BUS_BITS = 256
 """Of the memory interface. GPU files state its bandwidth only."""
 
 
-def packed_properties(gpu: Gpu, version: int) -> bytes:
+def packed_properties(gpu: Gpu, version: int, device: int = 0) -> bytes:
     """`cudaDeviceProp` as CUDA 11, 12 or 13 lays it out."""
     data = bytearray(PROPERTIES_BYTES[version])
-    for name, value in properties_of(gpu).items():
+    for name, value in properties_of(gpu, device).items():
         old, new, form = _FIELDS[name]
         place = old if version <= _NEWEST else new
         if 0 <= place <= len(data) - struct.calcsize(form):
@@ -123,9 +123,9 @@ def packed_properties(gpu: Gpu, version: int) -> bytes:
     return bytes(data)
 
 
-def attribute_of(gpu: Gpu, number: int) -> int:
+def attribute_of(gpu: Gpu, number: int, device: int = 0) -> int:
     """The value of a device attribute by CUDA's number; 0 for those that a GPU here does not have."""
-    known = properties_of(gpu)
+    known = properties_of(gpu, device)
     for first, name in _EXTENTS.items():
         if first <= number < first + 3:
             return int(known[name][number - first])
@@ -137,8 +137,9 @@ def attribute_of(gpu: Gpu, number: int) -> int:
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONFIGURATION, INVALID_SYMBOL = 0, 1, 2, 9, 13
 INVALID_DEVICE_FUNCTION, INVALID_DEVICE, NO_KERNEL_IMAGE, INVALID_HANDLE, NOT_READY = 98, 101, 209, 400, 600
 ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES, ASSERT, ILLEGAL_INSTRUCTION, MISALIGNED = 700, 701, 710, 715, 716
-LAUNCH_FAILURE, NOT_SUPPORTED, CAPTURE_UNSUPPORTED, UNKNOWN = 719, 801, 900, 999
+LAUNCH_FAILURE, NOT_SUPPORTED, CAPTURE_UNSUPPORTED, GRAPH_UPDATE_FAILURE, UNKNOWN = 719, 801, 900, 910, 999
 HOST_MEMORY_REGISTERED, HOST_MEMORY_NOT_REGISTERED = 712, 713
+PEER_ALREADY_ENABLED, PEER_NOT_ENABLED = 704, 705
 
 _ERRORS = {
     0: ("cudaSuccess", "no error"),
@@ -178,6 +179,11 @@ _ERRORS = {
     801: ("cudaErrorNotSupported", "operation not supported"),
     900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
     901: ("cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"),
+    910: (
+        "cudaErrorGraphExecUpdateFailure",
+        "the graph update was not performed because it included changes which"
+        " violated constraints specific to instantiated graph update",
+    ),
     999: ("cudaErrorUnknown", "unknown error"),
 }
 
@@ -185,3 +191,14 @@ _ERRORS = {
 def error_text(code: int) -> tuple[str, str]:
     """CUDA's name and description of an error code."""
     return _ERRORS.get(code, (f"cudaError {code}", "unrecognized error code"))
+
+
+def code_of(fault: str) -> int:
+    """The error code that a GPU gives for a fault of a kernel, by its text."""
+    if "misaligned" in fault:
+        return MISALIGNED
+    if "assert" in fault:
+        return ASSERT
+    if "out of bounds" in fault:
+        return ILLEGAL_ADDRESS
+    return LAUNCH_FAILURE

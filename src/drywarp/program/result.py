@@ -19,7 +19,7 @@ from .timeline import Span, Timeline
 class LaunchDone:
     """One launch, or `count` in a row that found and left the same; the first has this number.
 
-    `reads_lost` names the launches whose missing results it was given.
+    `reads_lost` names the launches whose missing results it was given, `device` is where it ran.
     """
 
     number: int
@@ -31,6 +31,7 @@ class LaunchDone:
     outcome: Outcome
     reads_lost: tuple[str, ...] = ()
     count: int = 1
+    device: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class ProcessRun:
     notes: list[str] = field(default_factory=list)
     modules: int = 0
     """Fat binaries and other images that it registered."""
+    tables: int = 0
+    """How often it asked for tables of the driver, as the runtime does that is linked in."""
     unmodelled: Counter[str] = field(default_factory=Counter)
     problems: dict[tuple[str, ...], tuple[int, Problem]] = field(default_factory=dict)
     """What a check found, each once, with the launch that it was found in first."""
@@ -147,6 +150,8 @@ class ProgramRun:
     check: Check | None = None
     processes: tuple[int, ...] = ()
     """How many of the spans, which stand one process after another, are each one's."""
+    devices: int = 1
+    """How many GPUs each process sees."""
 
     @property
     def problems(self) -> int:
@@ -158,12 +163,12 @@ class ProgramRun:
         """The program's own status, but 1 if a check found something and the program ended well."""
         return self.status or int(self.problems > 0)
 
-    def streams(self) -> dict[tuple[int, int], list[Span]]:
-        """The spans of each stream in order, by process and handle."""
+    def streams(self) -> dict[tuple[int, int, int], list[Span]]:
+        """The spans of each stream in order, by process, device and handle."""
         owners = [number for number, count in enumerate(self.processes) for _ in range(count)]
-        found: dict[tuple[int, int], list[Span]] = {}
+        found: dict[tuple[int, int, int], list[Span]] = {}
         for process, span in zip(owners, self.spans, strict=True):
-            found.setdefault((process, span.stream), []).append(span)
+            found.setdefault((process, span.device, span.stream), []).append(span)
         return {key: sorted(found[key], key=lambda one: one.start_s) for key in sorted(found)}
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,6 +179,7 @@ class ProgramRun:
             "command": list(self.command),
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,
+            "devices": self.devices,
             "clock_hz": self.clock_hz,
             "exit_status": self.status,
             "time_s": self.time_s,
@@ -203,9 +209,11 @@ class ProgramRun:
                     "grid": list(one.grid),
                     "block": list(one.block),
                     "dynamic_shared_bytes": one.shared,
+                    "device": one.device,
                     "stream": one.stream,
                     "time_s": one.outcome.analysis.time_s if one.outcome.analysis else None,
                     "computed": one.outcome.computed,
+                    "sampled": one.outcome.waits,
                     "warp_instructions": one.outcome.warp_instructions,
                     "kept": one.outcome.kept or None,
                 }

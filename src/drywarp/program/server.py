@@ -40,7 +40,7 @@ from .launches import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
 
-_REQUEST, _REPLY = struct.Struct("<48s12qQ"), struct.Struct("<q8qq2Q")
+_REQUEST, _REPLY = struct.Struct("<48s14qQ"), struct.Struct("<q8qq2Q")
 _MOST_BYTES = 1 << 31
 """Most bytes of one request: a fat binary."""
 _VALUES = 8
@@ -58,7 +58,8 @@ class ProgramRequest:
     `launch_steps` and `total_steps` are the most warp instructions that are run of a launch and of the program. With
     `virtual_clock` the host's clocks show predicted time. `build` are nvcc's options for a source. `choice` says which
     launches are predicted, `keep` names the folder to which they are written, and with `behind` each kernel's longest
-    launch is analysed with its findings. `check` looks for faults that a GPU would not show.
+    launch is analysed with its findings. `check` looks for faults that a GPU would not show. Each process has
+    `devices` GPUs. If `sampled`, only those launches are computed whose results the host reads.
     """
 
     command: tuple[str, ...]
@@ -72,12 +73,16 @@ class ProgramRequest:
     keep: Path | None = None
     behind: bool = False
     check: bool = False
+    devices: int = 1
+    sampled: bool = False
 
     def plan(self, gpu: Gpu) -> Plan:
         """What is done with the launches of each process."""
         keeper = Keeper(self.keep, gpu) if self.keep else None
         behind = replace(self.options, brief=False, findings=True, occupancies=None) if self.behind else None
-        return Plan(self.options, self.launch_steps, self.total_steps, self.choice, keeper, behind, self.check)
+        steps = self.launch_steps, self.total_steps
+        plan = Plan(self.options, *steps, self.choice, keeper, behind, self.check)
+        return replace(plan, devices=self.devices, sampled=self.sampled)
 
 
 def run_program(request: ProgramRequest) -> ProgramRun:
@@ -99,8 +104,11 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         server = _Server(gpu, request, command[0])
         environment = _environment(server.name, folder) | ({_CLOCK_VARIABLE: "1"} if request.virtual_clock else {})
         status = server.serve(command, environment)
+        done = server.processes
         own_code = holds_device_code(read_bytes(Path(command[0]), "a program"))
-        if not server.processes or (own_code and not any(process.modules for process in server.processes)):
+        # The runtime that a stripped program has inside reaches the driver, but registers nothing.
+        inside = own_code and any(one.tables for one in done) and not any(one.modules for one in done)
+        if not done or inside:
             raise UsageError(_why_nothing(command, status))
         return finished(request.command, status, server.processes, clock_mhz * 1e6)
 
@@ -285,7 +293,9 @@ class _Server:
             hello = struct.pack("<2q", START, device.heap.size)
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [device.heap.file]))]
             connection.sendmsg([hello], rights)
-            for name, numbers, data in _requests(connection):
+            for name, (*given, asking, thread), data in _requests(connection):
+                device.asks(asking, thread)
+                numbers = tuple(given)
                 answer = device.answer(name, numbers, data)
                 connection.sendall(_packed(answer, device.timeline.host, device.print_now(name, numbers)))
         except (OSError, _Stopped):

@@ -45,6 +45,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         behind=_longest(processes),
         processes=tuple(len(one.timeline.spans) for one in processes),
         check=_check(processes),
+        devices=longest.timeline.devices,
     )
 
 
@@ -140,7 +141,7 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
 
 def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[str]:
     found = []
-    missing = [one for one in launches if not one.outcome.computed and not one.outcome.fault]
+    missing = [one for one in launches if not (one.outcome.computed or one.outcome.fault or one.outcome.waits)]
     if missing:
         found.append(f"not computed: {_some([f'launch {one.number} ({one.kernel})' for one in missing])}")
     read = [one for one in launches if one.reads_lost]

@@ -1,9 +1,10 @@
 """When each launch and copy of a program runs: streams, copy engines, and the host that submits them.
 
 The host's own work between its calls takes no time here, so that every machine gives the same answer; its calls take
-what `[host]` of the GPU file says. Work of a stream runs in order. Kernels of several streams run at the same time as
-far as their blocks fit on the SMs together; each then takes as long as alone, which is a lower bound. Each direction
-over the bus has one copy engine.
+what `[host]` of the GPU file says, in each of its threads. Work of a stream runs in order. Kernels of several streams
+run at the same time as far as their blocks fit on the SMs together; each then takes as long as alone, which is a lower
+bound. Each direction over the bus has one copy engine on each device; a copy between two devices takes one on either,
+at the bus's rate.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _NANO = 1e-9
 class Span:
     """A piece of work on the device: what it is, on which stream, and from when to when in seconds.
 
-    `kind` is kernel, copy to device, copy to host, copy on device or fill; `launch` numbers the launches. `after` is
-    the number of the span that it waited for, or -1 for the host's call. `count` launches of a program that makes very
-    many share one span.
+    `kind` is kernel, copy to device, copy to host, copy on device, copy between devices or fill; `launch` numbers the
+    launches. `after` is the number of the span that it waited for, or -1 for the host's call. `count` launches of a
+    program that makes very many share one span. `device` is that of the stream.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Span:
     launch: int = -1
     after: int = -1
     count: int = 1
+    device: int = 0
 
 
 @dataclass
@@ -47,28 +49,60 @@ class Stream:
     priority: int = 0
     ready: float = 0.0
     last: int = -1
+    device: int = 0
 
 
 @dataclass
 class Event:
-    """`at` is None until it is recorded."""
+    """`at` is None until it is recorded; `captured` is the stream that records it for a graph, if one does."""
 
     at: float | None = None
     span: int = -1
+    device: int = 0
+    captured: int = -1
 
 
 @dataclass
 class Timeline:
-    """The work that a program has submitted so far. Times are in seconds from the program's first call."""
+    """The work that a program has submitted so far. Times are in seconds from the program's first call.
+
+    Handles of the default streams mean those of `device`, which the calling thread has chosen among `devices`.
+    """
 
     gpu: Gpu
-    host: float = 0.0
+    devices: int = 1
+    device: int = 0
+    thread: int = 0
+    """Of the host, that asks now: each has a time of its own."""
     spans: list[Span] = field(default_factory=list)
-    streams: dict[int, Stream] = field(default_factory=lambda: {0: Stream(), PER_THREAD: Stream()})
+    streams: dict[int, Stream] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
-    _engines: dict[str, tuple[float, int]] = field(default_factory=dict)
-    _running: list[tuple[float, float, int]] = field(default_factory=list)
+    _engines: dict[tuple[int, str], tuple[float, int]] = field(default_factory=dict)
+    _running: dict[int, list[tuple[float, float, int]]] = field(default_factory=dict)
+    _hosts: dict[int, float] = field(default_factory=dict)
     _handles: int = 0x1000
+
+    def __post_init__(self) -> None:
+        for device in range(self.devices):
+            self.streams[_default(0, device)] = Stream(device=device)
+            self.streams[_default(PER_THREAD, device)] = Stream(device=device)
+
+    @property
+    def host(self) -> float:
+        """The time of the calling thread; one that calls for the first time has that of the first."""
+        return self._hosts.setdefault(self.thread, next(iter(self._hosts.values()), 0.0))
+
+    @host.setter
+    def host(self, time: float) -> None:
+        self._hosts[self.thread] = time
+
+    def created(self, thread: int) -> None:
+        """The calling thread has started another one."""
+        self._hosts.setdefault(thread, self.host)
+
+    def joined(self, thread: int) -> None:
+        """The calling thread has waited for the end of another one."""
+        self.host = max(self.host, self._hosts.pop(thread, 0.0))
 
     def handle(self) -> int:
         """A number for a stream, an event or a graph that no other has."""
@@ -77,7 +111,7 @@ class Timeline:
 
     def stream(self, handle: int) -> Stream | None:
         """The stream with this handle."""
-        return self.streams.get(0 if handle == LEGACY else handle)
+        return self.streams.get(_default(handle, self.device) if handle in (0, LEGACY, PER_THREAD) else handle)
 
     def called(self) -> None:
         """The host submits something."""
@@ -88,32 +122,41 @@ class Timeline:
         """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
         self.called()
         start, after = self._begin(stream)
+        place = (self.stream(stream) or self.streams[0]).device
+        running = self._running.setdefault(place, [])
         # Kernels submitted earlier keep their place; this one starts when there is room beside them.
-        while (taken := sum(part for _, part, _ in self._running)) and taken + share > 1:
-            end, part, number = min(self._running)
-            self._running.remove((end, part, number))
+        while (taken := sum(part for _, part, _ in running)) and taken + share > 1:
+            end, part, number = min(running)
+            running.remove((end, part, number))
             if end > start:
                 start, after = end, number
-        span = self._add(Span("kernel", name, stream, start, start + seconds, 0, launch, after))
-        self._running = [one for one in self._running if one[0] > start] + [(span.end_s, share, len(self.spans) - 1)]
+        span = self._add(Span("kernel", name, stream, start, start + seconds, 0, launch, after, device=place))
+        running[:] = [one for one in running if one[0] > start] + [(span.end_s, share, len(self.spans) - 1)]
         return span
 
-    def copy(self, stream: int, kind: str, size: int, waits: bool) -> Span:
-        """Submit a copy or a fill; `waits`: the host waits for it."""
+    def copy(self, stream: int, kind: str, size: int, waits: bool, ends: tuple[int, int] | None = None) -> Span:
+        """Submit a copy or a fill; `waits`: the host waits for it. `ends` are the devices between which it moves."""
         self.called()
         start, after = self._begin(stream)
-        free, number = self._engines.get(kind, (0.0, -1))
-        if free > start:
-            start, after = free, number
-        span = self._add(Span(kind, kind, stream, start, start + self.seconds_of(kind, size), size, -1, after))
-        self._engines[kind] = span.end_s, len(self.spans) - 1
+        place = (self.stream(stream) or self.streams[0]).device
+        source, to = ends or (place, place)
+        engines = [(source if kind == "copy to host" else to, kind)]
+        if kind == "copy between devices":
+            engines = [(source, "copy to host"), (to, "copy to device")]
+        for free, number in (self._engines.get(engine, (0.0, -1)) for engine in engines):
+            if free > start:
+                start, after = free, number
+        end = start + self.seconds_of(kind, size)
+        span = self._add(Span(kind, kind, stream, start, end, size, -1, after, device=place))
+        for engine in engines:
+            self._engines[engine] = span.end_s, len(self.spans) - 1
         if waits:
             self.wait(span.end_s)
         return span
 
     def seconds_of(self, kind: str, size: int) -> float:
         """How long a copy or a fill takes."""
-        if kind in ("copy to device", "copy to host"):
+        if kind in ("copy to device", "copy to host", "copy between devices"):
             return size / (self.gpu.host.copy_gbs * 1e9) if self.gpu.host else 0.0
         if self.gpu.machine_code:
             return 0.0
@@ -123,17 +166,18 @@ class Timeline:
     def _begin(self, handle: int) -> tuple[float, int]:
         """The earliest start of a stream's next work, and the span that it waits for."""
         stream = self.stream(handle) or self.streams[0]
-        others = [stream]
-        if stream is self.streams[0]:
-            others += [one for one in self.streams.values() if one.blocking]
+        others, default = [stream], self.streams[_default(0, stream.device)]
+        if stream is default:
+            others += [one for one in self.streams.values() if one.blocking and one.device == stream.device]
         elif stream.blocking:
-            others.append(self.streams[0])
+            others.append(default)
         latest = max(others, key=lambda one: one.ready)
         return (latest.ready, latest.last) if latest.ready > self.host else (self.host, -1)
 
     def _add(self, span: Span) -> Span:
         last = self.spans[-1] if len(self.spans) >= MOST_SPANS else None
-        if last and (last.kind, last.name, last.stream, last.launch) == ("kernel", span.name, span.stream, span.launch):
+        ours = ("kernel", span.name, span.device, span.stream, span.launch)
+        if last and (last.kind, last.name, last.device, last.stream, last.launch) == ours:
             self.spans[-1] = replace(last, end_s=span.end_s, count=last.count + 1)
         else:
             self.spans.append(span)
@@ -159,13 +203,18 @@ class Timeline:
         self.host = max(self.host, until) + (self.gpu.host.wait_ns * _NANO if self.gpu.host else 0.0)
 
     def wait_for(self, handle: int | None = None) -> None:
-        """The host waits for a stream (None: for all)."""
+        """The host waits for a stream (None: for all of its device)."""
         if handle is None:
-            return self.wait(max(one.ready for one in self.streams.values()))
+            return self.wait(max(one.ready for one in self.streams.values() if one.device == self.device))
         stream = self.stream(handle)
         return self.wait(stream.ready if stream else 0.0)
 
     @property
     def end(self) -> float:
         """When everything is done."""
-        return max([self.host, *(span.end_s for span in self.spans)])
+        return max([self.host, *self._hosts.values(), *(span.end_s for span in self.spans)])
+
+
+def _default(handle: int, device: int) -> int:
+    """The handle under which a default stream of a device is held: those of the first are the program's own."""
+    return (0 if handle == LEGACY else handle) - 4 * device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ _MOST_CRITICAL = 5
 
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
-    head = f"{time_text(run.time_s)} on {run.gpu_title}, predicted; the device works for {time_text(run.busy_s)} of it"
+    title = f"{run.devices} x {run.gpu_title}" if run.devices > 1 else run.gpu_title
+    head = f"{time_text(run.time_s)} on {title}, predicted; the device works for {time_text(run.busy_s)} of it"
     nothing = (
         "no kernel was launched that --only, --skip and --launches choose" if run.left_out else "no kernel was launched"
     )
@@ -81,6 +83,17 @@ def program_notes(run: ProgramRun) -> list[str]:
         if launched
         else []
     )
+    if sampled := [one for one in run.launches if one.outcome.waits]:
+        by_kernel = Counter[str]()
+        for one in sampled:
+            by_kernel[one.kernel] += one.count
+        count, most = sum(by_kernel.values()), by_kernel.most_common(_MOST_CRITICAL)
+        named = ", ".join(f"{plain(name, 60)} {number}" for name, number in most)
+        more = f", and {len(by_kernel) - len(most)} more" if len(by_kernel) > len(most) else ""
+        notes.append(
+            f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more}); each takes the time of"
+            " the first launch of the same kernel and extents"
+        )
     if run.left_out:
         count = sum(number for _, number in run.left_out)
         some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
@@ -116,7 +129,7 @@ def write_program_trace(run: ProgramRun, path: Path) -> None:
     streams = run.streams()
     events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
     for track, (key, spans) in enumerate(streams.items(), 100):
-        events.append(_named("thread_name", track, stream_name(key, len(run.processes))))
+        events.append(_named("thread_name", track, stream_name(key, len(run.processes), run.devices)))
         events += [_slice(span, track) for span in spans]
     try:
         path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
@@ -124,10 +137,11 @@ def write_program_trace(run: ProgramRun, path: Path) -> None:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def stream_name(key: tuple[int, int], processes: int) -> str:
-    """What a stream is called, given its process and handle."""
-    process, handle = key
+def stream_name(key: tuple[int, int, int], processes: int, devices: int) -> str:
+    """What a stream is called, given its process, device and handle."""
+    process, device, handle = key
     name = f"stream {handle:#x}" if handle else "default stream"
+    name = f"{name}, device {device}" if devices > 1 else name
     return f"{name}, process {process}" if processes > 1 else name
 
 

@@ -236,6 +236,17 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     return tuple(brief) if brief != list(code) else None
 
 
+def follows_data(kernel: Kernel, cfg: ControlFlowGraph) -> bool:
+    """Whether an address or a branch may depend on what the kernel reads from global memory."""
+    code = kernel.instructions
+    if any(i.opcode == "CALL" and jump_target(i) is None for i in code):
+        return True
+    stays = {index for index, i in enumerate(code) if i.memory is not None or i.class_ not in _COMPUTES}
+    needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
+    reads = (code[index] for index in needed if _touches(code[index], _BETWEEN))
+    return any(i.memory is not None and i.memory.kind != "store" for i in reads)
+
+
 def _touches(instruction: Instruction, spaces: frozenset[str]) -> bool:
     return instruction.memory is not None and instruction.memory.space in spaces
 

@@ -154,27 +154,13 @@ API error_t cudaMemcpyFromArray(void *to, const struct array *from, size_t x, si
 }
 ALSO(cudaMemcpyFromArray_ptds, cudaMemcpyFromArray);
 
-struct position {
-    size_t x, y, z;
-};
-struct copy3d {
-    const struct array *from_array;
-    struct position from_at;
-    struct pitched from;
-    const struct array *to_array;
-    struct position to_at;
-    struct pitched to;
-    struct extent extent;
-    int kind;
-};
-
 static char *place_of(const struct array *array, struct position at, const struct pitched *memory, size_t z) {
     if (array)
         return place_in(array, at.x * texel_bytes(&array->channels), at.y, at.z + z);
     return (char *)memory->pointer + at.x + memory->pitch * (at.y + memory->height * (at.z + z));
 }
 
-static error_t copy_volume(const struct copy3d *asked, stream_t stream, int async) {
+int copy_volume(const struct copy3d *asked, stream_t stream, int async) {
     const struct array *from = asked->from_array, *to = asked->to_array, *some = from ? from : to;
     /* With an array the extent is in its texels. */
     size_t texel = some ? texel_bytes(&some->channels) : 1, width = asked->extent.width * texel;

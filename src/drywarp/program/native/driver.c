@@ -1,7 +1,7 @@
 /* The functions of the CUDA driver API that libraries call (Numba, CuPy, PyCUDA, Triton, cuda-python).
 
    Functions whose arguments have changed carry the newest version's name, and the first one's beside it; programs that
-   ask by name (cuGetProcAddress) get the newest. There is one device and one context. */
+   ask by name (cuGetProcAddress) get the newest. A device has one context. */
 #define _GNU_SOURCE
 #include "wire.h"
 
@@ -28,9 +28,23 @@ static result_t as_result(int status) {
 
 #define RESULT(name, ...) as_result(ASK(name, __VA_ARGS__).status)
 
-static int context;
-static __thread void *current;
-static void *const CONTEXT = &context;
+enum { MOST_DEVICES = 16, MOST_CONTEXTS = 16 };
+/* A context of a device is its primary one: an address here. Each thread has a stack of them. */
+static char contexts[MOST_DEVICES];
+static __thread void *stack[MOST_CONTEXTS];
+static __thread int stacked;
+
+static result_t has(int device) { return RESULT("device_set", device); }
+
+static void *current(void) { return stacked ? stack[stacked - 1] : NULL; }
+
+/* The top of the stack has changed. */
+static result_t use(void) {
+    if (stacked)
+        current_device = (int)((char *)stack[stacked - 1] - contexts);
+    return 0;
+}
+static int is_context(const void *given) { return (const char *)given >= contexts && (const char *)given < contexts + MOST_DEVICES; }
 
 /* Device and context -------------------------------------------------------------------------------------------- */
 
@@ -50,7 +64,7 @@ API result_t cuDeviceGetCount(int *count) {
 }
 API result_t cuDeviceGet(int *device, int ordinal) {
     *device = ordinal;
-    return ordinal ? 101 : 0;
+    return has(ordinal);
 }
 API result_t cuDeviceGetAttribute(int *value, int attribute, int device) {
     struct answer answer = ASK("attribute", attribute, device);
@@ -68,7 +82,8 @@ API result_t cuDeviceGetName(char *name, int bytes, int device) {
 API result_t cuDeviceGetUuid_v2(char *uuid, int device) {
     memset(uuid, 0, 16);
     memcpy(uuid, "drywarp", 7);
-    return device ? 101 : 0;
+    uuid[15] = (char)device;
+    return has(device);
 }
 ALSO(cuDeviceGetUuid, cuDeviceGetUuid_v2);
 API result_t cuDeviceTotalMem_v2(size_t *bytes, int device) {
@@ -83,36 +98,53 @@ API result_t cuDeviceComputeCapability(int *major, int *minor, int device) {
     return status ? status : cuDeviceGetAttribute(minor, 76, device);
 }
 API result_t cuDeviceGetPCIBusId(char *text, int bytes, int device) {
-    snprintf(text, (size_t)bytes, "0000:01:00.0");
-    return device ? 101 : 0;
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", 1 + device);
+    return has(device);
 }
 API result_t cuDeviceCanAccessPeer(int *can, int device, int peer) {
-    (void)device, (void)peer;
-    *can = 0;
-    return 0;
+    struct answer answer = ASK("peer_possible", device, peer);
+    *can = (int)answer.value[0];
+    return as_result(answer.status);
 }
 
 API result_t cuDevicePrimaryCtxRetain(void **made, int device) {
-    *made = CONTEXT;
-    return device ? 101 : 0;
+    result_t status = has(device);
+    if (!status)
+        *made = contexts + device;
+    return status;
 }
-API result_t cuDevicePrimaryCtxRelease_v2(int device) { return device ? 101 : 0; }
+API result_t cuDevicePrimaryCtxRelease_v2(int device) { return has(device); }
 ALSO(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
-API result_t cuDevicePrimaryCtxReset_v2(int device) { return device ? 101 : 0; }
+API result_t cuDevicePrimaryCtxReset_v2(int device) { return has(device); }
 ALSO(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
 API result_t cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
     (void)flags;
-    return device ? 101 : 0;
+    return has(device);
 }
 ALSO(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 API result_t cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     *flags = 0, *active = 1;
-    return device ? 101 : 0;
+    return has(device);
 }
+API result_t cuCtxPushCurrent_v2(void *given) {
+    if (!is_context(given) || stacked == MOST_CONTEXTS)
+        return ERROR_INVALID;
+    stack[stacked++] = given;
+    return use();
+}
+ALSO(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+API result_t cuCtxPopCurrent_v2(void **found) {
+    if (found)
+        *found = current();
+    if (stacked)
+        stacked--;
+    return use();
+}
+ALSO(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 API result_t cuCtxCreate_v2(void **made, unsigned flags, int device) {
     (void)flags;
-    *made = current = CONTEXT;
-    return device ? 101 : 0;
+    result_t status = has(device);
+    return status ? status : cuCtxPushCurrent_v2(*made = contexts + device);
 }
 ALSO(cuCtxCreate, cuCtxCreate_v2);
 API result_t cuCtxCreate_v3(void **made, void *parameters, int count, unsigned flags, int device) {
@@ -124,33 +156,30 @@ API result_t cuCtxCreate_v4(void **made, void *parameters, unsigned flags, int d
     return cuCtxCreate_v2(made, flags, device);
 }
 API result_t cuCtxDestroy_v2(void *given) {
-    (void)given;
-    current = NULL;
-    return 0;
+    if (stacked && current() == given)
+        stacked--;
+    return use();
 }
 ALSO(cuCtxDestroy, cuCtxDestroy_v2);
 API result_t cuCtxSetCurrent(void *given) {
-    current = given;
-    return 0;
+    if (given && !is_context(given))
+        return ERROR_INVALID;
+    stacked -= stacked > 0;
+    return given ? cuCtxPushCurrent_v2(given) : use();
 }
 API result_t cuCtxGetCurrent(void **found) {
-    *found = current;
+    *found = current();
     return 0;
 }
-API result_t cuCtxPushCurrent_v2(void *given) {
-    current = given;
-    return 0;
-}
-ALSO(cuCtxPushCurrent, cuCtxPushCurrent_v2);
-API result_t cuCtxPopCurrent_v2(void **found) {
-    if (found)
-        *found = current;
-    return 0;
-}
-ALSO(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 API result_t cuCtxGetDevice(int *device) {
-    *device = 0;
+    *device = current_device;
     return 0;
+}
+API result_t cuCtxEnablePeerAccess(void *peer, unsigned flags) {
+    return is_context(peer) && !flags ? RESULT("peer_enable", (int)((char *)peer - contexts), 0) : ERROR_INVALID;
+}
+API result_t cuCtxDisablePeerAccess(void *peer) {
+    return is_context(peer) ? RESULT("peer_enable", (int)((char *)peer - contexts), 1) : ERROR_INVALID;
 }
 API result_t cuCtxGetFlags(unsigned *flags) {
     *flags = 0;
@@ -215,6 +244,7 @@ API result_t cuGetProcAddress(const char *name, void **found, int version, uint6
 /* Tables of the driver that nobody documents are not imitated; NVRTC asks for one, and does without. */
 API result_t cuGetExportTable(const void **table, const void *id) {
     (void)id;
+    ASK("table");
     *table = NULL;
     return NOT_FOUND;
 }
@@ -368,13 +398,6 @@ API result_t cuFuncSetCacheConfig(struct kernel *kernel, int config) {
     return 0;
 }
 
-static const void *packed_in(void **extra) {
-    enum { BUFFER = 1 };
-    for (int n = 0; extra && extra[n]; n += 2)
-        if (extra[n] == (void *)BUFFER)
-            return extra[n + 1];
-    return NULL;
-}
 API result_t cuLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                             unsigned block_y, unsigned block_z, unsigned shared, stream_t stream, void **arguments,
                             void **extra) {
@@ -492,12 +515,12 @@ static result_t attribute_of(void *value, int attribute, const struct answer *fo
     if (!kind)
         return ERROR_INVALID;
     switch (attribute) {
-    case IN_CONTEXT: *(void **)value = CONTEXT; break;
+    case IN_CONTEXT: *(void **)value = contexts + found->value[3]; break;
     case KIND: *(unsigned *)value = kind == 1 ? 1 : 2; break;
     case ON_DEVICE_AT: *(pointer_t *)value = pointer; break;
     case ON_HOST_AT: *(pointer_t *)value = kind == 2 ? 0 : pointer; break;
     case MANAGED_TOO: *(int *)value = kind == 3; break;
-    case ORDINAL: *(int *)value = 0; break;
+    case ORDINAL: *(int *)value = (int)found->value[3]; break;
     case START: *(pointer_t *)value = (pointer_t)found->value[1]; break;
     case BYTES: *(size_t *)value = (size_t)found->value[2]; break;
     default: return ERROR_UNSUPPORTED;
@@ -515,23 +538,23 @@ API result_t cuPointerGetAttributes(unsigned count, int *attributes, void **valu
     return as_result(found.status);
 }
 
-static result_t move(pointer_t to, pointer_t from, size_t bytes, int kind, stream_t stream, int async) {
+static result_t moved(pointer_t to, pointer_t from, size_t bytes, int kind, stream_t stream, int async) {
     void *target = (void *)(intptr_t)to;
     return as_result(copy(target, bytes, (void *)(intptr_t)from, bytes, bytes, 1, kind, stream, async));
 }
 #define COPY(name, kind)                                                                                              \
-    API result_t name##_v2(pointer_t to, pointer_t from, size_t bytes) { return move(to, from, bytes, kind, 0, 0); }  \
+    API result_t name##_v2(pointer_t to, pointer_t from, size_t bytes) { return moved(to, from, bytes, kind, 0, 0); }  \
     ALSO(name, name##_v2);                                                                                            \
     API result_t name##Async_v2(pointer_t to, pointer_t from, size_t bytes, stream_t stream) {                        \
-        return move(to, from, bytes, kind, stream, 1);                                                                \
+        return moved(to, from, bytes, kind, stream, 1);                                                                \
     }                                                                                                                 \
     ALSO(name##Async, name##Async_v2)
 COPY(cuMemcpyHtoD, TO_DEVICE);
 COPY(cuMemcpyDtoH, TO_HOST);
 COPY(cuMemcpyDtoD, ON_DEVICE);
-API result_t cuMemcpy(pointer_t to, pointer_t from, size_t bytes) { return move(to, from, bytes, WHEREVER, 0, 0); }
+API result_t cuMemcpy(pointer_t to, pointer_t from, size_t bytes) { return moved(to, from, bytes, WHEREVER, 0, 0); }
 API result_t cuMemcpyAsync(pointer_t to, pointer_t from, size_t bytes, stream_t stream) {
-    return move(to, from, bytes, WHEREVER, stream, 1);
+    return moved(to, from, bytes, WHEREVER, stream, 1);
 }
 
 static result_t fill(pointer_t at, int64_t value, int64_t element, size_t count, stream_t stream, int async) {
@@ -567,9 +590,9 @@ API result_t cuStreamWaitEvent(stream_t stream, void *event, unsigned flags) {
     return RESULT("stream_wait_event", N(stream), N(event), flags);
 }
 API result_t cuStreamGetCtx(stream_t stream, void **found) {
-    (void)stream;
-    *found = CONTEXT;
-    return 0;
+    struct answer answer = ASK("stream_flags", N(stream));
+    *found = contexts + answer.value[2];
+    return as_result(answer.status);
 }
 ALSO(cuStreamGetCtx_v2, cuStreamGetCtx);
 API result_t cuStreamIsCapturing(stream_t stream, int *status) {

@@ -176,6 +176,14 @@ int launch(const void *function, dim3 grid, dim3 block, void **arguments, const 
     return noted(status);
 }
 
+const void *packed_in(void **extra) {
+    enum { BUFFER = 1 };
+    for (int n = 0; extra && extra[n]; n += 2)
+        if (extra[n] == (void *)BUFFER)
+            return extra[n + 1];
+    return NULL;
+}
+
 API error_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, stream_t stream) {
     return launch(function, grid, block, arguments, NULL, shared, stream, 0, ALONE);
 }
@@ -372,14 +380,14 @@ struct pointer_attributes {
 API error_t cudaPointerGetAttributes(struct pointer_attributes *found, const void *pointer) {
     struct answer answer = ASK("pointer", N(pointer));
     int type = (int)answer.value[0]; /* 0 unregistered, 1 host, 2 device, 3 managed */
-    *found = (struct pointer_attributes){type, type ? 0 : -2, type ? (void *)pointer : NULL,
+    *found = (struct pointer_attributes){type, type ? (int)answer.value[3] : -2, type ? (void *)pointer : NULL,
                                          type == 2 ? NULL : (void *)pointer};
     return say(answer);
 }
 
 /* Copies: drywarp checks them and says how long they take; the bytes move here. --------------------------------- */
 
-static void move(const int64_t *n) {
+void move(const int64_t *n) {
     char *to = (char *)(intptr_t)n[0];
     const char *from = (const char *)(intptr_t)n[1];
     for (int64_t row = 0; row < n[3]; row++)
@@ -561,60 +569,6 @@ API error_t cudaEventElapsedTime(float *milliseconds, event_t from, event_t to) 
     return say(answer);
 }
 
-/* Graphs: drywarp keeps what a stream captures; its copies run here. -------------------------------------------- */
-
-API error_t cudaStreamBeginCapture(stream_t stream, int mode) { return DO("capture_begin", N(stream), mode); }
-ALSO(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture);
-API error_t cudaStreamEndCapture(stream_t stream, void **graph) {
-    struct answer answer = ASK("capture_end", N(stream));
-    *graph = (void *)(intptr_t)answer.value[0];
-    return say(answer);
-}
-ALSO(cudaStreamEndCapture_ptsz, cudaStreamEndCapture);
-API error_t cudaStreamIsCapturing(stream_t stream, int *status) {
-    struct answer answer = ASK("capture_state", N(stream));
-    *status = (int)answer.value[0];
-    return say(answer);
-}
-ALSO(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
-API error_t cudaGraphInstantiate(void **made, void *graph, ...) {
-    struct answer answer = ASK("graph_instantiate", N(graph));
-    *made = (void *)(intptr_t)answer.value[0];
-    return say(answer);
-}
-API error_t cudaGraphInstantiateWithFlags(void **made, void *graph, unsigned long long flags) {
-    (void)flags;
-    return cudaGraphInstantiate(made, graph);
-}
-API error_t cudaGraphLaunch(void *made, stream_t stream) {
-    struct answer answer = ASK("graph_launch", N(made), N(stream));
-    for (int64_t n = 0; !answer.status && n < answer.value[0]; n++) {
-        struct answer step = ASK("graph_step", N(made), n, N(stream));
-        if (step.status)
-            return say(step);
-        if (step.value[0] == 1)
-            move(step.value + 1);
-        if (step.value[0] == 2)
-            ((void (*)(void *))(intptr_t)step.value[1])((void *)(intptr_t)step.value[2]);
-    }
-    return say(answer);
-}
-ALSO(cudaGraphLaunch_ptsz, cudaGraphLaunch);
-API error_t cudaGraphUpload(void *made, stream_t stream) {
-    (void)made, (void)stream;
-    return 0;
-}
-ALSO(cudaGraphUpload_ptsz, cudaGraphUpload);
-API error_t cudaGraphDestroy(void *graph) { return DO("graph_destroy", N(graph)); }
-API error_t cudaGraphExecDestroy(void *made) { return DO("graph_destroy", N(made)); }
-API error_t cudaGraphGetNodes(void *graph, void **nodes, size_t *count) {
-    struct answer answer = ASK("graph_size", N(graph));
-    for (size_t n = 0; nodes && n < *count && n < (size_t)answer.value[0]; n++)
-        nodes[n] = (void *)(intptr_t)(n + 1);
-    *count = (size_t)answer.value[0];
-    return say(answer);
-}
-
 /* The device ---------------------------------------------------------------------------------------------------- */
 
 API error_t cudaGetDeviceCount(int *count) {
@@ -623,13 +577,22 @@ API error_t cudaGetDeviceCount(int *count) {
     return say(answer);
 }
 API error_t cudaGetDevice(int *device) {
-    *device = 0;
+    *device = current_device;
     return 0;
 }
-API error_t cudaSetDevice(int device) { return DO("device_set", device); }
+API error_t cudaSetDevice(int device) {
+    error_t status = DO("device_set", device);
+    if (!status)
+        current_device = device;
+    return status;
+}
 API error_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
     (void)device_flags, (void)flags;
     return DO("device_set", device);
+}
+API error_t cudaSetValidDevices(int *devices, int count) {
+    (void)devices, (void)count;
+    return 0;
 }
 API error_t cudaSetDeviceFlags(unsigned flags) {
     (void)flags;
@@ -695,15 +658,37 @@ API error_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     return 0;
 }
 API error_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    (void)device, (void)peer;
-    *can = 0;
-    return 0;
+    struct answer answer = ASK("peer_possible", device, peer);
+    *can = (int)answer.value[0];
+    return say(answer);
+}
+API error_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+    return flags ? noted(ERROR_INVALID) : DO("peer_enable", peer, 0);
+}
+API error_t cudaDeviceDisablePeerAccess(int peer) { return DO("peer_enable", peer, 1); }
+API error_t cudaDeviceGetP2PAttribute(int *value, int attribute, int device, int peer) {
+    enum { RANK = 1 };
+    struct answer answer = ASK("peer_possible", device, peer);
+    *value = attribute == RANK ? 0 : (int)answer.value[0];
+    return say(answer);
 }
 API error_t cudaDeviceGetPCIBusId(char *text, int bytes, int device) {
-    (void)device;
-    snprintf(text, (size_t)bytes, "0000:01:00.0");
-    return 0;
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", 1 + device);
+    return DO("device_set", device);
 }
+API error_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
+    unsigned domain = 0, bus;
+    if (sscanf(text, "%x:%x:", &domain, &bus) != 2 || !bus)
+        return noted(ERROR_INVALID);
+    *device = (int)bus - 1;
+    return DO("device_set", *device);
+}
+API error_t cudaStreamGetDevice(stream_t stream, int *device) {
+    struct answer answer = ASK("stream_flags", N(stream));
+    *device = (int)answer.value[2];
+    return say(answer);
+}
+ALSO(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
 API error_t cudaRuntimeGetVersion(int *version) {
     struct answer answer = ASK("runtime_version");
     *version = (int)answer.value[0];

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "wire.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,6 +25,7 @@ static const char SOCKET_VARIABLE[] = "DRYWARP_RUN_SOCKET";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int link_to = -1, forked, lost;
 int device_memory = -1;
+__thread int current_device;
 char *device_start;
 
 static void leave_to_parent(void) {
@@ -140,7 +142,7 @@ static struct answer gave_up(void) {
 }
 
 struct answer ask_with(const char *name, const int64_t *numbers, const void *data, size_t bytes, void *out, size_t room) {
-    struct request request = {.bytes = data ? bytes : 0};
+    struct request request = {.device = current_device, .thread = (int64_t)pthread_self(), .bytes = data ? bytes : 0};
     struct reply reply;
     struct answer answer = {.status = ERROR_UNKNOWN};
     strncpy(request.name, name, NAME_BYTES - 1);
@@ -172,4 +174,24 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
     }
     pthread_mutex_unlock(&lock);
     return answer;
+}
+
+/* A thread begins when it is created, and one that waits for it goes on at the earliest when it has ended. */
+API int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*function)(void *), void *data) {
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    int status = real(thread, how, function, data);
+    if (!status && link_to >= 0)
+        ASK("created", (int64_t)*thread);
+    return status;
+}
+API int pthread_join(pthread_t thread, void **result) {
+    static int (*real)(pthread_t, void **);
+    if (!real)
+        real = (int (*)(pthread_t, void **))dlsym(RTLD_NEXT, "pthread_join");
+    int status = real(thread, result);
+    if (!status && link_to >= 0)
+        ASK("joined", (int64_t)thread);
+    return status;
 }

@@ -10,6 +10,7 @@ enum { NAME_BYTES = 48, MOST_NUMBERS = 12, MOST_VALUES = 8 };
 struct request {
     char name[NAME_BYTES];
     int64_t number[MOST_NUMBERS];
+    int64_t device, thread; /* the calling thread, and the device that it has chosen */
     uint64_t bytes; /* that follow */
 };
 
@@ -28,7 +29,7 @@ struct answer {
     size_t bytes;
 };
 
-enum { ERROR_INVALID = 1, ERROR_INITIALIZATION = 3, ERROR_NO_DEVICE = 100, ERROR_UNSUPPORTED = 801, ERROR_UNKNOWN = 999 };
+enum { ERROR_INVALID = 1, ERROR_INITIALIZATION = 3, ERROR_NO_DEVICE = 100, ERROR_NO_SUCH_DEVICE = 101, ERROR_UNSUPPORTED = 801, ERROR_UNKNOWN = 999 };
 
 /* Ask drywarp. `data` may be NULL; `out` takes at most `room` bytes. A program that drywarp does not run gets
    ERROR_NO_DEVICE, a forked child ERROR_INITIALIZATION, as from a real driver. */
@@ -36,6 +37,9 @@ struct answer ask_with(const char *name, const int64_t *numbers, const void *dat
 
 #define ASK(name, ...) ask_with(name, (const int64_t[MOST_NUMBERS]){__VA_ARGS__}, NULL, 0, NULL, 0)
 #define N(x) ((int64_t)(intptr_t)(x))
+
+/* The device of the calling thread. */
+extern __thread int current_device;
 
 /* Device memory: the descriptor of the file that it lies in, and the address of its first byte. */
 extern int device_memory;
@@ -82,10 +86,31 @@ struct launch_attribute {
 /* A launch whose arguments are given one by one, or `packed` as the kernel reads them. */
 int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
            stream_t stream, int cooperative, dim3 cluster);
+/* Arguments as the driver takes them in one piece; NULL if there are none. */
+const void *packed_in(void **extra);
 void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster);
 int allocate(void **pointer, size_t bytes, int kind, stream_t stream);
 int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
          stream_t stream, int async);
+/* Move the bytes of a copy with these numbers. */
+void move(const int64_t *numbers);
+
+struct array;
+struct position {
+    size_t x, y, z;
+};
+struct copy3d {
+    const struct array *from_array;
+    struct position from_at;
+    struct pitched from;
+    const struct array *to_array;
+    struct position to_at;
+    struct pitched to;
+    struct extent extent;
+    int kind;
+};
+int copy_volume(const struct copy3d *asked, stream_t stream, int async);
+
 /* Remember an error for cudaGetLastError, and return it. */
 int noted(int status);
 /* The name (0) or the description (1) of an error. */

@@ -266,7 +266,7 @@ def _timeline(run: ProgramRun) -> tuple[dict[str, Any], float]:
     }
     return {
         "reasonColours": REASON_COLOURS,
-        "tracks": [stream_name(key, len(run.processes)) for key in streams],
+        "tracks": [stream_name(key, len(run.processes), run.devices) for key in streams],
         "names": [{"kind": kind, "name": plain(name), "place": place.get(name, 0)} for kind, name in names],
         "count": len(boxes),
         "unit": unit,

@@ -13,7 +13,7 @@ from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
 from ..program import Program
-from ..recorder import Recorder
+from ..recorder import Log, Recorder
 from ..scheduler import WAITS, Budget, Scheduler
 from .layout import (
     ACTIVE,
@@ -96,7 +96,6 @@ from .layout import (
     WARPS,
     YIELDED,
 )
-from .log import Log
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64

@@ -1,0 +1,197 @@
+"""Launches that are computed only if the host reads what they write (``--sampled``).
+
+Such a launch is predicted from a sample of its blocks, and waits. It may touch every allocation that its arguments lead
+to, directly or through pointers in memory. When the host reads one of these, all waiting launches that are connected
+with it are computed in their order: the copies and fills that came in between are undone first, and done again where
+they belong. What nobody has read by the end was sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.cfg import jump_target
+from ..kernel.instruction import Constant
+from ..kernel.kernel import Kernel
+from ..kernel.launch.launch import Launch
+from .heap import Allocation, Heap
+from .keep import pointed_to
+from .launches import Asked, Launches, Outcome
+
+_MOST_UNDONE = 1 << 30
+"""Bytes that are held to undo copies; from then on, what waits is computed."""
+_WORD = 8
+
+
+@dataclass
+class Step:
+    """A launch that waits, or bytes that were written meanwhile; `touches` are addresses of allocations.
+
+    `place` is the launch's in the list of all, -1 for a write, which has the bytes that were there before.
+    """
+
+    touches: frozenset[int]
+    asked: Asked | None = None
+    launch: Launch | None = None
+    outcome: Outcome | None = None
+    place: int = -1
+    address: int = 0
+    content: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+
+class Deferred:
+    """The launches of a process that wait. `done` is told of each that is computed after all."""
+
+    def __init__(self, heap: Heap, launches: Launches, done: Callable[[Step, Outcome], None]) -> None:
+        self._heap, self._launches, self._done = heap, launches, done
+        self._waiting: list[Step] = []
+        self._doomed: set[int] = set()
+        self._leads: dict[int, tuple[int, int, frozenset[int]]] = {}
+        self._named: dict[int, tuple[bool, bool]] = {}
+        self._undone = 0
+
+    def launch(self, asked: Asked, place: int) -> Outcome:
+        """Predict a launch and let it wait, or compute it at once if the host may see its results unasked."""
+        touched = self._touched(asked)
+        kinds = {one.kind for start in touched if (one := self._heap.at(start))}
+        if self._names(asked.code)[1] or kinds & {"pinned", "managed"}:
+            self.settle(touched)
+            return self._launches.run(asked, self._heap)
+        outcome, launch = self._launches.later(asked, self._heap, lambda: self.settle(touched))
+        if launch is not None:
+            self._waiting.append(Step(touched, asked, launch, outcome, place))
+        return outcome
+
+    def read(self, address: int) -> None:
+        """The host, or a copy, reads memory from this address on."""
+        if (held := self._heap.at(address)) and self._waits(held.start):
+            self.settle({held.start})
+
+    def write(self, address: int, size: int) -> None:
+        """Bytes are about to change, but not by a launch."""
+        held = self._heap.at(address)
+        if held is None or not self._waits(held.start):
+            return
+        if self._undone + size > _MOST_UNDONE:
+            self.settle({held.start})
+            return
+        self._undone += size
+        content = self._heap.view(address, size).copy()
+        self._waiting.append(Step(frozenset((held.start,)), address=address, content=content))
+
+    def free(self, start: int) -> bool | None:
+        """Free an allocation that launches wait for, when none does any longer; None if none waits for it."""
+        if start in self._doomed:
+            return False
+        held = self._heap.at(start)
+        if held is None or held.start != start or not self._waits(start):
+            return None
+        self._doomed.add(start)
+        self._heap.used[held.device] -= held.size
+        steps, touched = self._connected({start})
+        if touched <= self._doomed:
+            self._forget(steps)
+            self._bury()
+        return True
+
+    def settle(self, starts: set[int] | frozenset[int]) -> None:
+        """Compute what waits and is connected with these allocations."""
+        steps, _ = self._connected(set(starts))
+        if not steps:
+            return
+        self._forget(steps)
+        for step in reversed(steps):
+            if step.asked is None:
+                self._swap(step)
+        for step in steps:
+            if step.asked is None:
+                self._swap(step)
+            else:
+                assert step.launch
+                assert step.outcome
+                outcome = self._launches.compute(step.asked, step.launch, self._heap, step.outcome)
+                if not outcome.computed:
+                    for one in filter(None, map(self._heap.at, step.touches)):
+                        one.lost, one.written = f"launch {step.asked.number} ({step.asked.kernel.name})", True
+                self._done(step, outcome)
+        self._bury()
+
+    def _swap(self, step: Step) -> None:
+        """Put back the bytes that a write has replaced, and keep those that it wrote; or the other way round."""
+        view = self._heap.view(step.address, len(step.content))
+        step.content, view[:] = view.copy(), step.content
+        if held := self._heap.at(step.address):
+            held.version = 0
+
+    def _waits(self, start: int) -> bool:
+        return any(start in step.touches for step in self._waiting)
+
+    def _connected(self, starts: set[int]) -> tuple[list[Step], set[int]]:
+        """The steps that share allocations with these, directly or by way of others; and all of their allocations."""
+        size = -1
+        while size != len(starts):
+            size = len(starts)
+            for step in self._waiting:
+                if not step.touches.isdisjoint(starts):
+                    starts |= step.touches
+        return [step for step in self._waiting if not step.touches.isdisjoint(starts)], starts
+
+    def _forget(self, steps: list[Step]) -> None:
+        gone = {id(step) for step in steps}
+        self._waiting = [step for step in self._waiting if id(step) not in gone]
+        self._undone -= sum(len(step.content) for step in steps)
+
+    def _bury(self) -> None:
+        """Free what the program has freed and no launch waits for."""
+        for start in [start for start in self._doomed if not self._waits(start)]:
+            self._doomed.discard(start)
+            if held := self._heap.at(start):
+                self._heap.used[held.device] += held.size
+                self._heap.free(start)
+
+    def _touched(self, asked: Asked) -> frozenset[int]:
+        """Addresses of the allocations that a launch may touch."""
+        data, heap = asked.parameters, self._heap
+        words = [int.from_bytes(data[at : at + _WORD], "little") for at in range(0, len(data) - _WORD + 1, 4)]
+        if self._names(asked.code)[0]:
+            words.append(asked.variables)
+        left = [one for word in words if (one := heap.at(word))]
+        left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
+        found = set[int]()
+        while left:
+            one = left.pop()
+            if one.start not in found:
+                found.add(one.start)
+                left += filter(None, map(heap.at, self._pointers(one)))
+        return frozenset(found)
+
+    def _names(self, kernel: Kernel) -> tuple[bool, bool]:
+        """Whether a kernel may take the address of a variable of its module; and of a function outside its code.
+
+        Both addresses stand in constant banks, for all kernels of the module.
+        """
+        if id(kernel) not in self._named:
+            used = [o for i in kernel.instructions for o in i.operands if isinstance(o, Constant)]
+            exact = {(o.bank, o.offset) for o in used}
+            vague = {o.bank for o in used if o.register or o.bank_register}
+            places = [[(one.bank, one.offset) for one in some] for some in (kernel.relocations, kernel.externals)]
+            found = [any(place in exact or place[0] in vague for place in some) for some in places]
+            unplaced = bool(kernel.global_image) and not kernel.relocations
+            calls = any(i.opcode == "CALL" and jump_target(i) is None for i in kernel.instructions)
+            self._named[id(kernel)] = found[0] or unplaced, found[1] or (calls and bool(kernel.externals))
+        return self._named[id(kernel)]
+
+    def _pointers(self, one: Allocation) -> frozenset[int]:
+        """Starts of the allocations that pointers in one point to."""
+        # The host writes to some memory unseen.
+        if one.version == 0 or one.kind in ("pinned", "managed"):
+            one.version = self._heap.version_of()
+        number, version, found = self._leads.get(one.start, (-1, -1, frozenset[int]()))
+        if (number, version) != (one.number, one.version):
+            found = frozenset(other.start for other in pointed_to(self._heap, one))
+            self._leads[one.start] = one.number, one.version, found
+        return found
