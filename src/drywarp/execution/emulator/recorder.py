@@ -25,6 +25,7 @@ from ...kernel.profile import (
 )
 from ...support.folders import thread_count
 from .bits import FULL, LANES
+from .compiled import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .compiled.layout import (
     ACCESS_ROOM,
     ACCESSES,
@@ -48,7 +49,6 @@ from .compiled.layout import (
     WARP_STEPS,
     WATCHED,
 )
-from .compiled.log import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
 from .operands import Value
 from .sampling import Limits, Reached

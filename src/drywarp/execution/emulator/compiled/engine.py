@@ -15,6 +15,7 @@ from ..machine import Machine
 from ..program import Program
 from ..recorder import Recorder
 from ..scheduler import WAITS, Budget, Scheduler
+from . import Log
 from .layout import (
     ACTIVE,
     ADDRESSES,
@@ -96,7 +97,6 @@ from .layout import (
     WARPS,
     YIELDED,
 )
-from .log import Log
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64
