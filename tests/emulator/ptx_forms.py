@@ -332,6 +332,35 @@ def functions() -> Iterator[Form]:
             near = 2.0**-9.5 if kind == "f16" else 2.0**-7
             yield form(f"tanh.approx.{kind}{packed}", kind + packed, kind + packed, both(tanh), off=near)
             yield form(f"ex2.approx{flush}.{kind}{packed}", kind + packed, kind + packed, both(power), off=near)
+    for ftz in ("", ".ftz"):
+        yield form(
+            f"rcp.approx{ftz}.f32", "f32", "f32", _near(ftz, lambda x: quotient(1.0, x, DOUBLE, "RN")), off=2.0**-22
+        )
+        yield form(f"sqrt.approx{ftz}.f32", "f32", "f32", _near(ftz, lambda x: root(x, DOUBLE, "RN")), off=2.0**-21)
+        yield form(f"rsqrt.approx{ftz}.f32", "f32", "f32", _near(ftz, _inverse_root), off=2.0**-21)
+        for how in ("approx", "full"):
+            divided = _near(ftz, lambda a, b: None if abs(b) > 2.0**126 else quotient(a, b, DOUBLE, "RN"))
+            yield form(f"div.{how}{ftz}.f32", "f32", "f32 f32", divided, off=2.0**-21)
+    yield form("rsqrt.approx.f64", "f64", "f64", _inverse_root, off=2.0**-50)
+
+
+def _near(ftz: str, function: Answer) -> Answer:
+    """In single precision, out of whose range zeros and infinities lie; those of a flushed result keep its sign."""
+
+    def answer(*given: float) -> float | None:
+        x = function(*(flushed("f32", x) for x in given) if ftz else given)
+        if x is None:
+            return None
+        x = exact.converted(x, SINGLE)
+        return None if ftz and 0 < abs(x) < 2.0**-125 else x
+
+    return answer
+
+
+def _inverse_root(x: float) -> float:
+    if x == 0:
+        return math.copysign(math.inf, x)
+    return math.nan if not x > 0 else 0.0 if math.isinf(x) else 1.0 / math.sqrt(x)
 
 
 # Conversions --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from drywarp.kernel.launch.launch import Launch, array_buffer
 from tests.effort import exhaustive, first
 
 from . import exact
-from .ptx_forms import ALL, SMALL, Form, bits_of, small_numbers
+from .ptx_forms import ALL, LEAST, SMALL, Form, bits_of, small_numbers
 
 THREADS = 96
 COUNTS = {"sm_80": 660, "sm_90a": 810, "sm_100a": 950, "sm_120a": 970}
@@ -115,7 +115,9 @@ def agrees(found: int, wanted: Any, kind: str, off: float) -> bool:
     if one == "tf32" and found & 0x1FFF:
         return False
     if off and math.isfinite(wanted) and math.isfinite(value):
-        return abs(value - wanted) <= off * max(abs(wanted), 2.0**-24)
+        return abs(value - wanted) <= off * max(abs(wanted), LEAST[one]) and (
+            value != 0 or exact.sign_of(value) == exact.sign_of(wanted)
+        )
     return bool(value == wanted and exact.sign_of(value) == exact.sign_of(wanted))
 
 
