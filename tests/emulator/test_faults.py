@@ -176,6 +176,26 @@ def test_misaligned_shared_store(arch):
         run(source, 1, 1, np.zeros(1, np.int32), 6, arch=arch)
 
 
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_misaligned_constant_load(arch, width):
+    """An index of the thread's own, and one that all share."""
+    kind = {2: "short", 4: "int", 8: "long long"}[width]
+    bank = "__constant__ __align__(16) char table[256];"
+    body = f"const {kind}* p = (const {kind}*)(table + at); out[threadIdx.x] = *p;"
+    of_thread = f'{bank} extern "C" __global__ void k(long long* out, int at) {{ at *= threadIdx.x; {body} }}'
+    of_all = f'{bank} extern "C" __global__ void k(long long* out, int at) {{ {body} }}'
+    table = {"table": np.arange(256, dtype=np.uint8)}
+    out = np.zeros(4, np.int64)
+    for source, thread in ((of_thread, 1), (of_all, 0)):
+        expected = rf"misaligned constant load of {width} bytes at address c\[0x3\]\[.*\], .* thread \({thread}, 0, 0\)"
+        with pytest.raises(EmulationError, match=expected):
+            run(source, 1, 4, out, width // 2 + 16 * (thread == 0), arch=arch, constants=table)
+        found = run(source, 1, 4, out, 2 * width, arch=arch, constants=table).buffer("out")
+        first = 2 * width * np.arange(4) if thread else np.full(4, 2 * width)
+        words = [int.from_bytes(bytes(range(at, at + width)), "little", signed=True) for at in first.tolist()]
+        np.testing.assert_array_equal(found, words)
+
+
 def test_an_endless_loop_stops_at_the_limit_of_lane_steps_and_is_named(arch):
     source = """extern "C" __global__ void k(volatile int* flag, int* out) {
   int n = 0;

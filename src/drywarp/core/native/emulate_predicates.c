@@ -16,14 +16,12 @@ static inline Lanes looked_up(int64_t table, Lanes a, Lanes b, Lanes c) {
   return result;
 }
 
-// Exponents at the ends of the range, or too far apart.
+// Exponents at the ends of the range, or too far apart; also of zeros, whose sign the short way would lose.
 static Lanes needs_slow_division(const uint32_t *x, const uint32_t *y) {
   Truths slow;
   EACH_LANE {
     const int32_t ex = x[l] >> 23 & 0xFF, ey = y[l] >> 23 & 0xFF, apart = ex - ey;
-    const bool nothing = (x[l] & 0x7FFFFFFF) == 0;
-    slow.at[l] = (ex == 0xFF) | (ey == 0xFF) | (ey == 0) | (ey > 252) | ((ex < 24) & !nothing) | (apart > 125) |
-                 (apart < -124);
+    slow.at[l] = (ex == 0xFF) | (ey == 0xFF) | (ey == 0) | (ey > 252) | (ex < 24) | (apart > 125) | (apart < -124);
   }
   return packed(slow.at);
 }

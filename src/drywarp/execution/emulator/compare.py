@@ -11,7 +11,7 @@ from ...kernel.instruction import PT, Instruction, Operand, Predicate
 from .decode import Decoder, Step, opcode
 from .frame import Frame
 from .integer import PARTS, packed_minimum, parts_of, signed_wide, split_predicates, wide
-from .operands import Fetch, Put, Value
+from .operands import ZERO, Fetch, Put, Value, constant
 
 
 def boolean_op(name: str) -> Callable[[Value, Value], Value]:
@@ -202,11 +202,11 @@ def _absolute_difference(d: Decoder, i: Instruction) -> Step:
 def _absolute_differences_of_bytes(d: Decoder, i: Instruction) -> Step:
     """Differences of the four bytes, in their places or, with .ACC, all added up."""
     accumulate = "ACC" in i.modifiers
-    if not accumulate and d.known(i.operands[3]) != 0:
-        raise UnsupportedInstructionError("an addend without .ACC")
     kind = "U8" if "U8" in i.modifiers else "S8"
     put = d.put(i.operands[0])
     a, b, c = (d.word(o) for o in i.operands[1:4])
+    # Without .ACC the last operand would be what places hold that no difference goes to: there are none.
+    c = c if accumulate else constant(ZERO)
 
     def run(f: Frame) -> None:
         x, y, total = a(f), b(f), c(f)

@@ -1,32 +1,25 @@
-"""Conversions between integers and floating-point types, 8-bit ones among them, and packing of halves."""
+"""Conversions between integers and floating-point types, and the functions that hardware approximates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Operand, Register
 from .decode import Decoder, Step, opcode
 from .floating import rounding_of
 from .frame import Frame
-from .half import bf16_to_double, double_to_bf16, f16_to_double, half_source
+from .half import flushed, half_bits, half_source
 from .operands import Fetch, Put, Value, double_bits, flush_denormals, single_bits
-from .rounding import narrow, narrow_half
+from .packing import joined
+from .rounding import TO_INTEGER, narrow
 
 _INTEGERS = {"S8": 8, "U8": 8, "S16": 16, "U16": 16, "S32": 32, "U32": 32, "S64": 64, "U64": 64}
 _FLOATS = ("F16", "BF16", "F32", "F64", "TF32")
 _TYPES = " ".join((*_INTEGERS, *_FLOATS))
-_ROUND_TO_INTEGER: dict[str, Callable[[Value], Value]] = {
-    "TRUNC": np.trunc,
-    "FLOOR": np.floor,
-    "CEIL": np.ceil,
-}
 
 
 def _selected(d: Decoder, operand: Operand, bits: int, signed: bool) -> Fetch:
@@ -78,15 +71,13 @@ def integer_to_double(value: Value, unsigned: bool, rounding: str = "RN") -> Val
 
 
 def put_float(d: Decoder, destination: Operand, kind: str, rounding: str = "RN") -> Put:
-    """Writer of doubles (rounded to odd where inexact) as f16 in a rounding mode, bf16 or f64."""
+    """Writer of doubles (rounded to odd where inexact) as f16 or bf16 in a rounding mode, or as f64."""
     if kind == "F64":
         pair = d.put_pair(destination)
         return lambda f, value: pair(f, double_bits(value))
     put = d.put(destination)
-    if kind == "F16":
-        return lambda f, value: put(f, narrow_half(value, rounding).view(np.uint16).astype(np.uint32))
-    if kind == "BF16" and rounding == "RN":
-        return lambda f, value: put(f, double_to_bf16(value).astype(np.uint32))
+    if kind in ("F16", "BF16"):
+        return lambda f, value: put(f, half_bits(value, kind == "BF16", rounding).astype(np.uint32))
     raise UnsupportedInstructionError(f"conversion to {kind}")
 
 
@@ -131,7 +122,7 @@ def _float_to_integer(d: Decoder, i: Instruction) -> Step:
     kind = next((n for n in names if n in _INTEGERS), "S32")
     source_kind = next((n for n in names if n in _FLOATS), "F32")
     source = float_source(d, i.operands[1], source_kind, "FTZ" in names)
-    to_integer = next((_ROUND_TO_INTEGER[n] for n in names if n in _ROUND_TO_INTEGER), np.rint)
+    to_integer = next((TO_INTEGER[n] for n in names if n in TO_INTEGER), np.rint)
     bits, signed = _INTEGERS[kind], kind[0] == "S"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if bits == 64:
@@ -163,9 +154,9 @@ def _saturate64(value: Value, signed: bool) -> Value:
     return np.where(nan, np.uint64(2**63), result)
 
 
-@opcode("FRND UFRND", "TRUNC FLOOR CEIL F64 F32 F16 FTZ")
+@opcode("FRND UFRND", "TRUNC FLOOR CEIL F64 F32 F16 BF16 FTZ")
 def _round(d: Decoder, i: Instruction) -> Step:
-    to_integer = next((_ROUND_TO_INTEGER[n] for n in i.modifiers if n in _ROUND_TO_INTEGER), np.rint)
+    to_integer = next((TO_INTEGER[n] for n in i.modifiers if n in TO_INTEGER), np.rint)
     kind = next((n for n in i.modifiers if n in _FLOATS), "F32")
     source = float_source(d, i.operands[1], kind, "FTZ" in i.modifiers)
     if kind != "F32":
@@ -196,86 +187,6 @@ def _float_to_float(d: Decoder, i: Instruction) -> Step:
     return lambda f: store(f, source(f))
 
 
-@opcode(
-    "F2FP",
-    "F16 BF16 F32 PACK_AB RZ RN RELU PACK_B TF32 MERGE_C SATFINITE E4M3 E5M2 UNPACK_B PACK_AB_MERGE_C UNPACK_B_MERGE_C",
-)
-def _pack(d: Decoder, i: Instruction) -> Step:
-    """Two float32 to halves: the first source goes to the upper half."""
-    if i.modifiers[-1].endswith("_MERGE_C"):
-        return _pack_bytes(d, i)
-    if "UNPACK_B" in i.modifiers:
-        return _unpack(d, i)
-    for name in ("PACK_B", "TF32", "SATFINITE", "E4M3", "E5M2"):
-        if name in i.modifiers:
-            raise UnsupportedInstructionError(f"modifier .{name}")
-    bf16, toward_zero, relu = "BF16" in i.modifiers, "RZ" in i.modifiers, "RELU" in i.modifiers
-    high, low = d.f32(i.operands[1]), d.f32(i.operands[2])
-    put = d.put(i.operands[0])
-    round_half = _half_toward_zero if toward_zero else _half_nearest
-
-    def pack(f: Frame) -> None:
-        words = []
-        for source in (low, high):
-            value = np.asarray(source(f))
-            if relu:
-                value = np.fmax(value, np.float32(0))
-            words.append(round_half(value, bf16).astype(np.uint32))
-        put(f, words[0] | words[1] << np.uint32(16))
-
-    return pack
-
-
-def _unpack(d: Decoder, i: Instruction) -> Step:
-    """Two 8-bit floats of a register's half to halves: the lower byte goes to the lower one."""
-    source, kind = i.operands[-1], next((n for n in i.modifiers if n in ("E4M3", "E5M2")), "")
-    if i.modifiers[0] != "F16" or not kind or not isinstance(source, Register) or source.select not in ("", "H1"):
-        raise UnsupportedInstructionError(f"operands {i.text}")
-    word, put = d.raw(replace(source, select=""), 0), d.put(i.operands[0])
-    shift = np.uint32(16 if source.select else 0)
-
-    def unpack(f: Frame) -> None:
-        bits = np.ascontiguousarray(np.asarray(word(f)) >> shift)[..., None].view(np.uint8)[..., :2]
-        put(f, np.ascontiguousarray(float8_to_single(bits, kind).astype(np.float16)).view(np.uint32)[..., 0])
-
-    return unpack
-
-
-def _pack_bytes(d: Decoder, i: Instruction) -> Step:
-    """Two numbers to 8-bit floats, above them the low half of the last source: the second of two goes to the low byte.
-
-    The numbers are those of two registers, or the halves of one.
-    """
-    kind, wide = i.modifiers[1], i.modifiers[-1] == "PACK_AB_MERGE_C"
-    if i.modifiers[0] != "SATFINITE" or kind not in _FLOATS_8 or i.modifiers[2] not in ("F32", "F16", "BF16"):
-        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
-    singles = [d.f32(o) for o in (i.operands[2], i.operands[1])] if wide else []
-    halves, widen = d.word(i.operands[1]), bf16_to_double if i.modifiers[2] == "BF16" else f16_to_double
-    above, put = d.word(i.operands[-1]), d.put(i.operands[0])
-
-    def pack(f: Frame) -> None:
-        if wide:
-            pair = np.stack([f.spread(np.asarray(single(f))) for single in singles], axis=-1).astype(np.float64)
-        else:
-            pair = widen(np.ascontiguousarray(f.spread(halves(f))))
-        low, high = (double_to_float8(pair[..., n], kind).astype(np.uint32) for n in range(2))
-        put(f, low | high << np.uint32(8) | f.spread(above(f)) << np.uint32(16))
-
-    return pack
-
-
-def _half_nearest(value: Value, bf16: bool) -> Value:
-    return double_to_bf16(value) if bf16 else value.astype(np.float16).view(np.uint16)
-
-
-def _half_toward_zero(value: Value, bf16: bool) -> Value:
-    if bf16:
-        return (value.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-    nearest = value.astype(np.float16)
-    over = np.abs(nearest.astype(np.float32)) > np.abs(value)
-    return np.where(over, nearest.view(np.uint16) - np.uint16(1), nearest.view(np.uint16))
-
-
 @opcode("I2I", _TYPES + " SAT")
 def _integer_to_integer(d: Decoder, i: Instruction) -> Step:
     """Saturating narrowing of a signed word."""
@@ -291,43 +202,97 @@ def _integer_to_integer(d: Decoder, i: Instruction) -> Step:
     return convert
 
 
-# The two 8-bit floating-point types: E4M3 (no infinity, one NaN) and E5M2 (as IEEE's).
-
-_FORMS = {"E4M3": (4, 3, 7), "E5M2": (5, 2, 15)}
-"""Exponent bits, mantissa bits, bias."""
+_NARROW = {"S2": 2, "U2": 2, "S4": 4, "U4": 4, "S8": 8, "U8": 8, "S16": 16, "U16": 16}
 
 
-@cache
-def _table(name: str) -> npt.NDArray[np.float32]:
-    """The numbers of all 256 bit patterns."""
-    exponent_bits, mantissa_bits, bias = _FORMS[name]
-    bits = np.arange(256)
-    exponent = bits >> mantissa_bits & (1 << exponent_bits) - 1
-    mantissa = (bits & (1 << mantissa_bits) - 1) / (1 << mantissa_bits)
-    values = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
-    if name == "E4M3":
-        values[bits & 0x7F == 0x7F] = np.nan
-    else:
-        top = exponent == 31
-        values[top] = np.where(mantissa[top] == 0, np.inf, np.nan)
-    return np.where(bits >= 128, -values, values).astype(np.float32)
+def _integers(d: Decoder, i: Instruction, sources: Sequence[Fetch]) -> Step:
+    """Integers clamped to the range of the narrow type, the last source's low bits above them."""
+    kind = i.modifiers[0]
+    bits, signed = _NARROW[kind], kind[0] == "S"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    last = i.operands[3]
+    # A width after the register's name says how many of its bits are left.
+    above = d.word(replace(last, select="") if isinstance(last, Register) else last)
+    put, mask = d.put(i.operands[0]), np.int64((1 << bits) - 1)
+
+    def pack(f: Frame) -> None:
+        parts = [np.clip(np.asarray(source(f)), low, high).astype(np.int64) & mask for source in sources]
+        put(f, joined(parts, bits, above(f)))
+
+    return pack
 
 
-def float8_to_single(bits: Any, name: str) -> npt.NDArray[np.float32]:
-    """Numbers of bit patterns (uint8) of ``E4M3`` or ``E5M2``."""
-    return np.asarray(_table(name)[bits])
+@opcode("I2IP", f"{' '.join(_NARROW)} S32 SAT")
+def _pack_integers(d: Decoder, i: Instruction) -> Step:
+    if i.modifiers[1:] != ("S32", "SAT"):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
+
+    def signed(word: Fetch) -> Fetch:
+        return lambda f: np.asarray(word(f)).view(np.int32).astype(np.int64)
+
+    return _integers(d, i, [signed(d.word(operand)) for operand in (i.operands[2], i.operands[1])])
 
 
-_FLOATS_8 = {"E4M3": (3, -6, 127), "E5M2": (2, -14, 124)}
-"""Bits of the fraction, the least exponent, and how many bit patterns are finite numbers of one sign."""
+@opcode("F2IP", "S8 U8 F32 TRUNC FLOOR CEIL FTZ NTZ")
+def _pack_rounded(d: Decoder, i: Instruction) -> Step:
+    to_integer = next((TO_INTEGER[n] for n in i.modifiers if n in TO_INTEGER), np.rint)
+    singles = [d.f32(operand, "FTZ" in i.modifiers) for operand in (i.operands[2], i.operands[1])]
+
+    def whole(single: Fetch) -> Fetch:
+        # NaN becomes zero; what is out of range is clamped.
+        return lambda f: np.clip(np.nan_to_num(to_integer(np.asarray(single(f)).astype(np.float64)), nan=0), -256, 256)
+
+    return _integers(d, i, [whole(single) for single in singles])
 
 
-def double_to_float8(values: Any, name: str) -> npt.NDArray[np.uint8]:
-    """Bit patterns of ``E4M3`` or ``E5M2``, rounded to nearest even; too large ones become the largest, NaN 0x7f."""
-    fraction, least, count = _FLOATS_8[name]
-    known = _table(name)[:count].astype(np.float64)
-    size = np.where(np.isfinite(values), np.abs(values), known[-1])
-    exponent = np.maximum(np.frexp(np.maximum(size, 2.0**least))[1] - 1, least) - fraction
-    rounded = np.minimum(np.ldexp(np.rint(np.ldexp(size, -exponent)), exponent), known[-1])
-    bits = np.searchsorted(known, rounded) | np.signbit(values).astype(np.int64) << 7
-    return np.where(np.isnan(values), 0x7F, bits).astype(np.uint8)
+# Approximations of functions.
+
+_SPECIAL: dict[str, Callable[[Value], Value]] = {
+    "RCP": lambda x: 1.0 / x,
+    "RSQ": lambda x: 1.0 / np.sqrt(x),
+    "SQRT": np.sqrt,
+    "LG2": np.log2,
+    "EX2": np.exp2,
+    "SIN": lambda x: np.where(x == 0, x, np.sin(2.0 * np.pi * (x - np.rint(x)))),
+    "COS": lambda x: np.cos(2.0 * np.pi * (x - np.rint(x))),
+    "TANH": np.tanh,
+}
+_UPPER: dict[str, Callable[[Value], Value]] = {"RCP64H": lambda x: 1.0 / x, "RSQ64H": lambda x: 1.0 / np.sqrt(x)}
+
+
+@opcode("MUFU", "RCP RSQ SQRT LG2 EX2 SIN COS TANH RCP64H RSQ64H FTZ F16 BF16")
+def _special_function(d: Decoder, i: Instruction) -> Step:
+    name = i.modifiers[0]
+    put = d.put(i.operands[0])
+    if name in _UPPER:
+        # Operates on the upper word of a double; the lower word is below the table's precision.
+        upper, raw = _UPPER[name], d.raw(i.operands[1])
+        negate = getattr(i.operands[1], "negate", False)
+
+        def of_upper(f: Frame) -> None:
+            x = (raw(f).astype(np.uint64) << np.uint64(32)).view(np.float64)
+            y = double_bits(upper(-x if negate else x))
+            put(f, (y >> np.uint64(32)).astype(np.uint32))
+
+        return of_upper
+    if name not in _SPECIAL:
+        raise UnsupportedInstructionError(f"function {name}")
+    if "F16" in i.modifiers or "BF16" in i.modifiers:
+        return _half_function(d, i, _SPECIAL[name])
+    # Denormals are zero on input and output; library code scales its arguments to avoid them.
+    function, a = _SPECIAL[name], d.f32(i.operands[1], True)
+    return lambda f: put(f, single_bits(flush_denormals(function(a(f).astype(np.float64)).astype(np.float32))))
+
+
+def _half_function(d: Decoder, i: Instruction, function: Callable[[Value], Value]) -> Step:
+    """The function of a half, rounded once; the upper half of the result is zero."""
+    bf16 = "BF16" in i.modifiers
+    # PTX has powers of two of bf16 with denormal numbers flushed only.
+    flush = bf16 and i.modifiers[0] == "EX2"
+    source, put = half_source(d, i.operands[1], bf16, flush), d.put(i.operands[0])
+
+    def run(f: Frame) -> None:
+        value = function(source(f)[..., 0])
+        put(f, half_bits(flushed(value, bf16) if flush else value, bf16).astype(np.uint32))
+
+    return run

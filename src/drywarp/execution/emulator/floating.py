@@ -1,17 +1,18 @@
-"""Single precision: arithmetic with its rounding modes, compares, selects and special functions."""
+"""Single precision: arithmetic with its rounding modes, compares and selects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedInstructionError
-from ...kernel.instruction import PT, Instruction, Operand, Predicate
+from ...kernel.instruction import PT, Constant, Immediate, Instruction, Operand, Predicate, Register
 from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .operands import SIGN, ZERO, Fetch, Value, double_bits, flush_denormals, single_bits
+from .operands import ZERO, Fetch, Value, flush_denormals, single_bits
 from .rounding import ROUNDINGS, narrow, sum_directed, sum_to_float32
 
 _ONE = np.float32(1)
@@ -105,17 +106,30 @@ def choice(d: Decoder, operand: Predicate, quiet: bool) -> Callable[[Frame, Valu
     return lambda f, a, b: np.where(test(f), minimum(a, b, quiet), maximum(a, b, quiet))
 
 
-@opcode("FMNMX UFMNMX FMNMX3", "FTZ NAN")
+def without_magnitude(operand: Operand | tuple[Immediate, Immediate]) -> Any:
+    """The operand whose absolute value is taken, itself."""
+    return replace(operand, absolute=False) if isinstance(operand, Register | Constant) else operand
+
+
+def with_sign(value: Value, a: Value, b: Value) -> Value:
+    """A magnitude with the sign of the product of two numbers."""
+    return np.where(np.signbit(a) ^ np.signbit(b), -value, value)
+
+
+@opcode("FMNMX UFMNMX FMNMX3", "FTZ NAN XORSIGN")
 def _minimum(d: Decoder, i: Instruction) -> Step:
     flush, quiet = "FTZ" in i.modifiers, "NAN" not in i.modifiers
     tests = [o for o in i.operands[1:] if isinstance(o, Predicate)]
     sources = [d.f32(o, flush) for o in i.operands[1:] if not isinstance(o, Predicate)]
     store, choose = _finish(d, i), choice(d, tests[-1], quiet)
+    signed = [d.f32(without_magnitude(o)) for o in i.operands[1:3]] if "XORSIGN" in i.modifiers else []
 
     def run(f: Frame) -> None:
         result = sources[0](f)
         for source in sources[1:]:
             result = choose(f, result, source(f))
+        if signed:
+            result = with_sign(result, signed[0](f), signed[1](f))
         store(f, np.asarray(result))
 
     return run
@@ -200,43 +214,9 @@ def _division_check(d: Decoder, i: Instruction) -> Step:
         ex = ((x >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
         ey = ((y >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
         ends = (ex == 255) | (ey == 255) | (ey == 0) | (ey >= 253)
-        small = ((x & ~SIGN) != ZERO) & (ex < 24)
+        # Zeros among them: the short way would lose a zero's sign.
+        small = ex < 24
         apart = (ex - ey >= 126) | (ex - ey <= -125)
         put(f, ends | small | apart)
 
     return run
-
-
-_SPECIAL: dict[str, Callable[[Value], Value]] = {
-    "RCP": lambda x: 1.0 / x,
-    "RSQ": lambda x: 1.0 / np.sqrt(x),
-    "SQRT": np.sqrt,
-    "LG2": np.log2,
-    "EX2": np.exp2,
-    "SIN": lambda x: np.where(x == 0, x, np.sin(2.0 * np.pi * (x - np.rint(x)))),
-    "COS": lambda x: np.cos(2.0 * np.pi * (x - np.rint(x))),
-    "TANH": np.tanh,
-}
-_UPPER: dict[str, Callable[[Value], Value]] = {"RCP64H": lambda x: 1.0 / x, "RSQ64H": lambda x: 1.0 / np.sqrt(x)}
-
-
-@opcode("MUFU", "RCP RSQ SQRT LG2 EX2 SIN COS TANH RCP64H RSQ64H FTZ")
-def _special_function(d: Decoder, i: Instruction) -> Step:
-    name = i.modifiers[0]
-    put = d.put(i.operands[0])
-    if name in _UPPER:
-        # Operates on the upper word of a double; the lower word is below the table's precision.
-        upper, raw = _UPPER[name], d.raw(i.operands[1])
-        negate = getattr(i.operands[1], "negate", False)
-
-        def of_upper(f: Frame) -> None:
-            x = (raw(f).astype(np.uint64) << np.uint64(32)).view(np.float64)
-            y = double_bits(upper(-x if negate else x))
-            put(f, (y >> np.uint64(32)).astype(np.uint32))
-
-        return of_upper
-    if name not in _SPECIAL:
-        raise UnsupportedInstructionError(f"function {name}")
-    # Denormals are zero on input and output; library code scales its arguments to avoid them.
-    function, a = _SPECIAL[name], d.f32(i.operands[1], True)
-    return lambda f: put(f, single_bits(flush_denormals(function(a(f).astype(np.float64)).astype(np.float32))))

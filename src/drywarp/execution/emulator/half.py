@@ -15,14 +15,24 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Constant, Immediate, Instruction, Operand, Predicate, Register
 from .compare import boolean_op
 from .decode import Decoder, Step, opcode
-from .floating import COMPARE_MODIFIERS, FLOAT_COMPARE, choice, compare_step, rounding_of
+from .floating import (
+    COMPARE_MODIFIERS,
+    FLOAT_COMPARE,
+    choice,
+    compare_step,
+    rounding_of,
+    with_sign,
+    without_magnitude,
+)
 from .frame import Frame
 from .operands import ZERO, Fetch, Value, constant, double_bits, single_bits
-from .rounding import fused_double, round_to_odd, sum_double
+from .rounding import fused_double, narrow, narrow_half, round_to_odd, sum_double
 
 _LOW = np.uint32(0xFFFF)
 _SIXTEEN = np.uint32(16)
-_ARITHMETIC = "MMA BF16_V2 BF16 SAT RELU F32"
+_LEAST = {False: 2.0**-14, True: 2.0**-126}
+"""The least normal number of f16 and of bf16."""
+_ARITHMETIC = "MMA BF16_V2 BF16 SAT RELU F32 FTZ"
 _COMPARES = "AND OR XOR BF BF16_V2 FTZ H0_H0 " + " ".join(FLOAT_COMPARE)
 
 
@@ -61,6 +71,26 @@ def double_to_bf16(values: Value) -> Value:
     return np.where(np.isnan(values), np.uint32(0x7FFF), rounded).astype(np.uint16)
 
 
+def half_bits(values: Value, bf16: bool, rounding: str = "RN") -> Value:
+    """Doubles (rounded to odd where inexact) as bits of halves (uint16) in a rounding mode; every NaN has the same."""
+    values = np.asarray(values, np.float64)
+    if bf16 and rounding == "RN":
+        return double_to_bf16(values)
+    if not bf16:
+        bits = np.asarray(narrow_half(values, rounding)).view(np.uint16)
+        return np.where(np.isnan(values), np.uint16(0x7FFF), bits)
+    single = np.asarray(narrow(values, "RZ"))
+    word = np.ascontiguousarray(single).view(np.uint32)
+    inexact = (single != values) | ((word & _LOW) != 0)
+    away = inexact & ((values > 0) if rounding == "RP" else (values < 0) & (rounding == "RM"))
+    return np.where(np.isnan(values), np.uint32(0x7FFF), (word >> _SIXTEEN) + away).astype(np.uint16)
+
+
+def clamped_below(values: Value) -> Value:
+    """Negative numbers, -0 among them, made zero; NaN remains."""
+    return np.where((values > 0) | np.isnan(values), values, 0.0)
+
+
 def f16_to_double(words: Value) -> Value:
     """The two f16 numbers of each word, shape (..., 2)."""
     words = np.ascontiguousarray(words)[..., None]
@@ -80,8 +110,8 @@ def packed_immediate(values: tuple[Immediate, Immediate], bf16: bool) -> int:
     return int(pack_halves(double_to_bf16(numbers) if bf16 else numbers.astype(np.float16))[0])
 
 
-def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16: bool) -> Fetch:
-    """Fetcher of (rows, 32, 2) doubles, with selector, absolute value and sign applied."""
+def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16: bool, flush: bool = False) -> Fetch:
+    """Fetcher of (rows, 32, 2) doubles, selector, absolute value and sign applied; `flush` makes denormals zero."""
     if isinstance(operand, tuple):
         return constant(_immediate(operand, bf16))
     if isinstance(operand, Immediate) and isinstance(operand.value, float):
@@ -104,6 +134,8 @@ def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16
                 values = values[..., :1]
             elif select in ("H1_H1", "H1"):
                 values = values[..., 1:]
+        if flush:
+            values = flushed(values, bf16)
         if absolute:
             values = np.abs(values)
         return -values if negate else values
@@ -112,6 +144,11 @@ def half_source(d: Decoder, operand: Operand | tuple[Immediate, Immediate], bf16
         none: Any = None
         return constant(fetch(none))
     return fetch
+
+
+def flushed(values: Value, bf16: bool) -> Value:
+    """Denormal halves made zero, the sign kept."""
+    return np.where(np.abs(values) < _LEAST[bf16], np.copysign(0.0, values), values)
 
 
 def pack_halves(bits: Value) -> Value:
@@ -123,19 +160,21 @@ def _writer(d: Decoder, i: Instruction) -> Callable[[Frame, Value], None]:
     put = d.put(i.operands[0])
     names = i.modifiers
     bf16 = "BF16_V2" in names or "BF16" in names
-    saturate, relu = "SAT" in names, "RELU" in names
+    saturate, relu, flush = "SAT" in names, "RELU" in names, "FTZ" in names
 
     def store(f: Frame, values: Value) -> None:
+        if flush:
+            values = flushed(values, bf16)
         if saturate:
             values = np.fmin(np.fmax(values, 0.0), 1.0)
         if relu:
-            values = np.maximum(values, 0.0)
+            values = clamped_below(values)
         if "F32" in names:
             put(f, single_bits(values[..., 0]))
             return
         shape = np.broadcast_shapes(np.shape(values), (1, 1, 2))
         values = np.broadcast_to(values, shape)
-        put(f, pack_halves(double_to_bf16(values) if bf16 else values.astype(np.float16)))
+        put(f, pack_halves(half_bits(values, bf16)))
 
     return store
 
@@ -144,11 +183,15 @@ def _is_bf16(i: Instruction) -> bool:
     return "BF16_V2" in i.modifiers or "BF16" in i.modifiers
 
 
+def _sources(d: Decoder, i: Instruction, operands: Sequence[Operand | tuple[Immediate, Immediate]]) -> list[Fetch]:
+    return [half_source(d, operand, _is_bf16(i), "FTZ" in i.modifiers) for operand in operands]
+
+
 @opcode("HFMA2", _ARITHMETIC)
 def _fused(d: Decoder, i: Instruction) -> Step:
     sources = half_sources(i.operands[1:])
     a_op, b_op, c_op = sources[:3]
-    a, b, c = (half_source(d, s, _is_bf16(i)) for s in (a_op, b_op, c_op))
+    a, b, c = _sources(d, i, (a_op, b_op, c_op))
     zeros = all(not isinstance(o, tuple) and d.known(o) == 0 for o in (a_op, b_op))
     if zeros and isinstance(c_op, tuple):
         # The compiler's other idiom for loading a constant: -0 * 0 + c.
@@ -168,34 +211,36 @@ def _move_constant(d: Decoder, i: Instruction, value: tuple[Immediate, Immediate
 
 @opcode("HADD2", _ARITHMETIC)
 def _add(d: Decoder, i: Instruction) -> Step:
-    a, b = (half_source(d, s, _is_bf16(i)) for s in half_sources(i.operands[1:])[:2])
+    a, b = _sources(d, i, half_sources(i.operands[1:])[:2])
     store = _writer(d, i)
     return lambda f: store(f, a(f) + b(f))
 
 
 @opcode("HMUL2", _ARITHMETIC)
 def _multiply(d: Decoder, i: Instruction) -> Step:
-    a, b = (half_source(d, s, _is_bf16(i)) for s in half_sources(i.operands[1:])[:2])
+    a, b = _sources(d, i, half_sources(i.operands[1:])[:2])
     store = _writer(d, i)
     return lambda f: store(f, a(f) * b(f))
 
 
-@opcode("HMNMX2", "NAN BF16_V2 XORSIGN")
+@opcode("HMNMX2", "NAN BF16_V2 XORSIGN FTZ")
 def _minimum(d: Decoder, i: Instruction) -> Step:
-    if "XORSIGN" in i.modifiers:
-        raise UnsupportedInstructionError("modifier .XORSIGN")
     *sources, test = half_sources(i.operands[1:])
-    a, b = (half_source(d, s, _is_bf16(i)) for s in sources)
+    a, b = _sources(d, i, sources)
     if not isinstance(test, Predicate) or test.index != 7:
         raise UnsupportedInstructionError("a predicate that is not constant")
     choose, store = choice(d, test, "NAN" not in i.modifiers), _writer(d, i)
+    if "XORSIGN" in i.modifiers:
+        # The sign is that of the product of the numbers whose magnitudes are compared.
+        signed = [half_source(d, without_magnitude(s), _is_bf16(i)) for s in sources]
+        return lambda f: store(f, with_sign(choose(f, a(f), b(f)), signed[0](f), signed[1](f)))
     return lambda f: store(f, choose(f, a(f), b(f)))
 
 
 def _comparison(d: Decoder, i: Instruction, sources: Sequence[Operand]) -> Fetch:
     """Results per half, shape (rows, 32, 2), combined with the last predicate."""
     a_op, b_op, given_op = half_sources(sources)[:3]
-    a, b = half_source(d, a_op, _is_bf16(i)), half_source(d, b_op, _is_bf16(i))
+    a, b = _sources(d, i, (a_op, b_op))
     assert isinstance(given_op, Predicate)
     given = d.predicate(given_op)
     compare = FLOAT_COMPARE[next(n for n in i.modifiers if n in FLOAT_COMPARE)]

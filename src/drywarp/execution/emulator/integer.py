@@ -6,6 +6,7 @@ The uniform opcodes compute the same on (rows, 1) arrays and share the handlers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,26 @@ def _sources(i: Instruction) -> tuple[list[Operand], list[Operand], list[Operand
 
 
 def packed_add(d: Decoder, i: Instruction) -> Step:
-    """Sums of the parts of two words, each modulo its own size."""
+    """Sums of the parts of two words, each modulo its own size or, with .ISAT, clamped to its range."""
     kind = parts_of(i)
     _, (a_op, b_op), _ = _sources(i)
-    put, a, b = d.put(i.operands[0]), _parts(d, a_op, kind), _parts(d, b_op, kind)
-    return lambda f: put(f, (a(f) + b(f)).view(np.uint32))
+    put = d.put(i.operands[0])
+    if "ISAT" not in i.modifiers:
+        a, b = _parts(d, a_op, kind), _parts(d, b_op, kind)
+        return lambda f: put(f, (a(f) + b(f)).view(np.uint32))
+    a, b = _parts(d, _positive(a_op), kind), _parts(d, _positive(b_op), kind)
+    first, second = (-1 if _negated(operand) else 1 for operand in (a_op, b_op))
+    ends = np.iinfo(kind)
+
+    def add(f: Frame) -> None:
+        total = a(f).astype(np.int64) * first + b(f).astype(np.int64) * second
+        put(f, np.clip(total, ends.min, ends.max).astype(kind).view(np.uint32))
+
+    return add
+
+
+def _positive(operand: Operand) -> Operand:
+    return replace(operand, negate=False) if isinstance(operand, Register | Constant) else operand
 
 
 def packed_minimum(d: Decoder, i: Instruction, adds: bool = False) -> Step:
@@ -138,10 +154,12 @@ def _carry_term(d: Decoder, operand: Operand, extended: bool) -> Fetch:
     return lambda f: wide(~fetch(f)) + ONE64
 
 
-@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X 64 " + " ".join(PARTS))
+@opcode("IADD3 UIADD3 IADD UIADD VIADD UVIADD", "X 64 S32 ISAT " + " ".join(PARTS))
 def _add(d: Decoder, i: Instruction) -> Step:
     if parts_of(i) is not None:
         return packed_add(d, i)
+    if "ISAT" in i.modifiers:
+        return _add_saturated(d, i)
     outs, sources, ins = split_predicates(i.operands[1:])
     if "64" in i.modifiers:
         put_pair, left, right = d.put_pair(i.operands[0]), d.pair(sources[0]), d.pair(sources[1])
@@ -172,6 +190,19 @@ def _add(d: Decoder, i: Instruction) -> Step:
         over = total >> THIRTY_TWO
         for put_carry, level in put_carries:
             put_carry(f, over >= level)
+
+    return add
+
+
+def _add_saturated(d: Decoder, i: Instruction) -> Step:
+    """A sum of signed words, clamped to their range."""
+    put, sources = d.put(i.operands[0]), [(d.raw(o), -1 if _negated(o) else 1) for o in i.operands[1:3]]
+    if "S32" not in i.modifiers:
+        raise UnsupportedInstructionError("modifier .ISAT without .S32")
+
+    def add(f: Frame) -> None:
+        total = sum(np.asarray(word(f)).view(np.int32).astype(np.int64) * sign for word, sign in sources)
+        put(f, np.clip(total, -(2**31), 2**31 - 1).astype(np.uint32))
 
     return add
 

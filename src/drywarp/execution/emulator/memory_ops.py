@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedInstructionError
+from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Predicate
 from .access import Site
 from .bits import LANES
 from .constants import LOCAL_WINDOW, SHARED_WINDOW
-from .decode import Decoder, Step, opcode
+from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .machine import RANK_SHIFT
 from .operands import ZERO, Fetch, Put, Value, constant, join
@@ -318,21 +318,39 @@ def _load_constant(d: Decoder, i: Instruction) -> Step:
     puts = word_puts(d, i.operands[0], width)
     index = d.register(source.register.index, source.register.uniform) if source.register else constant(ZERO)
     bank, offset = d.banks.bank(source.bank), np.uint32(source.offset & 0xFFFFFFFF)
+    where = _aligned(place(d.kernel, i), source.bank, width, lambda f: index(f) + offset)
     if width < 4:
         narrow = bank if width == 1 else bank.view(np.uint16)
         extend, shift = _EXTEND[kind], np.uint32(width - 1)
         top = np.uint32(len(narrow) - 1)
-        return lambda f: puts[0](f, extend(np.asarray(narrow[np.minimum((index(f) + offset) >> shift, top)])))
+        return lambda f: puts[0](f, extend(np.asarray(narrow[np.minimum(where(f) >> shift, top)])))
     words, last = bank.view(np.uint32), np.uint32(len(bank) // 4 - 1)
     two = np.uint32(2)
 
     def load(f: Frame) -> None:
-        first = (index(f) + offset) >> two
+        first = where(f) >> two
         values = [words[np.minimum(first + np.uint32(part), last)] for part in range(len(puts))]
         for put, value in zip(puts, values, strict=True):
             put(f, value)
 
     return load
+
+
+def _aligned(at: str, bank: int, width: int, offset: Fetch) -> Fetch:
+    """Offsets in a constant bank, which raise where an executing lane's is no multiple of the width."""
+    low = np.uint32(width - 1)
+
+    def checked(f: Frame) -> Value:
+        where = offset(f)
+        if (where & low).any() and (wrong := (f.spread(np.asarray(where & low)) != 0) & f.lanes()).any():
+            row, lane = (int(x[0]) for x in np.nonzero(wrong))
+            raise EmulationError(
+                f"{at}: misaligned constant load of {width} bytes at address c[{bank:#x}]"
+                f"[{int(f.spread(where)[row, lane]):#x}], {f.machine.thread_name(int(f.warps[row]), lane)}"
+            )
+        return where
+
+    return checked
 
 
 @opcode("QSPC", "E S G L C")

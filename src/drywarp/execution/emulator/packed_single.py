@@ -61,12 +61,13 @@ def _packed(d: Decoder, i: Instruction) -> Step:
     return run
 
 
-@opcode("FHADD FHFMA", _ROUNDED + " BF16_V2")
+@opcode("FHADD FHFMA", _ROUNDED + " BF16_V2 BF16 SAT")
 def _mixed(d: Decoder, i: Instruction) -> Step:
     """Half-precision factors, or one addend, and a float32 that is added last: exact except for one rounding."""
     flush, rounding = "FTZ" in i.modifiers, rounding_of(i.modifiers)
     *halves, last = i.operands[1:]
-    sources = [half_source(d, operand, "BF16_V2" in i.modifiers) for operand in halves]
+    bf16, saturate = "BF16_V2" in i.modifiers or "BF16" in i.modifiers, "SAT" in i.modifiers
+    sources = [half_source(d, operand, bf16) for operand in halves]
     addend, put = d.f32(last, flush), d.put(i.operands[0])
 
     def run(f: Frame) -> None:
@@ -76,6 +77,7 @@ def _mixed(d: Decoder, i: Instruction) -> Step:
             first = first * source(f)[..., 0]
         second = _double(addend(f))
         value = sum_directed(first, second, rounding)
-        put(f, single_bits(flush_denormals(value) if flush else value))
+        value = flush_denormals(value) if flush else value
+        put(f, single_bits(np.fmin(np.fmax(value, np.float32(0)), np.float32(1)) if saturate else value))
 
     return run

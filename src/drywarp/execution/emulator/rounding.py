@@ -6,9 +6,13 @@ the first one landed exactly half-way between two float32 numbers; then the erro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .operands import Value
 
@@ -18,6 +22,8 @@ _ONE = np.uint64(1)
 _SPLIT = 134217729.0
 """2^27 + 1, Dekker's constant for splitting a double in halves."""
 ROUNDINGS = ("RN", "RM", "RP", "RZ")
+TO_INTEGER: dict[str, Callable[[Value], Value]] = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
+"""Roundings to integers by modifier; without one, to the nearest, even one."""
 
 
 def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
@@ -192,3 +198,83 @@ def sum_double(a: Value, b: Value, rounding: str) -> Value:
         return total
     total = np.where(np.isfinite(a) & np.isfinite(b), _bounded(total, rounding), total)
     return _zero_sum(np.where(np.isfinite(rest), _step_double(total, rest, rounding), total), a, b, rounding)
+
+
+# Formats of 8, 6 and 4 bits, two of which stand in a byte where they fit.
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFloat:
+    """A format of at most 8 bits. `finite`: how many bit patterns of one sign are finite; `nan`: what NaN becomes."""
+
+    exponent: int
+    fraction: int
+    bias: int
+    finite: int
+    nan: int
+
+    @property
+    def bits(self) -> int:
+        """The sign included."""
+        return 1 + self.exponent + self.fraction
+
+
+SMALL = {
+    "E4M3": SmallFloat(4, 3, 7, 127, 0x7F),
+    "E5M2": SmallFloat(5, 2, 15, 124, 0x7F),
+    "E2M3": SmallFloat(2, 3, 1, 32, 0x1F),
+    "E3M2": SmallFloat(3, 2, 3, 32, 0x1F),
+    "E2M1": SmallFloat(2, 1, 1, 8, 0x07),
+}
+"""E4M3 has one NaN and no infinity, E5M2 has both as IEEE's formats do, the others neither: NaN becomes the largest."""
+
+
+@cache
+def _table(name: str) -> npt.NDArray[np.float32]:
+    """The numbers of all bit patterns."""
+    form = SMALL[name]
+    sign = 1 << form.bits - 1
+    bits = np.arange(2 * sign)
+    exponent = bits >> form.fraction & (1 << form.exponent) - 1
+    mantissa = (bits & (1 << form.fraction) - 1) / (1 << form.fraction)
+    normal = (1 + mantissa) * 2.0 ** (exponent - form.bias)
+    values = np.where(exponent == 0, mantissa * 2.0 ** (1 - form.bias), normal)
+    size = bits & sign - 1
+    values[size >= form.finite] = np.nan
+    if name == "E5M2":
+        values[size == form.finite] = np.inf
+    return np.where(bits >= sign, -values, values).astype(np.float32)
+
+
+def small_to_single(bits: Any, name: str) -> npt.NDArray[np.float32]:
+    """Numbers of bit patterns (uint8) of a format of `SMALL`; bits above it are ignored."""
+    known = _table(name)
+    return np.asarray(known[np.asarray(bits) & (len(known) - 1)])
+
+
+def double_to_small(values: Any, name: str) -> npt.NDArray[np.uint8]:
+    """Bit patterns of a format of `SMALL`, rounded to nearest even; too large ones become the largest."""
+    form = SMALL[name]
+    known = _table(name)[: form.finite].astype(np.float64)
+    size = np.where(np.isfinite(values), np.abs(values), known[-1])
+    least = 1 - form.bias
+    exponent = np.maximum(np.frexp(np.maximum(size, 2.0**least))[1] - 1, least) - form.fraction
+    rounded = np.minimum(np.ldexp(np.rint(np.ldexp(size, -exponent)), exponent), known[-1])
+    bits = np.searchsorted(known, rounded) | np.signbit(values).astype(np.int64) << form.bits - 1
+    return np.where(np.isnan(values), form.nan, bits).astype(np.uint8)
+
+
+def scale_to_double(bits: Any) -> Value:
+    """Scale factors: powers of two from 2^-127 on, 0xff is NaN (UE8M0)."""
+    exponents = np.asarray(bits).astype(np.int64)
+    return np.where(exponents == 255, np.nan, np.ldexp(1.0, exponents - 127))
+
+
+def double_to_scale(values: Any, up: bool, saturate: bool) -> npt.NDArray[np.uint8]:
+    """Magnitudes as powers of two, rounded down, or up; the least is 2^-127, above the largest lies NaN."""
+    size = np.abs(values)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(size), size, 1.0))
+    power = np.where(size == 0, -127, exponent - (mantissa == 0.5) if up else exponent - 1)
+    found = np.clip(np.where(np.isfinite(size), power + 127, 255), 0, 255)
+    found = np.minimum(found, 254) if saturate else found
+    return np.where(np.isnan(size), 255, found).astype(np.uint8)

@@ -18,12 +18,12 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import RZ, Instruction, Operand, Register
 from .access import Site
 from .bits import LANE, LANES
-from .convert import float8_to_single
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
 from .operands import Fetch, Value, single_bits
+from .rounding import small_to_single
 from .sparse import sparsity
 
 _G = LANE.astype(np.int64) // 4
@@ -175,7 +175,7 @@ def _bits(words: Value) -> Value:
 
 def _float8(name: str) -> Callable[[Value], Value]:
     def widen(words: Value) -> Value:
-        return float8_to_single(np.ascontiguousarray(words)[..., None].view(np.uint8), name).astype(np.float64)
+        return small_to_single(np.ascontiguousarray(words)[..., None].view(np.uint8), name).astype(np.float64)
 
     return widen
 

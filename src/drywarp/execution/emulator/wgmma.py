@@ -24,10 +24,10 @@ import numpy.typing as npt
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Address, Instruction, Operand, Predicate, Register
 from .bits import FULL, LANE, LANES
-from .convert import float8_to_single
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .operands import Fetch, Put, constant, join, single_bits
+from .rounding import small_to_single
 from .sparse import Sparsity, sparsity
 from .tensor_maps import swizzled
 
@@ -100,8 +100,8 @@ KINDS: dict[str, ElementKind] = {
     "F16": ElementKind(2, lambda bits: np.asarray(bits.view(np.float16).astype(np.float32))),
     "BF16": ElementKind(2, _bfloat),
     "TF32": ElementKind(4, lambda bits: np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))),
-    "E4M3": ElementKind(1, lambda bits: float8_to_single(bits, "E4M3")),
-    "E5M2": ElementKind(1, lambda bits: float8_to_single(bits, "E5M2")),
+    "E4M3": ElementKind(1, lambda bits: small_to_single(bits, "E4M3")),
+    "E5M2": ElementKind(1, lambda bits: small_to_single(bits, "E5M2")),
     "S8": ElementKind(1, lambda bits: np.asarray(bits.view(np.int8).astype(np.float32))),
     "U8": ElementKind(1, lambda bits: np.asarray(bits.astype(np.float32))),
 }

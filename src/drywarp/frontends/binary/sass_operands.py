@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 
 from ...kernel.instruction import (
@@ -19,12 +20,14 @@ from ...kernel.instruction import (
     Special,
 )
 
-_SUFFIXES = r"((?:\.[A-Z][A-Z0-9_x]*+)*+)"
+_SUFFIXES = r"((?:\.[A-Z0-9][A-Z0-9_x]*+)*+)"
 _REGISTER = re.compile(rf"^([-~!]?)(\|?)(U?)R(\d{{1,3}}|Z){_SUFFIXES}(?:\|{_SUFFIXES})?$")
 _PREDICATE = re.compile(r"^([!~]?)(U?)P(\d{1,3}|T|R)((?:\.B\d)?)$")
 _CONSTANT = re.compile(r"^([-~]?)(\|?)c(x?)\[([^\]]+)\]\s*\[([^\]]+)\](\|?)((?:\.[A-Z][A-Z0-9_x]*)*)$")
 _INTEGER = re.compile(r"^-?0x[0-9a-f]+$")
 _FLOAT = re.compile(r"^[+-]?(\d+(\.\d*)?([eE][+-]?\d+)?|INF|QNAN|SNAN)$")
+_HALF = re.compile(r"^(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\.H([01])$")
+"""One half of the bits of a single-precision number: how two scale factors in an immediate are printed."""
 _NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|gsb\d|Rpc\.\w+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
 _LONGEST, _LONGEST_WITH_LABEL = 200, 20_000
 """Length limit of an operand in characters; a label may be as long as a mangled name."""
@@ -70,6 +73,9 @@ def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
         value = _FLOAT_VALUES.get(bare)
         number_value = float(bare) if value is None else value
         return Immediate(-number_value if text.startswith("-") else number_value, text)
+    if match := _HALF.match(text):
+        bits = int.from_bytes(struct.pack("<f", float(match[1])), "little")
+        return Immediate(bits >> 16 * int(match[2]) & 0xFFFF, text)
     if text.startswith(("[", "desc[", "gdesc[", "idesc[", "tmem[")):
         return _address(text)
     if "`(" in text or "@" in text:
