@@ -66,6 +66,23 @@ def test_wavefronts_of_global_accesses(what: str, behaviour: AccessBehaviour, la
     assert costs().cost(False, behaviour, SLOT) == (pytest.approx(lambda_), pytest.approx(latency), ())
 
 
+@pytest.mark.parametrize(
+    ("what", "behaviour", "returned", "lambda_"),
+    [
+        # 32 lanes of 16 bytes fill 4 registers, at 2 cycles each, though all read the same sector.
+        ("one float4 for all lanes", access(1), 512, 8),
+        ("consecutive float4, which are as many lines", access(16, lines=4.0, passes=4.0), 512, 8),
+        ("one float for all lanes", access(1), 128, 3),
+        # The mean of four registers and of the wavefront of an execution without a lane.
+        ("half idle", access(0.5, lines=0.5, passes=0.5, requests=0.5), 512, 5),
+    ],
+)
+def test_a_load_takes_a_wavefront_for_each_register_that_it_fills(
+    what: str, behaviour: AccessBehaviour, returned: int, lambda_: float
+) -> None:
+    assert costs().cost(False, behaviour, SLOT, returned=returned)[0] == lambda_
+
+
 def test_a_slot_shorter_than_a_wavefront_is_what_one_wavefront_takes() -> None:
     # λ of the class is 1 cycle: so is a wavefront, though the L1's rate says 2; four of them take 4.
     assert costs().cost(False, access(16, lines=4.0, passes=4.0), 1.0) == (4, 33, ())
