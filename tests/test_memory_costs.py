@@ -133,6 +133,13 @@ def test_latency_is_the_mean_over_where_the_sectors_are_found() -> None:
     assert latency == 123.25
 
 
+def test_a_late_hit_waits_as_long_as_a_miss() -> None:
+    # A quarter misses, a quarter is still on its way: 15 + 150 / 2; what goes to the L2 is the misses alone.
+    _, latency, levels = costs().cost(False, access(4, l1_hit=0.75, l1_late=0.25), SLOT)
+    assert latency == 90
+    assert levels == costs().cost(False, access(4, l1_hit=0.75), SLOT)[2]
+
+
 def test_dram_serves_what_no_cache_does() -> None:
     # Half misses the L1, a quarter of that the L2.
     assert dram_share(access(4, l1_hit=0.5, l2_hit=0.75)) == 0.125
