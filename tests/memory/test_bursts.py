@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, Profile
@@ -87,3 +88,15 @@ def test_what_comes_in_halves_is_late_by_half() -> None:
 
     found = analyse_memory(profile([(LOAD, control(write=0))] * 2, (1, 1, 1), of), geometry(sms=1, blocks_per_sm=1))
     assert (found.accesses[1].l1_hit, found.accesses[1].l1_late) == (0.5, 0.5)
+
+
+def test_a_table_that_all_blocks_read_is_late_in_the_first_wave_only_if_it_fits() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(0, A + LANES * 4), access(1, A + (1 + block[0]) * 64 * KIB + warp * 4 * KIB + LANES * 128)]
+
+    def late(blocks: int, l1: int) -> float:
+        found = profile([(LOAD, control(write=0)), (LOAD, control(write=1))], (blocks, 1, 1), of, warps=4)
+        return analyse_memory(found, geometry(sms=1, blocks_per_sm=1, l1=l1)).accesses[0].l1_late
+
+    # A line for all, and 128 lines of each block. In nine of ten waves its blocks find the line there, if it stays.
+    assert [late(1, 32 * KIB), late(10, 32 * KIB), late(10, 8 * KIB)] == pytest.approx([0.75, 0.075, 0.75])

@@ -33,7 +33,8 @@ def l1_hit_fractions(
     requests are derived from it, else sampled blocks represent them; if there are too few of those, they get a
     proportional share of the L1. Stores are written through: global stores allocate nothing, local stores leave their
     data in the cache. Atomics and bulk copies bypass the L1. A sector is on its way for as long as the burst lasts in
-    which it was asked for first: the others that ask for it in that burst wait as long as the first one.
+    which it was asked for first: the others that ask for it in that burst wait as long as the first one. Where all that
+    a wave reads fits, what blocks far apart share is on its way in the first wave alone.
     """
     instructions = profile.kernel.instructions
     fractions, late = np.zeros(len(instructions)), np.zeros(len(instructions))
@@ -63,6 +64,10 @@ def l1_hit_fractions(
     found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
     np.divide(found, count, out=fractions, where=count > 0)
     on_their_way = hits * _first_missed(stream.burst[request], dense, wanted, hits)
+    waves = profile.launch.blocks / (geometry.sm_count * geometry.blocks_per_sm)
+    if waves > 1 and dense.max() < capacity:
+        # Blocks of later waves find what all blocks read where the first wave has left it.
+        on_their_way[np.isin(line, _lines_of_all(profile, geometry))] /= waves
     waiting = np.bincount(instruction[is_load], on_their_way[is_load], minlength=len(instructions))
     np.divide(waiting, count, out=late, where=count > 0)
     return fractions, late
@@ -73,6 +78,15 @@ def _first_missed(burst: Ints, line: Ints, wanted: Ints, hits: Ints) -> npt.NDAr
     _, first, group = np.unique(burst * (int(line.max()) + 1) + line, return_index=True, return_inverse=True)
     share: npt.NDArray[np.float64] = (1 - hits[first] / wanted[first])[group]
     return share
+
+
+def _lines_of_all(profile: Profile, geometry: MemoryGeometry) -> Ints:
+    """Lines that both the first and the last sampled block ask for: those of a table that all blocks read."""
+    lines = []
+    for sample in (0, len(profile.blocks) - 1):
+        addresses, active = active_lanes(profile.accesses, global_rows(profile, sample)[:_MOST_REQUESTS])
+        lines.append(split_lines(addresses, active, geometry)[1])
+    return np.intersect1d(*lines) if len(profile.blocks) > 1 else np.zeros(0, np.int64)
 
 
 def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:
