@@ -66,6 +66,23 @@ def test_wavefronts_of_global_accesses(what: str, behaviour: AccessBehaviour, la
     assert costs().cost(False, behaviour, SLOT) == (pytest.approx(lambda_), pytest.approx(latency), ())
 
 
+@pytest.mark.parametrize(
+    ("what", "behaviour", "returned", "lambda_"),
+    [
+        # 32 lanes of 16 bytes fill 4 registers, at 2 cycles each, though all read the same sector.
+        ("one float4 for all lanes", access(1), 512, 8),
+        ("consecutive float4, which are as many lines", access(16, lines=4.0, passes=4.0), 512, 8),
+        ("one float for all lanes", access(1), 128, 3),
+        # The mean of four registers and of the wavefront of an execution without a lane.
+        ("half idle", access(0.5, lines=0.5, passes=0.5, requests=0.5), 512, 5),
+    ],
+)
+def test_a_load_takes_a_wavefront_for_each_register_that_it_fills(
+    what: str, behaviour: AccessBehaviour, returned: int, lambda_: float
+) -> None:
+    assert costs().cost(False, behaviour, SLOT, returned=returned)[0] == lambda_
+
+
 def test_a_slot_shorter_than_a_wavefront_is_what_one_wavefront_takes() -> None:
     # λ of the class is 1 cycle: so is a wavefront, though the L1's rate says 2; four of them take 4.
     assert costs().cost(False, access(16, lines=4.0, passes=4.0), 1.0) == (4, 33, ())
@@ -114,6 +131,13 @@ def test_latency_is_the_mean_over_where_the_sectors_are_found() -> None:
     # The same of local memory, with 2 cycles more for its second wavefront.
     _, latency, _ = costs().cost(False, access(8, SPACE_LOCAL, l1_hit=0.5, l2_hit=0.75, lines=2.0), SLOT)
     assert latency == 123.25
+
+
+def test_a_late_hit_waits_as_long_as_a_miss() -> None:
+    # A quarter misses, a quarter is still on its way: 15 + 150 / 2; what goes to the L2 is the misses alone.
+    _, latency, levels = costs().cost(False, access(4, l1_hit=0.75, l1_late=0.25), SLOT)
+    assert latency == 90
+    assert levels == costs().cost(False, access(4, l1_hit=0.75), SLOT)[2]
 
 
 def test_dram_serves_what_no_cache_does() -> None:

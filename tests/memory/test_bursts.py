@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_LOCAL, Profile
@@ -63,3 +64,39 @@ def test_local_and_global_memory_share_the_l1() -> None:
     spilled = profile(lines, (8, 1, 1), of, local_bytes=4, allocations={"a": (A, 32 * KIB)})
     for l1, hit in ((5 * KIB, 1), (4 * KIB, 0)):
         assert analyse_memory(spilled, geometry(blocks_per_sm=1, l1=l1)).accesses[2].l1_hit == hit
+
+
+def test_what_is_asked_for_in_the_burst_of_its_miss_is_late() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(index, A + LANES * 4) for index in (0, 1)]
+
+    def both(waits: tuple[int, ...]) -> list[tuple[float, float]]:
+        lines = [(LOAD, control(write=0)), (LOAD, control(write=1, waits=waits))]
+        found = analyse_memory(profile(lines, (1, 1, 1), of, warps=4), geometry(sms=1, blocks_per_sm=1))
+        return [(found.accesses[n].l1_hit, found.accesses[n].l1_late) for n in (0, 1)]
+
+    # One of four warps misses; the others, and all of their next loads, ask for what it has asked for.
+    assert both(()) == [(0.75, 0.75), (1, 1)]
+    # Whoever waits in between finds it there.
+    assert both((0,)) == [(0.75, 0.75), (1, 0)]
+
+
+def test_what_comes_in_halves_is_late_by_half() -> None:
+    # The first load fetches two sectors of the line; the second wants all four, and misses the other two itself.
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(0, A + LANES // 2 * 4), access(1, A + LANES * 4)]
+
+    found = analyse_memory(profile([(LOAD, control(write=0))] * 2, (1, 1, 1), of), geometry(sms=1, blocks_per_sm=1))
+    assert (found.accesses[1].l1_hit, found.accesses[1].l1_late) == (0.5, 0.5)
+
+
+def test_a_table_that_all_blocks_read_is_late_in_the_first_wave_only_if_it_fits() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(0, A + LANES * 4), access(1, A + (1 + block[0]) * 64 * KIB + warp * 4 * KIB + LANES * 128)]
+
+    def late(blocks: int, l1: int) -> float:
+        found = profile([(LOAD, control(write=0)), (LOAD, control(write=1))], (blocks, 1, 1), of, warps=4)
+        return analyse_memory(found, geometry(sms=1, blocks_per_sm=1, l1=l1)).accesses[0].l1_late
+
+    # A line for all, and 128 lines of each block. In nine of ten waves its blocks find the line there, if it stays.
+    assert [late(1, 32 * KIB), late(10, 32 * KIB), late(10, 8 * KIB)] == pytest.approx([0.75, 0.075, 0.75])

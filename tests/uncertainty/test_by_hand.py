@@ -414,9 +414,9 @@ def test_the_stand_in_has_some_whole_waves_and_the_partial_last_one() -> None:
         return Probe(prepare_kernel(source, gpu=gpu, grid=blocks, block=512, args=args)).seconds()
 
     resident = prepare_kernel(source, gpu=gpu, grid=10, block=512, args=args).costed.blocks_per_sm
-    some, more = seconds(10 * resident * 50), seconds(10 * resident * 100)
+    some, more = seconds(10 * resident * 1000), seconds(10 * resident * 2000)
     assert some == pytest.approx(more, rel=1e-3)
-    assert seconds(10 * resident * 50 + 1) > 1.05 * some
+    assert seconds(10 * resident * 1000 + 1) > 1.05 * some
 
 
 @pytest.mark.parametrize("together", [False, True])

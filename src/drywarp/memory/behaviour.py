@@ -26,7 +26,8 @@ class AccessBehaviour:
     """Means over all executions of one memory instruction, those without an active lane included.
 
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache lines. `l1_hit` is
-    the fraction of sectors that the L1 serves, `l2_hit` that of the remaining ones that the L2 serves; `dram_read` and
+    the fraction of sectors that the L1 serves, `l1_late` that of the sectors that it serves once another access has
+    fetched them, `l2_hit` that of those that miss it and that the L2 serves; `dram_read` and
     `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
     address, `same_slice` its most contended slice of the L2; `together` is how many of a request share an address.
@@ -52,6 +53,7 @@ class AccessBehaviour:
     lanes: float = 0.0
     remote: float = 0.0
     atomics_factor: float = 1.0
+    l1_late: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def analyse_memory(
         else:
             followed = follow(profile, looks, emulate_blocks, geometry)
     # The L1 is write-through: it serves no store.
-    l1_hit = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
+    l1_hit, l1_late = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
     l1_hit = np.where(asked.stores, 0.0, l1_hit)
     to_l2 = asked.units * (1 - l1_hit)
     each = float(to_l2[asked.space == SPACE_GLOBAL].sum()) / profile.launch.blocks
@@ -128,7 +130,7 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, sizes, part.written)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
-    accesses = _accesses(profile, asked, l1_hit, totals, beyond, busiest)
+    accesses = _accesses(profile, asked, (l1_hit, np.minimum(l1_late, l1_hit)), totals, beyond, busiest)
     judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
@@ -186,12 +188,14 @@ class _Asked:
 def _accesses(
     profile: Profile,
     asked: _Asked,
-    l1_hit: npt.NDArray[np.float64],
+    at_l1: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
     totals: WaveTotals,
     beyond: WaveTotals,
     busiest: Busiest,
 ) -> dict[int, AccessBehaviour]:
-    """Means by instruction; `totals` are the sectors that miss the L2, `beyond` those that miss the L3 too."""
+    """Means by instruction; `at_l1` are the shares of hits and of late ones, `totals` the sectors that miss the L2,
+    `beyond` those that miss the L3 too."""
+    l1_hit, l1_late = at_l1
     executions = profile.executions()
     to_l2 = asked.units * (1 - l1_hit)
     atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
@@ -209,6 +213,7 @@ def _accesses(
             units=float(asked.units[index]) / runs,
             lines=float(asked.lines[index]) / runs,
             l1_hit=float(l1_hit[index]),
+            l1_late=float(l1_late[index]),
             l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
             dram_read=fetched / runs,
             dram_write=beyond.written.get(index, 0.0) / runs,

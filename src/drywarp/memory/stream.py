@@ -25,17 +25,19 @@ _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 
 def l1_hit_fractions(
     profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
-) -> npt.NDArray[np.float64]:
-    """Fraction of load sectors that hit the L1, per instruction of the kernel; 0 for all others.
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Fraction of load sectors that hit the L1, and of those that hit one still on its way; 0 for all but loads.
 
     The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
     within a burst one request of each warp in turn. Where `alike` knows a block that does the same as one of them,
     requests are derived from it, else sampled blocks represent them; if there are too few of those, they get a
     proportional share of the L1. Stores are written through: global stores allocate nothing, local stores leave their
-    data in the cache. Atomics and bulk copies bypass the L1.
+    data in the cache. Atomics and bulk copies bypass the L1. A sector is on its way for as long as the burst lasts in
+    which it was asked for first: the others that ask for it in that burst wait as long as the first one. Where all that
+    a wave reads fits, what blocks far apart share is on its way in the first wave alone.
     """
     instructions = profile.kernel.instructions
-    fractions = np.zeros(len(instructions))
+    fractions, late = np.zeros(len(instructions)), np.zeros(len(instructions))
     loads = np.array(
         [bool(i.memory and i.memory.kind in ("load", "copy") and _cached(i.modifiers)) for i in instructions]
     )
@@ -45,13 +47,13 @@ def l1_hit_fractions(
     stream = stream[~bypass[log.instruction[stream.rows]]]
     stream = stream[np.lexsort((stream.order, stream.turn))[:_MOST_REQUESTS]]
     if not len(stream.rows) or geometry.l1_bytes < geometry.line_bytes:
-        return fractions
+        return fractions, late
     request, line, mask = _lines_of(profile, stream, geometry)
     instruction = log.instruction[stream.rows][request]
     is_load = loads[instruction]
     kept = is_load | (log.space[stream.rows][request] == SPACE_LOCAL)
     if not _wanted_twice(line[kept], mask[kept], geometry):
-        return fractions
+        return fractions, late
     dense = np.unique(line, return_inverse=True)[1]
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
@@ -61,7 +63,30 @@ def l1_hit_fractions(
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
     found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
     np.divide(found, count, out=fractions, where=count > 0)
-    return fractions
+    on_their_way = hits * _first_missed(stream.burst[request], dense, wanted, hits)
+    waves = profile.launch.blocks / (geometry.sm_count * geometry.blocks_per_sm)
+    if waves > 1 and dense.max() < capacity:
+        # Blocks of later waves find what all blocks read where the first wave has left it.
+        on_their_way[np.isin(line, _lines_of_all(profile, geometry))] /= waves
+    waiting = np.bincount(instruction[is_load], on_their_way[is_load], minlength=len(instructions))
+    np.divide(waiting, count, out=late, where=count > 0)
+    return fractions, late
+
+
+def _first_missed(burst: Ints, line: Ints, wanted: Ints, hits: Ints) -> npt.NDArray[np.float64]:
+    """For each access to a line, the share that missed of the first one to that line in the same burst."""
+    _, first, group = np.unique(burst * (int(line.max()) + 1) + line, return_index=True, return_inverse=True)
+    share: npt.NDArray[np.float64] = (1 - hits[first] / wanted[first])[group]
+    return share
+
+
+def _lines_of_all(profile: Profile, geometry: MemoryGeometry) -> Ints:
+    """Lines that both the first and the last sampled block ask for: those of a table that all blocks read."""
+    lines = []
+    for sample in (0, len(profile.blocks) - 1):
+        addresses, active = active_lanes(profile.accesses, global_rows(profile, sample)[:_MOST_REQUESTS])
+        lines.append(split_lines(addresses, active, geometry)[1])
+    return np.intersect1d(*lines) if len(profile.blocks) > 1 else np.zeros(0, np.int64)
 
 
 def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:
@@ -81,18 +106,19 @@ def _cached(modifiers: Sequence[str]) -> bool:
 class _Stream:
     """Requests on their way to one L1, shape (requests,) each.
 
-    `rows` are rows of the log; `shift` the bytes that each is moved by; `owner` the resident warp; `turn` and `order`
-    determine when it issues.
+    `rows` are rows of the log; `shift` the bytes that each is moved by; `owner` the resident warp; `burst` its burst;
+    `turn` and `order` determine when it issues.
     """
 
     rows: npt.NDArray[np.intp]
     shift: Ints
     owner: Ints
+    burst: Ints
     turn: Ints
     order: Ints
 
     def __getitem__(self, which: npt.NDArray[Any]) -> _Stream:
-        return _Stream(self.rows[which], self.shift[which], self.owner[which], self.turn[which], self.order[which])
+        return _Stream(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 def _resident(
@@ -122,13 +148,14 @@ def _resident(
             shift[: len(near)] = like.moves(np.array([linear]))[0][like.mover]
         warps = launch.warps_per_block
         owner = position * warps + log.warp[rows] % warps
-        parts.append(_Stream(rows, shift, owner.astype(np.int64), bursts * len(here) + position, log.order[rows]))
+        turn = bursts * len(here) + position
+        parts.append(_Stream(rows, shift, owner.astype(np.int64), bursts, turn, log.order[rows]))
         held += len(rows)
         if held > 4 * _MOST_REQUESTS:
             break
     if not parts:
         nothing = np.zeros(0, np.int64)
-        return _Stream(np.zeros(0, np.intp), nothing, nothing, nothing, nothing), 1.0
+        return _Stream(np.zeros(0, np.intp), nothing, nothing, nothing, nothing, nothing), 1.0
     columns = ((getattr(part, f.name) for part in parts) for f in fields(_Stream))
     return _Stream(*(np.concatenate(list(column)) for column in columns)), len(parts) / len(resident)
 

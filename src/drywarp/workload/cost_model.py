@@ -188,7 +188,10 @@ class _Costs:
             return self.access.bulk_cost(behaviour, cost.lambda_, latency)
         assert instruction.memory is not None
         floats = next((m for m in instruction.modifiers if m.startswith(("F16", "F32", "F64", "BF16"))), "")
-        return self.access.cost(instruction.memory.space == "shared", behaviour, cost.lambda_, floats)
+        access = instruction.memory
+        filled = access.kind == "load" and not is_amd(instruction.opcode)
+        returned = self.gpu.occupancy.warp_size * max(access.width, _REGISTER_BYTES) if filled else 0
+        return self.access.cost(access.space == "shared", behaviour, cost.lambda_, floats, returned)
 
     def _register_ticks(self, index: int) -> tuple[int, int]:
         """The register-bank time of a fixed-latency instruction; other instructions yield to it."""
@@ -252,6 +255,7 @@ def _input_type(instruction: Instruction, element_bits: int) -> str:
     return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
 
 
+_REGISTER_BYTES = 4
 _ALIKE = 1.1
 """Ratio of warp instructions up to which blocks count as equally long."""
 _UNKNOWN_SLEEP = "the duration of __nanosleep depends on data: assumed to be zero"

@@ -29,15 +29,17 @@ class MemoryCosts:
         self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
 
     def cost(
-        self, shared: bool, behaviour: AccessBehaviour | None, slot: float, floats: str = ""
+        self, shared: bool, behaviour: AccessBehaviour | None, slot: float, floats: str = "", returned: int = 0
     ) -> tuple[float, float, tuple[Level, ...]]:
         """λ, Λ and further levels of a memory instruction; `slot` is the λ of its class, `floats` the type if an atomic
-        adds to floating-point numbers.
+        adds to floating-point numbers, `returned` the bytes that a load of global or local memory writes to registers.
 
         An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared memory as
         many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per 4 tags, or
-        per pass of the banks if those are also the L1's data stage, whichever is largest. Λ is the mean over the levels
-        that serve its sectors (the average memory access time, GPUPerf §3), plus the λ of its own further wavefronts
+        per pass of the banks if those are also the L1's data stage, or per 128 bytes of registers that a load fills,
+        whichever is largest: lanes that read the same bytes get a copy each. Λ is the mean over the levels
+        that serve its sectors (the average memory access time, GPUPerf §3), a hit on a sector that another access has just
+        asked for taking as long as that one's miss (the pending hits of Chen and Aamodt, MICRO 2008), plus the λ of its own further wavefronts
         (analysis paper §6.3). Wavefronts at the shared memory of another block of the cluster have a Λ of their own,
         and take the load-store unit for as long as the network between the SMs takes to move them. Executions without
         an active lane also take their slot, so they do not hide the conflicts of the others.
@@ -58,13 +60,15 @@ class MemoryCosts:
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
-        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle)
+        copies = returned / levels.line_bytes * behaviour.requests
+        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle, copies + idle)
         # The banks are those of shared memory, and a pass takes as long as it does there.
         busy = max(moved, bank_pass * (behaviour.passes + idle))
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
         beyond = self.l2_latency * (1 - far) + farthest * far
-        latency = self.l1_latency * behaviour.l1_hit + beyond * miss + busy - wavefront
+        waits = min(1.0, miss + behaviour.l1_late)
+        latency = self.l1_latency * (1 - waits) + beyond * waits + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
         to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
