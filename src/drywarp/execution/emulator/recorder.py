@@ -26,7 +26,6 @@ from ...kernel.profile import (
 )
 from ...support.folders import thread_count
 from .bits import FULL, LANES
-from .compiled import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .compiled.layout import (
     ACCESS_ROOM,
     ACCESSES,

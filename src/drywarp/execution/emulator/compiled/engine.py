@@ -15,7 +15,6 @@ from ..machine import Machine
 from ..program import Program
 from ..recorder import Log, Recorder
 from ..scheduler import WAITS, Budget, Scheduler
-from . import Log
 from .layout import (
     ACTIVE,
     ADDRESSES,
