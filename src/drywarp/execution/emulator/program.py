@@ -21,9 +21,12 @@ from . import (
     integer,
     mbarrier,
     memory_ops,
-    packed_single,
     special,
+    tcgen05,
     tensor,
+    tensor_access,
+    tensor_memory,
+    tensor_operands,
     texture_ops,
     warp_ops,
     wgmma,
@@ -50,10 +53,13 @@ HANDLER_MODULES = (
     integer,
     mbarrier,
     memory_ops,
-    packed_single,
     special,
     surface_ops,
+    tcgen05,
     tensor,
+    tensor_access,
+    tensor_memory,
+    tensor_operands,
     texture_ops,
     warp_ops,
     wgmma,
@@ -209,7 +215,7 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     """
     highest = [_CONVENTION_REGISTERS, 0]
     for instruction in instructions:
-        if instruction.class_ == "wgmma":
+        if instruction.class_ in ("wgmma", "tensor_load", "tensor_store"):
             touched = accessed(instruction)
             highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
         for operand in instruction.operands:
