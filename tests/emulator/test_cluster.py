@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.errors import EmulationError
 from tests.effort import first
 
 from .support import run
@@ -68,12 +67,3 @@ def test_registers_handed_over_and_dependent_launches_change_nothing():
       out[threadIdx.x] = threadIdx.x; }"""
     got = run(source, 1, 256, np.zeros(256, np.int32), arch="sm_90a").buffer("out")
     np.testing.assert_array_equal(got, np.arange(256))
-
-
-def test_tensor_memory_is_refused_by_name():
-    source = """extern "C" __global__ void k(unsigned* out) {
-      __shared__ unsigned where; unsigned at = (unsigned)__cvta_generic_to_shared(&where);
-      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" :: "r"(at));
-      __syncthreads(); out[threadIdx.x] = where; }"""
-    with pytest.raises(EmulationError, match="not supported by the emulator"):
-        run(source, 1, 32, np.zeros(32, np.uint32), arch="sm_100a")

@@ -10,7 +10,7 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.hardware import Gpu, Parameters, capabilities, gpu_names, load_gpu
-from drywarp.hardware.fact import AMD_CLASS_NAMES, CLASS_NAMES, KINDS
+from drywarp.hardware.fact import CLASS_NAMES, KINDS, classes_of
 from drywarp.hardware.load import ancestry, leaves, resolve
 from drywarp.hardware.schema import HEADER
 from drywarp.hardware.toml_file import DATA, read
@@ -67,7 +67,7 @@ def test_every_source_of_a_file_is_used(name: str, used_sources: set[str]) -> No
 @pytest.mark.parametrize("name", MACHINE_GPUS)
 def test_every_class_is_covered(name: str) -> None:
     gpu = load_gpu(name)
-    assert set(gpu.classes) == (AMD_CLASS_NAMES if gpu.is_amd else CLASS_NAMES)
+    assert set(gpu.classes) == classes_of(gpu.arch)
     for class_, cost in gpu.classes.items():
         # The copy engine has a latency of its own beside the memory's.
         assert (cost.latency is None) == (class_ in MEMORY_CLASSES - {"bulk_copy"}), class_

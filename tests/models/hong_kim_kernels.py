@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from drywarp.hardware import load_gpu
-from drywarp.hardware.model_parameters import model_parameters
+from drywarp.hardware import load_gpu, model_parameters
 from drywarp.workload.cost import (
     TICKS_PER_CYCLE,
     BlockType,

@@ -163,6 +163,8 @@ class _Entry(msgspec.Struct):
     doubts: tuple[str, ...]
     syncs: _Array
     sampling: Sampling | None
+    products: dict[int, tuple[str, str]]
+    tensor_columns: int
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class CacheEntry:
         except msgspec.MsgspecError:
             return None
         return Profile(
-            kernel=self.kernel,
+            kernel=self.kernel.with_tensor_use(entry.products, entry.tensor_columns),
             launch=self.launch,
             cfg=build_cfg(self.kernel.instructions, self.kernel.code_entries),
             blocks=tuple(entry.blocks),
@@ -196,6 +198,7 @@ class CacheEntry:
             doubts=entry.doubts,
             syncs=_array(entry.syncs),
             sampling=entry.sampling,
+            products=entry.products,
         )
 
     def cache_profile(self, profile: Profile) -> None:
@@ -215,6 +218,8 @@ class CacheEntry:
             doubts=profile.doubts,
             syncs=_packed(profile.syncs),
             sampling=profile.sampling,
+            products=dict(profile.products),
+            tensor_columns=profile.kernel.resources.tensor_columns,
         )
         disk.write(FOLDER, self.key, msgspec.msgpack.encode(entry), MOST_BYTES)
 

@@ -311,6 +311,9 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
             options.on_stage("following the code without data")
             profile, static, more = followed_instead(kernel, launch, options, stopped)
             return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
+    if known.kernel.resources.tensor_columns:
+        fits = occupancy_of(known.kernel, launch, gpu)
+        conditions = replace(conditions, blocks_per_sm=fits.blocks_per_sm)
     further = WholeBlocks(known, options.limits)
     return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
 

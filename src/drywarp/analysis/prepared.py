@@ -68,7 +68,8 @@ def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     check_extents(gpu.occupancy, launch.grid, launch.block)
     shared = kernel.resources.shared_bytes + launch.dynamic_shared
     scalars = kernel.resources.scalar_registers
-    fits = occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars)
+    columns = kernel.resources.tensor_columns
+    fits = occupancy(gpu.occupancy, kernel.resources.registers, shared, launch.threads_per_block, scalars, columns)
     _check_cluster(kernel, launch, gpu, fits)
     return fits
 

@@ -17,11 +17,26 @@ Scope = Literal["partition", "sm"]
 CLASS_NAMES = frozenset(CLASSES)
 """Every instruction class of a machine-code kernel; a GPU that runs such kernels gives costs for all of them."""
 
-AMD_CLASS_NAMES = CLASS_NAMES - {"predicate", "vote", "reduce", "convergence", "mbarrier", "wgmma", "bulk_copy"}
+TENSOR_MEMORY_CLASSES = frozenset({"tcgen05", "tensor_load", "tensor_store"})
+"""The classes that only GPUs with tensor memory have: compute capability 10.x."""
+
+AMD_CLASS_NAMES = (
+    CLASS_NAMES
+    - {"predicate", "vote", "reduce", "convergence", "mbarrier", "wgmma", "bulk_copy"}
+    - TENSOR_MEMORY_CLASSES
+)
 """The classes that AMD machine code uses."""
 
+
+def classes_of(arch: str) -> frozenset[str]:
+    """The classes that machine code for an architecture uses."""
+    if arch.startswith("gfx"):
+        return AMD_CLASS_NAMES
+    return CLASS_NAMES if arch.startswith("sm_10") else CLASS_NAMES - TENSOR_MEMORY_CLASSES
+
+
 TENSOR_TYPES = (
-    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8"),
+    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8", "fp4"),
     *("fp32", "bf16_narrow", "fp32_blocks", "fp16_blocks", "bf16_blocks", "int8_blocks", "fp64_blocks"),
     *("fp16_sparse", "bf16_sparse", "int8_sparse", "fp8_sparse"),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputFileError, UsageError
 from ..support.folders import own_gpu_folder, replace_file
-from .fact import AMD_CLASS_NAMES, CLASS_NAMES, Entry, Fact
+from .fact import Entry, Fact, classes_of
 from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
 from .schema import (
@@ -223,7 +223,7 @@ def _loaded(name: str, path: Path) -> Gpu:
     classes = _table(resolved, "classes", ClassCost)
     tensor = _table(resolved, "tensor", FmaRate)
     scheduler: Scheduler = sections.pop("scheduler")  # type: ignore[assignment]
-    check_classes(classes, subsystems, not arch, error, AMD_CLASS_NAMES if arch.startswith("gfx") else CLASS_NAMES)
+    check_classes(classes, subsystems, not arch, error, classes_of(arch))
     check_issue_limit(classes, subsystems, scheduler, error)
     check_tensor(tensor, error)
     _check_sections(sections, resolved)

@@ -24,7 +24,7 @@ Registers = Annotated[int, msgspec.Meta(ge=1, extra={"unit": "registers"})]
 
 Extents = Annotated[tuple[Count, ...], msgspec.Meta(min_length=3, max_length=3)]
 
-RESOURCES = ("warps", "registers", "shared_memory", "blocks")
+RESOURCES = ("warps", "registers", "shared_memory", "tensor_memory", "blocks")
 """The resources that can limit the blocks per SM; ties are reported in this order, as in cuda_occupancy.h."""
 
 
@@ -36,7 +36,7 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     or per `block`. The launch check rounds the warps of a block up to multiples of `warp_check_granularity`, if that
     differs from the allocation granularity. `max_block_extent` and `max_grid_extent` bound x, y and z of a launch. AMD
     GPUs hold fewer multi-warp blocks than single-warp ones (`max_multiwarp_blocks_per_sm`), and have scalar registers
-    per warp, allocated in units of `scalar_register_unit`.
+    per warp, allocated in units of `scalar_register_unit`. `tensor_columns_per_sm` is absent without tensor memory.
     """
 
     warp_size: Count
@@ -63,6 +63,7 @@ class OccupancyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_multiwarp_blocks_per_sm: Count | None = None
     scalar_registers_per_partition: Registers | None = None
     scalar_register_unit: Registers = 1
+    tensor_columns_per_sm: Count | None = None
 
     def inconsistency(self) -> tuple[str, str] | None:
         """The first key whose value contradicts the others, and what was expected of it."""
@@ -110,12 +111,14 @@ def occupancy(
     shared_bytes: int,
     threads_per_block: int,
     scalar_registers: int = 0,
+    tensor_columns: int = 0,
 ) -> Occupancy:
     """Concurrent blocks and warps on one SM.
 
     `shared_bytes` is static plus dynamic shared memory of a block, without the driver's reserve; a kernel that needs
-    more than the default limit is assumed to opt in. `scalar_registers` are per warp. Raises `UsageError` for a launch
-    that exceeds the GPU's limits.
+    more than the default limit is assumed to opt in. `scalar_registers` are per warp. `tensor_columns` are the most
+    that a block holds; one that finds no room for them is on the SM and waits, which counts as not being there. Raises
+    `UsageError` for a launch that exceeds the GPU's limits.
     """
     warps = _warps(limits, threads_per_block)
     by_block = limits.register_allocation == "block"
@@ -130,8 +133,10 @@ def occupancy(
         "shared_memory": blocks_by_shared(limits, shared_bytes),
         "blocks": min(limits.max_blocks_per_sm, several or limits.max_blocks_per_sm),
     }
+    if tensor_columns and limits.tensor_columns_per_sm:
+        by_resource["tensor_memory"] = limits.tensor_columns_per_sm // tensor_columns
     blocks = min(count for count in by_resource.values() if count is not None)
-    limiting = tuple(name for name in RESOURCES if by_resource[name] == blocks)
+    limiting = tuple(name for name in RESOURCES if by_resource.get(name) == blocks)
     carved = carveout(limits, blocks * shared)
     return Occupancy(
         blocks_per_sm=blocks,

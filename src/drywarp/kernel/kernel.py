@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .instruction import Instruction
 from .launch.layout import Layout
@@ -37,7 +37,8 @@ class Resources:
     (`shared_reserved` is the reserve if the machine code addresses around it); `local_bytes`: stack frame per thread;
     `spill_bytes`: spill stores plus loads per thread as reported by the compiler, None without a compiler log;
     `max_threads` from `__launch_bounds__`, 0 if none; `cluster`: blocks per cluster in x, y and z, from
-    `__cluster_dims__`; `scalar_registers` per warp, 0 if the architecture has none.
+    `__cluster_dims__`; `scalar_registers` per warp, 0 if the architecture has none; `tensor_columns`: the most columns
+    of tensor memory that a block holds, which only a run shows.
     """
 
     registers: int
@@ -49,6 +50,7 @@ class Resources:
     max_threads: int = 0
     cluster: tuple[int, int, int] = (1, 1, 1)
     scalar_registers: int = 0
+    tensor_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,20 @@ class Kernel:
     def code_entries(self) -> list[int]:
         """Offsets of the functions in the kernel's section that computed calls may reach."""
         return [symbol.offset for symbol in self.symbols.values() if symbol.space == "code"]
+
+    def with_tensor_use(self, products: Mapping[int, tuple[str, str]], columns: int) -> Kernel:
+        """The kernel with what only a run shows of its use of tensor memory.
+
+        `products` are the shape and the element type of matrix instructions that take both from a register, by index;
+        these become modifiers, as other matrix instructions have them.
+        """
+        if not products and not columns:
+            return self
+        code = list(self.instructions)
+        for index, stated in products.items():
+            bare = [m for m in code[index].modifiers if m not in stated]
+            code[index] = replace(code[index], modifiers=(*bare, *stated))
+        return replace(self, instructions=tuple(code), resources=replace(self.resources, tensor_columns=columns))
 
     def index_of(self, pc: int) -> int:
         """Index in `instructions` of the instruction at byte offset `pc`."""

@@ -164,6 +164,8 @@ class Profile:
     arrival, a copy by the copy engine) or SYNC_WAIT for a wait on the phase; the barrier (an address in shared memory,
     or ~n for barrier n of BAR and ~16 for that of the cluster); and the phase, counted from 0 (-1 for a wait on a phase
     that was already complete at the start). Barriers of the whole block have no rows.
+
+    `products` are the shapes and element types that `Kernel.with_tensor_use` has given the kernel's instructions.
     """
 
     kernel: Kernel
@@ -180,6 +182,7 @@ class Profile:
     syncs: npt.NDArray[np.int64] = field(default_factory=_no_syncs)
     logged: npt.NDArray[np.float64] | None = None
     sampling: Sampling | None = None
+    products: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     def executions(self) -> npt.NDArray[np.float64]:
         """Warp-level executions of each instruction over the whole grid, shape (instructions,)."""

@@ -54,7 +54,10 @@ In an execution profile ``selected`` means that nothing delayed the instruction:
 _L1TEX = ("global", "local", "texture", "async_copy", "bulk_copy", "mem")
 """Prefixes of the names of classes that use the L1TEX unit; ``mem`` is the papers' memory class."""
 
-_MIO = ("shared", "sfu", "shuffle", "reduce", "special_register", "constant_load", "bit", "barrier", "mbarrier")
+_MIO = (
+    *("shared", "sfu", "shuffle", "reduce", "special_register", "constant_load", "bit", "barrier", "mbarrier"),
+    *("tensor_load", "tensor_store"),
+)
 """Prefixes for the memory input/output queue, which includes special functions according to NVIDIA."""
 
 _MIO_EXACT = ("convert",)

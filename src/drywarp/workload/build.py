@@ -27,12 +27,14 @@ from .waitcnt import Dependences as CountedDependences
 from .waitcnt import counts_accesses, dependences
 
 SCOREBOARDS = 6
-ASYNC_SLOT, BULK_SLOT, WGMMA_SLOT, WGMMA_GROUPS = range(SCOREBOARDS, SCOREBOARDS + 4)
+ASYNC_SLOT, BULK_SLOT, WGMMA_SLOT, WGMMA_GROUPS, TENSOR_SLOT = range(SCOREBOARDS, SCOREBOARDS + 5)
 """Slots of operations that complete without a scoreboard of their own: per-lane copies, bulk stores and warp-group
-products, and the group `gsb0` that the last of several such products closes."""
-SLOTS = SCOREBOARDS + 4
+products, the group `gsb0` that the last of several such products closes, and operations on tensor memory."""
+SLOTS = SCOREBOARDS + 5
 _COMMITS = {"LDGDEPBAR": ASYNC_SLOT, "UTMACMDFLUSH": BULK_SLOT}
 """Operations that a commit instruction groups; the scoreboard that it sets counts the groups."""
+_REPORTS = {"ARRIVES": ASYNC_SLOT, "UTCBAR": TENSOR_SLOT}
+"""Arrivals at a barrier that take place when all earlier operations of the warp are complete."""
 _COUNTED = ("DEPBAR", "WARPGROUP")
 """Instructions that may wait for all but the last few."""
 
@@ -200,8 +202,10 @@ def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> N
         sets = BULK_SLOT
     elif instruction.class_ == "wgmma":
         sets = WGMMA_GROUPS if _names_groups(instruction) else WGMMA_SLOT
+    elif instruction.class_ == "tcgen05":
+        sets = TENSOR_SLOT
     waits += _partial_wait(instruction)
-    after = ASYNC_SLOT if instruction.opcode == "ARRIVES" else -1
+    after = _REPORTS.get(instruction.opcode, -1)
     if sync & SYNC_SIGNALS and (after >= 0 or kind == "bulk_load"):
         sync |= SYNC_AT_END
     return Node(

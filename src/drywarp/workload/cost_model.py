@@ -6,6 +6,7 @@ instructions from their behaviour (mapper g).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, 
 from ..kernel.isa.amd import is_amd
 from ..kernel.isa.amd.opcodes import matrix_shape
 from ..kernel.isa.nvidia.opcodes import is_barrier
-from ..kernel.isa.nvidia.registers import matrix_form, register_reads
+from ..kernel.isa.nvidia.registers import matrix_form, moved_registers, register_reads
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
@@ -184,6 +185,12 @@ class _Costs:
         if instruction.class_ == "wgmma":
             busy, levels = self._warp_group(instruction)
             return lambda_, latency + busy, levels
+        if instruction.class_ == "tcgen05":
+            busy, levels = self._whole_sm(instruction)
+            return lambda_, latency + busy, levels
+        if instruction.class_ in ("tensor_load", "tensor_store"):
+            moved = lambda_ * moved_registers(instruction)
+            return moved, latency + moved, ()
         if instruction.class_ == "bulk_copy":
             return self.access.bulk_cost(behaviour, cost.lambda_, latency)
         assert instruction.memory is not None
@@ -222,6 +229,29 @@ class _Costs:
         product = to_ticks(busy)
         return busy, (Level(self.index["async_shared"], fetch, fetch), Level(tensor, product, product))
 
+    def _whole_sm(self, instruction: Instruction) -> tuple[float, tuple[Level, ...]]:
+        """Tensor-core cycles of an operation on tensor memory, and the levels that it visits.
+
+        A product occupies the tensor cores of all partitions. Its operands pass through the data path of shared
+        memory: rows of the first, unless tensor memory holds it, and columns of the second, of which a pair of blocks
+        has half each. Where its shape is not known, and for shifts, only the issue slot counts.
+        """
+        moved, busy = float(copied_bytes(instruction)), 0.0
+        if form := matrix_form(instruction):
+            paired = 1 + ("2CTA" in instruction.modifiers)
+            kind, rows = _input_type(instruction, form.element_bits), form.rows // paired
+            busy = self.gpu.tensor_lambda(kind, rows, form.columns, form.depth) / self.gpu.scheduler.partitions
+            own = 0 if re.search(r"\stmem\[", instruction.text.split(",")[0]) else rows
+            moved = (own + form.columns / paired) * _GROUP_K_BYTES
+        levels = []
+        if moved:
+            fetch = self.access.shared_ticks(moved)
+            levels.append(Level(self.index["async_shared"], fetch, fetch))
+        if busy:
+            product = to_ticks(busy)
+            levels.append(Level(self.index["async_tensor"], product, product))
+        return busy, tuple(levels)
+
     def _stall(self, node: Node, cost: ClassCost) -> float:
         """Cycles until the warp's next instruction; after a taken branch, Λ or the scheduler's own delay."""
         scheduler = self.gpu.scheduler
@@ -246,12 +276,23 @@ def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
     return _input_type(instruction, form.element_bits), form.multiplications // share
 
 
+def copied_bytes(instruction: Instruction) -> int:
+    """Bytes of shared memory that a copy to tensor memory reads; 0 for other instructions."""
+    if instruction.opcode != "UTCCP":
+        return 0
+    found = next((m for m in map(_COPIED.match, instruction.modifiers) if m), None)
+    rows, bits = (int(found[2]), int(found[3])) if found else (128, 256)
+    return rows * bits // 8
+
+
 def _input_type(instruction: Instruction, element_bits: int) -> str:
     """The input type of a matrix instruction, as `[tensor]` names it; no GPU file knows a rate of 4-bit integers."""
-    if instruction.opcode in ("IMMA", "IGMMA"):
+    if instruction.opcode in ("IMMA", "IGMMA", "UTCIMMA"):
         return "int8"
+    if instruction.opcode in ("UTCQMMA", "UTCOMMA"):
+        return "fp8" if instruction.opcode == "UTCQMMA" else "fp4"
     if element_bits == 16:
-        return "bf16" if instruction.class_ == "wgmma" and "BF16" in instruction.modifiers else "fp16"
+        return "bf16" if instruction.class_ in ("wgmma", "tcgen05") and "BF16" in instruction.modifiers else "fp16"
     return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
 
 
@@ -297,7 +338,8 @@ def idle_instructions(counts: Sequence[int], lanes: Sequence[float]) -> float:
     return sum(count * max(0.0, 1 - on / first) for count, on in zip(counts, lanes, strict=True))
 
 
-_OWN_COSTS = ("tensor", "wgmma", "bulk_copy")
+_COPIED = re.compile(r"(?:(\d)x)?(\d+)dp(\d+)bit")
+_OWN_COSTS = ("tensor", "wgmma", "bulk_copy", "tcgen05", "tensor_load", "tensor_store")
 """Classes whose costs depend on their shapes and bytes."""
 _FIXED = ("alu", "fma", "fp16")
 """Pipes whose instructions have fixed latencies."""

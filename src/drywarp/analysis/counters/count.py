@@ -251,16 +251,19 @@ def operations_by_kind(prepared: Prepared) -> tuple[dict[str, float], dict[str, 
     total: dict[str, float] = {}
     peak: dict[str, float] = {}
     uncounted: set[str] = set()
-    for instruction, executed in zip(profile.kernel.instructions, lanes.tolist(), strict=True):
+    issued = profile.executions()
+    for index, (instruction, executed) in enumerate(zip(profile.kernel.instructions, lanes.tolist(), strict=True)):
         if not executed:
             continue
-        if matrix := instruction.class_ in ("tensor", "wgmma"):
+        if matrix := instruction.class_ in ("tensor", "wgmma", "tcgen05"):
             work = matrix_work(instruction)
+            if instruction.class_ == "tcgen05":  # once, however many lanes are there
+                executed = warp * float(issued[index])
             found = (MATRIX + work[0], 2 * work[1] / warp, 2 * work[1] / warp) if work else None
         else:
             found = operations_of(instruction)
         if found is None:
-            uncounted |= {instruction.opcode} if matrix else set()
+            uncounted |= {instruction.opcode} if matrix and "MMA" in instruction.opcode else set()
             continue
         kind, each, most = found
         total[kind] = total.get(kind, 0.0) + executed * each

@@ -36,6 +36,8 @@ LIMIT_WORDS = {
     "tex": "the texture units",
     "tma": "the copy engine (TMA)",
     "async_shared": "the data path of shared memory",
+    "async_tensor": "the tensor cores",
+    "tensor_memory": "loads and stores of tensor memory",
     "valu": "the vector units",
     "salu": "the scalar unit",
     "vmem": "the vector memory unit",

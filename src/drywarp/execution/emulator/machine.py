@@ -89,6 +89,50 @@ class Store:
         return held[:size]
 
 
+TENSOR_LANES, TENSOR_COLUMNS, TENSOR_UNIT = 128, 512, 32
+"""Tensor memory of an SM: rows, columns of 32-bit words, and the columns that allocation counts in (PTX ISA)."""
+
+
+class TensorMemory:
+    """The tensor memories of blocks, each as if it had an SM to itself.
+
+    `used` has a bit per allocated unit of columns for each block, `most` is the highest number of columns that a block
+    held at once. The words appear when they are first asked for: most kernels have none.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self.used = [0] * blocks
+        self.most = 0
+        self._words: U32 | None = None
+
+    @property
+    def words(self) -> U32:
+        """All words, shape (blocks, columns, lanes): the lanes of a column lie together, as a warp reads them."""
+        if self._words is None:
+            self._words = np.zeros((len(self.used), TENSOR_COLUMNS, TENSOR_LANES), np.uint32)
+        return self._words
+
+    def allocate(self, blocks: Sequence[int], units: int) -> int:
+        """Allocate columns at the same place in some blocks; returns the first unit, or -1 if there is no room."""
+        taken = 0
+        for block in blocks:
+            taken |= self.used[block]
+        wanted = (1 << units) - 1
+        for first in range(0, TENSOR_COLUMNS // TENSOR_UNIT - units + 1, units):
+            if not taken & wanted << first:
+                for block in blocks:
+                    self.used[block] |= wanted << first
+                    self.most = max(self.most, self.used[block].bit_count() * TENSOR_UNIT)
+                return first
+        return -1
+
+    def holds(self, block: int, column: int, count: int) -> bool:
+        """Whether a block has allocated all of some columns."""
+        first, last = column // TENSOR_UNIT, (column + count - 1) // TENSOR_UNIT
+        wanted = (1 << (last + 1)) - (1 << first)
+        return self.used[block] & wanted == wanted
+
+
 class Machine:
     """State of a wave: `blocks` are linear block indices, emulated in parallel; whole clusters, in the order of ranks.
 
@@ -136,6 +180,7 @@ class Machine:
         # Lanes that have arrived at the barrier of their cluster in its present phase, and each warp's latest phase.
         self.cluster_arrived: U32 = np.zeros(warps, np.uint32)
         self.cluster_phase = np.zeros(warps, np.int64)
+        self.tensor = TensorMemory(len(self.blocks))
         self.notes: set[str] = set()
         self.prints = prints
 

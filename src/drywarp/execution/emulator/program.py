@@ -24,7 +24,11 @@ from . import (
     packed_single,
     packing,
     special,
+    tcgen05,
     tensor,
+    tensor_access,
+    tensor_memory,
+    tensor_operands,
     texture_ops,
     warp_ops,
     wgmma,
@@ -55,7 +59,11 @@ HANDLER_MODULES = (
     packing,
     special,
     surface_ops,
+    tcgen05,
     tensor,
+    tensor_access,
+    tensor_memory,
+    tensor_operands,
     texture_ops,
     warp_ops,
     wgmma,
@@ -211,7 +219,7 @@ def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
     """
     highest = [_CONVENTION_REGISTERS, 0]
     for instruction in instructions:
-        if instruction.class_ == "wgmma":
+        if instruction.class_ in ("wgmma", "tensor_load", "tensor_store"):
             touched = accessed(instruction)
             highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
         for operand in instruction.operands:

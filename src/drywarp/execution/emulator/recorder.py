@@ -6,6 +6,7 @@ end. Lane offsets of accesses repeat endlessly, so each access stores the number
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -128,6 +129,8 @@ class Recorder:
             weights=_WEIGHTS,
         )
         self._syncs: list[list[int]] = []
+        self.products: dict[int, Counter[tuple[str, str]]] = {}
+        """Shapes and element types of products whose instructions do not state them, and how often there was each."""
         # Records of accesses that others have written, and the numbers here of their patterns.
         self._absorbed: list[tuple[Recorder, npt.NDArray[np.int32]]] = []
         self.locate(self._places)
@@ -224,6 +227,8 @@ class Recorder:
         for _ in pool.map(copy, parts, begins, begins[1:]):
             pass
         for part, begin in zip(parts, begins, strict=False):
+            for instruction, found in part.products.items():
+                self.products.setdefault(instruction, Counter()).update(found)
             self._syncs += [[row[0], row[SYNC_STEP] + begin, *row[2:]] for row in part._syncs]
             self.state[[WARP_STEPS, LANE_STEPS]] += part.state[[WARP_STEPS, LANE_STEPS]]
         self.state[STEPS] = begins[-1]
@@ -259,6 +264,17 @@ class Recorder:
             event = SIGNALS if kind == SYNC_SIGNAL else AWAITS
             self._event([warp], instruction, event | (barrier << 8 | phase & 0xFF) << 2)
         return row
+
+    def product(self, instruction: int, shape: str, kind: str) -> None:
+        """Record the shape and the element type of a product."""
+        self.products.setdefault(instruction, Counter())[shape, kind] += 1
+
+    def usual_products(self) -> tuple[dict[int, tuple[str, str]], tuple[str, ...]]:
+        """The most frequent product of each instruction, and what to say where there are others."""
+        usual = {instruction: found.most_common(1)[0][0] for instruction, found in self.products.items()}
+        if all(len(found) == 1 for found in self.products.values()):
+            return usual, ()
+        return usual, ("some matrix instructions have several shapes: each is costed as its most frequent one",)
 
     @property
     def watched(self) -> bool:

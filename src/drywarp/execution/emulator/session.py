@@ -105,6 +105,7 @@ class Session:
         self._signatures: dict[int, Signature] = {}
         self._guarded: list[npt.NDArray[np.int64]] = []
         self._notes: set[str] = set()
+        self._columns = 0
         self._first = 0
         self._wave: Sequence[int] = ()
         self._idle: list[Strand] = []
@@ -182,6 +183,7 @@ class Session:
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
+        self._columns = max(self._columns, machine.tensor.most)
         return machine
 
     def _run_apart(self, waves: list[list[int]]) -> bool:
@@ -364,8 +366,9 @@ class Session:
             spread=self._spread(chosen, unfinished) if basis == "limited" else (1.0, 1.0),
         )
         notes, doubts = self.memory.served_notes()
+        products, several = recorder.usual_products()
         profile = Profile(
-            kernel=self.kernel,
+            kernel=self.kernel.with_tensor_use(products, self._columns),
             launch=launch,
             cfg=self.cfg,
             blocks=sampled,
@@ -375,9 +378,10 @@ class Session:
             allocations={region.name: (region.start, region.size) for region in self.memory.regions},
             steps=sum(self._steps[block] for block in chosen),
             notes=tuple(sorted({*self._notes, *notes, *([note] if note else [])})),
-            doubts=(*([doubt] if doubt else []), *doubts),
+            doubts=(*([doubt] if doubt else []), *several, *doubts),
             sampling=sampling,
             syncs=recorder.syncs(places),
+            products=products,
         )
         return Emulation(profile, self.banks, self.memory)
 

@@ -103,9 +103,12 @@ def _within(t: float, freedom: float) -> float:
 
 _COMPUTES = frozenset(
     "fp32 fp32_compare fp16 fp64 int imad imad_wide shift move bit sfu convert convert_fast predicate vote shuffle"
-    " reduce uniform special_register constant_load tensor wgmma".split()
+    " reduce uniform special_register constant_load tensor wgmma"
+    " tcgen05 tensor_load tensor_store".split()
 )
 """Classes whose instructions have no effect except writing their results."""
+_UNFOLLOWED = ("wgmma", "tensor_load")
+"""Classes whose results depend on memory through which values are not followed."""
 _CERTAIN = 1.25
 """How far past a limit on accesses the blocks that were run in full say that others are, for these not to be run."""
 _WITHIN_A_BLOCK = frozenset({"shared", "local"})
@@ -209,8 +212,8 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     """The kernel's code without computations that reach neither an address nor a branch; None if there is none to omit.
 
     All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
-    warp-group product reaches an address or a branch, or what is read from global memory that the kernel might write:
-    values are not followed through these.
+    warp-group product or a load from tensor memory reaches an address or a branch, or what is read from global memory
+    that the kernel might write: values are not followed through these.
     """
     code = kernel.instructions
     if any(i.opcode == "CALL" and jump_target(i) is None for i in code):
@@ -219,7 +222,7 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
     writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
     reads = [i for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
-    if any(i.class_ == "wgmma" and i.memory is None for i in reads):
+    if any(i.class_ in _UNFOLLOWED and i.memory is None for i in reads):
         return None
     if writes and any(_touches(i, _BETWEEN) and "CONSTANT" not in i.modifiers for i in reads):
         return None

@@ -152,6 +152,8 @@ def _result_width(instruction: Instruction) -> int:
         # The result type comes first, unless an integer one is omitted: F2I.S64.F64, I2F.F64.S32.
         wide = ("F64",) if opcode in ("F2F", "I2F", "FRND") else ("S64", "U64")
         return 2 if modifiers[:1] and modifiers[0] in wide else 1
+    if opcode == "LDTM":
+        return moved_registers(instruction)
     return _tensor_widths(instruction)[0] if instruction.class_ in ("tensor", "wgmma") else 1
 
 
@@ -165,6 +167,8 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
         return 2 if opcode in _DOUBLE or wide or (position == 2 and modifiers[:1] in (("WIDE",), ("HI",))) else 1
     if opcode == "STSM":
         return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
+    if opcode == "STTM":
+        return moved_registers(instruction)
     if instruction.memory is not None and instruction.memory.kind != "load":
         return max(1, instruction.memory.width // 4)
     if opcode in _DOUBLE:
@@ -189,6 +193,16 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     return 2 if opcode == "SYNCS" and "EXCH" in modifiers else 1
 
 
+_TENSOR_FORMS = {"16dp128bit": 2, "16dp256bit": 4}
+"""Registers that the shapes of a tensor-memory access move for each .x1; 1 for all others."""
+
+
+def moved_registers(instruction: Instruction) -> int:
+    """Registers of a thread that a load from or store to tensor memory moves."""
+    each = next((_TENSOR_FORMS[m] for m in instruction.modifiers if m in _TENSOR_FORMS), 1)
+    return each * next((int(m[1:]) for m in instruction.modifiers if m[0] == "x" and m[1:].isdigit()), 1)
+
+
 def _copied(instruction: Instruction) -> Iterator[Place]:
     """Uniform registers in a bulk copy's memory operands: addresses, barrier and coordinates."""
     modifiers = instruction.modifiers
@@ -200,8 +214,8 @@ def _copied(instruction: Instruction) -> Iterator[Place]:
             yield from _places(operand.uniform, width)
 
 
-_MATRIX_SHAPE = re.compile(r"(16|8)x?8x?(\d+)|64x(\d+)x(\d+)")
-_ELEMENT_BITS = {"F64": 64, "TF32": 32, "S8": 8, "U8": 8, "E4M3": 8, "E5M2": 8, "S4": 4, "U4": 4}
+_MATRIX_SHAPE = re.compile(r"(16|8)x?8x?(\d+)|(64|128|256)x(\d+)x(\d+)")
+_ELEMENT_BITS = {"F64": 64, "TF32": 32, "S8": 8, "U8": 8, "E4M3": 8, "E5M2": 8, "S4": 4, "U4": 4, "E2M1": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +241,7 @@ def matrix_form(instruction: Instruction) -> MatrixForm | None:
         return None
     usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1}.get(instruction.opcode, 16)
     bits = next((_ELEMENT_BITS[m] for m in instruction.modifiers if m in _ELEMENT_BITS), usual)
-    rows, columns, depth = (64, found[3], found[4]) if found[3] else (found[1], 8, found[2])
+    rows, columns, depth = (found[3], found[4], found[5]) if found[3] else (found[1], 8, found[2])
     return MatrixForm(int(rows), int(columns), int(depth), bits, "SP" in instruction.modifiers)
 
 

@@ -1,0 +1,170 @@
+"""What a tcgen05.mma multiplies: its instruction descriptor, and where its operands lie (see `tcgen05`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import EmulationError, UnsupportedInstructionError
+from .frame import Frame
+from .operands import Fetch
+from .tensor_memory import TensorAddress
+from .tensor_operands import (
+    K_BYTES,
+    SMALL,
+    Bytes,
+    Singles,
+    bytes_across,
+    elements,
+    matrix_bytes,
+    scale_factors,
+)
+from .wgmma import KINDS
+
+_K_WORDS = 8
+FORMATS = {
+    "UTCHMMA": {0: "F16", 1: "BF16", 2: "TF32"},
+    "UTCIMMA": {0: "U8", 1: "S8"},
+    "UTCQMMA": {0: "E4M3", 1: "E5M2", 3: "E2M3", 4: "E3M2", 5: "E2M1"},
+    "UTCOMMA": {1: "E2M1"},
+}
+"""Element types by the number in an instruction descriptor."""
+_RESULTS = ("F16", "F32", "S32")
+HALF_LANES = np.arange(64) % 16 + 32 * (np.arange(64) // 16)
+"""The lanes of 64 rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an instruction descriptor says. `rows` are those of all blocks together, `transposed` says which of A and B
+    have their elements along rows or columns instead of along K."""
+
+    left: str
+    right: str
+    result: str
+    rows: int
+    columns: int
+    depth: int
+    negated: tuple[bool, bool]
+    transposed: tuple[bool, bool]
+    saturates: bool
+    scale_ids: tuple[int, int]
+    exponents: bool
+
+    @property
+    def shape(self) -> str:
+        """Rows, columns and K, as the modifiers of other instructions give them."""
+        return f"{self.rows}x{self.columns}x{self.depth}"
+
+
+@cache
+def form_of(word: int, name: str, scaled: bool) -> Form:
+    """The form that a descriptor gives an instruction. Raises UnsupportedInstructionError for what is not emulated."""
+    formats = FORMATS[name]
+    left, right = (formats.get(word >> low & 7, "") for low in (7, 10))
+    result = "F32" if scaled else dict(enumerate(_RESULTS)).get(word >> 4 & 3, "")
+    if word >> 2 & 1:
+        raise UnsupportedInstructionError("a sparse first operand")
+    if scaled and word >> 31:
+        raise UnsupportedInstructionError("96 elements along K")
+    if not left or not right or not result:
+        raise UnsupportedInstructionError(f"instruction descriptor {word:#010x}")
+    return Form(
+        left,
+        right,
+        result,
+        rows=(word >> 24 & 31) << 4,
+        columns=(word >> 17 & 63) << 3,
+        depth=2 * K_BYTES if name == "UTCOMMA" else K_BYTES // (KINDS[left].width if left in KINDS else 1),
+        negated=(bool(word >> 13 & 1), bool(word >> 14 & 1)),
+        transposed=(bool(word >> 15 & 1), bool(word >> 16 & 1)),
+        saturates=not scaled and bool(word >> 3 & 1),
+        scale_ids=(word >> 29 & 3, word >> 4 & 3),
+        exponents=bool(word >> 23 & 1),
+    )
+
+
+@dataclass(frozen=True)
+class Product:
+    """One instruction: where its operands come from."""
+
+    name: str
+    where: str
+    left: Any
+    right: Any
+    target: TensorAddress
+    descriptor: Fetch
+    scales: tuple[TensorAddress, TensorAddress] | None
+    disabled: list[Fetch]
+    counts: Fetch
+    divisor: float
+    paired: bool
+    per_scale: int
+
+    def form(self, word: int) -> Form:
+        """What the instruction descriptor says, checked against the number of blocks."""
+        try:
+            form = form_of(word, self.name, self.scales is not None)
+        except UnsupportedInstructionError as error:
+            raise UnsupportedInstructionError(f"{self.where}: {self.name} with {error} is not emulated") from None
+        known = (128, 256) if self.paired else (64, 128)
+        if form.rows not in known or not form.columns or (self.scales and not self.paired and form.rows != 128):
+            expected = " or ".join(map(str, known))
+            raise EmulationError(
+                f"{self.where}: {self.name} of {form.rows} rows and {form.columns} columns: expected {expected} rows"
+            )
+        return form
+
+    def rows_of(self, f: Frame, form: Form, block: int, word: int, count: int) -> Singles:
+        """The rows of A that a block provides."""
+        if isinstance(self.left, TensorAddress):
+            lane, column = word >> 16 & 127, word & 0xFFFF
+            self.left.check(f.machine, block, column, _K_WORDS, "multiplies")
+            held = f.machine.tensor.words[block, column : column + _K_WORDS]
+            lanes: Any = lane + HALF_LANES if count == 64 and not self.paired else slice(count)
+            found = np.ascontiguousarray(held[:, lanes].T).view(np.uint8)
+            if form.left in SMALL and self.name == "UTCQMMA":
+                raise UnsupportedInstructionError(f"{self.where}: {form.left} in tensor memory")
+        else:
+            found = self._shared(f, form, block, word, count, 0)
+        return self._numbers(form, found, 0)
+
+    def columns_of(self, f: Frame, form: Form, block: int, word: int, count: int) -> Singles:
+        """The columns of B that a block provides."""
+        return self._numbers(form, self._shared(f, form, block, word, count, 1), 1)
+
+    def _shared(self, f: Frame, form: Form, block: int, word: int, count: int, side: int) -> Bytes:
+        kind = (form.left, form.right)[side]
+        if not form.transposed[side]:
+            return matrix_bytes(f, block, word, count, K_BYTES, self.where)
+        if kind in SMALL:
+            raise UnsupportedInstructionError(f"{self.where}: {kind} elements that do not lie along K")
+        return bytes_across(f, block, word, count, KINDS[kind].width, self.where)
+
+    def _numbers(self, form: Form, found: Bytes, side: int) -> Singles:
+        numbers = elements(found, (form.left, form.right)[side], self.name == "UTCOMMA")
+        return np.negative(numbers) if form.negated[side] else numbers
+
+    def scaled(self, f: Frame, form: Form, block: int, numbers: Singles, row: int, side: int) -> Singles:
+        """Rows of A or columns of B times their scale factors: a byte for each 16 or 32 elements along K.
+
+        Row m has its bytes in the word at lane m % 32 and column m / 32; of pairs with 64 rows each, the second half of
+        the columns is scaled from lane 64 on.
+        """
+        if self.scales is None:
+            return numbers
+        address, count = self.scales[side], len(numbers)
+        (_, column), first = address.of(f)[row], form.scale_ids[side]
+        halves = 2 if side and self.paired and form.rows == 128 else 1
+        index = np.arange(count) % (count // halves)
+        lanes = index % 32 + 64 * (np.arange(count) // (count // halves))
+        address.check(f.machine, block, column, -(-count // halves // 32), "scales by")
+        words = np.ascontiguousarray(f.machine.tensor.words[block][column + index // 32, lanes])
+        groups = numbers.shape[1] // self.per_scale
+        found = words.view(np.uint8).reshape(count, 4)[:, first : first + groups]
+        if found.shape[1] < groups:
+            raise EmulationError(f"{self.where}: scale factors from byte {first} on: expected {groups} within a word")
+        return numbers * np.repeat(scale_factors(found, form.exponents), self.per_scale, axis=1)

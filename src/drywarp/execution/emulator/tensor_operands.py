@@ -1,0 +1,145 @@
+"""Matrices in shared memory as tensor memory's instructions read them: bytes by descriptor, and their numbers.
+
+A descriptor is that of a warp-group product (`wgmma`) with other codes for the patterns. Copies (UTCCP) take rows of
+16 or 32 bytes to lanes, which for scale factors are repeated in other quarters. Floats of less than a byte are packed,
+or sixteen of them lie at the start of each 16 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import EmulationError, UnsupportedInstructionError
+from ...kernel.instruction import Address, Instruction, Operand
+from .bits import LANES
+from .decode import Decoder, Step, opcode, place
+from .frame import Frame
+from .machine import TENSOR_LANES
+from .operands import join
+from .rounding import SMALL, scale_to_double, small_to_single
+from .tensor_maps import swizzled
+from .tensor_memory import Ints, acting, blocks_of, tensor_address
+from .wgmma import KINDS, offsets, split_descriptor
+
+Bytes = npt.NDArray[np.uint8]
+Singles = npt.NDArray[np.float32]
+K_BYTES = 32
+_PIECE, _WORD, _BYTE = 16, 4, 8
+
+
+def descriptor_words(d: Decoder, operand: Operand) -> Callable[[Frame], npt.NDArray[np.uint64]]:
+    """The 64-bit descriptors of an operand `gdesc[UR4]`, one per row of a frame."""
+    if not isinstance(operand, Address) or operand.descriptor is None:
+        raise UnsupportedInstructionError(f"operand {operand}")
+    low, high = (d.register(operand.descriptor.index + part, True) for part in (0, 1))
+    return lambda f: np.broadcast_to(join(low(f), high(f)), (f.rows, 1))[:, 0]
+
+
+def matrix_bytes(f: Frame, block: int, word: int, rows: int, size: int, where: str) -> npt.NDArray[np.uint8]:
+    """Rows of `size` bytes that a descriptor finds in a block's shared memory, shape (rows, size); along K."""
+    machine = f.machine
+    start, layout = described(word, where)
+    if 0 < layout.swizzle < size:
+        raise UnsupportedInstructionError(f"{where}: rows longer than their pattern")
+    whole = offsets(layout, rows, size // _PIECE, _PIECE, False)
+    places = swizzled(start + whole, layout.swizzle)
+    in_bounds(f, block, places, _PIECE, where)
+    pieces = machine.shared[16].take(places // _PIECE + block * machine.shared_stride // _PIECE)
+    return np.ascontiguousarray(pieces).view(np.uint8).reshape(rows, size)
+
+
+def described(word: int, where: str) -> tuple[int, Any]:
+    """Start and layout of a matrix descriptor. Raises UnsupportedInstructionError for what is not emulated."""
+    start, layout, base_offset = split_descriptor(word)
+    if base_offset:
+        raise UnsupportedInstructionError(f"{where}: a matrix descriptor with a base offset")
+    if word >> 61 & 1 or word >> 52 & 1:
+        raise UnsupportedInstructionError(
+            f"{where}: a matrix descriptor with layout {word >> 61} and mode {word >> 52 & 1}"
+        )
+    return start, layout
+
+
+def in_bounds(f: Frame, block: int, places: Ints, width: int, where: str) -> None:
+    """Raises EmulationError if an operand leaves its block's shared memory."""
+    machine = f.machine
+    if places.max() + width > machine.shared_bytes:
+        name = machine.launch.coordinates(machine.blocks[block])
+        raise EmulationError(
+            f"{where}: operand out of bounds at shared address {int(places.max()):#x},"
+            f" block {name}: the block has {machine.shared_bytes} bytes"
+        )
+
+
+def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
+    """Numbers of the elements in rows of 32 bytes.
+
+    Floats of less than a byte are `packed` without gaps, or 16 of them at the start of each 16 bytes.
+    """
+    if kind not in SMALL or SMALL[kind].bits == _BYTE:
+        width = KINDS[kind].width
+        return KINDS[kind].widen(rows.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[width]))
+    each = SMALL[kind].bits
+    used = rows if packed else rows.reshape(len(rows), -1, _PIECE)[:, :, : 2 * each]
+    bits = np.unpackbits(np.ascontiguousarray(used), axis=-1, bitorder="little").reshape(len(rows), -1, each)
+    return small_to_single(bits @ (1 << np.arange(each)), kind)
+
+
+def bytes_across(f: Frame, block: int, word: int, extent: int, width: int, where: str) -> Bytes:
+    """Like `matrix_bytes`, where elements that follow each other along the extent are neighbours."""
+    machine = f.machine
+    start, layout = described(word, where)
+    places = swizzled(start + offsets(layout, extent, K_BYTES // width, width, True), layout.swizzle)
+    in_bounds(f, block, places, width, where)
+    found = machine.shared[width].take((places + block * machine.shared_stride) // width)
+    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, K_BYTES)
+
+
+def scale_factors(found: Bytes, exponents: bool) -> Singles:
+    """Numbers of scale factors: powers of two, or 8-bit floats without a sign."""
+    if not exponents:
+        return small_to_single(found & np.uint8(0x7F), "E4M3")
+    return scale_to_double(found).astype(np.float32)
+
+
+_COPIES: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    "": (128, 32, (0,)),
+    "128dp128bit": (128, 16, (0,)),
+    "4dp256bit": (4, 32, (0,)),
+    "2x64dp128bit_lw02_lw13": (64, 16, (0, 64)),
+    "2x64dp128bit_lw01_lw23": (64, 16, (0, 32)),
+    "4x32dp128bit": (32, 16, (0, 32, 64, 96)),
+}
+"""Rows, bytes of a row, and the lanes at which the copies of the rows begin, by shape."""
+
+
+@opcode("UTCCP", f"T S 2CTA {' '.join(filter(None, _COPIES))}")
+def _copy(d: Decoder, i: Instruction) -> Step:
+    shape = next((m for m in i.modifiers if m in _COPIES), "")
+    rows, size, begins = _COPIES[shape]
+    lanes: Any = np.arange(rows)
+    if shape == "4dp256bit":
+        lanes = LANES * lanes  # a row for each quarter
+    elif shape.endswith("lw01_lw23"):
+        lanes = lanes % LANES + 2 * LANES * (lanes // LANES)
+    address, where = tensor_address(d, i, i.operands[0]), place(d.kernel, i)
+    words, paired = descriptor_words(d, i.operands[1]), "2CTA" in i.modifiers
+
+    def copy(f: Frame) -> None:
+        described_by, places = words(f), address.of(f)
+        for row in acting(f):
+            warp, (lane, column) = int(f.warps[row]), places[row]
+            for block in blocks_of(f.machine, warp, paired, where):
+                address.check(f.machine, block, column, size // _WORD, "copies to")
+                found = matrix_bytes(f, block, int(described_by[row]), rows, size, where)
+                held = f.machine.tensor.words[block]
+                for begin in begins:
+                    held[column : column + size // _WORD, (lane + lanes + begin) % TENSOR_LANES] = found.view(
+                        np.uint32
+                    ).T
+
+    return copy

@@ -1,0 +1,470 @@
+"""Tensor memory and its matrix instructions against NumPy: loads and stores, copies, products, pairs of blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drywarp.errors import EmulationError, UnsupportedInstructionError
+from tests.effort import first, in_turn, some
+
+from .support import run
+from .test_wgmma import float8, k_major, mn_major, np_scalar, numbers, stored
+
+RNG = np.random.default_rng(7)
+THREAD = np.arange(32)
+LAYOUTS = {0: 0, 128: 2, 64: 4, 32: 6}
+FORMATS = {"f16": 0, "bf16": 1, "tf32": 2, "u8": 0, "s8": 1, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+RESULTS = {"f16": 0, "f32": 1, "s32": 2}
+KIND = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "u8": "i8", "s8": "i8"}
+
+
+def kernel(act: str, columns: int, group: int = 1, prefix: str = "") -> str:
+    """A kernel that fills shared and tensor memory, lets one thread act, and returns tensor memory.
+
+    In `act`, %0 is the address of the allocated columns, %1 and %2 are the descriptors, %3 is the instruction
+    descriptor, p says whether the old D counts, and %5 is the barrier.
+    """
+    load = ", ".join(f'"=r"(v[{i}])' for i in range(8))
+    held = ", ".join(f"%{i}" for i in range(8))
+    stores = ", ".join(f'"r"(v[{i}])' for i in range(8))
+    more = ", ".join(f"%{i}" for i in range(1, 9))
+    together = "__cluster_dims__(2, 1, 1)" if group == 2 else ""
+    meet = 'asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");' if group == 2 else ""
+    commit = (
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%5], 3;"
+        if group == 2
+        else "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%5];"
+    )
+    return f"""extern "C" __global__ void {together} k(const uint4* image, int pieces, unsigned* memory,
+      unsigned long long da, unsigned long long db, unsigned idesc, int keep) {{
+  extern __shared__ __align__(1024) uint4 buffer[];
+  unsigned base = (unsigned)__cvta_generic_to_shared(buffer), tail = base + 16 * pieces, at, v[8];
+  image += blockIdx.x * pieces; memory += blockIdx.x * 128 * {columns};
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(tail + 8));
+  if (threadIdx.x < 32) asm volatile(
+    "tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [%0], {max(32, columns)};" :: "r"(tail) : "memory");
+  for (int i = threadIdx.x; i < pieces; i += 128) buffer[i] = image[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads(); {meet}
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(at) : "r"(tail) : "memory");
+  unsigned own = at + ((threadIdx.x & 96) << 16);
+  for (int c = 0; c < {columns}; c += 8) {{
+    for (int i = 0; i < 8; ++i) v[i] = memory[threadIdx.x * {columns} + c + i];
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x8.b32 [%0], {{{more}}};" :: "r"(own + c), {stores} : "memory");
+  }}
+  asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); __syncthreads(); {meet}
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  if (threadIdx.x == 0 && blockIdx.x % {group} == 0)
+    asm volatile("{{ .reg .pred p, q; .reg .b32 s, t, u; setp.ne.b32 p, %4, 0; setp.eq.b32 q, %4, 0; {prefix}\\n"
+      "{act}\\n {commit} }}" :: "r"(at), "l"(da + (base >> 4 & 0x3fff)), "l"(db + (base >> 4 & 0x3fff)),
+      "r"(idesc), "r"(keep), "r"(tail + 8) : "memory");
+  asm volatile("{{ .reg .pred p;\\nW: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\\n@!p bra W; }}"
+    :: "r"(tail + 8) : "memory");
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  for (int c = 0; c < {columns}; c += 8) {{
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{held}}}, [%8];" : {load} : "r"(own + c));
+    asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+    for (int i = 0; i < 8; ++i) memory[threadIdx.x * {columns} + c + i] = v[i];
+  }}
+  __syncthreads(); {meet}
+  if (threadIdx.x < 32) asm volatile(
+    "tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %0, {max(32, columns)};" :: "r"(at)); }}"""
+
+
+def descriptor(start: int, leading: int, stride: int, swizzle: int) -> np.uint64:
+    low = start >> 4 | (leading >> 4) << 16 | (stride >> 4) << 32 | 1 << 46
+    return np.uint64(low | LAYOUTS[swizzle] << 61)
+
+
+def instruction(kind: str, out: str, m: int, n: int, *, right: str = "", flags: int = 0) -> int:
+    formats = FORMATS[kind] << 7 | FORMATS[right or kind] << 10
+    return RESULTS[out] << 4 | formats | (n >> 3) << 17 | (m >> 4) << 24 | flags
+
+
+def execute(
+    act: str, images: list, before: np.ndarray, idesc: int = 0, keep: int = 0, *, group: int = 1, prefix: str = ""
+) -> np.ndarray:
+    """Tensor memory, shape (blocks * 128, columns), after one thread acted; `images` as `k_major` gives them.
+
+    A pair's blocks have their images one after the other: those of the first block, then those of the second.
+    """
+    words, parts, start = [], [], 0
+    for data, leading, stride, swizzle in images:
+        words.append(descriptor(start, leading, stride, swizzle))
+        parts.append(np.pad(data, (0, -len(data) % 1024)))
+        start += len(parts[-1])
+    whole = np.concatenate(parts) if parts else np.zeros(1024, np.uint8)
+    pieces = len(whole) // 16 // group
+    words = (words[: len(words) // group] + [np.uint64(0)] * 2)[:2]
+    text = kernel(act, before.shape[1], group, prefix)
+    got = run(
+        text, group, 128, whole.view(np.uint32), pieces, np.ascontiguousarray(before), *map(np_scalar, words),
+        np_scalar32(idesc), keep, arch="sm_100a", dynamic_shared=16 * pieces + 16,
+    )  # fmt: skip
+    return np.asarray(got.buffer("memory")).reshape(before.shape)
+
+
+def np_scalar32(word: int):
+    from drywarp.kernel.launch.launch import Scalar
+
+    return Scalar(np.uint32(word).tobytes(), str(word))
+
+
+def accumulator(matrix: np.ndarray, out: str) -> np.ndarray:
+    """The words of a matrix of accumulators."""
+    if out == "f16":
+        return matrix.astype(np.float16).view(np.uint16).astype(np.uint32)
+    return matrix.astype(np.float32 if out == "f32" else np.int32).view(np.uint32)
+
+
+def small(values: np.ndarray, exponent_bits: int, fraction_bits: int) -> np.ndarray:
+    """Bit patterns of floats of four or six bits, found by trying all."""
+    table = {}
+    for bits in range(1 << (exponent_bits + fraction_bits)):
+        exponent, fraction = bits >> fraction_bits, bits % (1 << fraction_bits)
+        scale = 2.0 ** (max(exponent, 1) - (2 ** (exponent_bits - 1) - 1))
+        table[scale * ((exponent > 0) + fraction / 2**fraction_bits)] = bits
+    sign = 1 << (exponent_bits + fraction_bits)
+    return np.array([table[abs(v)] | sign * (v < 0) for v in values.ravel()], np.uint8).reshape(values.shape)
+
+
+def packed(codes: np.ndarray, width: int, gaps: bool) -> np.ndarray:
+    """Codes of `width` bits as bytes, sixteen of them at the start of each sixteen bytes if there are `gaps`."""
+    bits = (codes[..., None] >> np.arange(width) & 1).astype(np.uint8).reshape(len(codes), -1, 16 * width)
+    found = np.packbits(bits, axis=-1, bitorder="little")
+    if gaps:
+        found = np.pad(found, ((0, 0), (0, 0), (0, 16 - found.shape[-1])))
+    return found.reshape(len(codes), -1)
+
+
+# Products ----------------------------------------------------------------------------------------------------------
+
+TYPES = [
+    ("f16", "f32"), ("bf16", "f32"), ("f16", "f16"), ("tf32", "f32"), ("s8", "s32"), ("u8", "s32"),
+    ("e4m3", "f32"), ("e5m2", "f16"),
+]  # fmt: skip
+
+
+def mma(kind: str, group: int = 1, left: str = "%1", tail: str = "") -> str:
+    return f"tcgen05.mma.cta_group::{group}.kind::{KIND.get(kind, 'f8f6f4')} [%0], {left}, %2, %3, p{tail};"
+
+
+@pytest.mark.parametrize(("types", "m"), in_turn(TYPES, [128, 64]))
+def test_element_types(types, m):
+    kind, out = types
+    n, width = 32, {"f16": 2, "bf16": 2, "tf32": 4}.get(kind, 1)
+    a, b, c = numbers(kind, (m, 32 // width)), numbers(kind, (n, 32 // width)), np.round(numbers("f16", (128, n)))
+    images = [(*k_major(stored(part, kind), 128), 128) for part in (a, b)]
+    got = execute(mma(kind), images, accumulator(c, out), instruction(kind, out, m, n), keep=1)
+    want, lanes = accumulator(c, out), np.arange(m) if m == 128 else np.arange(m) % 16 + 32 * (np.arange(m) // 16)
+    want[lanes] = accumulator(a @ b.T + c[lanes], out)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("swizzle", "turned"), in_turn([0, 32, 64, 128], [(0, 1), (1, 0), (0, 0), (1, 1)], share=2))
+def test_layouts(swizzle, turned):
+    a, b = numbers("f16", (128, 16)), numbers("f16", (64, 16))
+    images = [
+        (*(mn_major if along else k_major)(stored(part, "f16"), swizzle), swizzle)
+        for part, along in zip((a, b), turned, strict=True)
+    ]
+    word = instruction("f16", "f32", 128, 64, flags=turned[0] << 15 | turned[1] << 16)
+    got = execute(mma("f16"), images, np.ones((128, 64), np.uint32), word)
+    np.testing.assert_array_equal(got, accumulator(a @ b.T, "f32"))
+
+
+@pytest.mark.parametrize(("left", "right"), some([("e2m1", "e4m3"), ("e3m2", "e2m3"), ("e4m3", "e5m2")], 1))
+def test_floats_of_less_than_a_byte_lie_in_bytes(left, right):
+    forms = {"e2m1": (2, 1), "e3m2": (3, 2), "e2m3": (2, 3)}
+    parts = [RNG.choice([-2.0, -1.5, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0], (rows, 32)) for rows in (128, 16)]
+    images = []
+    for part, kind in zip(parts, (left, right), strict=True):
+        if kind in forms:
+            rows = packed(small(part, *forms[kind]), 1 + sum(forms[kind]), gaps=True)
+        else:
+            rows = stored(part, kind)
+        images.append((*k_major(rows, 32), 32))
+    got = execute(mma(left), images, np.zeros((128, 16), np.uint32), instruction(left, "f32", 128, 16, right=right))
+    np.testing.assert_array_equal(got, accumulator(parts[0] @ parts[1].T, "f32"))
+
+
+@pytest.mark.parametrize("kind", some(["f16", "s8", "tf32"], 2))
+def test_first_operand_in_tensor_memory(kind):
+    width, out = {"f16": 2, "tf32": 4}.get(kind, 1), "s32" if kind == "s8" else "f32"
+    a, b = numbers(kind, (128, 32 // width)), numbers(kind, (24, 32 // width))
+    before = np.zeros((128, 32), np.uint32)
+    before[:, 24:] = np.ascontiguousarray(stored(a, kind)).view(np.uint32)
+    image = (*k_major(stored(b, kind), 64), 64)
+    got = execute(
+        mma(kind, left="[s]"), [image, image], before, instruction(kind, out, 128, 24), prefix="add.u32 s, %0, 24;"
+    )
+    np.testing.assert_array_equal(got[:, :24], accumulator(a @ b.T, out))
+    np.testing.assert_array_equal(got[:, 24:], before[:, 24:])
+
+
+def test_signs_lanes_left_alone_and_a_scaled_accumulator():
+    a, b, c = numbers("f16", (128, 16)), numbers("f16", (16, 16)), numbers("f16", (128, 16)) * 8
+    images = [(*k_major(stored(part, "f16"), 32), 32) for part in (a, b)]
+    word = instruction("f16", "f32", 128, 16, flags=1 << 13)
+    off = np.array([0x5, 0, 0xFFFF0000, 0], np.uint32)
+    text = "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, {s, t, u, t}, p, 3;"
+    prefix = f"mov.b32 s, {off[0]}; mov.b32 t, 0; mov.b32 u, {off[2]};"
+    got = execute(text, images, accumulator(c, "f32"), word, keep=1, prefix=prefix)
+    want = accumulator(-a @ b.T + c / 8, "f32")
+    alone = np.unpackbits(off.view(np.uint8), bitorder="little").astype(bool)
+    want[alone] = accumulator(c, "f32")[alone]
+    np.testing.assert_array_equal(got, want)
+
+
+def test_saturation_of_integer_sums():
+    a, b = np.full((128, 32), -128.0), np.full((8, 32), 127.0)
+    images = [(*k_major(stored(part, "s8"), 32), 32) for part in (a, b)]
+    before = accumulator(np.full((128, 8), -(2.0**31) + 5), "s32")
+    got = execute(mma("s8"), images, before, instruction("s8", "s32", 128, 8, flags=8), keep=1)
+    assert (got == 1 << 31).all()
+
+
+# Scale factors -------------------------------------------------------------------------------------------------------
+
+SCALED = [
+    ("mxf8f6f4", "block_scale", 32, 1, 2),
+    ("mxf4", "block_scale.scale_vec::2X", 32, 2, 2),
+    ("mxf4nvf4", "block_scale.scale_vec::4X", 16, 4, 0),
+]
+
+
+def scales(factors: np.ndarray, first_byte: int) -> np.ndarray:
+    """Tensor memory with a byte per row and block of K: row m at lane m % 32 of column m / 32, in each quarter."""
+    words = np.zeros((128, 4), np.uint8), len(factors) // 32
+    columns = np.zeros((32, words[1], 4), np.uint8)
+    for row, bytes_ in enumerate(factors):
+        columns[row % 32, row // 32, first_byte : first_byte + len(bytes_)] = bytes_
+    return np.tile(np.ascontiguousarray(columns).view(np.uint32)[..., 0], (4, 1))
+
+
+@pytest.mark.parametrize("form", SCALED, ids=[form[0] for form in SCALED])
+def test_block_scaled_products(form):
+    kind, words, per_scale, count, first_byte = form
+    k, n = (32 if kind == "mxf8f6f4" else 64), 64
+    a, b = (RNG.choice([-3.0, -1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 6.0], (rows, k)) for rows in (128, n))
+    exponents = kind != "mxf4nvf4"
+    if exponents:
+        codes = [RNG.integers(125, 130, (rows, count)).astype(np.uint8) for rows in (128, n)]
+        factors = [2.0 ** (code.astype(float) - 127) for code in codes]
+    else:
+        factors = [RNG.choice([0.5, 1.0, 1.5, 2.0], (rows, count)) for rows in (128, n)]
+        codes = [float8(part, 4, 3) for part in factors]
+    if kind == "mxf8f6f4":
+        rows, bits = [stored(part, "e4m3") for part in (a, b)], 0
+    else:
+        rows, bits = [packed(small(part, 2, 1), 4, gaps=False) for part in (a, b)], 1 << 7 | 1 << 10
+    images = [(*k_major(part, 128), 128) for part in rows]
+    ids = first_byte << 29 | first_byte << 4
+    word = bits | (n >> 3) << 17 | exponents << 23 | (128 >> 4) << 24 | ids
+    before = np.zeros((128, 128), np.uint32)
+    before[:, 64:68], before[:, 68:70] = scales(codes[0], first_byte), scales(codes[1], first_byte)
+    text = f"tcgen05.mma.cta_group::1.kind::{kind}.{words} [%0], %1, %2, %3, [s], [t], p;"
+    got = execute(text, images, before, word, prefix="add.u32 s, %0, 64; add.u32 t, %0, 68;")
+    spread = [part * np.repeat(factor, per_scale, axis=1) for part, factor in zip((a, b), factors, strict=True)]
+    np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
+
+
+# Pairs of blocks -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [256, 128])
+def test_a_pair_of_blocks_shares_a_product(m):
+    n = 64
+    a, b, c = numbers("f16", (m, 16)), numbers("f16", (n, 16)), numbers("f16", (m, n))
+    images = []
+    for block in range(2):
+        for part in (a, b):
+            half = np.array_split(part, 2)[block]
+            images.append((*k_major(stored(half, "f16"), 128), 128))
+
+    def placed(matrix: np.ndarray) -> np.ndarray:
+        blocks = np.split(matrix, 2)
+        if m == 128:
+            blocks = [np.concatenate(np.split(part, 2, axis=1)) for part in blocks]
+        return accumulator(np.concatenate(blocks), "f32")
+
+    got = execute(mma("f16", 2), images, placed(c), instruction("f16", "f32", m, n), keep=1, group=2)
+    np.testing.assert_array_equal(got, placed(a @ b.T + c))
+
+
+# Copies, shifts, loads and stores ------------------------------------------------------------------------------------
+
+COPIES = {
+    "128x256b": (128, 32, lambda rows: rows),
+    "128x128b": (128, 16, lambda rows: rows),
+    "4x256b": (4, 32, None),
+    "64x128b.warpx2::02_13": (64, 16, lambda rows: np.tile(rows, (2, 1))),
+    "64x128b.warpx2::01_23": (64, 16, lambda rows: np.repeat(rows.reshape(2, 32, 4), 2, axis=0).reshape(128, 4)),
+    "32x128b.warpx4": (32, 16, lambda rows: np.tile(rows, (4, 1))),
+}
+
+
+@pytest.mark.parametrize("shape", some(COPIES, 1))
+def test_copies_from_shared_memory(shape):
+    rows, size, spread = COPIES[shape]
+    data = RNG.integers(0, 256, (max(rows, 8), size)).astype(np.uint8)
+    image = (*k_major(data, 0), 0)
+    before = np.arange(128 * 8, dtype=np.uint32).reshape(128, 8)
+    got = execute(f"tcgen05.cp.cta_group::1.{shape} [%0], %1;", [image, image], before)
+    want, words = before.copy(), np.ascontiguousarray(data[:rows]).view(np.uint32)
+    if spread is None:
+        want[::32] = words
+    else:
+        want[:, : size // 4] = spread(words)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_shift_moves_rows_of_one_quarter():
+    before = RNG.integers(0, 1 << 32, (128, 16), dtype=np.uint32)
+    got = execute("tcgen05.shift.cta_group::1.down [s];", [], before, prefix="add.u32 s, %0, 0x200008;")
+    want = before.copy()
+    want[32:63, 8:] = before[33:64, 8:]
+    np.testing.assert_array_equal(got, want)
+
+
+SHAPES = {
+    "32x32b": (1, lambda r, t: (t, r)),
+    "16x64b": (1, lambda r, t: (t // 4 + 8 * (t % 2), 2 * r + t // 2 % 2)),
+    "16x128b": (2, lambda r, t: (t // 4 + 8 * (r % 2), 4 * (r // 2) + t % 4)),
+    "16x256b": (4, lambda r, t: (t // 4 + 8 * (r // 2 % 2), 8 * (r // 4) + 2 * (t % 4) + r % 2)),
+    "16x32bx2": (1, lambda r, t: (t % 16, r + 16 * (t // 16))),
+}
+
+
+def moves(shape: str, times: int, form: str, lane: int) -> str:
+    """A kernel that loads some registers of each thread from given tensor memory, stores them to other columns."""
+    count = SHAPES[shape][0] * times
+    listed = ", ".join(f"%{i}" for i in range(count))
+    outs = ", ".join(f'"=r"(v[{i}])' for i in range(count))
+    ins = ", ".join(f'"r"(v[{i}])' for i in range(count))
+    later = ", ".join(f"%{i}" for i in range(1, count + 1))
+    half = ", 16" if shape == "16x32bx2" else ""
+    pack, expand = (".pack::16b", ".unpack::16b") if form else ("", "")
+    return f"""extern "C" __global__ void k(const unsigned* memory, unsigned* registers, unsigned* back) {{
+  __shared__ unsigned where; unsigned v[{count}], w;
+  if (threadIdx.x < 32) asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 128;"
+    :: "r"((unsigned)__cvta_generic_to_shared(&where)) : "memory");
+  __syncthreads();
+  unsigned own = where + ((threadIdx.x & 96) << 16);
+  for (int c = 0; c < 64; ++c)
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {{%1}};"
+      :: "r"(own + c), "r"(memory[threadIdx.x * 64 + c]));
+  for (int c = 64; c < 128; ++c)
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {{%1}};" :: "r"(own + c), "r"(7));
+  asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+  asm volatile("tcgen05.ld.sync.aligned.{shape}.x{times}{pack}.b32 {{{listed}}}, [%{count}]{half};" : {outs}
+    : "r"(own + ({lane} << 16)));
+  asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+  for (int i = 0; i < {count}; ++i) registers[threadIdx.x * {count} + i] = v[i];
+  asm volatile("tcgen05.st.sync.aligned.{shape}.x{times}{expand}.b32 [%0]{half}, {{{later}}};"
+    :: "r"(own + 64 + ({lane} << 16)), {ins} : "memory");
+  asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+  for (int c = 0; c < 64; ++c) {{
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%0}}, [%1];" : "=r"(w) : "r"(own + 64 + c));
+    asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+    back[threadIdx.x * 64 + c] = w; }}
+  __syncthreads();
+  if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 128;" :: "r"(where)); }}"""
+
+
+@pytest.mark.parametrize(("shape", "times"), in_turn(list(SHAPES), [2, 4, 1]))
+@pytest.mark.parametrize("form", ["", "packed"])
+def test_loads_and_stores(shape, times, form):
+    lane = 16 if shape.startswith("16") and times == 4 else 0
+    memory = RNG.integers(0, 1 << 32, (128, 64), dtype=np.uint32)
+    each, place = SHAPES[shape]
+    count = each * times
+    got = run(
+        moves(shape, times, form, lane), 1, 128, memory, np.zeros((128, count), np.uint32),
+        np.zeros((128, 64), np.uint32), arch="sm_100a",
+    )  # fmt: skip
+    want, back = np.zeros((128, count), np.uint32), np.full((128, 64), 7, np.uint32)
+    for thread in range(128):
+        for register in range(count):
+            row, column = place(register, thread % 32)
+            row += thread // 32 * 32 + lane
+            if form:
+                far = 16 * (thread % 32 // 16) if shape == "16x32bx2" else 0
+                column = 2 * (column - far) + far
+                low, high = (memory[row, column + part] & 0xFFFF for part in (0, 1))
+                want[thread, register] = low | high << 16
+                back[row, column : column + 2] = low, high
+            else:
+                want[thread, register] = back[row, column] = memory[row, column]
+    np.testing.assert_array_equal(got.buffer("registers"), want)
+    np.testing.assert_array_equal(got.buffer("back"), back)
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------
+
+
+def test_columns_that_are_not_allocated_are_an_error():
+    a, b = numbers("f16", (128, 16)), numbers("f16", (64, 16))
+    images = [(*k_major(stored(part, "f16"), 128), 128) for part in (a, b)]
+    with pytest.raises(EmulationError, match="accumulates in columns 0 to 63 of tensor memory, which block"):
+        execute(mma("f16"), images, np.zeros((128, 32), np.uint32), instruction("f16", "f32", 128, 64))
+
+
+def test_a_warp_reaches_its_own_lanes_only():
+    text = moves("32x32b", 1, "", 0).replace('"r"(own + (0 << 16))', '"r"(where)', 1)
+    arguments = np.zeros((128, 64), np.uint32), np.zeros((128, 1), np.uint32), np.zeros((128, 64), np.uint32)
+    with pytest.raises(EmulationError, match="expected lane 32, since warp 1 of its block reaches lanes 32 to 63"):
+        run(text, 1, 128, *arguments, arch="sm_100a")
+
+
+def test_room_that_never_comes_is_a_deadlock():
+    source = """extern "C" __global__ void k(unsigned* out) {
+      __shared__ unsigned where; unsigned at = (unsigned)__cvta_generic_to_shared(&where);
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 512;" :: "r"(at));
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" :: "r"(at));
+      out[threadIdx.x] = where; }"""
+    with pytest.raises(EmulationError, match=r"wait|deadlock"):
+        run(source, 1, 32, np.zeros(32, np.uint32), arch="sm_100a")
+
+
+def test_columns_are_given_out_again():
+    source = """extern "C" __global__ void k(unsigned* out) {
+      __shared__ unsigned where[3]; unsigned at = (unsigned)__cvta_generic_to_shared(where);
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 64;" :: "r"(at));
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 128;" :: "r"(at + 4));
+      __syncwarp();
+      asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 64;" :: "r"(where[0]));
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" :: "r"(at + 8));
+      __syncwarp();
+      if (threadIdx.x < 3) out[threadIdx.x] = where[threadIdx.x]; }"""
+    got = run(source, 2, 32, np.zeros(3, np.uint32), arch="sm_100a").buffer("out")
+    assert got.tolist() == [0, 128, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p;", "UTCHMMA.WS is not supported"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%0], %1, %2, [s], %3, p;", "a sparse first operand"),
+        ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%0], %1;", "UTCCP.T.S.U4x16P64 is not supported"),
+    ],
+)
+def test_what_is_not_emulated_is_named(text, message):
+    a, b = numbers("f16", (128, 16)), numbers("f16", (32, 16))
+    images = [(*k_major(stored(part, "f16"), 128), 128) for part in (a, b)]
+    sparse = 4 if ".sp" in text else 0
+    word = instruction("f16", "f32", 128, 32, flags=sparse)
+    with pytest.raises((EmulationError, UnsupportedInstructionError), match=message):
+        execute(text, images, np.zeros((128, 32), np.uint32), word, prefix="mov.u32 s, %0;")
+
+
+@pytest.mark.parametrize("word", first([np.uint64(3 << 49), np.uint64(1 << 61)]))
+def test_descriptors_of_other_forms_are_refused(word):
+    text = kernel(mma("f16"), 32)
+    with pytest.raises(UnsupportedInstructionError, match="a matrix descriptor"):
+        run(
+            text, 1, 128, np.zeros(4096, np.uint32), 1024, np.zeros((128, 32), np.uint32), np_scalar(word),
+            np_scalar(word), np_scalar32(instruction("f16", "f32", 128, 32)), 0, arch="sm_100a", dynamic_shared=16400,
+        )  # fmt: skip
