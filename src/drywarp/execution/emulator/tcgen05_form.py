@@ -13,8 +13,8 @@ from .frame import Frame
 from .operands import Fetch
 from .tensor_memory import TensorAddress
 from .tensor_operands import (
+    BELOW_A_BYTE,
     K_BYTES,
-    SMALL,
     Bytes,
     Singles,
     bytes_across,
@@ -126,7 +126,7 @@ class Product:
             held = f.machine.tensor.words[block, column : column + _K_WORDS]
             lanes: Any = lane + HALF_LANES if count == 64 and not self.paired else slice(count)
             found = np.ascontiguousarray(held[:, lanes].T).view(np.uint8)
-            if form.left in SMALL and self.name == "UTCQMMA":
+            if form.left in BELOW_A_BYTE and self.name == "UTCQMMA":
                 raise UnsupportedInstructionError(f"{self.where}: {form.left} in tensor memory")
         else:
             found = self._shared(f, form, block, word, count, 0)
@@ -140,7 +140,7 @@ class Product:
         kind = (form.left, form.right)[side]
         if not form.transposed[side]:
             return matrix_bytes(f, block, word, count, K_BYTES, self.where)
-        if kind in SMALL:
+        if kind in BELOW_A_BYTE:
             raise UnsupportedInstructionError(f"{self.where}: {kind} elements that do not lie along K")
         return bytes_across(f, block, word, count, KINDS[kind].width, self.where)
 

@@ -28,7 +28,8 @@ from .wgmma import KINDS, offsets, split_descriptor
 Bytes = npt.NDArray[np.uint8]
 Singles = npt.NDArray[np.float32]
 K_BYTES = 32
-_PIECE, _WORD, _BYTE = 16, 4, 8
+_PIECE, _WORD = 16, 4
+BELOW_A_BYTE = tuple(name for name, form in SMALL.items() if form.bits < 8)
 
 
 def descriptor_words(d: Decoder, operand: Operand) -> Callable[[Frame], npt.NDArray[np.uint64]]:
@@ -80,7 +81,7 @@ def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
 
     Floats of less than a byte are `packed` without gaps, or 16 of them at the start of each 16 bytes.
     """
-    if kind not in SMALL or SMALL[kind].bits == _BYTE:
+    if kind not in BELOW_A_BYTE:
         width = KINDS[kind].width
         return KINDS[kind].widen(rows.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[width]))
     each = SMALL[kind].bits
@@ -103,7 +104,7 @@ def scale_factors(found: Bytes, exponents: bool) -> Singles:
     """Numbers of scale factors: powers of two, or 8-bit floats without a sign."""
     if not exponents:
         return small_to_single(found & np.uint8(0x7F), "E4M3")
-    return scale_to_double(found).astype(np.float32)
+    return np.asarray(scale_to_double(found), np.float32)
 
 
 _COPIES: dict[str, tuple[int, int, tuple[int, ...]]] = {
