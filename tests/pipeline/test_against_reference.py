@@ -11,7 +11,7 @@ from pipeline_reference import Reference
 from tests.effort import first
 
 from drywarp.pipeline import REASONS, Share, share_of
-from drywarp.pipeline.simulate import run_share
+from drywarp.pipeline.simulate import Program, run_share
 from drywarp.workload.cost import CostedWorkload
 
 SEEDS = 100
@@ -102,3 +102,22 @@ def test_dataflow_equals_the_reference(chunk: int) -> None:
     for seed in range(chunk * SEEDS, (chunk + 1) * SEEDS):
         workload = random_workload(seed, in_order=False)
         check(workload, share_of(workload, workload.blocks_per_sm), seed)
+
+
+def test_a_type_of_block_alone_is_a_workload_with_that_type_only() -> None:
+    """Types name their phases independently of each other, and signal each as often as their own warps do."""
+    tried = 0
+    for seed in range(200):
+        work = meeting_workload(seed)
+        program = Program(work)
+        for kind, one in enumerate(work.block_types if len(work.block_types) > 1 else ()):
+            only = program.of_kind(kind)
+            alone = run_share(replace(work, block_types=(one,)), Share(1, 1, 1))
+            found = run_share(only.workload, Share(1, 1, 1), program=only)
+            assert (found.total_ticks, found.issued, found.warp_ticks) == (
+                alone.total_ticks,
+                alone.issued,
+                alone.warp_ticks,
+            )
+            tried += work.synchronises
+    assert tried > 50

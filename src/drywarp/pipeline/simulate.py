@@ -42,7 +42,9 @@ class Program:
         """The same for blocks of one type alone."""
         only = copy(self)
         only.workload = replace(self.workload, block_types=(self.workload.block_types[kind],))
-        only.tables = replace(self.tables, block_paths=self.tables.block_paths[[kind]])
+        only.tables = replace(
+            self.tables, block_paths=self.tables.block_paths[[kind]], needed=self.tables.needed[[kind]]
+        )
         return only
 
     def alone(self, workload: CostedWorkload, paths: Sequence[int]) -> Program:
