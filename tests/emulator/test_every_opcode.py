@@ -189,6 +189,8 @@ def test_the_list_is_complete() -> None:
 ELSEWHERE = {
     **dict.fromkeys(("ARRIVES", "SYNCS"), "test_mbarrier.py"),
     **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"), "test_bulk_copy.py"),
+    **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCOMMA", "UTCQMMA", "UTCCP", "UTCSHIFT", "UTCBAR"), "test_tcgen05.py"),
+    **dict.fromkeys(("LDTM", "STTM", "UTCATOMSWS"), "test_tcgen05.py"),
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
     **dict.fromkeys(("STAS", "REDAS", "UCGABAR_ARV"), "test_clusters.py"),
     **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),

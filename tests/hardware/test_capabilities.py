@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -75,8 +76,13 @@ def test_the_list_runs_from_the_oldest_to_the_newest() -> None:
 
 
 def test_relatives_are_alike() -> None:
-    for one, other in (("1.0", "1.1"), ("2.0", "2.1"), ("9.0", "10.3"), ("8.9", "12.1"), ("3.2", "3.5")):
+    for one, other in (("1.0", "1.1"), ("2.0", "2.1"), ("10.0", "10.3"), ("8.9", "12.1"), ("3.2", "3.5")):
         assert LIMITS[one] == LIMITS[other], (one, other)
+
+
+def test_tensor_memory_is_what_10_0_adds_to_9_0() -> None:
+    with_it = msgspec.structs.replace(LIMITS["9.0"], tensor_columns_per_sm=512)
+    assert with_it == LIMITS["10.0"]
 
 
 def test_a_capability_that_is_not_there() -> None:

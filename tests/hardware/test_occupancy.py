@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
-from drywarp.hardware import Occupancy, blocks_by_shared, carveout, clusters_at_once, load_gpu, occupancy
+from drywarp.hardware import Occupancy, blocks_by_shared, carveout, clusters_at_once, limits_of, load_gpu, occupancy
 from drywarp.hardware.occupancy import RESOURCES
 
 LIMITS = {name: load_gpu(name).occupancy for name in ("a100", "h100")}
@@ -154,8 +154,16 @@ def test_a_legal_launch_fits_within_the_limits(launch: tuple[str, int, int, int]
     assert result.blocks_per_sm * result.registers_per_block <= limits.registers_per_sm
     assert result.blocks_per_sm * result.shared_bytes_per_block <= result.carveout_bytes
     assert result.carveout_bytes + result.l1_bytes == limits.unified_bytes_per_sm
-    assert result.limiting == tuple(name for name in RESOURCES if result.limits[name] == result.blocks_per_sm)
+    assert result.limiting == tuple(name for name in RESOURCES if result.limits.get(name) == result.blocks_per_sm)
     assert all(count is None or count >= result.blocks_per_sm for count in result.limits.values())
+
+
+@pytest.mark.parametrize(
+    ("columns", "blocks", "limiting"), [(0, 32, "blocks"), (32, 16, "tensor_memory"), (512, 1, "tensor_memory")]
+)
+def test_tensor_memory_limits_the_blocks_of_an_sm(columns: int, blocks: int, limiting: str) -> None:
+    found = occupancy(limits_of("10.0"), 16, 0, 32, tensor_columns=columns)
+    assert (found.blocks_per_sm, found.limited_by) == (blocks, limiting)
 
 
 @given(launches, st.integers(0, 255), st.integers(0, 232448))

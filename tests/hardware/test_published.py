@@ -234,6 +234,20 @@ def test_a_product_of_a_warp_group() -> None:
     assert GPUS["a100"].classes["wgmma"] == gpu.classes["wgmma"]
 
 
+def test_a_product_in_tensor_memory() -> None:
+    """A B200 takes 138 cycles from one m128n256k16 to the next that adds to its result, 74 with n128 (UTCMMA notes)."""
+    gpu = GPUS["b200"]
+    for columns, cycles in ((256, 138), (128, 74)):
+        busy = 128 * columns * 16 / (4 * number(gpu, "tensor.fp16"))
+        assert busy + number(gpu, "classes.tcgen05.latency") == cycles
+
+
+def test_tensor_memory_delivers_what_a_b300_was_measured_to() -> None:
+    """65 TB/s over 148 SMs at 2032 MHz: a warp of each partition reads 32 lanes of 4 bytes in λ (B300 notes)."""
+    bytes_per_second = 4 * 32 * 4 / number(GPUS["b200"], "classes.tensor_load.lambda") * 148 * 2.032e9
+    assert bytes_per_second == pytest.approx(65e12, rel=0.06)
+
+
 def test_every_gpu_has_a_datasheet_a_bandwidth_and_a_latency_here() -> None:
     assert set(PRODUCTS) == set(GPUS)
     for name in GPUS:
@@ -253,6 +267,7 @@ def test_no_number_is_left_without_a_check() -> None:
     checked |= {(name, f"classes.{class_}.latency") for name in COMPILED for class_ in COMPILED[name].split()}
     checked |= {(name, f"classes.{c}.lambda") for name in NVIDIA for c in ("global_load", "bulk_copy", "tensor")}
     checked |= {(name, "classes.wgmma.latency") for name in ("a100", "h100")}
+    checked |= {("b200", key) for key in ("classes.tcgen05.latency", "classes.tensor_load.lambda")}
     checked |= {(name, "device.kernel_start_ns") for name in STARTS}
     seen = {(GPUS[name].fact(key).file, key) for name, key in checked}
     excused = {(row["file"], row["key"]) for row in table("no_second_source.csv")}

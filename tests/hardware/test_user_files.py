@@ -8,6 +8,7 @@ import pytest
 
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import Gpu, gpu_names, limits_of, load_gpu
+from drywarp.hardware.fact import classes_of
 from drywarp.hardware.schema import check_classes
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
@@ -182,7 +183,7 @@ BAD: list[tuple[str, str, str]] = [
      "occupancy.max_threads_per_sm: expected max_warps_per_sm · warp_size = 1024"),
     (f"[parameters]\nmshr = {{ value = 9, {FROM} }}", "7", "parameters.mshr: unknown key; did you mean mshrs?"),
     (f"[parameters]\nclock_mhz = {{ value = 0, {FROM} }}", "7", "parameters.clock_mhz: expected a number > 0, got 0"),
-    (f"[tensor]\nfp4 = {{ value = 9, {FROM} }}", "7", "tensor.fp4: unknown input type; did you mean fp64?"),
+    (f"[tensor]\nfp46 = {{ value = 9, {FROM} }}", "7", "tensor.fp46: unknown input type; did you mean fp4?"),
     ("[device", "6", "not TOML: Expected ']' at the end of a table declaration"),
 ]  # fmt: skip
 
@@ -256,8 +257,9 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 def test_a_missing_class_is_named() -> None:
     a100 = load_gpu("a100")
     classes = {name: cost for name, cost in a100.classes.items() if name != "vote"}
+    needed = classes_of(a100.arch)
     with pytest.raises(InputFileError, match=r"^classes\.vote: missing; expected subsystem, lambda and latency$"):
-        check_classes(classes, a100.subsystems, False, lambda key, problem: InputFileError(f"{key}: {problem}"))
+        check_classes(classes, a100.subsystems, False, lambda key, what: InputFileError(f"{key}: {what}"), needed)
 
 
 @pytest.mark.parametrize(

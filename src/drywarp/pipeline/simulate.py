@@ -42,9 +42,8 @@ class Program:
         """The same for blocks of one type alone."""
         only = copy(self)
         only.workload = replace(self.workload, block_types=(self.workload.block_types[kind],))
-        only.tables = replace(
-            self.tables, block_paths=self.tables.block_paths[[kind]], needed=self.tables.needed[[kind]]
-        )
+        tables = self.tables
+        only.tables = replace(tables, block_paths=tables.block_paths[[kind]], needed=tables.needed[[kind]])
         return only
 
     def alone(self, workload: CostedWorkload, paths: Sequence[int]) -> Program:

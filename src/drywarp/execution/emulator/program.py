@@ -72,6 +72,8 @@ HANDLER_MODULES = (
 _CONVENTION_REGISTERS = 21
 """Registers used by calls of code outside the kernel, named or not (see `control`)."""
 _WIDEST_VECTOR = 8
+_ACTS = frozenset({"barrier", "mbarrier", "bulk_copy", "tcgen05"})
+"""Classes of which a loop that only looks at memory has no instruction."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _may_wait(instruction: Instruction) -> bool:
 def _polls(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
     """Whether a loop only reads shared memory, as barrier waits there did before sm_90."""
     body = _body(instructions, cfg, loop)
-    return all(i.opcode == "LDS" for i in body if i.memory is not None or i.class_ == "barrier")
+    return all(i.opcode == "LDS" for i in body if i.memory is not None or i.class_ in _ACTS)
 
 
 def _looks_again(instructions: tuple[Instruction, ...], cfg: ControlFlowGraph, loop: Loop) -> bool:
