@@ -25,7 +25,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-FAILS = re.compile(r"\bFAIL(ED|URE)?\b|\bfailed\b|\bmismatch|\bincorrect\b|\bError\b", re.I)
+FAILS = re.compile(
+    r"\bFAIL(ED|URE)?\b|\bfailed\b|\bmismatch|\bincorrect\b|\b(?<!L1 )(?<!L1-)(?<!absolute )Error\b", re.I
+)
 PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b", re.I)
 COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "said")
 
