@@ -15,6 +15,11 @@ from ..errors import UsageError
 from . import options as take
 from .options import parse_clock
 
+Devices = Annotated[int, typer.Option(help="How many of these GPUs the program sees.", metavar="N", min=1, max=16)]
+VirtualClock = Annotated[
+    bool, typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time.")
+]
+
 
 @dataclass(frozen=True)
 class WhichLaunches:
@@ -43,6 +48,10 @@ class WhichLaunches:
         typer.Option(help="Predict at most N launches, as ncu --launch-count.", metavar="N", min=1),
     ] = None
 
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="Compute only those launches whose results the host reads.")
+    ] = False
+
     def settings(self) -> dict[str, Any]:
         """The fields of a `ProgramRequest`. Raises UsageError for malformed values."""
         from ..program.keep import Choice
@@ -59,6 +68,7 @@ class WhichLaunches:
             "launch_steps": LAUNCH_STEPS if self.emulate_steps is None else self.emulate_steps,
             "total_steps": TOTAL_STEPS if self.emulate_total is None else self.emulate_total,
             "choice": Choice(only, self.skip, self.launches),
+            "sampled": self.sampled,
         }
 
 
@@ -70,14 +80,9 @@ def run_command(
     *,
     which: WhichLaunches,
     gpu: take.GpuName = "a100",
-    devices: Annotated[
-        int, typer.Option(help="How many of these GPUs the program sees.", metavar="N", min=1, max=16)
-    ] = 1,
+    devices: Devices = 1,
     clock: take.Clock = None,
-    virtual_clock: Annotated[
-        bool,
-        typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time."),
-    ] = False,
+    virtual_clock: VirtualClock = False,
     define: take.Defines = None,
     include: take.Includes = None,
     std: take.Std = None,
@@ -88,9 +93,6 @@ def run_command(
     check: Annotated[
         bool,
         typer.Option("--check", help="Look for faults that a GPU would not show; exit status 1 if there are any."),
-    ] = False,
-    sampled: Annotated[
-        bool, typer.Option("--sampled", help="Compute only those launches whose results the host reads.")
     ] = False,
     keep: Annotated[
         str | None,
@@ -114,8 +116,6 @@ def run_command(
     standard error. The exit status is the program's; 1 if that is 0 and --check found something.
     """
     _check_folders(output, json, html, trace)
-    if check and sampled:
-        raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
     from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
@@ -134,7 +134,6 @@ def run_command(
         behind=html is not None,
         check=check,
         devices=devices,
-        sampled=sampled,
         **which.settings(),
     )
     run = run_program(request)

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.cfg import jump_target
-from ..kernel.instruction import Constant
-from ..kernel.kernel import Kernel
+from ..execution.emulator.constants import names_outside
 from ..kernel.launch.launch import Launch
 from .heap import Allocation, Heap
 from .keep import pointed_to
@@ -51,14 +49,15 @@ class Deferred:
         self._waiting: list[Step] = []
         self._doomed: set[int] = set()
         self._leads: dict[int, tuple[int, int, frozenset[int]]] = {}
-        self._named: dict[int, tuple[bool, bool]] = {}
-        self._undone = 0
+        self._known: dict[int, tuple[bool, bool]] = {}
 
     def launch(self, asked: Asked, place: int) -> Outcome:
         """Predict a launch and let it wait, or compute it at once if the host may see its results unasked."""
-        touched = self._touched(asked)
+        code = asked.code
+        variables, functions = self._known.get(id(code)) or self._known.setdefault(id(code), names_outside(code))
+        touched = self._touched(asked, variables)
         kinds = {one.kind for start in touched if (one := self._heap.at(start))}
-        if self._names(asked.code)[1] or kinds & {"pinned", "managed"}:
+        if functions or kinds & {"pinned", "managed"}:
             self.settle(touched)
             return self._launches.run(asked, self._heap)
         outcome, launch = self._launches.later(asked, self._heap, lambda: self.settle(touched))
@@ -76,10 +75,9 @@ class Deferred:
         held = self._heap.at(address)
         if held is None or not self._waits(held.start):
             return
-        if self._undone + size > _MOST_UNDONE:
+        if size + sum(len(step.content) for step in self._waiting) > _MOST_UNDONE:
             self.settle({held.start})
             return
-        self._undone += size
         content = self._heap.view(address, size).copy()
         self._waiting.append(Step(frozenset((held.start,)), address=address, content=content))
 
@@ -143,7 +141,6 @@ class Deferred:
     def _forget(self, steps: list[Step]) -> None:
         gone = {id(step) for step in steps}
         self._waiting = [step for step in self._waiting if id(step) not in gone]
-        self._undone -= sum(len(step.content) for step in steps)
 
     def _bury(self) -> None:
         """Free what the program has freed and no launch waits for."""
@@ -153,11 +150,11 @@ class Deferred:
                 self._heap.used[held.device] += held.size
                 self._heap.free(start)
 
-    def _touched(self, asked: Asked) -> frozenset[int]:
+    def _touched(self, asked: Asked, variables: bool) -> frozenset[int]:
         """Addresses of the allocations that a launch may touch."""
         data, heap = asked.parameters, self._heap
         words = [int.from_bytes(data[at : at + _WORD], "little") for at in range(0, len(data) - _WORD + 1, 4)]
-        if self._names(asked.code)[0]:
+        if variables:
             words.append(asked.variables)
         left = [one for word in words if (one := heap.at(word))]
         left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
@@ -168,22 +165,6 @@ class Deferred:
                 found.add(one.start)
                 left += filter(None, map(heap.at, self._pointers(one)))
         return frozenset(found)
-
-    def _names(self, kernel: Kernel) -> tuple[bool, bool]:
-        """Whether a kernel may take the address of a variable of its module; and of a function outside its code.
-
-        Both addresses stand in constant banks, for all kernels of the module.
-        """
-        if id(kernel) not in self._named:
-            used = [o for i in kernel.instructions for o in i.operands if isinstance(o, Constant)]
-            exact = {(o.bank, o.offset) for o in used}
-            vague = {o.bank for o in used if o.register or o.bank_register}
-            places = [[(one.bank, one.offset) for one in some] for some in (kernel.relocations, kernel.externals)]
-            found = [any(place in exact or place[0] in vague for place in some) for some in places]
-            unplaced = bool(kernel.global_image) and not kernel.relocations
-            calls = any(i.opcode == "CALL" and jump_target(i) is None for i in kernel.instructions)
-            self._named[id(kernel)] = found[0] or unplaced, found[1] or (calls and bool(kernel.externals))
-        return self._named[id(kernel)]
 
     def _pointers(self, one: Allocation) -> frozenset[int]:
         """Starts of the allocations that pointers in one point to."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ..execution.emulator.watch import Problem
 from . import properties as cuda
-from .calls import REQUESTS, Answer, Numbers, request
+from .calls import REQUESTS, Answer, Numbers, error_text, request
 from .code_calls import CodeCalls
 from .memory_calls import MemoryCalls
 from .order_calls import OrderCalls
+from .timeline import Stream
 
 DRIVER_VERSION = 13000
 
@@ -28,7 +29,7 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
             return Answer(ended)
         reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
         if reply.status and self.said.checks:
-            error, text = cuda.error_text(reply.status)
+            error, text = error_text(reply.status)
             self.said.found(Problem("failed call", "", _CALLS.get(name, name), f"{error}: {text}"))
         return reply
 
@@ -45,7 +46,7 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
     @request
     def _error(self, n: Numbers, data: bytes) -> Answer:
-        name, text = cuda.error_text(n[0])
+        name, text = error_text(n[0])
         return Answer(data=name.encode() + b"\0" + text.encode())
 
     @request
@@ -126,10 +127,6 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         return Answer()
 
     @request
-    def _runtime_version(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(values=(DRIVER_VERSION,))
-
-    @request
     def _driver_version(self, n: Numbers, data: bytes) -> Answer:
         return Answer(values=(DRIVER_VERSION,))
 
@@ -138,9 +135,32 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         self.said.unmodelled[data.decode()] += 1
         return Answer(cuda.NOT_SUPPORTED)
 
+    @request
+    def _stream_create(self, n: Numbers, data: bytes) -> Answer:
+        handle = self.timeline.handle()
+        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
+        return Answer(values=(handle,))
+
+    @request
+    def _stream_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.timeline.stream(n[0]) else cuda.INVALID_HANDLE)
+
+    @request
+    def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
+        stream = self.timeline.stream(n[0])
+        return (
+            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
+            if stream
+            else Answer(cuda.INVALID_HANDLE)
+        )
+
+    @request
+    def _capture_state(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(values=(int(n[0] in self.capturing),))
+
 
 _ALWAYS = frozenset(
-    "error peek table devices properties attribute device_set created joined peer_possible runtime_version "
+    "error peek table devices properties attribute device_set created joined peer_possible "
     "driver_version register function variable unsupported device_reset limit".split()
 )
 """Requests that are answered after a launch has failed, too."""

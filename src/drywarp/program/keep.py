@@ -14,7 +14,6 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
 from ..execution.emulator.memory import DeviceMemory
 from ..frontends.binary.containers import images_with
 from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, check_size, variables_of, write_kept
@@ -54,17 +53,6 @@ class Choice:
         self._matched += 1
         place = self._matched - self._skip
         return place > 0 and (self._count is None or place <= self._count)
-
-
-def check_folder(folder: Path) -> None:
-    """Make the folder for kept launches. Raises UsageError if it cannot be made, or holds some already."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        held = any(folder.glob(f"*{SUFFIX}"))
-    except OSError as error:
-        raise UsageError(f"--keep {folder}: {error.strerror} (expected a folder, or a name for one)") from None
-    if held:
-        raise UsageError(f"--keep {folder}: holds launches of an earlier run (expected a new or an empty folder)")
 
 
 @dataclass(frozen=True)

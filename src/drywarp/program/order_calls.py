@@ -6,32 +6,12 @@ from . import properties as cuda
 from .calls import REQUESTS, Answer, Graph, Numbers, State, request
 from .timeline import Event, Stream
 
-_CAPTURE_ACTIVE = 1
 _NODE_TYPES = ("launch", "copy", "fill", "host_function")
 """In the order of CUDA's node types."""
 
 
 class OrderCalls(State):
     """Answers them."""
-
-    @request
-    def _stream_create(self, n: Numbers, data: bytes) -> Answer:
-        handle = self.timeline.handle()
-        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
-        return Answer(values=(handle,))
-
-    @request
-    def _stream_destroy(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(cuda.SUCCESS if self.timeline.stream(n[0]) else cuda.INVALID_HANDLE)
-
-    @request
-    def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
-        stream = self.timeline.stream(n[0])
-        return (
-            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
-            if stream
-            else Answer(cuda.INVALID_HANDLE)
-        )
 
     @request
     def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
@@ -124,10 +104,6 @@ class OrderCalls(State):
         # Streams that waited for an event of the captured one were captured with it.
         self.capturing = {one: made for one, made in self.capturing.items() if made is not graph}
         return Answer(values=(self._held(graph),))
-
-    @request
-    def _capture_state(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(values=(_CAPTURE_ACTIVE if n[0] in self.capturing else 0,))
 
     @request
     def _graph_instantiate(self, n: Numbers, data: bytes) -> Answer:

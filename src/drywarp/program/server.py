@@ -30,12 +30,13 @@ from ..analysis.request import Options
 from ..core.library import cuda_library
 from ..errors import InterruptedRunError, ToolError, UsageError
 from ..frontends.binary.containers import holds_device_code
+from ..frontends.binary.kept import SUFFIX
 from ..hardware import Gpu, load_gpu
 from ..support.folders import Progress, cache_folder, listening, read_bytes
 from .calls import Answer
 from .device import Device
 from .heap import START
-from .keep import Choice, Keeper, check_folder
+from .keep import Choice, Keeper
 from .launches import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
@@ -96,6 +97,8 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         raise UsageError(f"GPU {gpu.name}: drywarp run needs an NVIDIA GPU from Volta on")
     clock_mhz = gpu.device.clock_mhz(request.options.clock_mhz)
     check_clock(gpu, clock_mhz)
+    if request.check and request.sampled:
+        raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
     if request.keep:
         check_folder(request.keep)
     with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
@@ -111,6 +114,17 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         if not done or inside:
             raise UsageError(_why_nothing(command, status))
         return finished(request.command, status, server.processes, clock_mhz * 1e6)
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder for kept launches. Raises UsageError if it cannot be made, or holds some already."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        held = any(folder.glob(f"*{SUFFIX}"))
+    except OSError as error:
+        raise UsageError(f"--keep {folder}: {error.strerror} (expected a folder, or a name for one)") from None
+    if held:
+        raise UsageError(f"--keep {folder}: holds launches of an earlier run (expected a new or an empty folder)")
 
 
 def _linked(folder: Path, library: Path) -> Path:

@@ -91,8 +91,8 @@ def program_notes(run: ProgramRun) -> list[str]:
         named = ", ".join(f"{plain(name, 60)} {number}" for name, number in most)
         more = f", and {len(by_kernel) - len(most)} more" if len(by_kernel) > len(most) else ""
         notes.append(
-            f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more}); each takes the time of"
-            " the first launch of the same kernel and extents"
+            f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more});"
+            " each takes the time of the first launch of the same kernel and extents"
         )
     if run.left_out:
         count = sum(number for _, number in run.left_out)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, UsageError
+from ...kernel.cfg import jump_target
 from ...kernel.instruction import Constant
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Scalar, Structure, TensorMap, Texture, TextureTable
@@ -260,3 +261,18 @@ def check_whole_grid(kernel: Kernel, launch: Launch) -> None:
             f"{kernel.name}: its blocks wait for each other at a grid-wide barrier, but {launch.blocks} blocks of"
             f" {launch.warps_per_block} warps cannot run at once; expected at most {_MOST_WARPS} warps"
         )
+
+
+def names_outside(kernel: Kernel) -> tuple[bool, bool]:
+    """Whether a kernel may take the address of a variable of its module; and of a function outside its code.
+
+    Both addresses stand in constant banks, for all kernels of the module.
+    """
+    used = [o for i in kernel.instructions for o in i.operands if isinstance(o, Constant)]
+    exact = {(o.bank, o.offset) for o in used}
+    vague = {o.bank for o in used if o.register or o.bank_register}
+    places = [[(one.bank, one.offset) for one in some] for some in (kernel.relocations, kernel.externals)]
+    found = [any(place in exact or place[0] in vague for place in some) for some in places]
+    unplaced = bool(kernel.global_image) and not kernel.relocations
+    calls = any(i.opcode == "CALL" and jump_target(i) is None for i in kernel.instructions)
+    return found[0] or unplaced, found[1] or (calls and bool(kernel.externals))

@@ -627,7 +627,7 @@ static error_t properties(void *found, int device, int version) {
 API error_t cudaGetDeviceProperties_v2(void *found, int device) { return properties(found, device, 12); }
 API error_t cudaGetDeviceProperties(void *found, int device) {
     /* CUDA 12 calls the one above, so this is CUDA 13 or 11, whichever the program was made with. */
-    return properties(found, device, (int)ASK("runtime_version").value[0] >= 13000 ? 13 : 11);
+    return properties(found, device, (int)ASK("driver_version").value[0] >= 13000 ? 13 : 11);
 }
 API error_t cudaDeviceSynchronize(void) { return DO("device_wait"); }
 ALSO(cudaThreadSynchronize, cudaDeviceSynchronize);
@@ -690,7 +690,7 @@ API error_t cudaStreamGetDevice(stream_t stream, int *device) {
 }
 ALSO(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
 API error_t cudaRuntimeGetVersion(int *version) {
-    struct answer answer = ASK("runtime_version");
+    struct answer answer = ASK("driver_version");
     *version = (int)answer.value[0];
     return say(answer);
 }
