@@ -1,4 +1,4 @@
-"""The page on Hopper shows what its commands print now, and its kernels' times."""
+"""The pages on Hopper and Blackwell show what their commands print now, and their kernels' times."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drywarp.cli.main import run
 from tests.effort import first
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "hopper.md"
-SHOWN = list(blocks(PAGE))
+PAGES = [ROOT / "docs" / name for name in ("hopper.md", "blackwell.md")]
 REPORTS = [
     (command.text.strip(), shown.text)
-    for command, shown in pairwise(SHOWN)
+    for page in PAGES
+    for command, shown in pairwise(blocks(page))
     if shown.language == "text" and command.text.strip().startswith("drywarp analyze")
 ]
 
@@ -30,15 +30,16 @@ def words(text: str) -> str:
     return re.sub(r"[\s\d.]+", " ", text).strip()
 
 
-def test_both_examples_are_shown() -> None:
+def test_the_examples_are_shown() -> None:
     assert [command.split()[2] for command, _ in REPORTS] == [
         "examples/hopper/wgmma_tile.cu",
         "examples/hopper/attention.cu",
+        "examples/blackwell/tcgen05_tile.cu",
     ]
 
 
 @pytest.mark.parametrize(
-    ("command", "shown"), first(REPORTS), ids=lambda text: text.split()[2][16:] if " " in text else ""
+    ("command", "shown"), first(REPORTS), ids=lambda text: text.split()[2][9:] if " " in text else ""
 )
 def test_the_reports_are_those_of_the_commands(
     command: str, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -196,6 +196,7 @@ def test_every_class_has_its_reasons() -> None:
     expected |= dict.fromkeys(("global_load", "global_store", "global_atomic", "local_load", "local_store"), l1tex)
     expected |= dict.fromkeys(("shared_load", "shared_store", "shared_atomic", "shuffle", "sfu", "convert"), mio)
     expected |= dict.fromkeys(("reduce", "special_register", "constant_load", "bit", "barrier", "mbarrier"), mio)
+    expected |= dict.fromkeys(("tensor_load", "tensor_store"), mio)
     expected |= {"async_copy": l1tex, "bulk_copy": l1tex, "wgmma": ("gmma", "math_pipe_throttle")}
     expected |= {"texture": ("long_scoreboard", "tex_throttle")}
     expected |= {"fence": ("membar", "lg_throttle"), "fp64": ("short_scoreboard", "math_pipe_throttle")}
