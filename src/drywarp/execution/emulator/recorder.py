@@ -47,8 +47,15 @@ from .compiled.layout import (
     TABLE_SIZE,
     WARP_STEPS,
     WATCHED,
+    WEIGHTS,
+    Log,
+    count_accesses,
+    enter_patterns,
+    fill_table,
+    note_rows,
+    order_by,
+    sort_accesses,
 )
-from .compiled.log import WEIGHTS, Log, count_accesses, enter_patterns, fill_table, note_rows, order_by, sort_accesses
 from .frame import Frame
 from .operands import Value
 from .sampling import Limits, Reached

@@ -95,8 +95,8 @@ from .layout import (
     WARP_STEPS,
     WARPS,
     YIELDED,
+    Log,
 )
-from .log import Log
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64
