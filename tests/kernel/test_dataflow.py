@@ -13,6 +13,7 @@ from drywarp.kernel.dataflow import Dataflow
 from drywarp.kernel.isa.nvidia.registers import written
 from drywarp.kernel.kernel import Kernel
 from tests.effort import first, some
+from tests.listing import code
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))
 MIXED = """
@@ -118,3 +119,41 @@ def test_a_guarded_write_does_not_hide_the_one_before() -> None:
     store = next(i for i, ins in enumerate(kernel.instructions) if ins.opcode == "STG")
     loads = {kernel.instructions[p].opcode for p in flow.producers[store]}
     assert "LDG" in loads
+
+
+SPILLS = (
+    "MOV R1, c[0x0][0x28]",
+    "IADD3 R1, R1, -0x10, RZ",
+    "MOV R2, 0x2",
+    "MOV R3, 0x3",
+    "STL [R1], R2",
+    "STL [R1+0x4], R3",
+)
+WIDE = ("MOV R6, 0x6", "MOV R7, 0x7", "STL.64 [R1+0x8], R6")
+AFTER = ("LDL R4, [R1+0x4]", "STG.E [R4.64], R2", "EXIT")
+
+
+@pytest.mark.parametrize(
+    ("lines", "stores"),
+    [
+        pytest.param((*SPILLS, *WIDE, *AFTER), {"STL [R1+0x4], R3"}, id="only the slot that is read"),
+        pytest.param(
+            (*SPILLS, *WIDE, "LDL R4, [R1+0xc]", *AFTER[1:]), {"STL.64 [R1+0x8], R6"}, id="the second half of a pair"
+        ),
+        pytest.param(
+            (*SPILLS, "STL [R5], R2", *AFTER), {"STL [R1+0x4], R3", "STL [R5], R2"}, id="a store with an index"
+        ),
+        pytest.param(
+            (*SPILLS, "LDL R4, [R5]", *AFTER[1:]), {"STL [R1], R2", "STL [R1+0x4], R3"}, id="a load with an index"
+        ),
+        pytest.param(
+            (*SPILLS, "IADD3 R1, R1, -0x10, RZ", *AFTER), {"STL [R1], R2", "STL [R1+0x4], R3"}, id="a frame that moves"
+        ),
+    ],
+)
+def test_spilled_values_are_followed_slot_by_slot(lines: tuple[str, ...], stores: set[str]) -> None:
+    instructions = code(*lines)
+    flow = Dataflow(instructions, build_cfg(instructions))
+    end = next(k for k, i in enumerate(instructions) if i.opcode == "STG")
+    found = flow.slice_of([(end, {("R", 4), ("R", 5)})])
+    assert {lines[k] for k in found if instructions[k].opcode == "STL"} == stores

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 
+from ..support.records import dataclass
 from .cfg import ControlFlowGraph
-from .instruction import Instruction
+from .instruction import Address, Instruction
 from .isa.nvidia.registers import Accessed, Place, accessed, written
 
 SCOREBOARDS = 6
+STACK = 1
+"""Number of the register that holds the stack pointer."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,46 @@ class Dataflow:
             memory = self.instructions[index].memory
             if memory is not None and memory.kind in ("load", "atomic"):
                 own = {"shared", "local"} if memory.space == "generic" else {memory.space} & {"shared", "local"}
+                if own == {"local"} and (slot := self._slot(index)) is not None:
+                    # A value that was spilled: what lies in other slots of the frame does not matter.
+                    pending += [k for word in (None, *slot) for k in self._spilled.get(word, ())]
+                    own = set()
                 reached = own - spaces | {"generic"} if own - spaces else set()
                 spaces |= own
                 pending += [k for k, other in enumerate(self.instructions) if other.memory is not None
                             and other.memory.space in reached and other.memory.kind != "load"]  # fmt: skip
+        return found
+
+    def _slot(self, index: int) -> range | None:
+        """The words of the frame that an access to local memory touches; None if they are not known beforehand."""
+        if self.instructions[index].opcode not in ("LDL", "STL"):
+            return None
+        address = next((o for o in self.instructions[index].operands if isinstance(o, Address)), None)
+        if address is None or address.base is None or address.uniform is not None or address.symbol:
+            return None
+        if not self._frame_stays or address.base.uniform or address.base.index != STACK or address.scale != 1:
+            return None
+        memory = self.instructions[index].memory
+        return range(address.offset // 4, -(-(address.offset + memory.width) // 4)) if memory else None
+
+    @cached_property
+    def _frame_stays(self) -> bool:
+        """Whether the stack pointer is only written at the start of the kernel, before any access to local memory."""
+        writers = [k for k in range(len(self.instructions)) if ("R", STACK) in written(self.instructions[k])]
+        local = (k for k, i in enumerate(self.instructions) if i.memory is not None and i.memory.space == "local")
+        entry = self.cfg.blocks[0]
+        looped = any(0 in block.successors for block in self.cfg.blocks)
+        return not looped and all(k < min(entry.end, next(local, entry.end)) for k in writers[-1:])
+
+    @cached_property
+    def _spilled(self) -> dict[int | None, list[int]]:
+        """The instructions that may write each word of the frame; None: any of them."""
+        found: dict[int | None, list[int]] = {}
+        for k, i in enumerate(self.instructions):
+            if i.memory is not None and i.memory.kind != "load" and i.memory.space in ("local", "generic"):
+                slot = self._slot(k) if i.memory.space == "local" else None
+                for word in [None] if slot is None else slot:
+                    found.setdefault(word, []).append(k)
         return found
 
     def _guarded_alike(self, first: int, second: int) -> bool:

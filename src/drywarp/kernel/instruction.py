@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..support.records import dataclass
 
 # Operands of a machine instruction, as plain data.
 #

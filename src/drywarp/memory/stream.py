@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..core.library import Function
 from ..kernel.profile import SPACE_LOCAL, Profile
+from ..support.records import dataclass
 from .affine import Alike, global_rows
 from .requests import Bools, Ints, bursts_of
 from .table import MemoryGeometry, active_lanes, interleave_local
@@ -86,7 +87,7 @@ def _lines_of_all(profile: Profile, geometry: MemoryGeometry) -> Ints:
     for sample in (0, len(profile.blocks) - 1):
         addresses, active = active_lanes(profile.accesses, global_rows(profile, sample)[:_MOST_REQUESTS])
         lines.append(split_lines(addresses, active, geometry)[1])
-    return np.intersect1d(*lines) if len(profile.blocks) > 1 else np.zeros(0, np.int64)
+    return np.intersect1d(lines[0], lines[1]) if len(profile.blocks) > 1 else np.zeros(0, np.int64)
 
 
 def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
 from ..support.by_name import plugins
+from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 
 

@@ -9,11 +9,12 @@ the full one. The extrapolation is linear in the number of warp instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .blocks import Share, type_order
 from .result import Mark, SimulationResult

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ..errors import UsageError
+from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .blocks import Share
 from .columns import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
+from ..support.records import dataclass
 from . import properties as cuda
 from .deferred import Deferred, Step
 from .heap import Allocation, Heap

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import DrywarpError
+from ...support.records import dataclass
 from ..prepare import prepare
 from ..prepared import Prepared
 from ..request import Options

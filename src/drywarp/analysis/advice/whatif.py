@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -12,6 +12,7 @@ from ...hardware import Gpu, Occupancy
 from ...memory.behaviour import analyse_memory
 from ...models.throughput import ISSUE
 from ...pipeline.reasons import dependent_reason
+from ...support.records import dataclass
 from ...workload.build import Path
 from ...workload.cost import CostedNode, CostedWorkload, Item, Repeat, to_ticks
 from ..emulation_cache import WholeBlocks

@@ -293,7 +293,7 @@ EXPORT int64_t drywarp_run_dataflow(Dataflow *s) {
   int64_t issued = m->clock->issued;
   for (;;) {
     uint64_t due;
-    int64_t tick = m->issue_room && issued >= m->clock->limit ? -1 - STOPPED : next_event(m, &due);
+    int64_t tick = m->issue_room && issued >= m->clock->limit ? -1 - STOPPED : next_event(m, m->partitions, &due);
     if (tick < 0) {
       m->clock->issued = issued;
       return -1 - tick;

@@ -119,15 +119,15 @@ static void arm(InOrder *s, int64_t w) {
     stall(m, number, reason, most(0, tick - counted));
     warp->base.counted = most(counted, tick);
   }
-  const int64_t q = part_of(m, w), at = m->homes[w].at;
+  const int64_t q = part_of(m, w), at = m->homes[w].at, own = node->resource + (node->per_partition ? q : 0);
   warp->node = number;
   warp->reason = reason;
   s->ready[at] = tick;
-  s->resource[at] = node->resource + (node->per_partition ? q : 0);
-  wait_to_issue(s, q, w, tick, s->resource[at]);
+  s->resource[at] = own;
+  wait_to_issue(s, q, w, tick, own);
   Partition *part = &m->parts[q];
   may_issue(part, most(tick, part->valve));
-  if (s->resource[at] != part->needs) part->others = least(part->others, most(tick, part->valve));
+  if (own != part->needs) part->others = least(part->others, most(tick, part->valve));
 }
 
 // The partition's earliest tick, and the warp that issues then: of those that are ready before the valve opens only the
@@ -566,15 +566,19 @@ static void go_on(InOrder *s, int64_t b, int64_t left) {
 
 // The partition that issues at `tick`, of those in `due`, the one that a shared subsystem served longest ago first; -1 if none
 // does after all. Those behind it are not looked at: they may have to wait for the same subsystem anyway.
-static inline int64_t choose(InOrder *s, int64_t tick, uint64_t due) {
+static inline __attribute__((always_inline)) int64_t choose(
+    InOrder *s, const int64_t partitions, int64_t tick, uint64_t due) {
   Machine *m = &s->m;
   while (due) {
-    int64_t first = 0, served = NEVER;
-    for (uint64_t rest = due; rest; rest &= rest - 1) {
-      const int64_t q = __builtin_ctzll(rest);
-      const bool sooner = m->parts[q].served < served;
-      first = sooner ? q : first;
-      served = sooner ? m->parts[q].served : served;
+    int64_t first = __builtin_ctzll(due);
+    if (due & (due - 1)) {
+      // When it was served and its number form one number, so that there are no branches; those that are not due come last.
+      int64_t soonest = INT64_MAX;
+      for (int64_t q = 0; q < partitions; ++q) {
+        const int64_t served = m->parts[q].served + (int64_t)(~due >> q & 1) * NEVER;
+        soonest = least(soonest, served * MOST_BITS + q);
+      }
+      first = soonest & (MOST_BITS - 1);
     }
     if (m->parts[first].stale) look(s, first);
     if (m->parts[first].next == tick) return first;
@@ -584,7 +588,8 @@ static inline int64_t choose(InOrder *s, int64_t tick, uint64_t due) {
 }
 
 // Issue the next instruction of partition `q`; returns the warp. `completion` becomes when it completes.
-static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_t *completion) {
+static inline __attribute__((always_inline)) int64_t issue(
+    InOrder *s, const int64_t partitions, int64_t q, int64_t tick, int64_t issued, int64_t *completion) {
   Machine *m = &s->m;
   const int64_t w = m->parts[q].candidate, at = m->homes[w].at, own = s->resource[at];
   InOrderWarp *warp = &s->warps[w];
@@ -605,11 +610,12 @@ static int64_t issue(InOrder *s, int64_t q, int64_t tick, int64_t issued, int64_
   *completion = occupy(m, node, own, q, tick);
   // Other partitions look again if their next issue needs a resource that was taken: when it is free, or another is needed.
   if (!node->per_partition || node->level_from != node->level_to) {
-    for (int64_t other = 0; other < m->partitions; ++other) {
+    for (int64_t other = 0; other < partitions; ++other) {
       Partition *part = &m->parts[other];
-      const bool taken = part->candidate >= 0 && m->changed[part->needs];
+      const int64_t taken = (part->candidate >= 0) & m->changed[part->needs];
+      const int64_t later = most(part->next, least(part->others, m->free[part->needs]));
       part->stale |= taken;
-      part->next = taken ? most(part->next, least(part->others, m->free[part->needs])) : part->next;
+      part->next = taken ? later : part->next;
     }
   }
   forget_changes(m, node, own, q);
@@ -653,8 +659,8 @@ static int64_t advance(InOrder *s, int64_t w) {
 // Write the words that describe the state, without loop counters; returns how many there are.
 EXPORT int64_t drywarp_describe(const InOrder *s) { return describe_machine(s, describe_warps(s)); }
 
-// Resume at the state in the clock; returns why it stopped. Without rows `watch`, nothing is watched for.
-EXPORT int64_t drywarp_run_in_order(InOrder *s) {
+// The loop, compiled for each usual number of partitions.
+static inline __attribute__((always_inline)) int64_t run(InOrder *s, const int64_t partitions) {
   Machine *m = &s->m;
   Clock *clock = m->clock;
   const bool watching = s->watch_levels > 0;
@@ -664,7 +670,7 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
   int64_t leader = clock->leader, turns = 0, leading = clock->leading, launches = 0, look_at = -1;
   for (;;) {
     uint64_t due;
-    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m, &due);
+    int64_t tick = m->issue_room && issued >= clock->limit ? -1 - STOPPED : next_event(m, partitions, &due);
     if (tick < 0) {
       clock->issued = issued;
       return -1 - tick;
@@ -682,9 +688,9 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
         }
       }
     } else {
-      int64_t q = choose(s, tick, due), completion;
+      int64_t q = choose(s, partitions, tick, due), completion;
       if (q < 0) continue;  // the bounds were too low: look again
-      int64_t w = issue(s, q, tick, issued++, &completion);
+      int64_t w = issue(s, partitions, q, tick, issued++, &completion);
       InOrderWarp *warp = &s->warps[w];
       b = m->homes[w].slot;
       int64_t level = advance(s, w);
@@ -719,4 +725,9 @@ EXPORT int64_t drywarp_run_in_order(InOrder *s) {
     }
     look_at = -1;
   }
+}
+
+// Resume at the state in the clock; returns why it stopped. Without rows `watch`, nothing is watched for.
+EXPORT int64_t drywarp_run_in_order(InOrder *s) {
+  return s->m.partitions == 4 ? run(s, 4) : s->m.partitions == 1 ? run(s, 1) : run(s, s->m.partitions);
 }

@@ -231,16 +231,14 @@ static inline void may_issue(Partition *part, int64_t tick) {
 }
 
 // The tick of the next event, or a code less than zero: -1 - why the loop returns. `due` has a bit for each partition that
-// issues then; without branches, because which they are cannot be foreseen.
-static inline int64_t next_event(Machine *m, uint64_t *due) {
-  int64_t tick = NEVER;
+// issues then. Neither has branches, because which they are cannot be foreseen; `partitions` is a constant where it can be.
+static inline __attribute__((always_inline)) int64_t next_event(
+    const Machine *m, const int64_t partitions, uint64_t *due) {
+  int64_t tick = m->parts[0].next;
   uint64_t at = 0;
-  for (int64_t q = 0; q < m->partitions; ++q) {
-    const int64_t next = m->parts[q].next;
-    at = (next > tick ? at : (uint64_t)1 << q) | (next == tick ? at : 0);
-    tick = least(tick, next);
-  }
-  *due = at;
+  for (int64_t q = 1; q < partitions; ++q) tick = least(tick, m->parts[q].next);
+  for (int64_t q = 0; q < partitions; ++q) at |= (uint64_t)(m->parts[q].next == tick) << q;
+  *due = tick < NEVER ? at : 0;
   if (m->clock->next_room > tick) return tick;
   if (m->clock->next_room == NEVER) return -1 - DONE_ALL;
   if (m->clock->next_block == m->block_room && m->clock->next_block < m->clock->total) return -1 - NO_ROWS;

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...core.library import Function
 from ...kernel.profile import (
     SPACE_GLOBAL,
     SYNC_COLUMNS,
@@ -49,6 +48,14 @@ from .compiled.layout import (
     TABLE_SIZE,
     WARP_STEPS,
     WATCHED,
+    WEIGHTS,
+    Log,
+    count_accesses,
+    enter_patterns,
+    fill_table,
+    note_rows,
+    order_by,
+    sort_accesses,
 )
 from .frame import Frame
 from .operands import Value
@@ -69,37 +76,6 @@ _PATHS_ADDED = 64
 """Warps whose lanes are added at once."""
 _TABLE_FACTOR = 4
 """Places in the table of patterns per pattern for which there is room."""
-_WEIGHTS = np.random.Generator(np.random.Philox(0x5EED)).integers(0, 1 << 62, LANES, dtype=np.int64) * 2 + 1
-"""Factors of the lanes in a pattern's hash."""
-_note_rows = Function("note_rows", "aaaannn")
-_fill_table = Function("fill_table", "a")
-_enter_patterns = Function("enter_patterns", "aaana")
-_count_accesses = Function("count_accesses", "aaa")
-_sort_accesses = Function("sort_accesses", "aaaaaaaaa")
-_order_by = Function("order_by", "annaaa")
-
-
-class Log(NamedTuple):
-    """The arrays of the record; their fill levels and lengths are in the state of the run.
-
-    A row per access: `instruction`, `warp`, `base` (address of the first lane), `pattern`, `space`. A row
-    per step of a warp: `step_block`, `step_warp`, `step_lanes`. A row per pattern: `offsets` (flat, 32 of
-    each), `masks`, and `shapes`, the core's own; `table` finds a pattern by its hash.
-    """
-
-    instruction: Any
-    warp: Any
-    base: Any
-    pattern: Any
-    space: Any
-    step_block: Any
-    step_warp: Any
-    step_lanes: Any
-    offsets: Any
-    masks: Any
-    shapes: Any
-    table: Any
-    weights: Any
 
 
 class Recorder:
@@ -126,7 +102,7 @@ class Recorder:
             masks=np.empty(_FIRST_PATTERNS, np.uint32),
             shapes=np.empty(_FIRST_PATTERNS * SHAPE_BYTES, np.uint8),
             table=np.zeros(_FIRST_PATTERNS * _TABLE_FACTOR, np.int32),
-            weights=_WEIGHTS,
+            weights=WEIGHTS,
         )
         self._syncs: list[list[int]] = []
         self.products: dict[int, Counter[tuple[str, str]]] = {}
@@ -200,7 +176,7 @@ class Recorder:
             self.log = log._replace(**changed)
             self.locate(self._places)
         if grown:
-            _fill_table(self._places)
+            fill_table(self._places)
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
@@ -217,7 +193,7 @@ class Recorder:
         self.make_room(begins[-1] - begins[0], 0, sum(patterns))
         for part, count in zip(parts, patterns, strict=True):
             numbers = np.empty(count, np.int32)
-            _enter_patterns(self._places, part.log.offsets, part.log.masks, count, numbers)
+            enter_patterns(self._places, part.log.offsets, part.log.masks, count, numbers)
             self._absorbed.append((part, numbers))
 
         def copy(part: Recorder, begin: int, end: int) -> None:
@@ -254,7 +230,7 @@ class Recorder:
         addresses = addresses.view(np.int64) if addresses.dtype.itemsize == 8 else addresses.astype(np.int64)
         self.make_room(0, frame.rows)
         warps, addresses = np.ascontiguousarray(frame.warps), np.ascontiguousarray(addresses)
-        _note_rows(self._places, warps, addresses, frame.words(), frame.rows, instruction, space)
+        note_rows(self._places, warps, addresses, frame.words(), frame.rows, instruction, space)
 
     def sync(self, warp: int, instruction: int, kind: int, barrier: int, phase: int) -> list[int]:
         """Record that a warp of the wave signals or awaits a phase in the current step; returns the row."""
@@ -289,7 +265,7 @@ class Recorder:
     def _event(self, warps: Sequence[int], instruction: int, event: int) -> None:
         self.make_room(0, len(warps))
         addresses, words = np.full((len(warps), LANES), event, np.int64), np.full(len(warps), FULL, np.uint32)
-        _note_rows(self._places, np.array(warps, np.int64), addresses, words, len(warps), instruction, EVENT)
+        note_rows(self._places, np.array(warps, np.int64), addresses, words, len(warps), instruction, EVENT)
 
     def rows(self, instruction: int, warp: int, addresses: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]) -> None:
         """Record global accesses by one warp's copy, shape (requests, 32): a request is a row of pieces."""
@@ -297,7 +273,7 @@ class Recorder:
         warps = np.full(len(addresses), warp, np.int64)
         words = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)[:, 0]
         addresses, words = np.ascontiguousarray(addresses), np.ascontiguousarray(words)
-        _note_rows(self._places, warps, addresses, words, len(addresses), instruction, SPACE_GLOBAL)
+        note_rows(self._places, warps, addresses, words, len(addresses), instruction, SPACE_GLOBAL)
 
     def syncs(self, places: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int64]:
         """All signals and waits in the form of `Profile.syncs`, for the warps in `places` (see `access_log`)."""
@@ -325,14 +301,14 @@ class Recorder:
         warps = [places] if places is not None else [r.log.warp[: r.state[ACCESSES]] for r, _ in records]
         following = np.zeros(1 + max(int(some.max(initial=-1)) + 1 for some in warps), np.int64)
         for record, _ in records:
-            _count_accesses(record.places, places, following)
+            count_accesses(record.places, places, following)
         following = np.cumsum(following)
         types = (np.int32, np.int32, np.int64, np.int32, np.int8)  # as `AccessLog` has them
         columns: list[Any] = [np.empty(following[-1], kind) for kind in types]
 
         def sort(record: Recorder, numbers: npt.NDArray[np.int32] | None) -> None:
             # Each warp is in one record.
-            _sort_accesses(record.places, places, numbers, following, *columns)
+            sort_accesses(record.places, places, numbers, following, *columns)
 
         if len(records) == 1:
             sort(*records[0])
@@ -409,5 +385,5 @@ def _by_warp(warp: npt.NDArray[np.int32], warps: int = 0) -> tuple[npt.NDArray[n
     """The order by warp, stable within a warp, and where each warp's rows begin in it."""
     kinds = max(warps, int(warp.max()) + 1 if len(warp) else 0)
     bounds, order = np.zeros(kinds + 1, np.int64), np.empty(len(warp), np.int64)
-    _order_by(np.ascontiguousarray(warp), len(warp), kinds, bounds, np.empty_like(bounds), order)
+    order_by(np.ascontiguousarray(warp), len(warp), kinds, bounds, np.empty_like(bounds), order)
     return order, bounds

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from ...support.records import dataclass
 from ...support.text import json_of
 from .state import Lanes
 

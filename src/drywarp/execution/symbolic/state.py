@@ -8,7 +8,6 @@ batch runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.launch.launch import Launch
+from ...support.records import dataclass
 
 # What is known about a number besides its value, and the array shapes of a walk.
 

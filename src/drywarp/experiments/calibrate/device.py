@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +12,7 @@ from ...errors import DrywarpError
 from ...kernel.cfg import build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
+from ...support.records import dataclass
 
 TEMPLATES = Path(__file__).parent / "kernels"
 ENTRY = "bench"

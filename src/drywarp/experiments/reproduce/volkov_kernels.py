@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...hardware import Gpu, load_gpu
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
+from ...support.records import dataclass
 from ...workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 
 PAPER = "Volkov 2016"

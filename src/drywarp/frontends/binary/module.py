@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
+from ...support.records import dataclass
 from .. import cache
 from ..cuda.build import compile_translation
 from ..cuda.compile import name_parameters, with_including

@@ -11,7 +11,8 @@ import ast
 import builtins
 import symtable
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from ...support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ..finish import MOVED
 from ..frame import Frame
 from ..machine import Machine
 from ..program import Program
-from ..recorder import Log, Recorder
+from ..recorder import Recorder
 from ..scheduler import WAITS, Budget, Scheduler
 from .layout import (
     ACTIVE,
@@ -95,6 +95,7 @@ from .layout import (
     WARP_STEPS,
     WARPS,
     YIELDED,
+    Log,
 )
 from .table import Table
 

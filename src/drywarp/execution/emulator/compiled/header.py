@@ -61,12 +61,14 @@ def header() -> str:
 
 
 def _groups() -> Iterator[list[str]]:
-    """The names that each statement of `layout` assigns."""
+    """The names of numbers that each statement of `layout` assigns."""
     for statement in ast.parse(inspect.getsource(layout)).body:
         if isinstance(statement, ast.Assign):
             target = statement.targets[0]
             elements = target.elts if isinstance(target, ast.Tuple) else [target]
-            yield [element.id for element in elements if isinstance(element, ast.Name)]
+            names = [element.id for element in elements if isinstance(element, ast.Name)]
+            if isinstance(getattr(layout, names[0]), int):
+                yield names
 
 
 def _field(name: str) -> str:

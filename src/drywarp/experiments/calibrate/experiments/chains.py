@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....support.records import dataclass
 from ..device import Program, waits_for_result
 from ..fits import BoatHull, fit_boat_hull
 from ..journal import SHORT, Session

@@ -11,8 +11,7 @@ functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....support.records import dataclass
 from ...instruction import RZ, Address, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
 
 FETCHES = frozenset({"TEX", "TLD", "TLD4", "TXD"})
