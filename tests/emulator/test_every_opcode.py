@@ -225,10 +225,12 @@ def works_lane_by_lane(opcode: str) -> bool:
     return opcode[0] != "U" and row.memory is None and row.results not in ("none",) and not others
 
 
+NOT_LANES = r"\bU[RP]|^@|R2\b|R22|\]\[R"
+"""Operands that are a warp's, a guard's, the place of the result, or an address that has to be aligned."""
 LANE_BY_LANE = {
     opcode: own
     for opcode, texts in RUN.items()
-    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22|\]\[R", text)])
+    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(NOT_LANES, text)])
 }
 
 
