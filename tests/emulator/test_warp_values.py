@@ -253,8 +253,9 @@ def loads_and_stores() -> Iterator[Case]:
             int.from_bytes(bank[4 * (t % 4) + offset :][:size], "little", signed=is_signed) for t in range(THREADS)
         ]
         yield case(f"{index}; LDC{suffix} R20, c[0x3][R7+{offset:#x}]", "R20", answers)
-    answers = [int.from_bytes(bank[4 * (t % 4) + 8 :][:8], "little") for t in range(THREADS)]
-    yield case(f"{index}; LDC.64 R20, c[0x3][R7+0x8]", "L20", answers)
+    answers = [int.from_bytes(bank[8 * (t % 2) + 8 :][:8], "little") for t in range(THREADS)]
+    pairs = "S2R R7, SR_LANEID; LOP3.LUT R7, R7, 0x1, RZ, 0xc0, !PT; SHF.L.U32 R7, R7, 0x3, RZ"
+    yield case(f"{pairs}; LDC.64 R20, c[0x3][R7+0x8]", "L20", answers)
     yield case(
         "ULDC.64 UR6, c[0x3][0x8]; MOV R20, UR6; MOV R21, UR7", "R20 R21", [(CONSTANTS[2], CONSTANTS[3])] * THREADS
     )
