@@ -9,7 +9,7 @@ import hashlib
 import io
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,7 +28,6 @@ from ..memory.behaviour import MemoryBehaviour
 from ..memory.followed import Look
 from ..memory.table import MemoryGeometry
 from ..support.folders import sources_digest
-from ..support.records import dataclass
 from .request import Options
 from .without_data import Followed, static_answer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from ..models.inputs_parts import sources_of_file, sources_of_kernel
 from ..models.terms import AccessTerm, coalescing, terms_over
 from ..pipeline import share_of, simulate
 from ..pipeline.result import policy_named
-from ..support.records import dataclass
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .detail.code import issue_events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DrywarpError, UsageError
@@ -25,7 +26,6 @@ from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
 from ..kernel.launch.layout import root_of
 from ..kernel.launch.structures import fields_in
-from ..support.records import dataclass
 from .missing import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of

@@ -3,14 +3,13 @@ measurement differ."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..kernel.profile import MeasuredKernel
 from ..memory.averaged import NOTHING_SAID, averaged, averages_from
 from ..memory.behaviour import MemoryBehaviour
 from ..models.base import Model, Prediction
-from ..support.records import dataclass
 from ..workload.cost_model import Conditions, assign_costs
 from .prepared import Prepared
 from .result import MeasuredComparison, Term

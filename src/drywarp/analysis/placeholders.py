@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from ..kernel.launch.tensor_maps import MAP_TYPES
 from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
 from ..kernel.launch.values import element_type, number_code
 from ..kernel.profile import SPACE_GLOBAL, Profile
-from ..support.records import dataclass
 
 _AT_ONCE = ("32", "256")
 """Grid and block of a kernel with grid-wide barriers: a small GPU holds all of its blocks at once."""

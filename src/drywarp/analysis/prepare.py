@@ -9,7 +9,7 @@ comparisons, rankings), pass a changed value to the same stages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from ..memory.behaviour import MemoryBehaviour, analyse_memory
 from ..memory.followed import Look
 from ..models import get_model
 from ..pipeline.result import policy_named
-from ..support.records import dataclass
 from ..workload.build import Workload, build_workload
 from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..errors import UsageError
 from ..execution.symbolic import StaticReport
@@ -13,7 +13,6 @@ from ..kernel.launch.launch import Launch, buffers_in
 from ..kernel.profile import MeasuredKernel, Profile
 from ..memory.behaviour import MemoryBehaviour
 from ..memory.table import MemoryGeometry
-from ..support.records import dataclass
 from ..support.text import bytes_text
 from ..workload.build import Workload
 from ..workload.cost import CostedWorkload

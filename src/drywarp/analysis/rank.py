@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ from .._version import __version__
 from ..errors import DrywarpError, UsageError
 from ..hardware import Gpu
 from ..support.by_name import figures, frame_of, table_html
-from ..support.records import dataclass
 from ..support.text import json_of, time_text
 from .prepared import Prepared
 from .request import LaunchRequest, Options

@@ -7,7 +7,7 @@ them on unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from ..errors import UsageError
 from ..execution.emulator.sampling import Blocks, Limits
 from ..frontends.cuda.options import CudaOptions
 from ..hardware import Gpu, load_gpu
-from ..support.records import dataclass
 from .settle import Block, Grid, evaluated
 
 DEFAULT_MODELS = ("pipeline", "volkov", "roofline")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from ..errors import UsageError
 from ..frontends.loaded import read_launches
 from ..hardware import Gpu, load_gpu
 from ..support.by_name import frame_of, table_html
-from ..support.records import dataclass
 from ..support.text import time_text
 from .request import Options
 from .result import SCHEMA_VERSION, Analysis

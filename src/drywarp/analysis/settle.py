@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -18,7 +18,6 @@ from ..kernel.launch.launch import DTYPES, Buffer, Dim3, Launch
 from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
-from ..support.records import dataclass
 from .missing import check_complete
 
 

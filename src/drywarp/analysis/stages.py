@@ -9,7 +9,7 @@ last two are here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,7 +21,6 @@ from ..models import get_model
 from ..models.base import Model, Prediction
 from ..models.comparison import curve_occupancies
 from ..models.pipeline import Pipeline
-from ..support.records import dataclass
 from .advice import add_findings
 from .build_result import build_result
 from .measured import CountRatio, compare_with, count_ratio, with_memory

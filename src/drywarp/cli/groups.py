@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from copy import copy
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
-from ..support.records import dataclass
 from . import options as take
 from .options import argument_file, check_positive, pairs, parse_blocks, parse_clock, parse_shares, parse_trips
 

@@ -12,14 +12,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Event, RLock, Thread
 from time import monotonic
 from types import FrameType
 
 from ..errors import InterruptedRunError, UsageError
 from ..support.folders import Progress, listening
-from ..support.records import dataclass
 
 SILENT_S, LEAST_S = 10.0, 1.0
 """A command without a terminal says nothing for so long, and nothing of phases that are shorter than the second."""

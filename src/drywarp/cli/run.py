@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from . import options as take
 from .options import parse_clock
 

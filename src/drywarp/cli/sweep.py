@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from . import options as take
 from .options import check_positive
 from .output_files import FigureTheme, check_theme

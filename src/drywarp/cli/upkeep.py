@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import platform
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -21,7 +22,6 @@ from ..frontends.binary.sass import disassemble
 from ..frontends.cache import tool_versions
 from ..frontends.cuda.nvrtc import compile_program
 from ..frontends.ptx.assembler import find_ptxas, ptxas_version
-from ..support.records import dataclass
 from . import options as take
 
 _PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from . import options as take
 from .options import check_positive, pairs, parse_blocks
 from .output_files import FigureTheme, Plot, check_plot, write_plot

@@ -8,7 +8,7 @@ paper measures what an optimisation brings, this is the difference of two predic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from ..frontends.cache import tool_versions
 from ..hardware import Gpu, load_gpu
 from ..models.gpuperf_terms import BENEFITS, CHARTED
 from ..support.by_name import figures
-from ..support.records import dataclass
 from .rows.predict import BENEFITS as COLUMNS
 from .rows.predict import Settings, predict_row
 from .rows.recipe import CLOCK

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import shutil
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import msgspec
 from ..errors import ToolError
 from ..support.by_name import version_of
 from ..support.folders import cache_folder, replace_file
-from ..support.records import dataclass
 
 
 @cache

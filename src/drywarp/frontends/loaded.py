@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
@@ -19,7 +19,6 @@ from ..kernel.launch.launch import Dim3, Launch
 from ..kernel.launch.layout import Layouts
 from ..kernel.launch.structures import gives_fields, lacks_structure, with_layouts
 from ..support.folders import read_toml
-from ..support.records import dataclass
 from ..support.text import kernels_text
 from .binary.cubin import kernels_of
 from .binary.sass import listing_of

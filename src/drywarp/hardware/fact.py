@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import msgspec
 
 from ..kernel.isa.nvidia.opcodes import CLASSES
-from ..support.records import dataclass
 
 Policy = Literal[
     "loose_round_robin", "greedy_then_round_robin", "greedy_then_oldest", "greedy_then_youngest", "oldest_first"

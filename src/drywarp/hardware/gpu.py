@@ -8,13 +8,12 @@ subsystem. L2 and DRAM latencies are in nanoseconds, because they do not scale w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..support.text import json_of
 from .fact import Fact, Parameters, Policy, Scope
 from .occupancy import Count, OccupancyLimits

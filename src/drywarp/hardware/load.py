@@ -7,14 +7,13 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputFileError, UsageError
 from ..support.folders import own_gpu_folder, replace_file
-from ..support.records import dataclass
 from .fact import Entry, Fact, classes_of
 from .gpu import ClassCost, FmaRate, Gpu, Scheduler, Subsystem
 from .occupancy import OccupancyLimits

@@ -10,13 +10,13 @@ occupancy calculator. Not modelled: the limit by named barriers, and the partiti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
 
 import msgspec
 
 from ..errors import UsageError
-from ..support.records import dataclass
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, extra={"unit": "bytes"})]

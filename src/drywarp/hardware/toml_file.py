@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from ..errors import InputFileError, UsageError
 from ..support.by_name import plugins_of
 from ..support.folders import own_gpu_folder
-from ..support.records import dataclass
 
 DATA = Path(__file__).parent / "data"
 GROUP = "drywarp.gpus"

@@ -7,8 +7,8 @@ The emulator can thus run a block without interruption, and the path of a warp i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..support.records import dataclass
 from .instruction import Instruction, Label, Register
 from .isa.amd import is_amd
 from .isa.amd import opcodes as flow

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 
-from ..support.records import dataclass
 from .cfg import ControlFlowGraph
 from .instruction import Address, Instruction
 from .isa.nvidia.registers import Accessed, Place, accessed, written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..support.records import dataclass
+from dataclasses import dataclass
 
 # Operands of a machine instruction, as plain data.
 #

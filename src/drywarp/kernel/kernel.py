@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from ..support.records import dataclass
 from .instruction import Instruction
 from .launch.layout import Layout
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..support.records import dataclass
 from .cfg import ControlFlowGraph
 from .kernel import Kernel
 from .launch.launch import Dim3, Launch

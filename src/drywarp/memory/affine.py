@@ -6,6 +6,7 @@ bytes, then the requests of every block of the grid are known without running it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +15,6 @@ import numpy.typing as npt
 
 from ..kernel.launch.launch import Dim3
 from ..kernel.profile import SPACE_GLOBAL, Profile
-from ..support.records import dataclass
 from .requests import Ints
 
 MOST_DEPARTURE = 0.25

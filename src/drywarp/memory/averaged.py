@@ -9,10 +9,9 @@ hit rate, that share of the loads stays in the L1, which the paper's GPUs lacked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
-from ..support.records import dataclass
 from .behaviour import AccessBehaviour, MemoryBehaviour
 
 METHOD = "averaged"

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
-from ..support.records import dataclass
 from .affine import fit_affine
 from .contention import ATOMIC, Busiest, busiest_address, contended_loop, lanes_together, reads_of_others
 from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares

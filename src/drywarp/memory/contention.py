@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from ..kernel.dataflow import Dataflow
 from ..kernel.isa.nvidia.registers import Place, address_places
 from ..kernel.launch.launch import Dim3
 from ..kernel.profile import GRID_BARRIER_AREA, SPACE_GLOBAL, Profile
-from ..support.records import dataclass
 from .affine import AffineBlocks, Alike
 from .followed import FollowedBlocks
 from .requests import Ints, distinct_per_row

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from ..kernel.profile import SPACE_LOCAL, Profile
-from ..support.records import dataclass
 from .affine import AffineBlocks
 from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import EMPTY, Footprint, Stage, count, sampled_footprint, union

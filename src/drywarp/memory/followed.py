@@ -9,6 +9,7 @@ addresses form classes, each with a block that was run in full.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from ..kernel.cfg import Loop
 from ..kernel.profile import SPACE_GLOBAL, Profile
-from ..support.records import dataclass
 from .footprint import EMPTY, Footprint, Moved, Stage, union
 from .moved_footprint import MovedFootprints
 from .requests import Ints

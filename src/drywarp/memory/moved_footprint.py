@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernel.profile import Profile
-from ..support.records import dataclass
 from .affine import Alike
 from .footprint import EMPTY, Footprint, Moved, Runs, Stage, distinct_by_group, intersection, merged, shifted, union
 from .requests import Ints

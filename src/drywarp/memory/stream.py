@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ..core.library import Function
 from ..kernel.profile import SPACE_LOCAL, Profile
-from ..support.records import dataclass
 from .affine import Alike, global_rows
 from .requests import Bools, Ints, bursts_of
 from .table import MemoryGeometry, active_lanes, interleave_local

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from ..core.library import Function
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_REMOTE, SPACE_SHARED, AccessLog, Profile
-from ..support.records import dataclass
 from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
 
 # The sizes of a GPU's memory hierarchy that decide where an access is served.

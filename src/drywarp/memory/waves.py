@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from ..support.records import dataclass
 from .footprint import EMPTY, Footprint, Runs, Stage, count, difference, intersection, last, lines, new_in_turn, union
 from .table import MemoryGeometry
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ..errors import DrywarpError, UsageError
 from ..pipeline.occupancy import OccupancyTrace
 from ..support.by_name import plugins
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 
 

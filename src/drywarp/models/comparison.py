@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import UsageError
 from ..pipeline.extrapolate import CURVE_BUDGET, instructions
-from ..support.records import dataclass
 from ..support.text import json_of
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from .base import Prediction

@@ -7,13 +7,13 @@ other kind of instruction. See `models.needed_occupancy` for the mix and the for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from msgspec.structs import asdict
 
 from ..errors import UsageError
 from ..hardware import Gpu, load_gpu
-from ..support.records import dataclass
 from . import cuda_guide, prior_on_mix, volkov_contention
 from .needed_occupancy import Mix, instruction_throughput
 

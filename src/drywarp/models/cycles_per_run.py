@@ -8,9 +8,9 @@ one. An SM that has fewer blocks than it could hold runs with those.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..pipeline.blocks import share_of
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .base import CurvePoint, Prediction
 from .inputs import ModelInputs, kind_of

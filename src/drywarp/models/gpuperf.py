@@ -26,9 +26,9 @@ MLP, latencies under load.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from . import gpuperf_terms as eq
 from . import gpuperf_terms as gain

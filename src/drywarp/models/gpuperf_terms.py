@@ -11,10 +11,9 @@ by the number of blocks as printed: an average weighted by accesses (docs/papers
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import inf
 from typing import Any
-
-from ..support.records import dataclass
 
 
 def t_exec(t_comp: float, t_mem: float, t_overlap: float) -> float:

@@ -14,9 +14,9 @@ the papers. Barriers count as neither.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .inputs_graph import WorkNode, mean_ilp, mean_mlp, work_flow_graph
 from .inputs_parts import Part, kind_of, make_parts, memory_latency, scoped, transactions_of

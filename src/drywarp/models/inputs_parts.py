@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload, Level
 from .gpuperf_terms import amat, avg_dram_lat
 

@@ -23,10 +23,10 @@ barriers, the issue limit. For few warps the result lies above Volkov's bound.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
 
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .base import Prediction, register
 from .cycles_per_run import Run, predict_runs

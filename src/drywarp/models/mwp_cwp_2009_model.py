@@ -18,9 +18,9 @@ Units: cycles of one SM per run of ω warps, with #Rep 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from . import mwp_cwp_2009 as hk
 from .base import NotApplicable, Prediction, register

@@ -13,9 +13,8 @@ may need several issue cycles (§4.7).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
-
-from ..support.records import dataclass
 
 
 def concurrency(latency: float, throughput: float) -> float:

@@ -10,9 +10,8 @@ cycles of one SM, warps per SM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ..support.records import dataclass
 from ..workload.cost import BlockType, CostedWorkload
 from . import mwp_cwp_2009 as hk
 from .base import NotApplicable

@@ -7,10 +7,10 @@ p partitions has counts 1/p: the warps are distributed evenly over the partition
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..pipeline.blocks import Share
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload
 
 ISSUE = "issue"

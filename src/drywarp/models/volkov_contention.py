@@ -21,12 +21,11 @@ For a workload in general Λ_app is the latency bound of `volkov` with Λ of eve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
-from ..support.records import dataclass
 from ..workload.cost import CostedPath, CostedWorkload, to_ticks
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..core.library import Function
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import SYNC_AWAITS, CostedNode, CostedWorkload
 from .reasons import REASONS
 from .result import ExecutionProfile, Ticks

@@ -7,11 +7,12 @@ issued, and those after it wait until it opens.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..core.library import Function, record
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .columns import DATAFLOW_COLUMNS
 from .program import Tables

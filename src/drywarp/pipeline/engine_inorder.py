@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..core.library import Function, record
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .columns import (
     AFTER,

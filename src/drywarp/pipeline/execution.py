@@ -5,10 +5,11 @@ Of a long run, only the first waves are simulated, and of those as much is retai
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import CostedNode, CostedWorkload
 from .blocks import Share, share_of
 from .extrapolate import instructions, simulate

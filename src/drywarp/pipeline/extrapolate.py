@@ -9,12 +9,11 @@ the full one. The extrapolation is linear in the number of warp instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .blocks import Share, type_order
 from .result import Mark, SimulationResult

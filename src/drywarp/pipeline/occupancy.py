@@ -7,10 +7,11 @@ warps per time.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .blocks import Share, share_of
 from .extrapolate import LAUNCH_BUDGET, simulate

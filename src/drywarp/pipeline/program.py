@@ -7,14 +7,13 @@ path's program once, and a place that closes loops points to a chain of loop end
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, repeat
 
 import numpy as np
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .columns import (
     ISSUE_TICKS,

@@ -6,11 +6,12 @@ policy of this kind is one entry here and needs no recompilation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .reasons import REASONS
 

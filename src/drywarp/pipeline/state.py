@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..errors import UsageError
-from ..support.records import dataclass
 from ..workload.cost import CostedWorkload
 from .blocks import Share
 from .columns import (

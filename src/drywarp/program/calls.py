@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
-from ..support.records import dataclass
 from . import properties as cuda
 from .deferred import Deferred, Step
 from .heap import Allocation, Heap

@@ -9,14 +9,13 @@ they belong. What nobody has read by the end was sampled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ..execution.emulator.constants import names_outside
 from ..kernel.launch.launch import Launch
-from ..support.records import dataclass
 from .heap import Allocation, Heap
 from .keep import pointed_to
 from .launches import Asked, Launches, Outcome

@@ -13,6 +13,7 @@ import os
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ import numpy.typing as npt
 from ..execution.emulator.memory import DeviceMemory
 from ..execution.emulator.watch import Written
 from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
-from ..support.records import dataclass
 
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
@@ -20,7 +20,6 @@ from ..frontends.binary.kept import PIECE_BYTES, SUFFIX, KeptLaunch, check_size,
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
-from ..support.records import dataclass
 from .heap import START, Allocation, Heap, runs
 
 _WHOLE_BYTES = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ..analysis.emulation_cache import CacheEntry
 from ..analysis.prepare import LoadedKernel, cost, execute, serve_memory
@@ -23,7 +23,6 @@ from ..kernel.cfg import ControlFlowGraph, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import cluster_for
 from ..kernel.launch.launch import Dim3, Launch
-from ..support.records import dataclass
 from .heap import Allocation, Change, Heap
 from .keep import Choice, Keeper
 

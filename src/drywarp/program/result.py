@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._version import __version__
 from ..analysis.result import SCHEMA_VERSION, Analysis
 from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import Dim3
-from ..support.records import dataclass
 from .launches import Outcome
 from .timeline import Span, Timeline
 

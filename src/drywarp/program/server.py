@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -33,7 +33,6 @@ from ..frontends.binary.containers import holds_device_code
 from ..frontends.binary.kept import SUFFIX
 from ..hardware import Gpu, load_gpu
 from ..support.folders import Progress, cache_folder, listening, read_bytes
-from ..support.records import dataclass
 from .calls import Answer
 from .device import Device
 from .heap import START

@@ -9,10 +9,9 @@ at the bus's rate.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ..hardware import Gpu
-from ..support.records import dataclass
 
 LEGACY, PER_THREAD = 1, 2
 """Handles of the default streams, besides 0."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,6 @@ from .._version import __version__
 from ..analysis.every_model import AbstractProfile
 from ..analysis.result import SCHEMA_VERSION
 from ..analysis.result.detail import Events
-from ..support.records import dataclass
 from ..support.text import plain
 from .figures.theme import REASON_COLOURS
 from .gpus import aligned

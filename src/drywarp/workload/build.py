@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -21,7 +21,6 @@ from ..kernel.instruction import Immediate, Instruction, Special
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
 from ..kernel.profile import Profile
-from ..support.records import dataclass
 from .cost import SYNC_AT_END, SYNC_SIGNALS, BlockType, Item, Repeat
 from .scoreboards import BarrierPhases, Dependences, find_barrier_phases, spread_partial_waits
 from .waitcnt import Dependences as CountedDependences

@@ -7,11 +7,9 @@ directly. Times are ticks: 1/240 of an SM cycle, exact integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
-
-from ..support.records import dataclass
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
@@ -20,7 +20,6 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
-from ..support.records import dataclass
 from .build import Node, Path, Workload
 from .cost import CostedNode, CostedPath, CostedWorkload, Level, Subsystem, length_of, to_ticks
 from .memory_costs import MemoryCosts

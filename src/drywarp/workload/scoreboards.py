@@ -10,7 +10,7 @@ pattern repeats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from ..kernel.profile import (
     SYNC_WARP,
     Profile,
 )
-from ..support.records import dataclass
 from .cost import SYNC_AWAITS, SYNC_SIGNALS, Item, Repeat
 
 _LONGEST = 20_000

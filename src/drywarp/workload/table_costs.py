@@ -7,7 +7,7 @@ from the table's figures, the bytes that it moves to and from DRAM, and its bank
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..hardware import ClassCost, Gpu, MachineCode
@@ -17,7 +17,6 @@ from ..kernel.instruction import Instruction
 from ..kernel.isa.nvidia.opcodes import is_barrier
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
-from ..support.records import dataclass
 from .build import Path, Workload
 from .cost import CostedNode, CostedPath, CostedWorkload, Item, Repeat, to_ticks
 from .cost_model import Conditions, idle_instructions, on_gpu

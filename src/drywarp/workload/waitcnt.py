@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..kernel.cfg import ControlFlowGraph
 from ..kernel.instruction import Instruction
-from ..support.records import dataclass
 
 _MOST = 63
 """The maximum of the largest counter: a warp with more outstanding accesses waits anyway."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...frontends.cuda.compile import read_source
 from ...hardware import load_gpu
 from ...kernel.instruction import Constant, Operand
-from ...support.records import dataclass
 from ..prepared import Prepared
 from .resimulate import register_steps
 from .rules.base import without_limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...hardware import Gpu, Occupancy
@@ -12,7 +12,6 @@ from ...kernel.profile import Profile
 from ...memory.behaviour import MemoryBehaviour
 from ...memory.table import RequestTable, request_table
 from ...models.base import Prediction
-from ...support.records import dataclass
 from ...workload.build import Workload
 from ...workload.cost import CostedNode, CostedWorkload
 from ...workload.cost_model import Conditions

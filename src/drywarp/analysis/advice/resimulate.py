@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from ...models.pipeline import limiter, utilization
 from ...pipeline.blocks import share_of
 from ...pipeline.extrapolate import CURVE_BUDGET, instructions, simulate
 from ...support.folders import thread_count
-from ...support.records import dataclass
 from .case import Setting
 
 MOST_ROWS = 1 << 16

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...errors import DrywarpError
-from ...support.records import dataclass
 from ..prepare import prepare
 from ..prepared import Prepared
 from ..request import Options

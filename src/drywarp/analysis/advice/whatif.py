@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -12,7 +12,6 @@ from ...hardware import Gpu, Occupancy
 from ...memory.behaviour import analyse_memory
 from ...models.throughput import ISSUE
 from ...pipeline.reasons import dependent_reason
-from ...support.records import dataclass
 from ...workload.build import Path
 from ...workload.cost import CostedNode, CostedWorkload, Item, Repeat, to_ticks
 from ..emulation_cache import WholeBlocks

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
 from ...errors import UsageError
 from ...support.by_name import figures, frame_of, table_html
-from ...support.records import dataclass
 from ...support.text import json_of, time_text
 from ..result import SCHEMA_VERSION
 from .side import Line, Side

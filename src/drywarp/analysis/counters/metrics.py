@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...kernel.instruction import RZ, Instruction, Register
@@ -10,7 +11,6 @@ from ...kernel.isa.amd import is_amd
 from ...kernel.isa.amd.opcodes import operations as amd_operations
 from ...kernel.isa.nvidia.opcodes import OPCODES
 from ...kernel.launch.launch import Dim3
-from ...support.records import dataclass
 from ...support.text import json_of
 from ..result.analysis import HEAD
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
 from ...pipeline.occupancy import OccupancyTrace
 from ...support.by_name import figures, frame, summary_html
-from ...support.records import dataclass
 from ...support.text import json_of
 from .answer import Answer, Band, MeasuredComparison, MemoryBounds
 

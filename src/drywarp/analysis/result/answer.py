@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...execution.symbolic.report import StaticReport
 from ...kernel.kernel import Resources
 from ...kernel.launch.launch import Dim3
 from ...kernel.profile import Sampling
 from ...models.base import UNKNOWN_LIMIT, Prediction
-from ...support.records import dataclass
 from .detail import Detail, ExecutionTrace
 from .finding import Advice, Finding
 

@@ -6,7 +6,7 @@ Plain data, built by `drywarp.analysis.detail` on request only. It is not part o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...models.base import CurvePoint
 from ...pipeline.execution import Execution, execution
-from ...support.records import dataclass
 from ...workload.cost import CostedWorkload, Subsystem
 
 Ticks = npt.NDArray[np.int64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...models.gpuperf_terms import BenefitChart
-from ...support.records import dataclass
 from ...support.text import json_of
 
 

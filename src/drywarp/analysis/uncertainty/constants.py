@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,6 @@ from ...models.base import Prediction
 from ...models.throughput import LAUNCH
 from ...pipeline.blocks import Share, share_of
 from ...pipeline.extrapolate import StandIn, Trial, instructions
-from ...support.records import dataclass
 from ...workload.build import Workload
 from ...workload.cost import BlockType, CostedWorkload
 from ...workload.cost_model import Conditions, assign_costs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
@@ -15,7 +15,6 @@ from ...memory.averaged import METHOD as AVERAGED
 from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
 from ...models.base import UNKNOWN_LIMIT, Model, Prediction
 from ...pipeline.result import POLICIES
-from ...support.records import dataclass
 from ...support.text import bytes_text
 from ...workload.cost_model import Conditions, assign_costs
 from ..prepared import Prepared

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from ...core.library import Function
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 from .constants import uses_grid_barrier
 from .control import needs_heap
 from .machine import Store

@@ -8,13 +8,13 @@ convergence barriers (BSSY ... BSYNC) and WARPSYNC.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernel.profile import SYNC_KIND
-from ...support.records import dataclass
 from .bits import LANES, popcount
 from .machine import BARRIER_REGISTERS, BLOCK_BARRIERS, Machine
 

@@ -8,6 +8,7 @@ broadcast against them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3, Launch
-from ...support.records import dataclass
 from .bits import LANES, pack
 
 U32 = npt.NDArray[np.uint32]

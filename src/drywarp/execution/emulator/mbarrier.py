@@ -14,6 +14,7 @@ first, and here it waits until the phase completes or nothing else can run.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy.typing as npt
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Instruction, Predicate, Register
 from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
-from ...support.records import dataclass
 from .bits import LANES, arrived, pack
 from .decode import Decoder, Step, opcode, place
 from .finish import Finish, condition_of, finish, words_of

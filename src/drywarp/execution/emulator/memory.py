@@ -11,14 +11,13 @@ import mmap
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernel.launch.launch import Buffer, DeviceImage, Texture
-from ...support.records import dataclass
 from .content import CHUNK_BYTES, fill_chunk, numpy_dtype
 
 assert sys.byteorder == "little", "device memory is little endian, and is viewed through NumPy types"

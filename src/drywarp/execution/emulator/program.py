@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...errors import EmulationError
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
 from ...kernel.isa.nvidia.registers import accessed, written
-from ...support.records import dataclass
 from . import (
     atomics,
     bitwise,

@@ -7,13 +7,13 @@ the first one landed exactly half-way between two float32 numbers; then the erro
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...support.records import dataclass
 from .operands import Value
 
 _TAIL = np.uint64(0x1FFFFFFF)

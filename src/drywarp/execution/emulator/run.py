@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...errors import EmulationLimitError, StarvationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
-from ...support.records import dataclass
 from .apart import PARTS
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
 from .memory import DeviceMemory

@@ -11,11 +11,11 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ...errors import UsageError
 from ...kernel.launch.launch import Dim3
-from ...support.records import dataclass
 
 Blocks = int | Sequence[int] | Literal["all"] | None
 """Possible requests: the default sample, about this many blocks, given linear indices, or all."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 
 from ...errors import EmulationLimitError
 from ...kernel.launch.launch import Dim3
-from ...support.records import dataclass
 from .deadlock import all_alike
 from .sampling import Box, Cuts, Signature, boxes, explains, fewest, refine, stratified
 from .session import Emulation, Session

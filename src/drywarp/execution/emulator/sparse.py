@@ -15,6 +15,7 @@ makes of 8-bit products for sm_90, out of 16-bit ones, agrees.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Operand, Register
-from ...support.records import dataclass
 from .bits import LANES
 from .decode import Decoder
 from .frame import Frame

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...errors import EmulationError, UnsupportedInstructionError
-from ...support.records import dataclass
 from .frame import Frame
 from .operands import Fetch
 from .tensor_memory import TensorAddress

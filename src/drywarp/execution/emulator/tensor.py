@@ -8,6 +8,7 @@ there; hardware uses a different summation order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import RZ, Instruction, Operand, Register
-from ...support.records import dataclass
 from .access import Site
 from .bits import LANE, LANES
 from .decode import Decoder, Step, opcode, place

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Register
-from ...support.records import dataclass
 from .bits import LANES
 from .decode import Decoder, Step, opcode
 from .frame import Frame

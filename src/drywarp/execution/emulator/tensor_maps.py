@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...errors import EmulationError
 from ...kernel.launch.launch import DTYPES, MAP_BYTES, TensorMap
-from ...support.records import dataclass
 
 _MAGIC = b"drywarp\1"
 _DIMENSIONS = 5

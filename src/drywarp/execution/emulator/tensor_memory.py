@@ -12,12 +12,13 @@ Asynchronous operations complete when they issue, so that a commit (UTCBAR) arri
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import Address, Instruction, Operand, Predicate
-from ...support.records import dataclass
 from .bits import LANES
 from .bulk_copy import Site
 from .decode import Decoder, Step, opcode, place

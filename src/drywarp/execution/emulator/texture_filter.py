@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +14,6 @@ from ...errors import EmulationError
 from ...kernel.instruction import Instruction
 from ...kernel.launch.launch import DTYPES, Texture
 from ...kernel.profile import SPACE_GLOBAL
-from ...support.records import dataclass
 from .bits import LANES
 from .content import numpy_dtype
 from .decode import Decoder, place

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Address, Constant, Instruction, Register
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3, Launch
-from ...support.records import dataclass
 from .constants import ConstantBanks
 from .machine import Machine
 from .memory import DeviceMemory, Region

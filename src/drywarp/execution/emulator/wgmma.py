@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Address, Instruction, Operand, Predicate, Register
-from ...support.records import dataclass
 from .bits import FULL, LANE, LANES
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame

@@ -7,12 +7,11 @@ iterations; a guard whose condition is unknown lets every thread pass; a slow pa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from ...support.records import dataclass
 from .flow import Avoid, Flow, LoopExit, StaticLoop
 from .state import ASSUMED, DATA, UNSURE, Flags, Lanes
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, dominators_of, loops_of
 from ...kernel.instruction import Instruction, SourceLine
-from ...support.records import dataclass
 from .words import ControlWords
 
 _SMALL = 4

@@ -8,13 +8,12 @@ change of a condition do the same too. Numbers that depend on data are irrelevan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ...support.records import dataclass
 from .decide import Decider
 from .flow import Flow
 from .report import Access, Item, Record, Repetition, accesses, shifts_between

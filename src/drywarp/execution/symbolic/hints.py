@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...errors import UsageError
 from ...kernel.instruction import Instruction
-from ...support.records import dataclass
 from .decide import DEFAULT_TRIPS
 from .flow import Flow
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Structure
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
-from ...support.records import dataclass
 from .report import Record
 from .state import ASSUMED, DATA, KNOWN, UNSURE, Batch, Flags, Lanes, Value
 

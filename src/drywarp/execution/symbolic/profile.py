@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from ...kernel.cfg import ControlFlowGraph
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
-from ...support.records import dataclass
 from ..emulator.sampling import Blocks, Signature, explains, refine, sample_blocks, stratified
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount

@@ -8,6 +8,7 @@ batch runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.launch.launch import Launch
-from ...support.records import dataclass
 
 # What is known about a number besides its value, and the array shapes of a walk.
 

@@ -6,10 +6,11 @@ catch up; groups of one warp merge only at convergence barriers, as in the emula
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ...support.records import dataclass
 from .decide import Decider, Guess
 from .flow import EXIT_BLOCK, Flow
 from .forward import Crowd, Forward

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,6 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.cfg import ControlFlowGraph, ends_block
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 from .parameters import StaticLaunch
 from .report import Record
 from .state import Batch, FileShape, Flags, Lanes, State

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernel.profile import AccessLog, WarpPath
-from ...support.records import dataclass
 from .report import Access, Addresses, Issue, Item, Record, Repetition, accesses
 
 MOST_ACCESSES = 1_000_000

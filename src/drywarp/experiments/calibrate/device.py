@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,6 @@ from ...errors import DrywarpError
 from ...kernel.cfg import build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 
 TEMPLATES = Path(__file__).parent / "kernels"
 ENTRY = "bench"

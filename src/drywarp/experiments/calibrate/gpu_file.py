@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
 from ...hardware.load import Resolved, resolve
 from ...hardware.toml_file import DATA, read
-from ...support.records import dataclass
 from .device import Attributes
 from .result import Figure, Findings
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...support.growing_file import GrowingFile
-from ...support.records import dataclass
 from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Watched, Zeros, check_loop
 from .result import Estimate
 

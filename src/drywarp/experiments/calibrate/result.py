@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..._version import __version__
-from ...support.records import dataclass
 from .device import Attributes
 
 # A number with its spread, propagated through sums and quotients of independent numbers.

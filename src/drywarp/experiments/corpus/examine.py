@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from ...kernel.isa.nvidia.opcodes import UNKNOWN
 from ...kernel.kernel import Kernel
 from ...support.child import lead_group, raised_at
 from ...support.folders import OutOfTimeError, time_box
-from ...support.records import dataclass
 from ...workload.build import node_of
 from .files import KnownLaunch
 from .result import ANALYSED, COMPILE_FAILED, FAILED, NO_KERNELS, KernelRow

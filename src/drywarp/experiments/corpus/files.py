@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from ...frontends.binary import is_binary
 from ...frontends.binary.containers import holds_device_code
 from ...frontends.binary.kept import SUFFIX
 from ...frontends.loaded import LaunchEntry, read_entries
-from ...support.records import dataclass
 
 
 @dataclass(frozen=True)

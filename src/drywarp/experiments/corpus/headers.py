@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from ...errors import DrywarpError
 from ...frontends.cuda.source import decode, includes
-from ...support.records import dataclass
 from .result import COMPILE_FAILED, PART, Row
 
 _NAMES = ("Makefile", "makefile", "GNUmakefile", "CMakeLists.txt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +15,6 @@ from ...analysis.result import SCHEMA_VERSION
 from ...errors import InputFileError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.growing_file import GrowingFile
-from ...support.records import dataclass
 from ...support.text import json_of
 from .files import Settings
 

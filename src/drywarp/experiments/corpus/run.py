@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +13,6 @@ from ...errors import UsageError
 from ...frontends.cuda.options import CudaOptions
 from ...hardware import Gpu, load_gpu
 from ...support.child import Child
-from ...support.records import dataclass
 from .examine import Task, work
 from .files import Module, Settings, find_modules, launches_below
 from .headers import HeaderTree, guessed_macros, settle_parts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from ...errors import DrywarpError, ToolError
-from ...support.records import dataclass
 
 INSTALL = "pip install 'drywarp[gpu]'"
 

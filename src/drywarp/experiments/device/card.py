@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UsageError
-from ...support.records import dataclass
 from .attributes import CardAttributes, ClockReader, Clocks, DeviceError, Driver, load_driver, read_attributes
 
 Extents = tuple[int, int, int]

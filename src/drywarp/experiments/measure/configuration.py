@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from ...frontends.cuda.options import CudaOptions
 from ...kernel.launch.arguments import parse_dim3
 from ...kernel.launch.launch import Dim3
 from ...support.expressions import Value
-from ...support.records import dataclass
 from ..rows.identity import hash_of
 from ..rows.recipe import Recipe, Row, launch_of
 from .suite_file import SuiteKernel

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from ...frontends.profiles.ncu import parse_ncu
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch
 from ...kernel.launch.launch import Buffer, Launch, Scalar
-from ...support.records import dataclass
 from ..device import Card, CardFunction, Clocks, DeviceError, open_card
 from .configuration import Configuration, Occupied, configurations
 from .row import COUNTERS, Arrays, check_arguments, difference, expected_outputs, inputs_of, load_reference

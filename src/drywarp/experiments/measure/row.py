@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from ...errors import InputFileError, UsageError
 from ...execution.emulator.content import buffer_content
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Buffer, Launch, Scalar
-from ...support.records import dataclass
 from ..rows.row_file import Form, RowFile
 from .configuration import Configuration
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..._version import __version__
 from ...errors import DrywarpError, InputFileError, UsageError
-from ...support.records import dataclass
 from ..device import DeviceError
 from .configuration import Configuration, Occupied, configurations, occupancies
 from .row import FAILED, OK, WRONG, MeasuredFile, MeasuredLaunch

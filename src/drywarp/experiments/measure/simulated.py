@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -20,7 +20,6 @@ from ...hardware import Gpu, load_gpu, occupancy
 from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch
 from ...models.pipeline import Pipeline
-from ...support.records import dataclass
 from ..device import Clocks
 from .configuration import Configuration
 from .row import check_arguments, difference, expected_outputs, inputs_of, load_reference

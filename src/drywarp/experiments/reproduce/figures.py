@@ -9,7 +9,7 @@ instruction per cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from ...errors import UsageError
@@ -21,7 +21,6 @@ from ...models.mwp_cwp_2009_model import run_of_warps, terms_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
 from ...models.terms import Parallelism, terms_over
 from ...models.volkov import bytes_per_cycle, latency_bound, wpc_volkov
-from ...support.records import dataclass
 from ...workload.abstract import load_workload
 from . import volkov_kernels as kernels
 from .rows_volkov_7 import memory_queue

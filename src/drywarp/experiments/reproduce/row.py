@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from pkgutil import iter_modules
@@ -22,7 +22,6 @@ from typing import Any, Literal, get_args
 
 from ...hardware import Gpu, load_gpu
 from ...pipeline import LAUNCH_BUDGET, share_of, simulate
-from ...support.records import dataclass
 from ...workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 
 Status = Literal["reproduced", "differs", "inconsistent_in_source", "failed"]

@@ -8,13 +8,13 @@ example and on the pairs of Fig. 6.
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from importlib.resources import files
 from statistics import mean
 
 from ...models import get_model
 from ...models.inputs import inputs_of
 from ...models.transit import wpc_transit
-from ...support.records import dataclass
 from .row import Cost, Instruction, LeftOut, Row, derived, differs, example, inconsistent, kernel, of_kind, row
 from .rows_analysis import PAIRS, PAPER
 

@@ -4,12 +4,12 @@ vector addition of chapter 3."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...models import volkov as sheet
 from ...models.needed_occupancy import concurrency, instruction_throughput, throughput, warps_for_concurrency
 from ...models.throughput import ISSUE, demand
 from ...models.volkov import latency_bound, wpc_volkov
-from ...support.records import dataclass
 from . import volkov_kernels as kernels
 from .row import LeftOut, Row, differs, inconsistent, of_kind, row
 from .volkov_kernels import PAPER, WARP, WARP_BYTES, Line, volkov_gpu

@@ -3,12 +3,13 @@ and SFU. Few of its results follow from its printed inputs; §7.4 evaluates the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...hardware import load_gpu
 from ...models import gpumech, prior_on_mix
 from ...models import gpuperf_terms as eq
 from ...models.cusp import mix_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
-from ...support.records import dataclass
 from .row import LeftOut, Row, differs, inconsistent, row
 from .volkov_kernels import PAPER, WARP, volkov_gpu
 

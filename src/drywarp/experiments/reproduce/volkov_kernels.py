@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...hardware import Gpu, load_gpu
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
-from ...support.records import dataclass
 from ...workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Item, Repeat, Subsystem, to_ticks
 
 PAPER = "Volkov 2016"

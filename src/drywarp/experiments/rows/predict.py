@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -26,7 +26,6 @@ from ...models import get_model
 from ...models.base import Model, NotApplicable, Prediction, model_names
 from ...models.gpuperf_terms import CHARTED
 from ...support.folders import sources_digest
-from ...support.records import dataclass
 from .recipe import CLOCK, MOST_REGISTERS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from ...frontends.load import as_source as path_or_text
 from ...frontends.load import read_input
 from ...hardware.gpu import CLOCKS
 from ...support.expressions import ExpressionError, Value, evaluate, names_in
-from ...support.records import dataclass
 
 _BUFFER = re.compile(r"^((?:host\s+)?\w+)\[([^\]]*)\](:.+)?$")
 _BRACES = re.compile(r"\{([^{}]+)\}")

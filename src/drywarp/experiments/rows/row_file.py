@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import Any, Generic, TypeVar
 
 from ...errors import InputFileError, ToolError, UsageError
 from ...support.growing_file import GrowingFile
-from ...support.records import dataclass
 
 # Predicted rows as a Parquet file, if pyarrow is installed.
 

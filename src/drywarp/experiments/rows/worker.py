@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from ...errors import DrywarpError
 from ...hardware import Gpu
 from ...support.child import raised_at, serve
-from ...support.records import dataclass
 from .predict import Answer, Settings, predict_row
 from .recipe import CLOCK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.by_name import figures
-from ...support.records import dataclass
 from ...support.text import json_of
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
 from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
-from ...support.records import dataclass
 from ..rows.predict import BAND, BENEFITS, FACTS, SPENT
 from ..rows.recipe import Row, as_value
 from ..rows.row_file import Cells, Form, text_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...support.records import dataclass
 from ..benefits import Agreement, Choice, Step, Variant, variant_of
 from ..rows.row_file import text_of
 from ..validate.statistics import spearman

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from ...analysis.result import SCHEMA_VERSION
 from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
 from ...support.by_name import figures
-from ...support.records import dataclass
 from ...support.text import json_of
 from ..rows.predict import NOT_APPLICABLE
 from . import statistics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from ..._version import __version__
 from ...analysis.result import SCHEMA_VERSION
 from ...errors import InputFileError
-from ...support.records import dataclass
 from ...support.text import json_of
 from ..rows.recipe import Recipe, named_columns
 from ..rows.row_file import Form, RowFile, read_file

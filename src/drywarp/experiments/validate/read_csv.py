@@ -7,13 +7,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...frontends.loaded import launch_options
-from ...support.records import dataclass
 from ..rows.identity import hash_of
 from ..rows.recipe import CLOCK, Recipe, Row
 from ..rows.worker import KERNEL, WARM_L2

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...errors import InputFileError, UsageError
-from ...support.records import dataclass
 from ..rows.predict import BAND, FACTS
 from ..rows.recipe import as_value
 from ..rows.row_file import Cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...errors import InputFileError
 from ...kernel.instruction import (
@@ -21,7 +21,6 @@ from ...kernel.instruction import (
 from ...kernel.isa.amd.opcodes import class_of, memory_access
 from ...kernel.isa.amd.registers import counting_of
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 from .metadata import KernelMetadata, abi_of, parameters_of, read_metadata, resources_of, wavefront_size
 
 # Parse the operands of AMD assembly into plain data.

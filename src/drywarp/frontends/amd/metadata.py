@@ -12,14 +12,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from ...errors import InputFileError, ToolError
 from ...kernel.kernel import Parameter, Resources
 from ...support.by_name import version_of
-from ...support.records import dataclass
 
 _DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(.*?)\s*(?:;.*)?$")
 _ENTRY = re.compile(r"^( *)(- )?\.?([\w.]+):\s*(.*)$")

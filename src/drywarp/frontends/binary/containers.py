@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputFileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.layout import Layouts
-from ...support.records import dataclass
 from ..loaded import chosen, cubin_kernels
 from ..ptx import is_ptx
 from ..ptx.ptx import ptx_kernels, read_ptx

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ...errors import InputFileError
 from ...kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
-from ...support.records import dataclass
 from .elf import ElfFile, Section, parse_elf
 from .sass import Listing, parse_listing
 from .signatures import plain_name, variable_name, with_types

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from ...errors import InputFileError
-from ...support.records import dataclass
 
 T = TypeVar("T")
 NOBITS = 8

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 from .. import cache
 from ..cuda.build import compile_translation
 from ..cuda.compile import name_parameters, with_including

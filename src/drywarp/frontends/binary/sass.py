@@ -31,7 +31,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +48,6 @@ from ...kernel.instruction import (
     SourceLine,
 )
 from ...kernel.isa.nvidia.opcodes import class_of, memory_access
-from ...support.records import dataclass
 from ..cache import key_of, read, tool_versions, toolkit_folder, write
 from .sass_operands import parse_operand
 

@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,6 @@ from ...kernel.launch.layout import ARRAY, ENUMERATION, NUMBER, POINTER, STRUCTU
 from ...kernel.launch.tensor_maps import MAP_TYPES
 from ...kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
 from ...kernel.launch.values import number_code
-from ...support.records import dataclass
 from ..cuda.source import Declared, parameters_of
 from .elf import ElfFile, parse_elf
 

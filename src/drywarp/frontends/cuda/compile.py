@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,6 @@ from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.layout import Layouts
 from ...kernel.launch.values import number_code
 from ...support.folders import read_bytes
-from ...support.records import dataclass
 from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ...support.records import dataclass
 from .source import Declared, KernelDeclaration, blank_directives, parameters_of
 
 _CONSTANT = re.compile(r"\b(?:const|constexpr)\b[\w\s:]*?\b([A-Za-z_]\w*)\s*=\s*([^;{}]+?)\s*;")

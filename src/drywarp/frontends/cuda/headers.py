@@ -8,11 +8,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ...support.folders import cache_folder
-from ...support.records import dataclass
 from ..cache import tool_versions, toolkit_headers
 from .host_code import TORCH
 from .nvrtc import install_headers

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ...support.records import dataclass
 from .branches import one_branch
 from .nvrtc import Translation
 from .source import blank_comments, blank_directives, includes

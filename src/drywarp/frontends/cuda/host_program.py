@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from ...support.records import dataclass
 from .branches import compiled_branches
 from .host_code import Piece, closing, is_class, pieces
 from .host_values import Scope, State, Value, evaluate, split_call, split_commas

@@ -6,10 +6,9 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...kernel.launch.values import number_code
-from ...support.records import dataclass
 
 Value = int | float | tuple[int, int, int]
 

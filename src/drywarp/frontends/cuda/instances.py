@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...kernel.kernel import Symbol
-from ...support.records import dataclass
 from .deduce import deduced_arguments, local_constants
 from .host_code import Piece, closing, pieces
 from .host_values import split_commas

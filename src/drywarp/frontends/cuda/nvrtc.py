@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import CompileError, InputFileError, ToolError
-from ...support.records import dataclass
 from ..cache import COMPILER_VARIABLE, compiler_library, packaged_library
 from .source import blank_comments, blank_directives, includes
 

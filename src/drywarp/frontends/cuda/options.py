@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...errors import UsageError
-from ...support.records import dataclass
 
 FLAG = "--compiler-option"
 """The option of the command line, for messages."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from ...errors import CompileError
-from ...support.records import dataclass
 from ...support.text import some_text
 from ..binary.signatures import plain_name
 from .headers import Remedy, empty_headers, last_resort, remedies_for, remedies_for_libraries

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ...support.records import dataclass
 from .branches import compiled_branches
 
 _BLANKED = re.compile(

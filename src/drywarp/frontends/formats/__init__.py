@@ -6,7 +6,7 @@ What loads a kernel is imported when a kernel of that format is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,6 @@ from pkgutil import iter_modules
 
 from ...hardware import Gpu
 from ...support.by_name import plugins_of
-from ...support.records import dataclass
 from ..cuda.compile import INLINE_NAME
 from ..cuda.options import CudaOptions
 from ..loaded import LaunchComment, Loaded

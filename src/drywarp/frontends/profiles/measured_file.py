@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import msgspec
 
 from ...errors import InputFileError, UsageError
 from ...kernel.profile import TIME, MeasuredKernel
-from ...support.records import dataclass
 from .ncu import number, parse_ncu, read_text
 
 FORMAT = 1

@@ -14,11 +14,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ...errors import CompileError, ToolError, UsageError
-from ...support.records import dataclass
 from ..cache import toolkit_folder
 
 _ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)$", re.M)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...errors import CompileError, InputFileError, UsageError
 from ...kernel.kernel import Kernel, Parameter
-from ...support.records import dataclass
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import listing_of

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import UsageError
-from ...support.records import dataclass
 from ..cuda.options import CudaOptions, known_options
 from ..cuda.source import find_kernels
 

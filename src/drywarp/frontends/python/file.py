@@ -6,13 +6,13 @@ import ast
 import inspect
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
-from ...support.records import dataclass
 from ..cuda.compile import compile_cuda
 from ..cuda.options import CudaOptions, known_options
 from ..loaded import Deferred

@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +18,6 @@ from ...errors import CompileError, DrywarpError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import DTYPES, Buffer
 from ...support.by_name import version_of
-from ...support.records import dataclass
 from ..cuda.options import CudaOptions
 from ..loaded import Specialised
 from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx

@@ -11,8 +11,7 @@ import ast
 import builtins
 import symtable
 from collections.abc import Iterator
-
-from ...support.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from ...hardware import Gpu
 from ...support.by_name import version_of
-from ...support.records import dataclass
 from .isolation import Unknown
 from .triton_values import Dtype, capability
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import CompileError, ToolError, UsageError
@@ -13,7 +13,6 @@ from ...hardware import Gpu
 from ...kernel.kernel import Kernel, Parameter
 from ...kernel.launch.launch import Buffer
 from ...support.by_name import version_of
-from ...support.records import dataclass
 from ..loaded import Specialised, cubin_kernels
 from .isolation import Unknown, UnknownValue, diverted
 from .triton_values import CPP_TYPES, compile_message, constant_value, offline, require_triton, runtime_value

@@ -8,12 +8,12 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
 from ...hardware import Gpu
 from ...kernel.launch.launch import DTYPES, Buffer
-from ...support.records import dataclass
 from .embedded import literal, plain
 from .isolation import Unknown, loaded, require
 

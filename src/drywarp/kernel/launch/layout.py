@@ -8,11 +8,10 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ...errors import UsageError
-from ...support.records import dataclass
 
 NUMBER, POINTER, STRUCTURE, UNION, ARRAY, ENUMERATION = (
     "number",

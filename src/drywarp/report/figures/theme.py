@@ -5,8 +5,9 @@ The colours are those of the HTML report, after Okabe and Ito.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...errors import UsageError
-from ...support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

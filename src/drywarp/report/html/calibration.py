@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
 
 from ...experiments.calibrate.result import Calibration, Curve
-from ...support.records import dataclass
 from .document import document
 
 

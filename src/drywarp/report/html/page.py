@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from ..._version import __version__
 from ...analysis.result import Analysis, limit_words, unit_words
 from ...program.result import ProgramRun
-from ...support.records import dataclass
 from ...support.text import bytes_text, count_text, percent_text, plain, range_text, time_text
 from ..figures.theme import REASON_COLOURS
 from ..program import missing_text, program_notes, stream_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
-from ...support.records import dataclass
 
 MOST_BODY = 512 * 1024
 """Maximum bytes of a request."""

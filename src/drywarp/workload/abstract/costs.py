@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -11,7 +12,6 @@ from ...hardware import ClassCost, Gpu
 from ...kernel.profile import SPACE_GLOBAL
 from ...memory.behaviour import AccessBehaviour
 from ...support.expressions import ExpressionError, Number, evaluate
-from ...support.records import dataclass
 from ..cost import CostedNode, Level, to_ticks
 from ..memory_costs import MemoryCosts
 from .check import OCCUPANCY, did_you_mean

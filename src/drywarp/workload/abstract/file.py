@@ -6,12 +6,12 @@ assigns costs on a GPU.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
 
 from ...errors import InputFileError
-from ...support.records import dataclass
 
 FORMAT = 1
 Kind = Literal["computation", "fp", "sfu", "shared", "memory", "barrier"]

@@ -8,12 +8,11 @@ is the same each time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
 
 from ...support.expressions import Number
-from ...support.records import dataclass
 from ..cost import BlockType, CostedNode, CostedPath, Item, Repeat, to_ticks
 from .check import program_key, steps
 from .costs import Machine, Settings, node_of

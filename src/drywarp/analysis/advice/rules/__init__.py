@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,6 @@ import msgspec
 
 from ....errors import UsageError
 from ....support.by_name import plugins
-from ....support.records import dataclass
 from ...result.answer import LIMIT_WORDS
 from ...result.finding import RuleText
 from .base import Rule, registered

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from ....hardware import Occupancy
-from ....support.records import dataclass
 from ...result.finding import Place
 from ..case import Case
 from ..whatif import WhatIf

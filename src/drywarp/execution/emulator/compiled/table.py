@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ....support.records import dataclass
 from ..decode import Step
 from ..finish import Finish, build_finish
 from ..frame import Frame

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ....support.records import dataclass
+from dataclasses import dataclass
+
 from ..device import Program, waits_for_result
 from ..fits import BoatHull, fit_boat_hull
 from ..journal import SHORT, Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import InputFileError, UsageError
-from ....support.records import dataclass
 from ...rows.row_file import Form, read_file
 from ...validate.read import read_header, read_table
 from .space import TuningSpace, tuning_space

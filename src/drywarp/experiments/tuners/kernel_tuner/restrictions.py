@@ -11,12 +11,12 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....errors import UsageError
-from ....support.records import dataclass
 
 # Python expressions in strings, which Kernel Tuner accepts for restrictions, sizes and divisors:
 # ``"block_size_x * tile_size_x"``.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ....errors import UsageError
-from ....support.records import dataclass
 from .restrictions import Restriction, restrictions_of
 
 BLOCK_SIZES = ("block_size_x", "block_size_y", "block_size_z")

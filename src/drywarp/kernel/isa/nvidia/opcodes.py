@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from ....support.records import dataclass
 from ...instruction import Instruction, MemoryAccess
 
 

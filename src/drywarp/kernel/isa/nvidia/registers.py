@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ....support.records import dataclass
 from ...instruction import PT, RZ, Address, Constant, Instruction, Operand, Predicate, Register, Special
 from ..amd import is_amd
 from ..amd.registers import reads_and_writes

@@ -11,7 +11,8 @@ functions.
 
 from __future__ import annotations
 
-from ....support.records import dataclass
+from dataclasses import dataclass
+
 from ...instruction import RZ, Address, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
 
 FETCHES = frozenset({"TEX", "TLD", "TLD4", "TXD"})
