@@ -1,8 +1,8 @@
 """FP8 matrix products of DeepGEMM: the times that its authors published for an H800, as a table for `validate`.
 
-    python benchmarks/deepgemm.py DeepGEMM/          # deepseek-ai/DeepGEMM @a6d97a1, whose README has the figures
+    python benchmarks/deepgemm.py DeepGEMM/     # deepseek-ai/DeepGEMM @a6d97a1, whose README has the figures
     cd DeepGEMM && drywarp validate times.csv --gpu h100 --macros , -I deep_gemm/include -I CUTLASS/include \\
-        -D PFN_cuTensorMapEncodeTiled=PFN_cuTensorMapEncodeTiled_v12000 --time-limit 900 --out rows.csv
+        --time-limit 900 --out rows.csv
 
 Writes `times.csv`, and a file for each kernel. They need nvcc 13, which no longer has the macro's old name. An H800 has
 the SMs, clocks and memory of an H100 SXM. Each kernel found its data outside the L2. Shapes of tiles are chosen as the
@@ -80,10 +80,13 @@ def launch(m: int, n: int, k: int) -> str:
     threads = 128 + (128 if tile_m == 64 else 256)
     words = [f"--entry '{instance(m, n, k)}' --grid {SMS} --block {threads} --cluster {shared_by}"]
     words += [f"--shared {shared_bytes(stages, k, tile_m, tile_n)}"]
+    words += ["-D PFN_cuTensorMapEncodeTiled=PFN_cuTensorMapEncodeTiled_v12000"]
     return " ".join(words + [f"--arg {name}={value}" for name, value in args.items()])
 
 
-def main(folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout of DeepGEMM.")]) -> None:
+def main(
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout of DeepGEMM.")],
+) -> None:
     """Write times.csv and the kernels into the folder."""
     with (folder / "times.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
@@ -91,9 +94,8 @@ def main(folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, he
         for m, rates in TFLOPS.items():
             for (n, k), rate in zip(SHAPES, rates, strict=True):
                 (folder / f"gemm_{m}_{n}_{k}.cu").write_text(source(m, n, k), encoding="utf-8")
-                out.writerow(
-                    [f"{m}x{n}x{k}", f"gemm_{m}_{n}_{k}.cu", launch(m, n, k), f"{2e-6 * m * n * k / rate:.2f}"]
-                )
+                time_us = 2e-6 * m * n * k / rate
+                out.writerow([f"{m}x{n}x{k}", f"gemm_{m}_{n}_{k}.cu", launch(m, n, k), f"{time_us:.2f}"])
 
 
 if __name__ == "__main__":
