@@ -226,7 +226,7 @@ def works_lane_by_lane(opcode: str) -> bool:
 LANE_BY_LANE = {
     opcode: own
     for opcode, texts in RUN.items()
-    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22", text)])
+    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22|c\[0x\w+\]\[R", text)])
 }
 
 

@@ -182,7 +182,7 @@ BAD: list[tuple[str, str, str]] = [
      "occupancy.max_threads_per_sm: expected max_warps_per_sm · warp_size = 1024"),
     (f"[parameters]\nmshr = {{ value = 9, {FROM} }}", "7", "parameters.mshr: unknown key; did you mean mshrs?"),
     (f"[parameters]\nclock_mhz = {{ value = 0, {FROM} }}", "7", "parameters.clock_mhz: expected a number > 0, got 0"),
-    (f"[tensor]\nfp4 = {{ value = 9, {FROM} }}", "7", "tensor.fp4: unknown input type; did you mean fp64?"),
+    (f"[tensor]\nfp6 = {{ value = 9, {FROM} }}", "7", "tensor.fp6: unknown input type; did you mean fp64?"),
     ("[device", "6", "not TOML: Expected ']' at the end of a table declaration"),
 ]  # fmt: skip
 

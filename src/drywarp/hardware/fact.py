@@ -21,7 +21,7 @@ AMD_CLASS_NAMES = CLASS_NAMES - {"predicate", "vote", "reduce", "convergence", "
 """The classes that AMD machine code uses."""
 
 TENSOR_TYPES = (
-    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8"),
+    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8", "fp4"),
     *("fp32", "bf16_narrow", "fp32_blocks", "fp16_blocks", "bf16_blocks", "int8_blocks", "fp64_blocks"),
     *("fp16_sparse", "bf16_sparse", "int8_sparse", "fp8_sparse"),
 )

@@ -178,8 +178,9 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     if opcode in _OF_SIZE and {"64", "S64", "U64"} & set(modifiers):
         return 2
     if instruction.class_ == "tensor":
-        # The metadata of a sparse operand follows the accumulator.
-        return _tensor_widths(instruction)[1 + position] if position < 3 else 1
+        # The metadata of a sparse operand follows the accumulator, in a pair with the first operand's scale factors.
+        pair = position == 3 and "SP" in modifiers and "SF" in modifiers
+        return _tensor_widths(instruction)[1 + position] if position < 3 else 1 + pair
     if instruction.class_ == "wgmma" and isinstance(operand, Register):
         # If the first operand is not in registers, the descriptors come first.
         sources = [o for o in _split(instruction)[1] if isinstance(o, Register | Address)]
@@ -225,7 +226,7 @@ def matrix_form(instruction: Instruction) -> MatrixForm | None:
     found = next((m for m in map(_MATRIX_SHAPE.fullmatch, instruction.modifiers) if m), None)
     if found is None:
         return None
-    usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1}.get(instruction.opcode, 16)
+    usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1, "QMMA": 8, "OMMA": 4}.get(instruction.opcode, 16)
     bits = next((_ELEMENT_BITS[m] for m in instruction.modifiers if m in _ELEMENT_BITS), usual)
     rows, columns, depth = (64, found[3], found[4]) if found[3] else (found[1], 8, found[2])
     return MatrixForm(int(rows), int(columns), int(depth), bits, "SP" in instruction.modifiers)
