@@ -192,6 +192,7 @@ ELSEWHERE = {
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
     **dict.fromkeys(("STAS", "REDAS", "UCGABAR_ARV"), "test_clusters.py"),
     **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),
+    "UGETNEXTWORKID": "test_blackwell_memory.py",
     "BPT": "test_a_trap_ends_the_run",
 }
 """Opcodes that need more than an instruction on its own, and the tests that compile programs with them."""
@@ -226,7 +227,8 @@ def works_lane_by_lane(opcode: str) -> bool:
 LANE_BY_LANE = {
     opcode: own
     for opcode, texts in RUN.items()
-    if works_lane_by_lane(opcode) and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22|c\[0x\w+\]\[R", text)])
+    if works_lane_by_lane(opcode)
+    and (own := [text for text in texts if not re.search(r"\bU[RP]|^@|R2\b|R22|c\[0x\w+\]\[R", text)])
 }
 
 

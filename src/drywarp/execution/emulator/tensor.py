@@ -313,11 +313,21 @@ def _whole_warps(f: Frame, where: str, what: str) -> None:
         raise UnsupportedInstructionError(f"{where}: {what} by part of a warp is not supported by the emulator")
 
 
-@opcode("LDSM", "16 M88 MT88 1 2 4")
+_PACKED_BITS = {"U4x16P64TO8": 4, "U6x16P32TO8": 6}
+"""Rows of 16 elements of so many bits, the rest of the 16 bytes unused, which become a byte each."""
+
+
+@opcode("LDSM", f"16 M88 MT88 M816 1 2 4 {' '.join(_PACKED_BITS)}")
 def _load_matrix(d: Decoder, i: Instruction) -> Step:
-    """Load 8x8 tiles of 16-bit elements from shared memory: lanes 8k to 8k + 7 give the rows of tile k."""
+    """Load 8x8 tiles of 16-bit elements from shared memory: lanes 8k to 8k + 7 give the rows of tile k.
+
+    Tiles of 8x16 elements of 8 bits are as those; narrower elements are spread first.
+    """
     count = int(next((n for n in i.modifiers if n in ("1", "2", "4")), "1"))
     transposed = "MT88" in i.modifiers
+    narrow = next((_PACKED_BITS[n] for n in i.modifiers if n in _PACKED_BITS), 0)
+    if ("M816" in i.modifiers) != bool(narrow):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
     address_of(i.operands[1])
     site, addresses = Site(d, i, "matrix load", 16), address32(d, i.operands[1])
     puts = [d.put(i.operands[0], part) for part in range(count)]
@@ -326,7 +336,8 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
     def load(f: Frame) -> None:
         _whole_warps(f, where, "LDSM")
         index, _ = _tile_rows(f, site, addresses, used)
-        tiles = f.machine.shared[16].take(index).view(np.uint16).reshape(f.rows, 4, 8, 8)
+        rows = f.machine.shared[16].take(index)
+        tiles = (_spread_bits(rows, narrow) if narrow else rows).view(np.uint16).reshape(f.rows, 4, 8, 8)
         if transposed:
             tiles = np.ascontiguousarray(tiles.transpose(0, 1, 3, 2))
         words = tiles.reshape(f.rows, 4, 64).view(np.uint32)
@@ -334,6 +345,13 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
             put(f, words[:, part])
 
     return load
+
+
+def _spread_bits(rows: Value, bits: int) -> npt.NDArray[np.uint8]:
+    """Rows of 16 bytes whose first bits are 16 narrow elements, as a byte for each element."""
+    held = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8).reshape(-1, 16), axis=1, bitorder="little")
+    fields = held[:, : 16 * bits].reshape(-1, 16, bits)
+    return np.packbits(fields, axis=2, bitorder="little")[..., 0]
 
 
 def _tile_rows(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...instruction import PT, RZ, Address, Constant, Instruction, Operand, Predicate, Register, Special
+from ...instruction import PT, RZ, Address, Constant, Instruction, MemoryAccess, Operand, Predicate, Register, Special
 from ..amd import is_amd
 from ..amd.registers import reads_and_writes
 from .opcodes import OPCODES, giving, having
@@ -119,7 +119,8 @@ def _split(instruction: Instruction) -> tuple[list[Operand], list[Operand]]:
     if at == len(operands):
         return operands[:1], operands[1:]
     if isinstance(operands[at], Register):
-        at += 1
+        # A load of 256 bits names two groups of four registers.
+        at += 1 + (opcode == "LDG" and "256" in instruction.modifiers)
     # Carry-outs come between the result and the sources; a source predicate comes last.
     while at + 1 < len(operands) and isinstance(operands[at], Predicate) and _is_carry_out(opcode, operands, at):
         at += 1
@@ -135,13 +136,18 @@ def _is_carry_out(opcode: str, operands: list[Operand], at: int) -> bool:
     return not all(isinstance(o, Predicate) for o in operands[at:])
 
 
+def _words(memory: MemoryAccess) -> int:
+    """Consecutive registers of an access: of 256 bits there are two groups."""
+    return min(max(1, memory.width // 4), 4)
+
+
 def _result_width(instruction: Instruction) -> int:
     """Number of consecutive registers of a result."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if instruction.memory is not None and instruction.memory.kind in ("load", "atomic"):
         if opcode == "LDSM":
             return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
-        return max(1, instruction.memory.width // 4)
+        return _words(instruction.memory)
     if opcode in _DOUBLE or opcode in _PACKED_SINGLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
         return 2
     if opcode in _SIZED:
@@ -166,7 +172,7 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     if opcode == "STSM":
         return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
     if instruction.memory is not None and instruction.memory.kind != "load":
-        return max(1, instruction.memory.width // 4)
+        return _words(instruction.memory)
     if opcode in _DOUBLE:
         return 2
     if opcode in ("IMAD", "UIMAD") and position == 2 and modifiers[:1] in (("WIDE",), ("HI",)):
