@@ -189,7 +189,7 @@ def test_the_list_is_complete() -> None:
 ELSEWHERE = {
     **dict.fromkeys(("ARRIVES", "SYNCS"), "test_mbarrier.py"),
     **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"), "test_bulk_copy.py"),
-    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), "test_wgmma.py"),
     **dict.fromkeys(("STAS", "REDAS", "UCGABAR_ARV"), "test_clusters.py"),
     **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),
     "UGETNEXTWORKID": "test_blackwell_memory.py",
