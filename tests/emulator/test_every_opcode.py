@@ -191,9 +191,10 @@ ELSEWHERE = {
     **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"), "test_bulk_copy.py"),
     **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCOMMA", "UTCQMMA", "UTCCP", "UTCSHIFT", "UTCBAR"), "test_tcgen05.py"),
     **dict.fromkeys(("LDTM", "STTM", "UTCATOMSWS"), "test_tcgen05.py"),
-    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), "test_wgmma.py"),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), "test_wgmma.py"),
     **dict.fromkeys(("STAS", "REDAS", "UCGABAR_ARV"), "test_clusters.py"),
     **dict.fromkeys(("TLD4", "TXD"), "test_textures.py"),
+    "UGETNEXTWORKID": "test_blackwell_memory.py",
     "BPT": "test_a_trap_ends_the_run",
 }
 """Opcodes that need more than an instruction on its own, and the tests that compile programs with them."""

@@ -195,6 +195,22 @@ def test_element_types(name, n):
     multiply(kind, out, a, b, c, images, source(kind, out, n, k, tails=tails(kind)))
 
 
+@pytest.mark.parametrize(("n", "swizzle", "registers"), [(16, 128, False), (8, 0, False), (24, 32, True)])
+def test_counts_of_bits_that_are_set_in_both(n, swizzle, registers):
+    a, b = (RNG.integers(0, 2, (rows, 256)) for rows in (64, n))
+    c = RNG.integers(-1000, 1000, (64, n))
+    packed = [np.packbits(m, axis=1, bitorder="little") for m in (a, b)]
+    images = [None if registers and number == 0 else (*k_major(m, swizzle), swizzle) for number, m in enumerate(packed)]
+    rows = None
+    if registers:
+        words = packed[0].view(np.uint32)
+        warp, lane = np.arange(128)[:, None] // 32, np.arange(128)[:, None] % 32
+        part = np.arange(4)
+        rows = words[16 * warp + lane // 4 + 8 * (part % 2), lane % 4 + 4 * (part // 2)]
+    text = source("b1", "s32", n, 256, registers=registers, more=".and.popc")
+    multiply("b1", "s32", a, b, c, images, text, rows)
+
+
 WIDTHS = [256, *range(8, 256, 8)]
 
 

@@ -293,7 +293,7 @@ def _input_type(instruction: Instruction, element_bits: int) -> str:
         return "fp8" if instruction.opcode == "UTCQMMA" else "fp4"
     if element_bits == 16:
         return "bf16" if instruction.class_ in ("wgmma", "tcgen05") and "BF16" in instruction.modifiers else "fp16"
-    return {64: "fp64", 32: "tf32", 8: "fp8", 1: "bits"}[element_bits]
+    return {64: "fp64", 32: "tf32", 8: "fp8", 4: "fp4", 1: "bits"}[element_bits]
 
 
 _REGISTER_BYTES = 4

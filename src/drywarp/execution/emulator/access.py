@@ -53,7 +53,7 @@ class Site:
         self._region: Region | None = None
         self._latest: Region | None = None
         self._room = np.uint64(0)
-        self.memory_view: npt.NDArray[Any] = d.memory.views[width]
+        self.memory_view: npt.NDArray[Any] = d.memory.views[min(width, 16)]
 
     def global_index(self, f: Frame, addresses: Value, unused: Value | None = None) -> Index:
         """Indices into the arena's view of this width, of 64-bit addresses; recorded as global.

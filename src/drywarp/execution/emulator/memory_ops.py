@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -229,10 +229,12 @@ def address_for(d: Decoder, i: Instruction, operand: Operand) -> tuple[str, Fetc
     return space, address64(d, operand) if wide else address32(d, operand)
 
 
-@opcode("LDG LDS LDL LD", HINTS + WIDTHS)
+@opcode("LDG LDS LDL LD", HINTS + WIDTHS + " 256 ENL2")
 def _load(d: Decoder, i: Instruction) -> Step:
     operands = [o for o in i.operands if not isinstance(o, Predicate)]
     width = width_of(i)
+    if width == 32:
+        return _load_wide(d, i, operands)
     site = Site(d, i, "load", width)
     space, addresses = address_for(d, i, operands[1])
     puts = word_puts(d, operands[0], width)
@@ -249,10 +251,46 @@ def _load(d: Decoder, i: Instruction) -> Step:
     return load_generic if space == "generic" else load
 
 
-@opcode("STG STS STL ST", HINTS + WIDTHS)
+def _load_wide(d: Decoder, i: Instruction, operands: Sequence[Operand]) -> Step:
+    """Loads of 256 bits: the first four registers are the upper half."""
+    site, addresses = Site(d, i, "load", 32), address64(d, operands[2])
+    halves = [word_puts(d, operand, 16) for operand in (operands[1], operands[0])]
+    _only_global(i)
+
+    def load(f: Frame) -> None:
+        first = 2 * site.global_index(f, addresses(f))
+        values = [site.memory_view.take(first + half) for half in range(2)]
+        for puts, value in zip(halves, values, strict=True):
+            scatter_words(f, puts, value, None)
+
+    return load
+
+
+def _store_wide(d: Decoder, i: Instruction) -> Step:
+    """Stores of 256 bits: the first four registers are the lower half."""
+    site, addresses = Site(d, i, "store", 32), address64(d, i.operands[0])
+    halves = [word_sources(d, operand, 16) for operand in i.operands[1:3]]
+    _only_global(i)
+
+    def store(f: Frame) -> None:
+        first = 2 * site.global_index(f, addresses(f))
+        for half, sources in enumerate(halves):
+            put_elements(f, site.memory_view, first + half, gather_words(f, sources, 16))
+
+    return store
+
+
+def _only_global(i: Instruction) -> None:
+    if i.memory is None or i.memory.space != "global":
+        raise UnsupportedInstructionError("256 bits of another memory than the global one")
+
+
+@opcode("STG STS STL ST", HINTS + WIDTHS + " 256 ENL2")
 def _store(d: Decoder, i: Instruction) -> Step:
     address_op, data_op = i.operands[:2]
     width = width_of(i)
+    if width == 32:
+        return _store_wide(d, i)
     site = Site(d, i, "store", width)
     space, addresses = address_for(d, i, address_op)
     sources = word_sources(d, data_op, width)

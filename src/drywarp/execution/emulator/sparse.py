@@ -1,4 +1,6 @@
-"""Sparse first operands: of four neighbours in a row two are stored, and a metadata word says which two.
+"""Operands of matrix products that are not stored as they are multiplied: sparse ones, and those with scale factors.
+
+Sparse first operands: of four neighbours in a row two are stored, and a metadata word says which two.
 
 A code of 2 bits belongs to each stored unit and is its place among its four: a unit is an element of 16 or 8 bits, half
 a TF32 element (of two neighbours one is stored), or two 4-bit elements. The lowest bits are the lowest column's. With
@@ -27,6 +29,7 @@ from .bits import LANES
 from .decode import Decoder
 from .frame import Frame
 from .operands import Fetch
+from .rounding import scale_to_double, small_to_single
 
 _ROWS = 16
 
@@ -81,3 +84,42 @@ def sparsity(d: Decoder, metadata: Operand, selector: Operand | None, element_bi
         raise UnsupportedInstructionError(f"sparsity selector {selector}")
     unit, per = {32: (16, 0.5), 16: (16, 1), 8: (8, 1), 4: (8, 2)}[element_bits]
     return Sparsity(d.raw(metadata, 0), int(chosen), unit, per)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Scale factors of both operands of a warp's product, each for a block of the depth of one row or column.
+
+    They are bytes of a register. With g = lane / 4 and t = lane % 4 the factors of row g are in lane t = 2a of its
+    four, those of row g + 8 in the next lane, and those of column g in lane t = b. A word names the lanes and the
+    first byte: bits 0 and 1 the first operand's byte, bit 2 its a, bits 3 and 4 the second one's byte, bits 5 and 6
+    its b.
+
+    Source: PTX ISA, "Block scaling for mma.sync"; the word is what ptxas makes of PTX's four numbers.
+    """
+
+    first: Fetch
+    second: Fetch
+    chosen: Fetch
+    blocks: int
+    unsigned_e4m3: bool
+
+    def apply(self, f: Frame, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[Any, Any]:
+        """Both operands, shapes (warps, 16, K) and (warps, K, 8), times their factors."""
+        word = np.broadcast_to(np.asarray(self.chosen(f)), (f.rows, 1))[:, :1].astype(np.int64)
+        row = np.arange(_ROWS)
+        lanes_a = 4 * (row % 8) + 2 * (word >> 2 & 1) + row // 8
+        lanes_b = 4 * np.arange(8) + (word >> 5 & 3)
+        factors_a = self._factors(f, self.first, lanes_a, word & 3)
+        factors_b = self._factors(f, self.second, lanes_b, word >> 3 & 3)
+        depth = left.shape[2] // self.blocks
+        left = left * np.repeat(factors_a, depth, axis=2)
+        return left, right * np.repeat(factors_b, depth, axis=2).transpose(0, 2, 1)
+
+    def _factors(self, f: Frame, fetch: Fetch, lanes: Any, byte: Any) -> Any:
+        """The factors of rows or columns, shape (warps, rows, blocks)."""
+        words = np.take_along_axis(np.asarray(f.spread(np.asarray(fetch(f)))), lanes, axis=1).astype(np.int64)
+        places = 8 * (byte[:, :, None] + np.arange(self.blocks))
+        held = words[:, :, None] >> places & 0xFF
+        # A factor has no sign: what would be its bit is ignored.
+        return small_to_single(held & 0x7F, "E4M3").astype(np.float64) if self.unsigned_e4m3 else scale_to_double(held)

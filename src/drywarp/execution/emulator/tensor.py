@@ -23,8 +23,8 @@ from .frame import Frame
 from .half import bf16_to_double, f16_to_double, pack_halves
 from .memory_ops import address32, address_of
 from .operands import Fetch, Value, single_bits
-from .rounding import small_to_single
-from .sparse import sparsity
+from .rounding import SMALL, small_to_single
+from .sparse import Scales, sparsity
 
 _G = LANE.astype(np.int64) // 4
 _T = LANE.astype(np.int64) % 4
@@ -108,6 +108,7 @@ def _step(d: Decoder, i: Instruction, counts: tuple[int, int, int], form: _Form)
     depth = 4 * form.per_a * b_count
     height = 8 * min(a_count, 2) if c_count * form.per_c > 2 else 8
     sparse = sparsity(d, operands[4], i.operands[-1], 32 // form.per_a) if "SP" in i.modifiers else None
+    scales = _scales(d, i, operands) if "SF" in i.modifiers else None
     stored = depth if sparse is None else depth // 2
     at_a, at_b, at_c = _places_a(a_count, form.per_a), _places_b(b_count, form.per_a), _places_c(c_count, form.per_c)
 
@@ -116,6 +117,8 @@ def _step(d: Decoder, i: Instruction, counts: tuple[int, int, int], form: _Form)
         if sparse is not None:
             left = sparse.expand(f, left)
         right = _matrix(form.widen_b(_stack(f, b)), at_b, (depth, 8))
+        if scales is not None:
+            left, right = scales.apply(f, left, right)
         total = left @ right
         if c is not None:
             total = total + _matrix(form.widen_c(_stack(f, c)), at_c, (height, 8))
@@ -174,10 +177,27 @@ def _bits(words: Value) -> Value:
 
 
 def _float8(name: str) -> Callable[[Value], Value]:
+    """Numbers of at most 8 bits, one to a byte: those of 6 bits in its low bits, those of 4 in its middle."""
+    shift = np.uint8(2 if name == "E2M1" else 0)
+
     def widen(words: Value) -> Value:
-        return small_to_single(np.ascontiguousarray(words)[..., None].view(np.uint8), name).astype(np.float64)
+        return small_to_single(np.ascontiguousarray(words)[..., None].view(np.uint8) >> shift, name).astype(np.float64)
 
     return widen
+
+
+def _float4(words: Value) -> Value:
+    return small_to_single(words[..., None] >> (4 * np.arange(8, dtype=np.uint32)), "E2M1").astype(np.float64)
+
+
+def _scales(d: Decoder, i: Instruction, operands: Sequence[Register]) -> Scales:
+    """The factors of the first operand follow the metadata of a sparse one in the next register."""
+    names = i.modifiers
+    kind, blocks = ("UE4M3", 4) if "4X" in names else ("E8", 2 if i.opcode == "OMMA" else 1)
+    if names[-1] not in ("4X", "E8") or kind not in names:
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(names)}")
+    first = d.raw(operands[4], 1 if "SP" in names else 0)
+    return Scales(first, d.raw(operands[5]), d.raw(operands[6]), blocks, kind == "UE4M3")
 
 
 def _signed(words: Value) -> Value:
@@ -214,11 +234,16 @@ def _half_multiply(d: Decoder, i: Instruction) -> Step:
     return _floats(d, i, counts, widen, widen, 2)
 
 
-@opcode("QMMA", "SP 16864 16832 16816 F32 F16 E4M3 E5M2")
+@opcode("QMMA", f"SP SF 16864 16832 16816 F32 F16 E8 {' '.join(SMALL)}")
 def _float8_multiply(d: Decoder, i: Instruction) -> Step:
-    kinds = [n for n in i.modifiers if n in ("E4M3", "E5M2")]
+    kinds = [n for n in i.modifiers if n in SMALL]
     counts = _shape(i, "16864=64" if "SP" in i.modifiers else "16816=16 16832=32")
     return _floats(d, i, counts, _float8(kinds[0]), _float8(kinds[-1]), 4)
+
+
+@opcode("OMMA", "SF 16864 F32 E2M1 E8 UE4M3 4X")
+def _float4_multiply(d: Decoder, i: Instruction) -> Step:
+    return _floats(d, i, _shape(i, "16864=32"), _float4, _float4, 8)
 
 
 @opcode("IMMA", "SP 168128 16864 16816 16832 8816 8832 S8 U8 S4 U4 SAT ROW COL")
@@ -288,11 +313,21 @@ def _whole_warps(f: Frame, where: str, what: str) -> None:
         raise UnsupportedInstructionError(f"{where}: {what} by part of a warp is not supported by the emulator")
 
 
-@opcode("LDSM", "16 M88 MT88 1 2 4")
+_PACKED_BITS = {"U4x16P64TO8": 4, "U6x16P32TO8": 6}
+"""Rows of 16 elements of so many bits, the rest of the 16 bytes unused, which become a byte each."""
+
+
+@opcode("LDSM", f"16 M88 MT88 M816 1 2 4 {' '.join(_PACKED_BITS)}")
 def _load_matrix(d: Decoder, i: Instruction) -> Step:
-    """Load 8x8 tiles of 16-bit elements from shared memory: lanes 8k to 8k + 7 give the rows of tile k."""
+    """Load 8x8 tiles of 16-bit elements from shared memory: lanes 8k to 8k + 7 give the rows of tile k.
+
+    Tiles of 8x16 elements of 8 bits are as those; narrower elements are spread first.
+    """
     count = int(next((n for n in i.modifiers if n in ("1", "2", "4")), "1"))
     transposed = "MT88" in i.modifiers
+    narrow = next((_PACKED_BITS[n] for n in i.modifiers if n in _PACKED_BITS), 0)
+    if ("M816" in i.modifiers) != bool(narrow):
+        raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
     address_of(i.operands[1])
     site, addresses = Site(d, i, "matrix load", 16), address32(d, i.operands[1])
     puts = [d.put(i.operands[0], part) for part in range(count)]
@@ -301,7 +336,8 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
     def load(f: Frame) -> None:
         _whole_warps(f, where, "LDSM")
         index, _ = _tile_rows(f, site, addresses, used)
-        tiles = f.machine.shared[16].take(index).view(np.uint16).reshape(f.rows, 4, 8, 8)
+        rows = f.machine.shared[16].take(index)
+        tiles = (_spread_bits(rows, narrow) if narrow else rows).view(np.uint16).reshape(f.rows, 4, 8, 8)
         if transposed:
             tiles = np.ascontiguousarray(tiles.transpose(0, 1, 3, 2))
         words = tiles.reshape(f.rows, 4, 64).view(np.uint32)
@@ -309,6 +345,13 @@ def _load_matrix(d: Decoder, i: Instruction) -> Step:
             put(f, words[:, part])
 
     return load
+
+
+def _spread_bits(rows: Value, bits: int) -> npt.NDArray[np.uint8]:
+    """Rows of 16 bytes whose first bits are 16 narrow elements, as a byte for each element."""
+    held = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8).reshape(-1, 16), axis=1, bitorder="little")
+    fields = held[:, : 16 * bits].reshape(-1, 16, bits)
+    return np.packbits(fields, axis=2, bitorder="little")[..., 0]
 
 
 def _tile_rows(

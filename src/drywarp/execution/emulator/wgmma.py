@@ -1,10 +1,11 @@
 """Matrix multiply-accumulate of a warp group: 64 x N += 64 x K by K x N, the second operand in shared memory.
 
 Four warps act together, warp w of the group on rows 16 w to 16 w + 15; here each does its part when it issues, which is
-before any code may read the result. HGMMA takes 16-bit and TF32 elements, QGMMA 8-bit floats, IGMMA 8-bit integers; K
-is 32 bytes of them, 64 where the first operand is sparse (.SP). `gdesc[URn]` names four uniform registers, two 64-bit
-descriptors: of the first operand, where that is not in registers, and of the second. A predicate before gsb0 says
-whether the old accumulator counts. Accumulators lie as those of the 16 x 8 instructions, column block by column block.
+before any code may read the result. HGMMA takes 16-bit and TF32 elements, QGMMA 8-bit floats, IGMMA 8-bit integers,
+BGMMA bits; K is 32 bytes of them, 64 where the first operand is sparse (.SP). `gdesc[URn]` names four uniform
+registers, two 64-bit descriptors: of the first operand, where that is not in registers, and of the second. A predicate
+before gsb0 says whether the old accumulator counts. Accumulators lie as those of the 16 x 8 instructions, column block
+by column block.
 
 Products are exact in float32 and summed there, as integers are without any rounding; the hardware's sums keep
 other bits, fewest for 8-bit floats. A half accumulator is rounded once.
@@ -81,15 +82,16 @@ def offsets(layout: Layout, extent: int, depth: int, width: int, transposed: boo
 
 @dataclass(frozen=True)
 class ElementKind:
-    """An element type: bytes, and how its bits become numbers."""
+    """An element type: bytes, how its bits become numbers, and how many of them side by side."""
 
     width: int
     widen: Callable[[Any], Singles]
+    numbers: int = 1
 
     @property
     def depth(self) -> int:
-        """K of an instruction: 32 bytes of elements."""
-        return _K_BYTES // self.width
+        """K of an instruction: 32 bytes of elements, or of several numbers each."""
+        return _K_BYTES // self.width * self.numbers
 
 
 def _bfloat(bits: Any) -> Singles:
@@ -104,7 +106,9 @@ KINDS: dict[str, ElementKind] = {
     "E5M2": ElementKind(1, lambda bits: small_to_single(bits, "E5M2")),
     "S8": ElementKind(1, lambda bits: np.asarray(bits.view(np.int8).astype(np.float32))),
     "U8": ElementKind(1, lambda bits: np.asarray(bits.astype(np.float32))),
+    "B1": ElementKind(1, lambda bits: np.unpackbits(bits, axis=-1, bitorder="little").astype(np.float32), 8),
 }
+"""Bits have no name in an instruction; a byte is eight of them, the lowest first."""
 
 
 class SharedOperand:
@@ -121,8 +125,9 @@ class SharedOperand:
 
         Shape (warps, height, K).
         """
-        kind, depth, machine = self._kind, self._depth, f.machine
-        result = np.empty((len(warps), height, depth), np.float32)
+        kind, machine = self._kind, f.machine
+        result = np.empty((len(warps), height, self._depth), np.float32)
+        depth = self._depth // kind.numbers
         # Everything except the start is almost always the same for all.
         for rest in np.unique(words & ~_START).tolist():
             same = np.flatnonzero((words & ~_START) == np.uint64(rest))
@@ -149,13 +154,16 @@ class SharedOperand:
         )
 
 
-@opcode("HGMMA QGMMA IGMMA", None)
+@opcode("HGMMA QGMMA IGMMA BGMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     rest = [name for name in i.modifiers if name != "SP"]
     sparse = len(rest) < len(i.modifiers)
     shape = re.fullmatch(r"64x(\d+)x(\d+)", rest.pop(0))
-    result = "S32" if i.opcode == "IGMMA" else rest.pop(0)
+    result = "S32" if i.opcode in ("IGMMA", "BGMMA") else rest.pop(0)
     saturates = "SAT" in rest
+    if i.opcode == "BGMMA":
+        # Counts of the bits that are set in both rows are the only ones that PTX has.
+        rest = ["B1" if rest == ["AND", "POPC"] else "POPC"]
     names = [name for name in rest if name in KINDS]
     if shape is None or result not in ("F32", "F16", "S32") or set(rest) - {*names, "SAT"}:
         raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
@@ -257,7 +265,7 @@ class HeldLeft:
 
     def read(self, f: Frame, rows: Ints) -> Singles:
         """See `LeftOperand`."""
-        per = 4 // self.kind.width
+        per = 4 // self.kind.width * self.kind.numbers
         words = np.empty((len(rows), LANES, 4, 1), np.uint32)
         for number, register in enumerate(self.registers):
             words[:, :, number, 0] = f.spread(register(f))[rows]

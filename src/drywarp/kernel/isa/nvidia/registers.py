@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...instruction import PT, RZ, Address, Constant, Instruction, Operand, Predicate, Register, Special
+from ...instruction import PT, RZ, Address, Constant, Instruction, MemoryAccess, Operand, Predicate, Register, Special
 from ..amd import is_amd
 from ..amd.registers import reads_and_writes
 from .opcodes import OPCODES, giving, having
@@ -119,7 +119,8 @@ def _split(instruction: Instruction) -> tuple[list[Operand], list[Operand]]:
     if at == len(operands):
         return operands[:1], operands[1:]
     if isinstance(operands[at], Register):
-        at += 1
+        # A load of 256 bits names two groups of four registers.
+        at += 1 + (opcode == "LDG" and "256" in instruction.modifiers)
     # Carry-outs come between the result and the sources; a source predicate comes last.
     while at + 1 < len(operands) and isinstance(operands[at], Predicate) and _is_carry_out(opcode, operands, at):
         at += 1
@@ -135,13 +136,18 @@ def _is_carry_out(opcode: str, operands: list[Operand], at: int) -> bool:
     return not all(isinstance(o, Predicate) for o in operands[at:])
 
 
+def _words(memory: MemoryAccess) -> int:
+    """Consecutive registers of an access: of 256 bits there are two groups."""
+    return min(max(1, memory.width // 4), 4)
+
+
 def _result_width(instruction: Instruction) -> int:
     """Number of consecutive registers of a result."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if instruction.memory is not None and instruction.memory.kind in ("load", "atomic"):
         if opcode == "LDSM":
             return next((int(m) for m in modifiers if m in ("1", "2", "4")), 1)
-        return max(1, instruction.memory.width // 4)
+        return _words(instruction.memory)
     if opcode in _DOUBLE or opcode in _PACKED_SINGLE or (opcode in ("IMAD", "UIMAD") and modifiers[:1] == ("WIDE",)):
         return 2
     if opcode in _SIZED:
@@ -170,7 +176,7 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     if opcode == "STTM":
         return moved_registers(instruction)
     if instruction.memory is not None and instruction.memory.kind != "load":
-        return max(1, instruction.memory.width // 4)
+        return _words(instruction.memory)
     if opcode in _DOUBLE:
         return 2
     if opcode in ("IMAD", "UIMAD") and position == 2 and modifiers[:1] in (("WIDE",), ("HI",)):
@@ -182,8 +188,9 @@ def _source_width(instruction: Instruction, operand: Operand, position: int) -> 
     if opcode in _OF_SIZE and {"64", "S64", "U64"} & set(modifiers):
         return 2
     if instruction.class_ == "tensor":
-        # The metadata of a sparse operand follows the accumulator.
-        return _tensor_widths(instruction)[1 + position] if position < 3 else 1
+        # The metadata of a sparse operand follows the accumulator, in a pair with the first operand's scale factors.
+        pair = position == 3 and "SP" in modifiers and "SF" in modifiers
+        return _tensor_widths(instruction)[1 + position] if position < 3 else 1 + pair
     if instruction.class_ == "wgmma" and isinstance(operand, Register):
         # If the first operand is not in registers, the descriptors come first.
         sources = [o for o in _split(instruction)[1] if isinstance(o, Register | Address)]
@@ -239,7 +246,7 @@ def matrix_form(instruction: Instruction) -> MatrixForm | None:
     found = next((m for m in map(_MATRIX_SHAPE.fullmatch, instruction.modifiers) if m), None)
     if found is None:
         return None
-    usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1}.get(instruction.opcode, 16)
+    usual = {"DMMA": 64, "BMMA": 1, "BGMMA": 1, "QMMA": 8, "OMMA": 4}.get(instruction.opcode, 16)
     bits = next((_ELEMENT_BITS[m] for m in instruction.modifiers if m in _ELEMENT_BITS), usual)
     rows, columns, depth = (found[3], found[4], found[5]) if found[3] else (found[1], 8, found[2])
     return MatrixForm(int(rows), int(columns), int(depth), bits, "SP" in instruction.modifiers)
