@@ -30,7 +30,7 @@ _MOST_DISTANCES = 16
 EMPTY: Runs = np.zeros((0, 2), np.int64)
 
 _both, _common_or_other = Function("both", "anana"), Function("common_or_other", "ananna")
-_new_members, _touched = Function("new_members", "aaaananaa"), Function("touched", "aaaanannnaa")
+_new_members, _touched = Function("new_members", "aaaananaa"), Function("touched", "aaaanannnaaa")
 
 
 def from_points(points: npt.NDArray[np.int64]) -> Runs:
@@ -283,11 +283,12 @@ def distinct_by_group(
         offsets = np.ascontiguousarray(log.offsets[patterns], np.int64)
         active = np.ascontiguousarray(lane_masks(log.masks[patterns]), np.uint8)
         base = np.array(log.base[joined], np.int64)
-        runs = np.empty((int(active.sum(1, dtype=np.int64)[pattern].sum()), 2), np.int64)
+        sector, lanes = geometry.sector_bytes, offsets.shape[1]
+        runs = np.empty((int(active.sum(1, dtype=np.int64)[pattern].sum()) + lanes, 2), np.int64)
         until = np.zeros(len(first), np.int64)
         pattern = pattern.reshape(-1).astype(np.int64)
-        sector, lanes = geometry.sector_bytes, offsets.shape[1]
-        _touched(base, pattern, offsets, active, lanes, first, end - start, shift, sector, runs, until)
+        spare = np.empty_like(runs)
+        _touched(base, pattern, offsets, active, lanes, first, end - start, shift, sector, runs, spare, until)
         bounds = until.tolist()
         found += [runs[a:b].copy() for a, b in pairwise(bounds)]
         start = end

@@ -27,9 +27,9 @@ static int64_t ending_after(const Run *runs, int64_t count, int64_t at, int64_t 
   return high;
 }
 
-// Append a run that does not start before the last one, which it extends if they touch.
+// Append a run. It extends the last one if they touch and it does not start before that one.
 static int64_t append(Run *runs, int64_t count, Run next) {
-  if (count > 0 && next.start <= runs[count - 1].end)
+  if (count > 0 && runs[count - 1].start <= next.start && next.start <= runs[count - 1].end)
     runs[count - 1].end = most(runs[count - 1].end, next.end);
   else
     runs[count++] = next;
@@ -113,25 +113,34 @@ EXPORT int64_t drywarp_new_members(
   return count;
 }
 
-// Sort runs by their starts: a heap sort, which needs no extra memory and has no bad worst case.
-static void sort_runs(Run *runs, int64_t count) {
-  for (int64_t heap = count / 2, left = count; left > 1;) {
-    Run sinking;
-    if (heap > 0) {
-      sinking = runs[--heap];
-    } else {
-      sinking = runs[--left];
-      runs[left] = runs[0];
+// The end of the ascending part that begins at `at`.
+static int64_t end_of_part(const Run *runs, int64_t at, int64_t count) {
+  if (at == count) return at;
+  for (++at; at < count && runs[at].start >= runs[at - 1].start;) ++at;
+  return at;
+}
+
+// Bring runs in any order into the form of a set; returns how many remain. Ascending parts, as loops leave them, are merged in
+// pairs; `spare` has room for as many runs.
+static int64_t sorted_set(Run *runs, int64_t count, Run *spare) {
+  Run *from = runs, *to = spare;
+  while (end_of_part(from, 0, count) < count) {
+    int64_t made = 0;
+    for (int64_t at = 0; at < count;) {
+      int64_t middle = end_of_part(from, at, count), end = end_of_part(from, middle, count);
+      for (int64_t i = at, j = middle; i < middle || j < end;) {
+        bool first = j == end || (i < middle && from[i].start <= from[j].start);
+        made = append(to, made, first ? from[i++] : from[j++]);
+      }
+      at = end;
     }
-    int64_t parent = heap;
-    for (int64_t child = 2 * parent + 1; child < left; child = 2 * parent + 1) {
-      if (child + 1 < left && runs[child + 1].start > runs[child].start) ++child;
-      if (runs[child].start <= sinking.start) break;
-      runs[parent] = runs[child];
-      parent = child;
-    }
-    runs[parent] = sinking;
+    count = made;
+    Run *swapped = from;
+    from = to;
+    to = swapped;
   }
+  if (from != runs) memcpy(runs, from, (size_t)count * sizeof(Run));
+  return count;
 }
 
 // The sector of an address; addresses before zero round down, as elsewhere.
@@ -140,42 +149,47 @@ static inline int64_t sector_of(int64_t address, int64_t sector) {
   return number - (address % sector < 0);
 }
 
+// The sectors that active lanes touch from a base address of `phase`, as a set; `found` and `spare` have room for the lanes.
+static int64_t sectors_of(
+    const int64_t *offset, const uint8_t *active, int64_t lanes, int64_t phase, int64_t sector, Run *found, Run *spare) {
+  int64_t count = 0;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    int64_t number = sector_of(phase + offset[lane], sector);
+    if (active[lane]) count = append(found, count, (Run){number, number + 1});
+  }
+  return sorted_set(found, count, spare);
+}
+
 // The sectors that groups of requests touch, as runs of sector numbers.
 //
 // A request has a `base` address and the number of a `pattern`, whose lanes' `offsets` and activity (`active`, 0 or 1) lie in
 // rows of `lanes`. Group n are the requests `first[n]` to `first[n + 1]`, all moved by `shift` bytes; its runs become those
-// from `until[n]` to `until[n + 1]`. `found` has room for every active lane of every request. Returns the number of runs.
+// from `until[n]` to `until[n + 1]`. `found` and `spare` have room for every active lane of every request and for `lanes` more.
+// Returns the number of runs.
 EXPORT int64_t drywarp_touched(
     const int64_t *base, const int64_t *pattern, const int64_t *offsets, const uint8_t *active, int64_t lanes,
-    const int64_t *first, int64_t groups, int64_t shift, int64_t sector, Run *found, int64_t *until) {
-  int64_t total = 0;
+    const int64_t *first, int64_t groups, int64_t shift, int64_t sector, Run *found, Run *spare, int64_t *until) {
+  // Requests of a loop differ by whole sectors as a rule: what one touches is kept for the next, at the start of `found`.
+  Run *alike = found, *all = found + lanes;
+  int64_t runs_alike = 0, pattern_alike = -1, phase_alike = 0, total = 0;
   for (int64_t n = 0; n < groups; ++n) {
-    const int64_t begin = total;
-    until[n] = begin;
-    bool ascends = true;
-    for (int64_t row = first[n]; row < first[n + 1]; ++row) {
-      const int64_t *offset = offsets + pattern[row] * lanes;
-      const uint8_t *is_active = active + pattern[row] * lanes;
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        if (!is_active[lane]) continue;
-        int64_t number = sector_of(base[row] + offset[lane] + shift, sector);
-        if (total > begin) {
-          Run *last = &found[total - 1];
-          if (last->start <= number && number <= last->end) {
-            last->end = most(last->end, number + 1);
-            continue;
-          }
-          if (number < last->start) ascends = false;
-        }
-        found[total++] = (Run){number, number + 1};
-      }
-    }
-    if (ascends || total - begin < 2) continue;
-    sort_runs(found + begin, total - begin);
+    until[n] = total;
+    Run *mine = all + total;
     int64_t count = 0;
-    for (int64_t i = begin; i < total; ++i) count = append(found + begin, count, found[i]);
-    total = begin + count;
+    for (int64_t row = first[n]; row < first[n + 1]; ++row) {
+      int64_t whole = sector_of(base[row] + shift, sector), phase = base[row] + shift - whole * sector;
+      if (pattern[row] != pattern_alike || phase != phase_alike) {
+        pattern_alike = pattern[row];
+        phase_alike = phase;
+        int64_t at = pattern_alike * lanes;
+        runs_alike = sectors_of(offsets + at, active + at, lanes, phase, sector, alike, spare);
+      }
+      for (int64_t i = 0; i < runs_alike; ++i)
+        count = append(mine, count, (Run){alike[i].start + whole, alike[i].end + whole});
+    }
+    total += sorted_set(mine, count, spare);
   }
   until[groups] = total;
+  memmove(found, all, (size_t)total * sizeof(Run));
   return total;
 }
