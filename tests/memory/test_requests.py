@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drywarp.kernel.profile import AccessLog
 from drywarp.memory.requests import distinct_per_row, lane_masks, sectors_of, shared_wavefronts
-from drywarp.memory.table import interleave_local
-from tests.memory.profiles import LANES
+from drywarp.memory.stream import lines_touched, split_lines
+from drywarp.memory.table import active_lanes as logged_lanes
+from drywarp.memory.table import distinct_rows, interleave_local
+from tests.memory.profiles import LANES, geometry
 
 BANKS, BANK_BYTES = 32, 4
 
@@ -181,3 +184,30 @@ def test_many_rows_at_once_are_each_on_their_own() -> None:
     total, ideal = shared_wavefronts(rows, active, 4, BANKS, BANK_BYTES)
     assert (total.tolist(), ideal.tolist()) == ([1, 16, 0], [1, 1, 0])
     assert sectors_of(rows, active, 32).tolist() == [4, 16, 0]
+
+
+@given(st.lists(st.tuples(requests(), st.integers(0, 5), st.integers(-8, 8)), max_size=12), st.data())
+def test_lines_once_per_pattern_are_those_of_every_request(
+    drawn: list[tuple[tuple[np.ndarray, int], int, int]], data: st.DataObject
+) -> None:
+    machine = geometry()
+    offsets = [addresses - addresses[0] for (addresses, _), _, _ in drawn] or [np.zeros(32, np.int64)]
+    pattern = np.array([data.draw(st.integers(0, len(offsets) - 1)) for _ in drawn], np.int32)
+    some, count = np.zeros(len(drawn), np.int32), len(drawn)
+    # High enough that no lane lies below 0.
+    base = np.array([(1 << 24) + 32 * line for _, line, _ in drawn], np.int64)
+    lit = np.array([mask for (_, mask), _, _ in drawn] or [0], np.uint32)
+    log = AccessLog(some, some, base, pattern, some.astype(np.int8), np.stack(offsets), lit)
+    shift = np.array([4 * move for _, _, move in drawn], np.int64)
+    addresses, active = logged_lanes(log, np.arange(count))
+    expected = split_lines(addresses + shift[:, None], active, machine)
+    for found, wanted in zip(lines_touched(log, np.arange(count), shift, machine), expected, strict=True):
+        assert found.tolist() == wanted.tolist()
+
+
+@given(st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=1, max_size=40))
+def test_distinct_rows_are_in_order(rows: list[tuple[int, int, int]]) -> None:
+    matrix = np.array(rows, np.int64)
+    unique, number = distinct_rows(matrix)
+    assert list(map(tuple, unique.tolist())) == sorted(set(rows))
+    assert unique[number].tolist() == matrix.tolist()

@@ -16,7 +16,7 @@ from pipeline_kernels import COMP, chain, node, workload
 
 from drywarp.errors import UsageError
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of, simulate, trace_of
-from drywarp.pipeline.extrapolate import instructions
+from drywarp.pipeline.extrapolate import WORTH, instructions
 from drywarp.pipeline.occupancy import timeline
 from drywarp.pipeline.simulate import run_share, try_share
 from drywarp.pipeline.state import Steady
@@ -187,6 +187,15 @@ def test_nothing_recurs_within_the_limit() -> None:
     assert result.extrapolated
     full = simulate(work, Share(3, 3, 3), budget=1000, full=True)
     assert (full.extrapolated, full.jumped) == (False, 0)
+
+
+def test_an_estimate_that_saves_little_is_not_made() -> None:
+    work, share = tiled_matmul(4, iterations=100), Share(8, 64, 64)
+    total = instructions(work, share.blocks)
+    at_most = simulate(work, share, budget=int(total / WORTH) + 1)
+    assert not at_most.extrapolated
+    assert at_most.total_ticks == simulate(work, share, full=True).total_ticks
+    assert simulate(work, share, budget=int(total / WORTH) - 1).extrapolated
 
 
 def test_time_that_leaves_the_range() -> None:

@@ -14,6 +14,7 @@ from drywarp.experiments.rows import predict
 from drywarp.experiments.rows.predict import SPENT, Answer, Settings, predict_row
 from drywarp.frontends import cache as disk
 from drywarp.hardware import load_gpu
+from drywarp.pipeline import CURVE_BUDGET, LAUNCH_BUDGET
 
 KERNEL = """__global__ void scale(float* a, float f) { a[blockIdx.x * blockDim.x + threadIdx.x] *= f + N; }
 """
@@ -58,6 +59,15 @@ def test_a_second_run_reads_what_the_first_one_found(asked: list[str], folder: P
     assert same(first, again)
     assert again.facts["models_s"] == again.facts["emulate_s"] == 0.0
     assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("band", "budget"), [(True, LAUNCH_BUDGET), (False, CURVE_BUDGET)])
+def test_rows_without_a_band_are_estimated_from_less(band: bool, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = []
+    ask = predict.get_model
+    monkeypatch.setattr(predict, "get_model", lambda *args, **how: models.append(ask(*args, **how)) or models[-1])
+    predict_row(KERNEL, load_gpu("a100"), LAUNCH, replace(BRIEF, band=band))
+    assert [model.launch_budget for model in models] == [budget]
 
 
 @pytest.mark.parametrize(

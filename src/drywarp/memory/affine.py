@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..kernel.launch.launch import Dim3
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
+from .table import distinct_rows
 
 MOST_DEPARTURE = 0.25
 """The largest departure, as a fraction, of the grid's requests from those the reference block implies.
@@ -64,8 +65,7 @@ class AffineBlocks:
 
     @cached_property
     def _unique(self) -> tuple[Ints, Ints]:
-        coefficients, mover = np.unique(self.coefficients, axis=0, return_inverse=True)
-        return coefficients, mover.reshape(-1)
+        return distinct_rows(self.coefficients)
 
     @property
     def mover(self) -> Ints:

@@ -16,7 +16,7 @@ from ..kernel.profile import GRID_BARRIER_AREA, SPACE_GLOBAL, Profile
 from .affine import AffineBlocks, Alike
 from .followed import FollowedBlocks
 from .requests import Ints, distinct_per_row
-from .table import active_lanes
+from .table import active_lanes, distinct
 
 _READS, _WRITES = ("load", "atomic"), ("store", "atomic", "reduction")
 _WIDEST = 16
@@ -84,11 +84,12 @@ def _writers(
     """Words that are written, in order, and the first and the last sampled block that writes each."""
     parts = [_words(profile, rows[start : start + _CHUNK], unit)[:2] for start in range(0, len(rows), _CHUNK)]
     words, block = (np.concatenate(column) for column in zip(*parts, strict=True))
-    places, of_place = np.unique(words, return_inverse=True)
+    at, of_place = distinct(words)
+    places, order = words[at], np.argsort(words[at])
     first, last = np.full(len(places), len(profile.blocks)), np.full(len(places), -1)
     np.minimum.at(first, of_place, block)
     np.maximum.at(last, of_place, block)
-    return places, first, last
+    return places[order], first[order], last[order]
 
 
 def _deciding(profile: Profile) -> set[int]:

@@ -14,8 +14,8 @@ from ..core.library import Function
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .affine import rows_of
 from .requests import lane_masks
-from .stream import split_lines
-from .table import MemoryGeometry, active_lanes
+from .stream import lines_touched
+from .table import MemoryGeometry, distinct
 
 # Sets of integers as sorted, disjoint, half-open runs: int64 arrays of shape (runs, 2).
 #
@@ -253,8 +253,7 @@ def distinct_sectors(profile: Profile, rows: npt.NDArray[np.intp], geometry: Mem
     """The sectors touched by the requests of some log rows when all are moved by `shift` bytes."""
     parts = []
     for start in range(0, len(rows), TOGETHER):
-        addresses, active = active_lanes(profile.accesses, rows[start : start + TOGETHER])
-        _, line, mask = split_lines(addresses + shift, active, geometry)
+        _, line, mask = lines_touched(profile.accesses, rows[start : start + TOGETHER], shift, geometry)
         per_line = geometry.line_bytes // geometry.sector_bytes
         which, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
         parts.append(from_points(line[which] * per_line + bit))
@@ -279,14 +278,14 @@ def distinct_by_group(
             end += 1
         joined = np.concatenate(groups[start:end])
         first = np.cumsum([0, *map(len, groups[start:end])])
-        patterns, pattern = np.unique(log.pattern[joined], return_inverse=True)
+        some, pattern = distinct(log.pattern[joined].astype(np.int64))
+        patterns = log.pattern[joined[some]]
         offsets = np.ascontiguousarray(log.offsets[patterns], np.int64)
         active = np.ascontiguousarray(lane_masks(log.masks[patterns]), np.uint8)
         base = np.array(log.base[joined], np.int64)
         sector, lanes = geometry.sector_bytes, offsets.shape[1]
         runs = np.empty((int(active.sum(1, dtype=np.int64)[pattern].sum()) + lanes, 2), np.int64)
         until = np.zeros(len(first), np.int64)
-        pattern = pattern.reshape(-1).astype(np.int64)
         spare = np.empty_like(runs)
         _touched(base, pattern, offsets, active, lanes, first, end - start, shift, sector, runs, spare, until)
         bounds = until.tolist()

@@ -13,7 +13,7 @@ from ..kernel.profile import Profile
 from .affine import Alike
 from .footprint import EMPTY, Footprint, Moved, Runs, Stage, distinct_by_group, intersection, merged, shifted, union
 from .requests import Ints
-from .table import MemoryGeometry
+from .table import MemoryGeometry, distinct_rows
 
 MOST_RUNS = 20_000_000
 """Most runs of sectors in the footprint of one wave before it is rejected as too large."""
@@ -170,8 +170,7 @@ def _groups(rows: npt.NDArray[np.intp], keys: Ints) -> Iterator[_Group]:
     """The rows grouped by equal keys. The key's last column is the mover; an earlier column is the instruction."""
     if not len(keys):
         return
-    unique, number = np.unique(keys, axis=0, return_inverse=True)
-    number = number.reshape(-1)
+    unique, number = distinct_rows(keys)
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number))
     for key, some in zip(unique, np.split(rows[order], ends[:-1]), strict=True):

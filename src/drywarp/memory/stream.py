@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.library import Function
-from ..kernel.profile import SPACE_LOCAL, Profile
+from ..kernel.profile import SPACE_LOCAL, AccessLog, Profile
 from .affine import Alike, global_rows
-from .requests import Bools, Ints, bursts_of
-from .table import MemoryGeometry, active_lanes, interleave_local
+from .requests import Bools, Ints, bursts_of, lane_masks
+from .table import MemoryGeometry, active_lanes, distinct, interleave_local
 
 _MOST_REQUESTS = 400_000
 """Most requests in one stream; a longer run is represented by its beginning."""
@@ -52,13 +52,13 @@ def l1_hit_fractions(
     instruction = log.instruction[stream.rows][request]
     is_load = loads[instruction]
     kept = is_load | (log.space[stream.rows][request] == SPACE_LOCAL)
-    if not _wanted_twice(line[kept], mask[kept], geometry):
+    dense = distinct(line)[1]
+    if not _wanted_twice(dense[kept], mask[kept], geometry):
         return fractions, late
-    dense = np.unique(line, return_inverse=True)[1]
 
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
 
-    hits = sector_hits(dense.astype(np.int64), mask, kept, int(dense.max()) + 1, capacity)
+    hits = sector_hits(dense, mask, kept, int(dense.max()) + 1, capacity)
     wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
     found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
@@ -75,7 +75,7 @@ def l1_hit_fractions(
 
 def _first_missed(burst: Ints, line: Ints, wanted: Ints, hits: Ints) -> npt.NDArray[np.float64]:
     """For each access to a line, the share that missed of the first one to that line in the same burst."""
-    _, first, group = np.unique(burst * (int(line.max()) + 1) + line, return_index=True, return_inverse=True)
+    first, group = distinct(burst * (int(line.max()) + 1) + line)
     share: npt.NDArray[np.float64] = (1 - hits[first] / wanted[first])[group]
     return share
 
@@ -84,17 +84,15 @@ def _lines_of_all(profile: Profile, geometry: MemoryGeometry) -> Ints:
     """Lines that both the first and the last sampled block ask for: those of a table that all blocks read."""
     lines = []
     for sample in (0, len(profile.blocks) - 1):
-        addresses, active = active_lanes(profile.accesses, global_rows(profile, sample)[:_MOST_REQUESTS])
-        lines.append(split_lines(addresses, active, geometry)[1])
+        rows = global_rows(profile, sample)[:_MOST_REQUESTS]
+        lines.append(lines_touched(profile.accesses, rows, 0, geometry)[1])
     return np.intersect1d(lines[0], lines[1]) if len(profile.blocks) > 1 else np.zeros(0, np.int64)
 
 
 def _wanted_twice(line: Ints, mask: Ints, geometry: MemoryGeometry) -> bool:
     """Whether any sector is loaded more than once; otherwise nothing can hit."""
-    per_line = geometry.line_bytes // geometry.sector_bytes
-    access, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
-    sectors = np.sort(line[access] * per_line + bit)
-    return bool((sectors[1:] == sectors[:-1]).any())
+    sectors = range(geometry.line_bytes // geometry.sector_bytes)
+    return any(np.bincount(line, mask >> bit & 1).max() > 1 for bit in sectors if len(line))
 
 
 def _cached(modifiers: Sequence[str]) -> bool:
@@ -178,19 +176,36 @@ def _lines_of(profile: Profile, stream: _Stream, geometry: MemoryGeometry) -> tu
     parts = []
     for size in np.unique(width).tolist():
         chosen = np.flatnonzero(width == size)
-        addresses, active = active_lanes(log, stream.rows[chosen])
         if size:
-            addresses, active = interleave_local(addresses, active, size)
+            addresses, active = interleave_local(*active_lanes(log, stream.rows[chosen]), size)
             addresses += _BEYOND_GLOBAL + (stream.owner[chosen] << _LOCAL_BITS)[:, None]
+            request, line, mask = split_lines(addresses, active, geometry)
         else:
-            addresses = addresses + stream.shift[chosen, None]
-        request, line, mask = split_lines(addresses, active, geometry)
+            request, line, mask = lines_touched(log, stream.rows[chosen], stream.shift[chosen], geometry)
         parts.append((chosen[request], line, mask))
     request, line, mask = (np.concatenate(column) for column in zip(*parts, strict=True))
     if len(parts) > 1:
         order = np.argsort(request, kind="stable")
         request, line, mask = request[order], line[order], mask[order]
     return request, line, mask
+
+
+def lines_touched(
+    log: AccessLog, rows: npt.NDArray[np.intp], shift: Ints | int, geometry: MemoryGeometry
+) -> tuple[Ints, Ints, Ints]:
+    """`split_lines` of logged requests that are moved by `shift` bytes: done once per pattern and alignment."""
+    base, pattern = log.base[rows] + shift, log.pattern[rows]
+    first, number = distinct(pattern.astype(np.int64) * geometry.line_bytes + base % geometry.line_bytes)
+    # All addresses of a pattern are moved up by whole lines, so that none is negative.
+    offsets, active = log.offsets[pattern[first]], lane_masks(log.masks[pattern[first]])
+    up = -(int(offsets.min(initial=0)) // geometry.line_bytes)
+    addresses = (base[first] % geometry.line_bytes + up * geometry.line_bytes)[:, None] + offsets
+    of, line, mask = split_lines(addresses, active, geometry)
+    lines_of = np.bincount(of, minlength=len(first))
+    many = lines_of[number]
+    request, ends = np.repeat(np.arange(len(rows)), many), np.cumsum(many)
+    at = (np.cumsum(lines_of) - lines_of)[number][request] + np.arange(len(request)) - (ends - many)[request]
+    return request, line[at] + (base // geometry.line_bytes - up)[request], mask[at]
 
 
 def split_lines(addresses: Ints, active: Bools, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints]:

@@ -77,7 +77,7 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     for factor, column in ((1024, align), (64, widths[log.instruction] if len(log) else align), (4, log.space)):
         packed *= factor
         packed += column
-    first, number = _distinct(packed)
+    first, number = distinct(packed)
     unique = np.stack([log.pattern[first], align[first], widths[log.instruction[first]], log.space[first]], axis=1)
     units, ideal, lines, passes = (np.zeros(len(unique), np.int64) for _ in range(4))
     for start in range(0, len(unique), _CHUNK):
@@ -97,12 +97,26 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     )
 
 
-def _distinct(words: Ints) -> tuple[Ints, Ints]:
-    """Where each distinct word appears first, and for each word the number of its."""
+def distinct(words: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct word appears first, and for each word the number of its, in the order of their appearance."""
     count = len(words)
     table = np.zeros(1 << (2 * count).bit_length(), np.int64)
     first, number = np.empty(count, np.int64), np.empty(count, np.int64)
+    words = np.ascontiguousarray(words, np.int64)
     return first[: _number_distinct(words, count, table, len(table), first, number)], number
+
+
+def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of a matrix in ascending order, and for each row the number of its."""
+    number = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        first, each = distinct(column)
+        number = distinct(number * len(first) + each)[1]
+    unique = rows[distinct(number)[0]]
+    order = np.lexsort(unique.T[::-1])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return unique[order], place[number]
 
 
 def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints]:

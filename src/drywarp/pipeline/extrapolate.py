@@ -121,10 +121,17 @@ def _active(run: SimulationResult, begin: int, end: int) -> int:
 
 
 LAUNCH_BUDGET = 12_000_000
-"""Most warp instructions simulated for a launch's own point: about a second."""
+"""Warp instructions that an estimate of a launch's own point may simulate: about a second."""
 
 CURVE_BUDGET = 3_000_000
-"""The same for each other point of a curve."""
+"""The same for each other point of a curve, and for rows of a sweep."""
+
+WORTH = 8 / 3
+"""So many times its budget a share may have and still be simulated in full.
+
+An estimate costs up to 4/3 of the budget, with the attempt to find a steady state. Its error is not worth half of the
+time: of rows of a GEMM it is up to 14 % (`benchmarks/row_estimates.py`).
+"""
 
 DATAFLOW_BUDGET = 2_000_000
 """The limit for either if warps issue out of order: their graphs are unrolled."""
@@ -161,7 +168,7 @@ def simulate(
     full: bool = False,
     program: Program | None = None,
 ) -> SimulationResult:
-    """Simulate `share`: exactly if a state recurs or if it takes at most `budget` warp instructions.
+    """Simulate `share`: exactly if a state recurs or if it has at most `WORTH` times `budget` warp instructions.
 
     With `profile` it is always exact; without `stalls` the warps' time is not divided by reason. With `full` every
     instruction is simulated, however long that takes. `program` is the prepared workload, if available. If every SM has
@@ -180,7 +187,7 @@ def simulate(
         budget = min(budget, DATAFLOW_BUDGET)
     total = instructions(workload, share.blocks)
     program = program or Program(workload)
-    if total <= budget:
+    if total <= WORTH * budget:
         steady = Steady() if total > TOO_SHORT else None
         return run_share(workload, share, stalls=stalls, steady=steady, program=program)
     waves = budget // (ESTIMATE * max(1, instructions(workload, share.resident)))

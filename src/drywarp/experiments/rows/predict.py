@@ -25,6 +25,7 @@ from ...hardware import Gpu, TooManyRegisters
 from ...models import get_model
 from ...models.base import Model, NotApplicable, Prediction, model_names
 from ...models.gpuperf_terms import CHARTED
+from ...models.pipeline import Pipeline
 from ...support.folders import sources_digest
 from .recipe import CLOCK, MOST_REGISTERS
 
@@ -64,7 +65,8 @@ NOT_APPLICABLE = "not applicable: "
 class Settings:
     """How rows are predicted: fields of `drywarp.Options`.
 
-    `band` requests the confidence band too, `benefits` GPUPerf's benefit chart. With `cap`, a kernel whose threads need
+    `band` requests the confidence band too, `benefits` GPUPerf's benefit chart. Without a band, shares too long for a
+    full simulation are estimated from a quarter of what an analysis simulates. With `cap`, a kernel whose threads need
     more registers than its block can have is recompiled with a cap that lets it run; otherwise the row fails, as its
     launch would.
     """
@@ -134,6 +136,9 @@ def _predicted(prepared: Prepared, settings: Settings, options: Options, cap: in
     # A band reruns models, which must then run in full.
     full, brief = settings.full_simulation, not settings.band
     models = {name: get_model(name, full_simulation=full, brief=brief) for name in settings.models}
+    for model in models.values():
+        if brief and isinstance(model, Pipeline):
+            model.launch_budget = model.curve_budget
     predictions, refused = predictions_of(prepared, models)
     facts = _facts(prepared, cap, predictions.get(settings.models[0]))
     if primary := predictions.get(settings.models[0]):
