@@ -78,6 +78,7 @@ class Session:
         tally: Tally | None = None,
         brief: tuple[Instruction, ...] | None = None,
         watch: Watch | None = None,
+        *,
         runs: Kernel | None = None,
     ) -> None:
         self._brief, self._watch, self._runs = brief, watch, runs or kernel
