@@ -9,6 +9,7 @@ __device__ int twice(int x);
 __device__ float quotient(float a, float b);
 __device__ long long long_quotient(long long a, long long b);
 __device__ int choose(int which, int x);
+__device__ float half_of(float x, float by);
 __device__ int turned(int x);
 __device__ int* made(int count);
 extern __device__ int numbers[4];
@@ -31,7 +32,8 @@ __global__ void calls(int* out, float* ratio, long long* large, int which) {
   Strip strip(5);
   const Shape* shape = which ? (const Shape*)&square : (const Shape*)&strip;
   out[t] = shape->area(t) + numbers[t % 4] + factors[t % 4] + choose(t % 8, t) + table[which](t) + turned(t);
-  ratio[t] = quotient(1e-38f * t, 3e-39f * (t + 1));
+  // Each file has a slow path of divisions of its own, under the same name.
+  ratio[t] = quotient(1e-38f * t, 3e-39f * (t + 1)) + half_of(1e-38f * t, 2e-39f * (t + 1)) + 1e-39f * t / (1e-39f * (t + 2));
   large[t] = long_quotient(10000000000ll * (t + 1), t + 3);
 }
 __global__ void given(int* out, Function function) {
@@ -76,7 +78,7 @@ int main() {
     for (int t = 0; t < 32; ++t) {
       int own = which ? t * t * t : t + 11;
       int right = (which ? t * t : 10 * t) + 10 * (t % 4 + 1) + change[t % 4] + chosen(t % 8, t) + own + 31 - t;
-      float q = 1e-38f * t / (3e-39f * (t + 1));
+      float q = 1e-38f * t / (3e-39f * (t + 1)) + 1e-38f * t / (2e-39f * (t + 1)) + 1e-39f * t / (1e-39f * (t + 2));
       if (host[t] != right || larges[t] != 10000000000ll * (t + 1) / (t + 3) || ratios[t] != q) {
         std::printf("wrong: thread %d has %d, %g, %lld, not %d, %g\n", t, host[t], ratios[t], larges[t], right, q);
         return 1;
@@ -107,6 +109,7 @@ __device__ __noinline__ int turned(int x) {
 __device__ __noinline__ int plus(int x) { return x + 11; }
 __device__ __noinline__ int cube(int x) { return x * x * x; }
 __device__ Function table[2] = {plus, cube};
+__device__ __noinline__ float half_of(float x, float by) { return x / by; }
 __device__ __noinline__ int choose(int which, int x) {
   switch (which) {
     case 0: return x * 3;

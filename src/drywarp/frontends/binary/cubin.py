@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from ...errors import InputFileError
 from ...kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, Section, parse_elf
-from .linked import ADDRESS_BANK, Linker
+from .linked import ADDRESS_BANK, Linker, code_sections
 from .sass import Listing, parse_listing
 from .signatures import plain_name, variable_name, with_types
 
 # Attributes of .nv.info, numbered as in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
 _REGCOUNT, _NUM_BARRIERS, _CLUSTER = 0x2F, 0x4C, 0x3D
-_CODE = ".text."
 _SPILLS = re.compile(
     r"Function properties for (\S+)\s+[^\n,]*?\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
@@ -56,7 +55,7 @@ def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = ""
     Raises InputFileError naming `origin` for a file that is damaged or not a CUBIN.
     """
     elf = parse_elf(cubin, origin)
-    code = {s.name.removeprefix(_CODE): s.data for s in elf.sections if s.name.startswith(_CODE)}
+    code = {name: elf.sections[index].data for index, name in code_sections(elf).items()}
     listings = parse_listing(listing, origin, code)
     try:
         return _kernels(elf, listings, arch, origin, log)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,22 @@ _HALF = re.compile(r"32@(lo|hi)\(")
 _ADDEND = re.compile(r" \+ (0x[0-9a-f]+)\)")
 
 
+def code_sections(elf: ElfFile) -> dict[int, str]:
+    """The names of code sections by index, without their prefix.
+
+    Each file has its own copy of what the compiler adds, such as a slow path of divisions. nvdisasm tells sections of
+    one name apart by their number.
+    """
+    often: Counter[str] = Counter()
+    names = {}
+    for section in elf.sections:
+        if section.name.startswith(_CODE):
+            name = section.name.removeprefix(_CODE)
+            names[section.index] = f"{name}__{often[name]}" if often[name] else name
+            often[name] += 1
+    return names
+
+
 @dataclass
 class Linker:
     """The code of one CUBIN whose functions are in sections of their own.
@@ -59,12 +76,15 @@ class Linker:
     @cached_property
     def _at(self) -> dict[tuple[str, int], ElfRelocation]:
         """Relocations of instructions by code section and offset."""
-        names = [section.name for section in self.elf.sections]
         return {
-            (names[r.section].removeprefix(_CODE), r.offset // _BYTES * _BYTES): r
+            (self._names[r.section], r.offset // _BYTES * _BYTES): r
             for r in self.elf.relocations
-            if names[r.section].startswith(_CODE)
+            if r.section in self._names
         }
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return code_sections(self.elf)
 
     @property
     def needed(self) -> bool:
@@ -77,9 +97,7 @@ class Linker:
 
     def _function(self, symbol: ElfSymbol) -> str | None:
         """The code section in which a function lies; None for anything else."""
-        if symbol.info & 15 != 2 or not 0 < symbol.section < len(self.elf.sections):
-            return None
-        name = self.elf.sections[symbol.section].name.removeprefix(_CODE)
+        name = self._names.get(symbol.section) if symbol.info & 15 == 2 else None
         return name if name in self.listings else None
 
     @cached_property
