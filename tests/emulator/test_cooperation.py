@@ -305,3 +305,24 @@ extern "C" __global__ void k(const int* a, int* o, int* odd) {
     tiles = a.reshape(-1, 8)
     np.testing.assert_array_equal(e.buffer("o"), np.repeat(tiles.sum(axis=1) + tiles[:, 3] * 1000, 8))
     assert e.buffer("odd")[0] == (a & 1).sum()
+
+
+def test_some_lanes_return_and_others_go_on(arch):
+    code = parse_listing(
+        listing(
+            "S2R R0, SR_TID.X",
+            "MOV R2, c[0x0][0x160]",
+            "MOV R3, c[0x0][0x164]",
+            "IMAD.WIDE R2, R0, 0x4, R2",
+            "MOV R5, 0x7",
+            "ISETP.LT.AND P0, PT, R0, 0x5, PT",
+            "MOV R20, 0x90",
+            "@P0 RET.REL.NODEC R20 `(k)",
+            "MOV R5, 0x9",
+            "STG.E [R2.64], R5",  # 0x90
+            "EXIT",
+        )
+    )["k"].instructions
+    kernel = Kernel("k", "k", arch, code, (Parameter(0, 0, 8, "o"),), 0x160, Resources(24, 0))
+    o = run(kernel, 1, 32, np.zeros(32, np.int32)).buffer("o")
+    np.testing.assert_array_equal(o, np.where(np.arange(32) < 5, 7, 9))

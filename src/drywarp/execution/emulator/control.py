@@ -186,9 +186,9 @@ def _jump_to_register(d: Decoder, i: Instruction, target: Fetch, fall: int) -> F
             if not lanes.any():
                 return fall
             if not lanes[f.lanes()].all():
-                raise UnsupportedInstructionError(
-                    f"{place(d.kernel, i)}: indirect jump under a divergent guard: {i.text}"
-                )
+                # Those that jump return here on their own.
+                s.split(words_of(f, lanes), i.pc, fall)
+                return MOVED
         return jump(s, f, None)
 
     return finish
