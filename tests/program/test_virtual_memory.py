@@ -15,7 +15,7 @@ SOURCE = """
 #include <cstring>
 #include <dlfcn.h>
 typedef unsigned long long u64;
-struct Properties { int type, handles, place, device; void* more; unsigned char flags[8]; };
+struct Properties { int type, handles, place, device; void* more; unsigned char compressed, flags[7]; };
 struct Access { int place, device, flags; };
 static void* library;
 template <typename... Arguments> int call(const char* name, Arguments... given) {
@@ -29,7 +29,7 @@ static int mapping() {
   size_t least = 0;
   u64 range = 0, other = 0, memory[2] = {};
   int host[32], device = -1;
-  Properties properties = {1, 0, 1, 0};
+  Properties properties = {1, 0, 1, 0, nullptr, 1}, granted = {};
   Access access = {1, 0, 3};
   cudaFree(0);
   call("cuDeviceGetAttribute", &device, 102, 0);
@@ -40,6 +40,8 @@ static int mapping() {
   if (call("cuMemAddressReserve", &other, 2 * size, (size_t)0, (u64)0, (u64)0)) return 2;
   for (u64& one : memory)
     if (call("cuMemCreate", &one, size, (const void*)&properties, (u64)0)) return 3;
+  call("cuMemGetAllocationPropertiesFromHandle", &granted, memory[0]);
+  std::printf("compressed %d of %d\\n", granted.compressed, granted.type);
   for (int n = 0; n < 2; ++n)
     if (call("cuMemMap", range + n * size, size, (size_t)0, memory[n], (u64)0)) return 4;
   if (call("cuMemSetAccess", range, 2 * size, (const void*)&access, (size_t)1)) return 5;
@@ -111,7 +113,14 @@ def allowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("options", [(), ("--sampled",), ("--check",)], ids=["plain", "sampled", "checked"])
 def test_memory_is_mapped_and_keeps_its_content(run: Any, allowed: tuple[Path, bool], options: tuple[str, ...]) -> None:
     ran = run("mapping", started=allowed[0], options=options)
-    assert ran.output.splitlines() == ["1 2097152", "odd 1", "again 801", "400 462 100 131", "held 1"], ran.report
+    assert ran.output.splitlines() == [
+        "1 2097152",
+        "odd 1",
+        "compressed 0 of 1",
+        "again 801",
+        "400 462 100 131",
+        "held 1",
+    ], ran.report
     assert ran.status == int("--check" in options)  # it tells the call that is not served
     assert ran.result["not_modelled"] == {"cuMemMap of memory that is mapped already": 1}
 

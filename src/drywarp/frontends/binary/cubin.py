@@ -17,6 +17,8 @@ from .signatures import plain_name, variable_name, with_types
 # Attributes of .nv.info, numbered as in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
 _REGCOUNT, _NUM_BARRIERS, _CLUSTER = 0x2F, 0x4C, 0x3D
+_LARGE_KPARAM_INFO = 0x45
+"""In the place of _KPARAM_INFO where parameters take more than 4 KiB together: a size in 32 bits."""
 _SPILLS = re.compile(
     r"Function properties for (\S+)\s+[^\n,]*?\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
@@ -201,6 +203,8 @@ def _parameters(elf: ElfFile, name: str) -> tuple[tuple[Parameter, ...], int]:
         elif attribute.id == _KPARAM_INFO:
             _, ordinal, offset, flags = struct.unpack_from("<IHHI", attribute.payload)
             found.append(Parameter(ordinal, offset, flags >> 18))
+        elif attribute.id == _LARGE_KPARAM_INFO:
+            found.append(Parameter(*struct.unpack_from("<4xHHI", attribute.payload)))
     return with_types(sorted(found, key=lambda p: p.ordinal), name), base
 
 

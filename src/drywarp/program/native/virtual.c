@@ -10,10 +10,19 @@
 typedef int result_t;
 typedef uint64_t pointer_t;
 
-enum { GRANULARITY = 2 << 20, READ_WRITE = 3, NOT_MAPPED = 1 };
+enum { GRANULARITY = 2 << 20, READ_WRITE = 3, OUT_OF_MEMORY = 2 };
+
+struct properties {
+    int type, handles, place, device;
+    void *of_windows;
+    unsigned char compression, remote_access;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
 
 struct memory {
     size_t size;
+    struct properties properties;
     char *kept; /* its content while it is mapped nowhere */
     int released;
 };
@@ -54,14 +63,23 @@ API result_t cuMemAddressFree(pointer_t at, size_t size) {
     return ASK("free", (int64_t)at).status;
 }
 
-API result_t cuMemCreate(uint64_t *handle, size_t size, const void *properties, uint64_t flags) {
+API result_t cuMemCreate(uint64_t *handle, size_t size, const struct properties *properties, uint64_t flags) {
     if (!handle || !properties || !size || size % GRANULARITY || flags)
         return ERROR_INVALID;
     struct memory *made = calloc(1, sizeof *made);
     if (!made)
-        return 2; /* out of memory */
+        return OUT_OF_MEMORY;
     made->size = size;
+    made->properties = *properties;
+    made->properties.compression = 0; /* asked for, and not granted */
     *handle = (uint64_t)(uintptr_t)made;
+    return 0;
+}
+
+API result_t cuMemGetAllocationPropertiesFromHandle(struct properties *properties, uint64_t handle) {
+    if (!properties || !handle)
+        return ERROR_INVALID;
+    *properties = ((struct memory *)(uintptr_t)handle)->properties;
     return 0;
 }
 
@@ -80,7 +98,7 @@ API result_t cuMemMap(pointer_t at, size_t size, size_t offset, uint64_t handle,
         return answer.status;
     struct mapped *made = malloc(sizeof *made);
     if (!made)
-        return 2;
+        return OUT_OF_MEMORY;
     *made = (struct mapped){(char *)at, memory, maps};
     maps = made;
     if (memory->kept)
