@@ -69,24 +69,24 @@ def main(
     """Write the kept launches and times.csv into a folder."""
     out.mkdir()
     includes = [*(include or []), attention / "hopper", cutlass / "include"]
+    programs = [out / f"attention_{head}{'_causal' if causal else ''}" for head, causal in KINDS]
+    for made, (head, causal) in zip(programs, KINDS, strict=True):
+        build(made, head, causal, nvcc, includes, library or [])
+        checked(made)
     with (out / "times.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["case", "file", "launch", "time_us"])
-        for number, (head, causal) in enumerate(KINDS):
-            made = out / f"attention_{head}{'_causal' if causal else ''}"
-            build(made, head, causal, nvcc, includes, library or [])
-            checked(made)
-            for (batch, tokens), times in TIMES_US.items():
+        for (batch, tokens), times in TIMES_US.items():
+            for made, (head, causal), time_us in zip(programs, KINDS, times, strict=True):
                 if tokens > most_tokens:
                     continue
-                heads = COLUMNS // head
-                folder = out / f"{made.name}_{batch}x{tokens}"
+                heads, folder = COLUMNS // head, out / f"{made.name}_{batch}x{tokens}"
                 words = ["run", "--gpu", "h100", "--emulate-steps", "1", "--keep", str(folder), "--", str(made)]
                 words += map(str, (batch, tokens, heads))
                 subprocess.run([sys.executable, "-m", "drywarp", *words], check=True)
                 (kept,) = folder.glob("*.launch")
                 name = f"{heads} heads of {head}{', causal' if causal else ''}, {batch} x {tokens} tokens"
-                table.writerow([name, str(kept.relative_to(out)), "", times[number]])
+                table.writerow([name, str(kept.relative_to(out)), "", time_us])
 
 
 if __name__ == "__main__":

@@ -95,7 +95,8 @@ def outcome(path: Path, entry: str, grid: str, arguments: dict[str, object], gpu
         words += ["--config", "0"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        return f"refused: {done.stderr.strip().splitlines()[-1].removeprefix('drywarp: ')}"
+        said = [line for line in done.stderr.splitlines() if line.startswith("drywarp: ")]
+        return f"refused: {said[-1].removeprefix('drywarp: ') if said else done.stderr.strip()}"
     told = json.loads(done.stdout)
     return f"{told['prediction']['time_s'] * 1e6:.3g} µs, {told['prediction']['limiter']}"
 
