@@ -1,21 +1,22 @@
 """Whole programs under `drywarp run`: which build, run in full, are sampled or stopped, and pass their own check.
 
-    python benchmarks/whole_programs.py PROGRAMS.csv FOLDER [--jobs N] [--seconds S] [--only NAME ...] [--out FILE]
+    python benchmarks/whole_programs.py PROGRAMS.csv FOLDER [--jobs N] [--seconds S] [--sample N] [--out FILE]
 
 PROGRAMS.csv has a row for each program with the columns `program`, its folder in FOLDER, and `arguments` (only a
 program's first row counts). It is built into `main` by the command in the column `build`, in which {arch} stands for
 ARCH, or with make where there is none, as for HeCBench's src/. The columns `needs` (why it is not tried: a library, a
 display, a data file) and `also` (further options of drywarp) may be empty or missing. Each is stopped after S seconds.
+--sample N takes N of the programs at random, the same on every machine; --also gives all of them further options.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import re
-import resource
 import shlex
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 FAILS = re.compile(
@@ -31,7 +33,7 @@ FAILS = re.compile(
     re.I,
 )
 PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b|\bPercent: 0\b", re.I)
-COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "said")
+COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "memory_mib", "said")
 
 
 def build(folder: Path, command: str, arch: str, compiler: str) -> str:
@@ -45,10 +47,18 @@ def build(folder: Path, command: str, arch: str, compiler: str) -> str:
         made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     except subprocess.TimeoutExpired:
         return "the build takes longer than 600 s"
+    made_now = [path for path in folder.iterdir() if path.is_file() and _is_program(path)]
+    if len(made_now) == 1 and not (folder / "main").exists():
+        (folder / "main").symlink_to(made_now[0].name)  # a makefile with another name for it
     if (folder / "main").exists():
         return ""
     lines = [line for line in (made.stderr + made.stdout).splitlines() if "rror" in line]
     return lines[0].strip() if lines else "no main was built"
+
+
+def _is_program(path: Path) -> bool:
+    with path.open("rb") as file:
+        return os.access(path, os.X_OK) and file.read(4) == b"\x7fELF"
 
 
 def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> dict[str, object]:
@@ -58,30 +68,23 @@ def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> d
         words = [sys.executable, "-m", "drywarp", "run", *gpu, "--json", str(found)]
         words += ["--output", str(Path(place) / "report"), "--", "./main", *shlex.split(arguments)]
         began = time.monotonic()
-        process = subprocess.Popen(
-            words,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-            try:
-                output, _ = process.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                output, _ = process.communicate()
-            last = output.decode(errors="replace").strip().splitlines()
-            return {"outcome": "stopped", "seconds": seconds, "said": last[-1][:200] if last else ""}
-        text = output.decode(errors="replace")
+        with open(Path(place) / "output", "wb") as output:
+            process = subprocess.Popen(
+                words,
+                cwd=folder,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            memory, stopped = _ended(process, began + seconds)
+        text = (Path(place) / "output").read_text(errors="replace")
+        last = (text.strip().splitlines() or [""])[-1][:200]
+        if stopped:
+            return {"outcome": "stopped", "seconds": seconds, "memory_mib": memory, "said": last}
         spent = time.monotonic() - began
         if not found.exists():
-            last = text.strip().splitlines()
-            return {"outcome": "refused", "seconds": round(spent, 1), "said": last[-1][:200] if last else ""}
+            return {"outcome": "refused", "seconds": round(spent, 1), "memory_mib": memory, "said": last}
         answer = json.loads(found.read_text())
     launches = sum(one["launches"] for one in answer["kernels"])
     computed = sum(one["computed"] for one in answer["kernels"])
@@ -97,8 +100,26 @@ def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> d
         said = [next((line for line in text.splitlines() if FAILS.search(line)), f"status {answer['exit_status']}")]
     return {
         "outcome": outcome, "check": check, "launches": launches, "computed": computed,
-        "without_prediction": unpredicted, "seconds": round(spent, 1), "said": "; ".join(said)[:300],
+        "without_prediction": unpredicted, "seconds": round(spent, 1), "memory_mib": memory,
+        "said": "; ".join(said)[:300],
     }  # fmt: skip
+
+
+def _ended(process: subprocess.Popen[bytes], until: float) -> tuple[int, bool]:
+    """Wait for a program; the most memory in MiB that one of its processes took, and whether it had to be stopped."""
+    asked, stopped = (signal.SIGINT, signal.SIGKILL), 0
+    while True:
+        number, status, used = os.wait4(process.pid, os.WNOHANG)
+        if number:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # whatever it has left
+            return round(used.ru_maxrss / 1024), stopped > 0
+        if time.monotonic() > until and stopped < len(asked):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, asked[stopped])
+            stopped, until = stopped + 1, until + 10
+        time.sleep(0.02)
 
 
 def main() -> None:
@@ -106,12 +127,14 @@ def main() -> None:
     parser.add_argument("programs", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gpu", default="rtx3080")
-    parser.add_argument("--clock", type=float)
+    parser.add_argument("--clock")
     parser.add_argument("--arch", default="sm_86")
     parser.add_argument("--compiler", default="nvcc")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--also", default="")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -120,7 +143,9 @@ def main() -> None:
         for row in csv.DictReader(file):
             rows.setdefault(row["program"], row)
     wanted = [name for name in rows if not given.only or name in given.only]
-    gpu = ("--gpu", given.gpu, *(("--clock", f"{given.clock:g}") if given.clock else ()))
+    if given.sample is not None:
+        wanted = sorted(wanted, key=lambda name: hashlib.sha256(name.encode()).digest())[: given.sample]
+    gpu = ("--gpu", given.gpu, *(("--clock", given.clock) if given.clock else ()), *shlex.split(given.also))
 
     def one(name: str) -> dict[str, object]:
         folder, row = given.folder / name, rows[name]
@@ -146,8 +171,6 @@ def main() -> None:
             key = f"{row['outcome']}" + (f", check {row['check']}" if row.get("check") else "")
             counts[key] = counts.get(key, 0) + 1
     print("\n".join(f"{count:4}  {what}" for what, count in sorted(counts.items())), file=sys.stderr)
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(f"at most {most / 1024:.0f} MiB in one process", file=sys.stderr)
 
 
 if __name__ == "__main__":

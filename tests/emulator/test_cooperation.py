@@ -118,6 +118,38 @@ extern "C" __global__ void k(int* o) {
     np.testing.assert_array_equal(o[2] % 10, 2)
 
 
+@pytest.mark.parametrize("numbers", ["stated", "computed"])
+def test_a_warp_that_arrives_and_then_waits_counts_twice(arch, numbers):
+    """Warps take turns: the first signals itself before its first turn, as the warp groups of FlashAttention 3 do."""
+    turn = {
+        "stated": """
+      if (mine == 0) asm volatile("bar.sync 1, 64;" ::: "memory");
+      else asm volatile("bar.sync 2, 64;" ::: "memory");
+      if (t % 32 == 0) o[2 * r + mine] = s[0]++;
+      __syncwarp();
+      if (mine == 0) asm volatile("bar.arrive 2, 64;" ::: "memory");
+      else asm volatile("bar.arrive 1, 64;" ::: "memory");
+""",
+        "computed": """
+      asm volatile("bar.sync %0, 64;" ::"r"(1 + mine) : "memory");
+      if (t % 32 == 0) o[2 * r + mine] = s[0]++;
+      __syncwarp();
+      asm volatile("bar.arrive %0, 64;" ::"r"(2 - mine) : "memory");
+""",
+    }[numbers]
+    source = """
+extern "C" __global__ void k(int* o) {
+  __shared__ volatile int s[1];
+  int t = threadIdx.x, mine = t / 32;
+  if (t == 0) s[0] = 0;
+  __syncthreads();
+  if (mine == 0) { asm volatile("bar.arrive 1, 64;" ::: "memory"); }
+  for (int r = 0; r < 4; ++r) {TURN}
+}""".replace("TURN", turn)
+    o = run(source, 1, 64, np.full(8, -1, np.int32), arch=arch).buffer("o")
+    np.testing.assert_array_equal(o, np.arange(8))
+
+
 def test_a_barrier_for_two_of_three_warps_waits_for_both(arch):
     """Warp 0 waits when warp 2 ends, which does not count; only then warp 1 writes what warp 0 is to read."""
     code = parse_listing(
@@ -273,3 +305,24 @@ extern "C" __global__ void k(const int* a, int* o, int* odd) {
     tiles = a.reshape(-1, 8)
     np.testing.assert_array_equal(e.buffer("o"), np.repeat(tiles.sum(axis=1) + tiles[:, 3] * 1000, 8))
     assert e.buffer("odd")[0] == (a & 1).sum()
+
+
+def test_some_lanes_return_and_others_go_on(arch):
+    code = parse_listing(
+        listing(
+            "S2R R0, SR_TID.X",
+            "MOV R2, c[0x0][0x160]",
+            "MOV R3, c[0x0][0x164]",
+            "IMAD.WIDE R2, R0, 0x4, R2",
+            "MOV R5, 0x7",
+            "ISETP.LT.AND P0, PT, R0, 0x5, PT",
+            "MOV R20, 0x90",
+            "@P0 RET.REL.NODEC R20 `(k)",
+            "MOV R5, 0x9",
+            "STG.E [R2.64], R5",  # 0x90
+            "EXIT",
+        )
+    )["k"].instructions
+    kernel = Kernel("k", "k", arch, code, (Parameter(0, 0, 8, "o"),), 0x160, Resources(24, 0))
+    o = run(kernel, 1, 32, np.zeros(32, np.int32)).buffer("o")
+    np.testing.assert_array_equal(o, np.where(np.arange(32) < 5, 7, 9))

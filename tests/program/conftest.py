@@ -37,7 +37,7 @@ def nvcc() -> list[str] | None:
     return [found] if (found := shutil.which("nvcc")) else None
 
 
-def built(source: Path, folder: Path) -> Path:
+def built(source: Path, folder: Path, architecture: str = "sm_80") -> Path:
     """A program of one source, which is compiled once for all workers."""
     compiler = nvcc()
     if compiler is None or not shutil.which("g++"):
@@ -47,7 +47,8 @@ def built(source: Path, folder: Path) -> Path:
     with open(f"{made}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            subprocess.run([*compiler, "-arch=sm_80", "-o", str(made), str(source)], check=True, capture_output=True)
+            command = [*compiler, f"-arch={architecture}", "-o", str(made), str(source)]
+            subprocess.run(command, check=True, capture_output=True)
     return made
 
 

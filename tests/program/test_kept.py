@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -76,6 +77,20 @@ def test_a_kept_launch_is_predicted_as_in_the_run(
             assert prediction(folder / name) == one["time_s"]
             _, launch = launch_of(folder / name)
             assert [launch.grid, launch.block] == [tuple(one["grid"]), tuple(one["block"])]
+
+
+def test_kept_launches_are_rows_of_a_table(tmp_path: Path) -> None:
+    """Their extents and shared memory are the file's own where the table states none."""
+    held = program()
+    made = keep(tmp_path, replace(held, launch=replace(held.launch, dynamic_shared=4096)))
+    table = tmp_path / "times.csv"
+    table.write_text(f"file,launch,time_us\n{made.name},,10\n")
+    words = ("validate", str(table), "--gpu", "a100", "--models", "pipeline", "--out", str(tmp_path / "rows.csv"))
+    assert command(*words, cwd=tmp_path).returncode == 0
+    with open(tmp_path / "rows.csv", newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["pipeline_s"]) == pytest.approx(prediction(made), rel=1e-9)
+    assert int(row["shared_bytes"]) == 4096
 
 
 def test_a_kept_launch_holds_its_textures(run: Any, tmp_path: Path) -> None:

@@ -340,3 +340,19 @@ def test_sources_are_built_with_the_options_of_nvcc(tmp_path: Path, run: Any) ->
     ran = run(started=tmp_path / "scaled.cu", options=options)
     assert (ran.status, ran.output) == (0, "6\n"), ran.report
     assert [kernel["launches"] for kernel in ran.result["kernels"]] == [1]
+
+
+def test_parameters_of_more_than_four_kilobytes_arrive(run: Any, tmp_path: Path) -> None:
+    """The compiler states their sizes in another attribute, as they no longer fit the usual one."""
+    source = tmp_path / "large.cu"
+    source.write_text(
+        "#include <cstdio>\nstruct Many { int number[8000]; };\n"
+        "__global__ void pick(const __grid_constant__ Many many, int* out) {\n"
+        "  out[threadIdx.x] = many.number[threadIdx.x * 250];\n}\n"
+        "int main() {\n  static Many many;\n  int *out, host[32];\n"
+        "  for (int n = 0; n < 8000; n++) many.number[n] = 3 * n;\n  cudaMalloc(&out, sizeof host);\n"
+        "  pick<<<1, 32>>>(many, out);\n  cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);\n"
+        '  std::printf("%d %d\\n", host[1], host[31]);\n}\n'
+    )
+    ran = run(started=source)
+    assert (ran.status, ran.output) == (0, "750 23250\n"), ran.report

@@ -100,11 +100,11 @@ def a_list() -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 NEEDING = {
     "a list ranked by pointer jumping": (RANKING, {"next": a_list(), "rank": f"i32[{COUNT}]:ones"}, 3),
-    "a queue of work": (QUEUE, {"head": "i32[1]", "x": f"f32[{COUNT}]", "n": BLOCKS}, 4),
     "a look back": (LOOK_BACK, {"flag": f"i32[{BLOCKS}]", "part": f"f32[{BLOCKS}]", "out": f"f32[{COUNT}]"}, 5),
     "words within wider ones": (QUADS, {"a": f"i32[{4 * COUNT}]:random", "b": f"i32[{COUNT}]:random"}, 3),
 }
 ALONE = {
+    "a queue of work": (QUEUE, {"head": "i32[1]", "x": f"f32[{COUNT}]", "n": BLOCKS}),
     "in place": (IN_PLACE, {"x": f"i32[{COUNT}]:random", "y": f"f32[{COUNT}]"}),
     "a histogram": (HISTOGRAM, {"x": f"i32[{COUNT}]:random", "bins": "i32[256]"}),
     "the block that comes last": (TICKET, {"tickets": "i32[1]", "parts": f"f32[{BLOCKS}]", "x": f"f32[{COUNT}]"}),
@@ -140,10 +140,11 @@ def test_others_are_not(source: str, args: dict[str, object]) -> None:
 
 
 def test_text_counts_and_models_say_it(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
-    file = tmp_path / "queue.cu"
-    file.write_text(QUEUE)
+    file = tmp_path / "ranking.cu"
+    file.write_text(RANKING)
     launch = ["--grid", str(BLOCKS), "--block", str(THREADS)]
-    launch += ["--arg=head=i32[1]", f"--arg=x=f32[{COUNT}]", f"--arg=n={BLOCKS}"]
+    np.save(tmp_path / "next.npy", a_list())
+    launch += [f"--arg=next=@{tmp_path / 'next.npy'}", f"--arg=rank=i32[{COUNT}]:ones"]
     assert run(["analyze", str(file), *launch]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Not to be trusted")

@@ -66,6 +66,12 @@ def jump_target(instruction: Instruction) -> int | None:
     return labels[-1].target if labels and labels[-1].target >= 0 else None
 
 
+def function_start(instruction: Instruction) -> int:
+    """Byte offset from which a return's or a computed call's register counts: 0 but for functions beyond a kernel."""
+    labels = [o for o in instruction.operands if isinstance(o, Label)]
+    return labels[-1].target if labels and labels[-1].target > 0 else 0
+
+
 def ends_block(instruction: Instruction) -> bool:
     """Whether a warp may branch, diverge, reconverge or wait at this instruction."""
     if instruction.opcode in _ENDS or (is_amd(instruction.opcode) and flow.ends_block(instruction.opcode)):

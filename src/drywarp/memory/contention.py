@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..kernel.cfg import ends_block
 from ..kernel.dataflow import Dataflow
+from ..kernel.draws import NOTE, draws_of
 from ..kernel.isa.nvidia.registers import Place, address_places
 from ..kernel.launch.launch import Dim3
 from ..kernel.profile import GRID_BARRIER_AREA, SPACE_GLOBAL, Profile
@@ -28,8 +29,8 @@ def reads_of_others(profile: Profile) -> int | None:
 
     A load's result is decisive if a branch or an address follows from it. An atomic's result is decisive if it
     determines a loop or an address that is read: which block takes the last ticket, or where results are packed, makes
-    little difference. Only the addresses of the sampled blocks are examined. Blocks that synchronise at grid-wide
-    barriers were run together.
+    little difference. Draws that were handed out in turn do not count (`kernel.draws`). Only the addresses of the
+    sampled blocks are examined. Blocks that synchronise at grid-wide barriers were run together.
     """
     log = profile.accesses
     instructions = profile.kernel.instructions
@@ -55,6 +56,8 @@ def reads_of_others(profile: Profile) -> int | None:
         at = np.minimum(np.searchsorted(places, words), len(places) - 1)
         theirs = (places[at] == words) & ((first[at] != block) | (last[at] != block))
         found |= set(np.unique(instruction[theirs]).tolist())
+    if found and NOTE in profile.notes:
+        found -= draws_of(instructions, profile.cfg)
     return min(found & _deciding(profile), default=None) if found else None
 
 

@@ -125,7 +125,8 @@ class Heap:
         self._last_version = 0
 
     def close(self) -> None:
-        """Give the memory back to the operating system."""
+        """Give the memory back to the operating system, even while somebody still has it mapped."""
+        _punch(self.file, 0, self.size)
         os.close(self.file)
 
     @property

@@ -44,6 +44,49 @@ class MemoryCalls(State):
         return Answer()
 
     @request
+    def _reserve(self, n: Numbers, data: bytes) -> Answer:
+        """Addresses for memory that is mapped there: all of it is there at once, with zeros."""
+        made = self.heap.allocate(n[0], "device", alignment=n[1], device=self.device)
+        return Answer(values=(made.start,)) if made else Answer(cuda.OUT_OF_MEMORY)
+
+    @request
+    def _mapped(self, n: Numbers, data: bytes) -> Answer:
+        """The program has memory at an address of a reservation, and puts the content there that it may have had."""
+        held = self.heap.at(n[0])
+        if held is None or n[0] + n[1] > held.end:
+            return Answer(cuda.INVALID_VALUE)
+        if self.deferred:
+            self.deferred.write(n[0], n[1])
+        held.version = 0
+        if self.heap.written:
+            self.heap.written.mark(n[0], n[1])
+        return Answer()
+
+    @request
+    def _unmapped(self, n: Numbers, data: bytes) -> Answer:
+        """The program takes the content at an address away."""
+        if self.deferred:
+            self.deferred.read(n[0])
+        self.timeline.wait_for()
+        return Answer()
+
+    @request
+    def _reached(self, n: Numbers, data: bytes) -> Answer:
+        """A device (n[2]) shall reach what lies at an address, or what a pool of a device (n[3]) has.
+
+        From then on it reaches all memory of that device.
+        """
+        if not 0 <= n[2] < self.timeline.devices:
+            return Answer(cuda.INVALID_DEVICE)
+        held = self.heap.at(n[0]) if n[0] else None
+        if n[0] and (held is None or n[0] + n[1] > held.end):
+            return Answer(cuda.INVALID_VALUE)
+        owner = held.device if held else n[3]
+        if owner != n[2]:
+            self.peers.add((n[2], owner))
+        return Answer()
+
+    @request
     def _memory_info(self, n: Numbers, data: bytes) -> Answer:
         total = self.heap.capacity
         return Answer(values=(total - self.heap.used[self.device], total))

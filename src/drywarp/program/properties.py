@@ -41,7 +41,7 @@ _ATTRIBUTES = {
     79: "globalL1CacheSupported", 80: "localL1CacheSupported", 81: "sharedMemPerMultiprocessor",
     82: "regsPerMultiprocessor", 83: "managedMemory", 89: "concurrentManagedAccess", 95: "cooperativeLaunch",
     97: "sharedMemPerBlockOptin", 106: "maxBlocksPerMultiProcessor", 111: "reservedSharedMemPerBlock",
-    115: "memoryPoolsSupported",
+    102: "virtualMemory", 115: "memoryPoolsSupported",
 }  # fmt: skip
 """CUDA's number of an attribute, and the property that it is."""
 _EXTENTS = {2: "maxThreadsDim", 5: "maxGridSize"}
@@ -125,7 +125,7 @@ def packed_properties(gpu: Gpu, version: int, device: int = 0) -> bytes:
 
 def attribute_of(gpu: Gpu, number: int, device: int = 0) -> int:
     """The value of a device attribute by CUDA's number; 0 for those that a GPU here does not have."""
-    known = properties_of(gpu, device)
+    known = properties_of(gpu, device) | {"virtualMemory": 1}
     for first, name in _EXTENTS.items():
         if first <= number < first + 3:
             return int(known[name][number - first])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import hashlib
 import os
 import secrets
@@ -18,7 +19,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ from ..errors import InterruptedRunError, ToolError, UsageError
 from ..frontends.binary.containers import holds_device_code
 from ..frontends.binary.kept import SUFFIX
 from ..hardware import Gpu, load_gpu
-from ..support.folders import Progress, cache_folder, listening, read_bytes
+from ..support.folders import Progress, cache_folder, listening, read_bytes, scratch_folder
 from .calls import Answer
 from .device import Device
 from .heap import START
@@ -101,8 +101,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
     if request.keep:
         check_folder(request.keep)
-    with tempfile.TemporaryDirectory(prefix="drywarp-run-") as name:
-        folder = Path(name)
+    with _ended_as_interrupted(), scratch_folder("run") as folder:
         command = _built(request.command, gpu, folder, request.build)
         server = _Server(gpu, request, command[0])
         environment = _environment(server.name, folder) | ({_CLOCK_VARIABLE: "1"} if request.virtual_clock else {})
@@ -114,6 +113,24 @@ def run_program(request: ProgramRequest) -> ProgramRun:
         if not done or inside:
             raise UsageError(_why_nothing(command, status))
         return finished(request.command, status, server.processes, clock_mhz * 1e6)
+
+
+@contextlib.contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """SIGTERM, and SIGHUP where it is not ignored, end what is done within as Ctrl-C does: nothing stays behind."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    # Only the main thread may; whoever calls this from another one ends it otherwise.
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [signal.SIGTERM, signal.SIGHUP] if main else []
+    before = {n: signal.signal(n, interrupt) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_folder(folder: Path) -> None:
@@ -185,7 +202,8 @@ def _built(command: tuple[str, ...], gpu: Gpu, folder: Path, build: tuple[str, .
         str(folder / source.stem),
         str(source),
     ]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    # What nvcc leaves behind when it is killed lies in the folder of this run.
+    made = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": str(folder)})
     if made.returncode:
         said = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
         raise UsageError(f"{source}: nvcc refused it: {said}")
@@ -233,12 +251,6 @@ class _Server:
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror} (expected a program)") from None
 
-        def interrupt(number: int, frame: object) -> None:
-            raise KeyboardInterrupt
-
-        # Only the main thread may; whoever calls this from another one ends it otherwise.
-        alone = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGTERM, interrupt) if alone else None
         try:
             with listening(self._go_on):
                 status = self._child.wait()
@@ -247,8 +259,6 @@ class _Server:
             self._end_threads()
             raise InterruptedRunError(self._interrupted()) from None
         finally:
-            if alone:
-                signal.signal(signal.SIGTERM, before)
             self._close()
         if self._failure is not None:
             raise self._failure
@@ -262,8 +272,20 @@ class _Server:
     def _end_threads(self) -> None:
         """Processes that the program has left behind may end; then emulations stop."""
         for thread in self._threads:
-            thread.join(_LAST_WORDS_S)
+            thread.join(_LAST_WORDS_S / 4)
+            if thread.is_alive() and thread.ident is not None:
+                # What predicts does not listen, and may take long.
+                raised = ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(*raised)
+                thread.join(_LAST_WORDS_S)
             self._stopping = True
+        for thread in self._threads:
+            thread.join(_LAST_WORDS_S / 4)
+            if thread.is_alive() and thread.ident is not None:
+                # What predicts does not listen, and may take long.
+                raised = ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(*raised)
+                thread.join(_LAST_WORDS_S)
 
     def _interrupted(self) -> str:
         launches = sum(one.launched for one in self.processes)
@@ -295,9 +317,13 @@ class _Server:
                 connection.close()
                 continue
             self._open.add(connection)
-            thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
+            thread = threading.Thread(target=self._serve_until_stopped, args=(connection,), daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def _serve_until_stopped(self, connection: socket.socket) -> None:
+        with contextlib.suppress(_Stopped):
+            self._serve_one(connection)
 
     def _serve_one(self, connection: socket.socket) -> None:
         """Answer one process until it ends."""

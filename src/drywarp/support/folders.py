@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import signal
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -90,6 +92,57 @@ def in_turn(path: Path) -> Iterator[None]:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def scratch_folder(kind: str) -> Iterator[Path]:
+    """A temporary folder of this process, ``drywarp-KIND-PID-…``, which is gone afterwards.
+
+    One whose process was killed is removed by the next that makes one of the same kind: a process holds a lock on its
+    folders for as long as it lives.
+    """
+    prefix = f"drywarp-{kind}-"
+    _remove_orphans(Path(tempfile.gettempdir()), prefix)
+    with contextlib.ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-", ignore_cleanup_errors=True)
+        name = stack.enter_context(made)
+        if fcntl is not None:
+            held = os.open(name, os.O_RDONLY)  # not inherited by whatever is started
+            stack.callback(os.close, held)
+            with contextlib.suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield Path(name)
+
+
+def _remove_orphans(place: Path, prefix: str) -> None:
+    """Remove this user's folders whose names begin so, and whose processes are dead."""
+    if fcntl is None:
+        return
+    for folder in place.glob(f"{prefix}*-*"):
+        number = folder.name.removeprefix(prefix).partition("-")[0]
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if not (number.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
+                continue
+            if _is_alive(int(number)):
+                continue
+            held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                # Whose number means nothing here, in another container, is known by its lock.
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(held)
+
+
+def _is_alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def read_bytes(path: Path, expected: str) -> bytes:

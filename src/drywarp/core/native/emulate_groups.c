@@ -228,12 +228,13 @@ static bool may_pass(const Run *run, int64_t first, int64_t key) {
   int64_t arrived = 0;
   bool everyone = true;
   for (int64_t w = first; w < first + run->state->per_block; ++w) {
-    Lanes there = run->arrived[number * run->state->warps + w];
-    EACH_PLACE(w, place) if (waits_at(run, place, key)) there |= run->group_mask[place];
-    everyone &= !(run->live[w] & ~there);
-    arrived += there != 0;
+    const int64_t at = number * run->state->warps + w;
+    Lanes waiting = 0;
+    EACH_PLACE(w, place) if (waits_at(run, place, key)) waiting |= run->group_mask[place];
+    everyone &= !(run->live[w] & ~(waiting | run->arrived[at]));
+    arrived += ((waiting | run->arrived[at]) != 0) + ((waiting & run->arrived[at]) != 0) + run->earlier[at];
   }
-  // A stated count is met by whole warps: each counts as 32 threads, full or not.
+  // A stated count is met by whole warps: each counts as 32 threads, full or not, as often as it arrives.
   return threads ? arrived * LANES >= threads : everyone;
 }
 
@@ -264,6 +265,7 @@ static void pass(Run *run, int64_t first, int64_t key) {
   if (run->state->watched) note_block(run, first, key);
   for (int64_t w = first; w < first + run->state->per_block; ++w) {
     run->arrived[number * run->state->warps + w] = 0;
+    run->earlier[number * run->state->warps + w] = 0;
     run->votes[number * run->state->warps + w] = 0;
     EACH_PLACE(w, place) if (waits_at(run, place, key)) run->group_state[place] = RUNS;
   }

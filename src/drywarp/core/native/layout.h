@@ -43,7 +43,7 @@ enum { EVENT = 4 };
 enum { PASSES = 0, LAST_PASSES = 1, SIGNALS = 2, AWAITS = 3 };
 enum { BLOCK_COLUMNS = 4 };
 enum { REGION_COLUMNS = 4 };
-enum { PLACES = 44 };
+enum { PLACES = 45 };
 
 typedef struct {
   int64_t kind;
@@ -163,6 +163,7 @@ typedef struct {
   uint32_t *barriers;
   uint32_t *yielded;
   uint32_t *arrived;
+  int64_t *earlier;
   uint32_t *votes;
   int64_t *group_slots;
   int32_t *guards;

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
+from ...kernel.draws import IN_TURN, NOTE
 from ...kernel.instruction import RZ, Address, Instruction, Operand, Predicate, Register
 from .access import Site
 from .bits import LANES, arrived
@@ -128,7 +129,7 @@ def _operation(names: Sequence[str]) -> str:
     return next((n for n in names if n in UPDATES), "CAS" if "CAST" in names else "")
 
 
-@opcode("ATOMS ATOMG ATOM RED REDG REDS", f"{HINTS} {_OPERATIONS} {_TYPES}")
+@opcode("ATOMS ATOMG ATOM RED REDG REDS", f"{HINTS} {_OPERATIONS} {_TYPES} {IN_TURN}")
 def _atomic(d: Decoder, i: Instruction) -> Step:
     names = i.modifiers
     name = _operation(names)
@@ -188,6 +189,7 @@ class _Runner:
 
     def __init__(self, d: Decoder, i: Instruction, kind: np.dtype[Any], update: Update, name: str, loses: bool) -> None:
         self._site = Site(d, i, "atomic", kind.itemsize)
+        self._draws = d.memory.draws if IN_TURN in i.modifiers else None
         self._kind, self._update, self._where = kind, update, place(d.kernel, i)
         self._additive = name in ("ADD", "POPC")
         # A sum whose old values nobody reads needs no order; NumPy adds in lane order.
@@ -214,10 +216,34 @@ class _Runner:
             np.add.at(memory, flat_index, flat_a)
             return old
         found = apply(memory, flat_index, self._update, flat_a, flat_b, self._additive)
+        if self._draws is not None and space == "global":
+            rows = np.broadcast_to(np.arange(f.rows)[:, None], (f.rows, LANES))
+            warps = f.warps[rows.ravel() if lanes is None else rows[lanes]]
+            found = _in_turn(f, self._draws, warps, flat_index, found, flat_a)
         if lanes is None:
             return found.reshape(f.rows, LANES)
         old[lanes] = found
         return old
+
+
+def _in_turn(f: Frame, counters: dict[int, tuple[int, int]], warps: Flat, index: Flat, found: Flat, a: Flat) -> Flat:
+    """What lanes find in counters if all blocks (clusters where there are any) draw in turn; all shapes (lanes,).
+
+    `counters` holds the first content and the step of each. What is added in other steps, or nothing, finds what is
+    there.
+    """
+    machine, launch = f.machine, f.machine.launch
+    old, units = found.copy(), launch.blocks // launch.cluster_blocks
+    for lane, (warp, at, step) in enumerate(zip(warps.tolist(), index.tolist(), a.tolist(), strict=True)):
+        start, usual = counters.setdefault(at, (int(found[lane]), step))
+        if step == 0 or step != usual:
+            continue
+        unit = launch.cluster_of(machine.blocks[warp // machine.warps_per_block])
+        drawn = machine.drawn[unit, at]
+        machine.drawn[unit, at] += 1
+        old[lane] = np.array(start + step * (drawn * units + unit)).astype(found.dtype)
+        machine.notes.add(NOTE)
+    return old
 
 
 def _packed(

@@ -53,7 +53,7 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
             given = f.spread(vote(f)) & f.lanes()
             groups.votes[number, warps] |= words_of(f, given) & words
         if arrive_only:
-            groups.arrived[number, warps] |= words
+            groups.arrive(number, warps, words)
             s.park(words_of(f, None), fall, RUN, 0)
         else:
             s.park(words, fall, AT_BARRIER, number | threads << 8)

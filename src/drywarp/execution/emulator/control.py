@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import EmulationError, UnsupportedInstructionError
-from ...kernel.cfg import jump_target
+from ...kernel.cfg import function_start, jump_target
 from ...kernel.instruction import URZ, Immediate, Instruction, Label, Predicate, Register
 from ...kernel.kernel import Kernel
 from .bits import LANES
@@ -105,7 +105,7 @@ def _call(d: Decoder, i: Instruction, fall: int) -> Finish:
     if "ABS" in i.modifiers:
         return _absolute_call(d, i, fall, registers)
     if registers:
-        return _jump_to_register(d, i, d.word(registers[0]), fall)
+        return _jump_to_register(d, i, _relative(d, i, registers[0]), fall)
     if target is None:
         raise UnsupportedInstructionError("unknown target")
     condition = condition_of(d, i)
@@ -159,7 +159,13 @@ def _absolute_call(d: Decoder, i: Instruction, fall: int, registers: list[Regist
 @finish("RET", "REL ABS NODEC INC")
 def _return(d: Decoder, i: Instruction, fall: int) -> Finish:
     register = next(o for o in i.operands if isinstance(o, Register))
-    return _jump_to_register(d, i, d.word(register), fall)
+    return _jump_to_register(d, i, _relative(d, i, register), fall)
+
+
+def _relative(d: Decoder, i: Instruction, register: Register) -> Fetch:
+    """The target in a register, which counts from the start of the function that the instruction names."""
+    held, base = d.word(register), np.uint32(function_start(i))
+    return (lambda f: held(f) + base) if base else held
 
 
 @finish("BRX BRXU")
@@ -180,9 +186,9 @@ def _jump_to_register(d: Decoder, i: Instruction, target: Fetch, fall: int) -> F
             if not lanes.any():
                 return fall
             if not lanes[f.lanes()].all():
-                raise UnsupportedInstructionError(
-                    f"{place(d.kernel, i)}: indirect jump under a divergent guard: {i.text}"
-                )
+                # Those that jump return here on their own.
+                s.split(words_of(f, lanes), i.pc, fall)
+                return MOVED
         return jump(s, f, None)
 
     return finish

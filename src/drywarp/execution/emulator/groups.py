@@ -62,8 +62,10 @@ class Groups:
         self.every = np.arange(warps)
         self.yielded: U32 = np.zeros(warps, np.uint32)
         self.live_version = 0
-        # Lanes that arrived without waiting (BAR.ARV), and predicates passed to barrier reductions.
+        # Lanes that arrived without waiting (BAR.ARV), how often a warp's did before, and predicates passed to barrier
+        # reductions.
         self.arrived: U32 = np.zeros((BLOCK_BARRIERS, warps), np.uint32)
+        self.earlier = np.zeros((BLOCK_BARRIERS, warps), np.int64)
         self.votes: U32 = np.zeros((BLOCK_BARRIERS, warps), np.uint32)
         self.reduction = [""] * BLOCK_BARRIERS
         self.phase_waits: dict[tuple[int, int], PhaseWait] = {}
@@ -184,6 +186,11 @@ class Groups:
             self.state[first, warps] = RUN
             left = left & ~same
 
+    def arrive(self, number: npt.NDArray[np.int64], warps: Index, words: U32) -> None:
+        """Lanes, a word per warp, arrive at these barriers without waiting; lanes that have arrived count again."""
+        self.earlier[number, warps] += (self.arrived[number, warps] & words) != 0
+        self.arrived[number, warps] |= words
+
     def release_barriers(self, warps: Index) -> None:
         """Release those of these warps' blocks that have fully arrived at a barrier."""
         machine = self.machine
@@ -199,8 +206,11 @@ class Groups:
             live = machine.live.reshape(-1, per_block)
             ready = ((live & ~there) == 0).all(axis=1)
             if threads:
-                # A stated count is met by whole warps: each counts as 32 threads, full or not.
-                ready = (there != 0).sum(axis=1) * LANES >= threads
+                # A stated count is met by whole warps: each counts as 32 threads, full or not. It counts once more if
+                # it waits after it arrived: a warp may meet itself.
+                twice = (waiting & self.arrived[number]) != 0
+                more = (self.earlier[number] + twice).reshape(-1, per_block)
+                ready = ((there != 0) + more).sum(axis=1) * LANES >= threads
             ready &= waiting.reshape(-1, per_block).any(axis=1)
             if not ready.any():
                 continue
@@ -213,6 +223,7 @@ class Groups:
                     warps = np.arange(block * per_block, (block + 1) * per_block)
                     self.passed((warps[there[block] != 0] if threads else warps).tolist(), number)
             self.arrived[number, released] = 0
+            self.earlier[number, released] = 0
             self.votes[number, released] = 0
             self.state[at & released] = RUN
 

@@ -7,6 +7,7 @@ broadcast against them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -181,6 +182,8 @@ class Machine:
         self.cluster_arrived: U32 = np.zeros(warps, np.uint32)
         self.cluster_phase = np.zeros(warps, np.int64)
         self.tensor = TensorMemory(len(self.blocks))
+        # How often a block, or a cluster, has drawn from each counter in turn.
+        self.drawn = Counter[tuple[int, int]]()
         self.notes: set[str] = set()
         self.prints = prints
 

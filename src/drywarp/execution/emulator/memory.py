@@ -84,6 +84,8 @@ class DeviceMemory:
         self._freed = program.freed if program else ()
         self.regions: list[Region] = []
         self.heap_used = 0
+        self.draws: dict[int, tuple[int, int]] = {}
+        """First content and step of counters that blocks draw work from, by place in the arena."""
         self.objects: dict[int, tuple[Texture, Region]] = {}
         """Texture and surface objects by handle."""
         self._seed = seed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...errors import EmulationLimitError, StarvationError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
+from ...kernel.draws import with_draws_in_turn
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
@@ -57,8 +58,9 @@ def emulate(
     surveys = blocks is None and confidence != 0
     try:
         cfg = build_cfg(kernel.instructions, kernel.code_entries)
-        brief = without_results(kernel, cfg) if surveys and not results else None
-        session = Session(kernel, launch, limits, compiled, cfg, brief=brief)
+        drawing = with_draws_in_turn(kernel, cfg)
+        brief = without_results(drawing, cfg) if surveys and not results else None
+        session = Session(kernel, launch, limits, compiled, cfg, brief=brief, runs=drawing)
         return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
     except EmulationLimitError as stopped:
         if surveys:

@@ -64,7 +64,8 @@ class Session:
     `compiled` false runs everything in NumPy, which gives the same result. `cfg` is the kernel's control flow, if
     already available. With a `tally`, records are counted there after each wave and dropped, so that nothing is known
     of single blocks. `brief` is code that does the same but for what it computes: all but the blocks of the first `run`
-    run that. `watch` looks through the record of each wave.
+    run that. `watch` looks through the record of each wave. `runs` is the kernel as it is run, if its instructions are
+    marked.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class Session:
         tally: Tally | None = None,
         brief: tuple[Instruction, ...] | None = None,
         watch: Watch | None = None,
+        *,
+        runs: Kernel | None = None,
     ) -> None:
-        self._brief, self._watch = brief, watch
+        self._brief, self._watch, self._runs = brief, watch, runs or kernel
         self.kernel, self.launch, self.limits = kernel, launch, limits
         self.cfg = cfg or build_cfg(kernel.instructions, kernel.code_entries)
         self._compiled = compiled and mode() != "reference"
@@ -97,7 +100,7 @@ class Session:
         if self._watch:
             self._watch.begin(self.kernel, self.launch, self.memory, self.banks)
         self.budget = Budget(self.limits)
-        self._code = self.kernel
+        self._code = self._runs
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -135,8 +138,8 @@ class Session:
         if launch.cluster_blocks > 1:
             clusters = dict.fromkeys(map(launch.cluster_of, new))
             new = [block for cluster in clusters for block in launch.members(cluster)]
-        if self._brief and self._position and self._code is self.kernel:
-            self._code = replace(self.kernel, instructions=self._brief)
+        if self._brief and self._position and self._code is self._runs:
+            self._code = replace(self._runs, instructions=self._brief)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
             schedule = _compiled(program) if self._compiled else Scheduler
             self._strand = replace(self._strand, program=program, schedule=schedule)

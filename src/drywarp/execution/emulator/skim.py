@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import DrywarpError
 from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
 from ...kernel.dataflow import Dataflow
+from ...kernel.draws import with_draws_in_turn
 from ...kernel.instruction import RZ, Instruction, Label, Register
 from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
@@ -131,7 +132,7 @@ class Skim:
         seen: Profile | None = None,
         lasting: bool = False,
     ) -> None:
-        code, self.once = skimmed(kernel, cfg, once)
+        code, self.once = skimmed(with_draws_in_turn(kernel, cfg), cfg, once)
         self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits

@@ -198,7 +198,7 @@ def _launch(
         "block": said.block,
         "args": dict(said.arguments),
         "constants": dict(said.constants),
-        "shared": int(said.shared or 0),
+        "shared": None if said.shared is None else int(said.shared),
         "defines": dict(said.defines),
         "includes": tuple(recipe.includes),
         "std": recipe.std or said.std,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import InputFileError
 from ...kernel.kernel import External, Kernel, Parameter, Relocation, Resources, Symbol
 from .elf import ElfFile, Section, parse_elf
+from .linked import ADDRESS_BANK, Linker, code_sections
 from .sass import Listing, parse_listing
 from .signatures import plain_name, variable_name, with_types
 
 # Attributes of .nv.info, numbered as in CUBINs of CUDA 11 to 13.
 _MAX_THREADS, _PARAM_CBANK, _FRAME_SIZE, _MIN_STACK, _KPARAM_INFO = 0x05, 0x0A, 0x11, 0x12, 0x17
 _REGCOUNT, _NUM_BARRIERS, _CLUSTER = 0x2F, 0x4C, 0x3D
-_CODE = ".text."
+_LARGE_KPARAM_INFO = 0x45
+"""In the place of _KPARAM_INFO where parameters take more than 4 KiB together: a size in 32 bits."""
 _SPILLS = re.compile(
     r"Function properties for (\S+)\s+[^\n,]*?\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
@@ -55,7 +57,7 @@ def kernels_of(cubin: bytes, listing: str, arch: str, origin: str, log: str = ""
     Raises InputFileError naming `origin` for a file that is damaged or not a CUBIN.
     """
     elf = parse_elf(cubin, origin)
-    code = {s.name.removeprefix(_CODE): s.data for s in elf.sections if s.name.startswith(_CODE)}
+    code = {name: elf.sections[index].data for index, name in code_sections(elf).items()}
     listings = parse_listing(listing, origin, code)
     try:
         return _kernels(elf, listings, arch, origin, log)
@@ -70,11 +72,16 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
     attributes, banks = _by_kernel(elf), _constant_banks(elf, origin)
     variables, shared = _variables(elf, image_offsets)
     spills = _spills(log)
+    linker = Linker(elf, listings, image_offsets, len(banks.get("", {}).get(ADDRESS_BANK, b"")))
+    if linker.needed:
+        image = _with_pointers(linker, elf, image_offsets, image, banks)
     kernels = {}
     for symbol in elf.symbols:
         is_function, is_entry = symbol.info & 15 == 2, elf.section(f".nv.info.{symbol.name}") is not None
         code, text = listings.get(symbol.name), elf.section(f".text.{symbol.name}")
         if not (is_function and is_entry and text and code and code.instructions):
+            continue
+        if linker.needed and not linker.is_kernel(symbol.name):
             continue
         name = symbol.name
         parameters, base = _parameters(elf, name)
@@ -82,11 +89,13 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             label: Symbol("code", offset, 0) for label, offset in code.labels.items() if not label.startswith(".")
         }
         symbols |= variables | shared.get(name, {})
+        instructions, functions = linker.code(name) if linker.needed else (code.instructions, {})
+        symbols |= functions
         kernels[name] = Kernel(
             name=plain_name(name),
             symbol=name,
             arch=arch,
-            instructions=code.instructions,
+            instructions=instructions,
             parameters=parameters,
             parameter_base=base,
             resources=_resources(elf, name, text, arch, attributes.get(name, {}), spills.get(name)),
@@ -97,7 +106,38 @@ def _kernels(elf: ElfFile, listings: Mapping[str, Listing], arch: str, origin: s
             externals=externals,
             source_file=origin,
         )
-    return kernels
+    return {name: _with_addresses(kernel, linker) for name, kernel in kernels.items()} if linker.needed else kernels
+
+
+def _with_pointers(
+    linker: Linker, elf: ElfFile, starts: Mapping[int, int], image: bytes, banks: Mapping[str, dict[int, bytes]]
+) -> bytes:
+    """The image of variables with the addresses of functions in it; those in `banks` are stored there."""
+    changed = bytearray(image)
+    for section in elf.sections:
+        if section.index in starts:
+            for offset, word in linker.pointers(section.index):
+                at = starts[section.index] + offset
+                changed[at : at + len(word)] = word
+        elif (match := re.match(r"\.nv\.constant(\d{1,3})$", section.name)) and (held := banks.get("")):
+            bank = bytearray(held[int(match[1])])
+            for offset, word in linker.pointers(section.index):
+                bank[offset : offset + len(word)] = word
+            held[int(match[1])] = bytes(bank)
+    if len(changed) != len(image):
+        raise IndexError("an address beyond its section")
+    return bytes(changed)
+
+
+def _with_addresses(kernel: Kernel, linker: Linker) -> Kernel:
+    """The kernel with the words that its code was given for addresses of variables and of the driver's functions."""
+    bank = kernel.constant_banks.get(ADDRESS_BANK, b"").ljust(linker.end, b"\0")
+    return replace(
+        kernel,
+        constant_banks={**kernel.constant_banks, ADDRESS_BANK: bank} if linker.end else kernel.constant_banks,
+        relocations=(*kernel.relocations, *linker.relocations),
+        externals=(*kernel.externals, *linker.externals),
+    )
 
 
 def _resources(
@@ -163,6 +203,8 @@ def _parameters(elf: ElfFile, name: str) -> tuple[tuple[Parameter, ...], int]:
         elif attribute.id == _KPARAM_INFO:
             _, ordinal, offset, flags = struct.unpack_from("<IHHI", attribute.payload)
             found.append(Parameter(ordinal, offset, flags >> 18))
+        elif attribute.id == _LARGE_KPARAM_INFO:
+            found.append(Parameter(*struct.unpack_from("<4xHHI", attribute.payload)))
     return with_types(sorted(found, key=lambda p: p.ordinal), name), base
 
 

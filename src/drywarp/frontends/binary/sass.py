@@ -32,7 +32,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -323,27 +323,47 @@ def disassemble(cubin: bytes, origin: str) -> str:
     """
     tool = toolkit_folder() / "bin" / "nvdisasm"
     seconds = _SECONDS + _SECONDS_PER_MIB * len(cubin) / (1 << 20)
-    # nvdisasm reads only files; drywarp's output never shows the temporary name.
-    with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
-        file.write(cubin)
     try:
-        result = _run(seconds, tool, "-c", "-gi", "-ndf", file.name)
-        if result.returncode == 0 and _JUMP_TABLE.search(result.stdout):
-            result = _run(seconds, tool, "-c", "-gi", file.name)
-        if result.returncode < 0:
-            # nvdisasm crashes on line tables with gaps in their file numbers; it can still print the code itself.
-            result = _run(seconds, tool, "-c", file.name)
+        with _as_file(cubin) as (name, descriptors):
+            run = partial(_run, seconds, descriptors, tool, "-c")
+            result = run("-gi", "-ndf", name)
+            if result.returncode == 0 and _JUMP_TABLE.search(result.stdout):
+                result = run("-gi", name)
+            if result.returncode < 0:
+                # nvdisasm crashes on line tables with gaps in their file numbers; it can still print the code itself.
+                result = run(name)
     except OSError as error:
         raise ToolError(f"nvdisasm cannot be run from {tool}: {error}") from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"{origin}: nvdisasm took longer than {seconds:.0f} s") from None
-    finally:
-        os.unlink(file.name)
     if result.returncode or not result.stdout:
-        message = (result.stderr or "no output").strip().splitlines()[0].replace(file.name, Path(origin).name)
+        message = (result.stderr or "no output").strip().splitlines()[0].replace(name, Path(origin).name)
         raise ToolError(f"{origin}: nvdisasm failed: {message}")
     return result.stdout
 
 
-def _run(seconds: float, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, errors="replace", timeout=seconds)
+@contextmanager
+def _as_file(content: bytes) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """A name under which a tool can read some bytes, and the descriptors that it has to inherit.
+
+    nvdisasm reads only files; drywarp's output never shows the temporary name. Where the system can, the file is in
+    no folder, so that nothing remains of it if drywarp is killed.
+    """
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
+            file.write(content)
+        try:
+            yield file.name, ()
+        finally:
+            os.unlink(file.name)
+        return
+    with os.fdopen(os.memfd_create("cubin"), "wb") as memory:
+        memory.write(content)
+        memory.flush()
+        yield f"/proc/self/fd/{memory.fileno()}", (memory.fileno(),)
+
+
+def _run(seconds: float, descriptors: tuple[int, ...], *command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, errors="replace", timeout=seconds, pass_fds=descriptors
+    )

@@ -12,13 +12,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ...errors import CompileError, ToolError, UsageError
+from ...support.folders import scratch_folder
 from ..cache import toolkit_folder
 
 _ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)$", re.M)
@@ -113,8 +113,8 @@ def assemble(ptx: str, arch: str, origin: str, flags: Sequence[str] = ()) -> Ass
     Raises CompileError naming `origin` and the line in it.
     """
     tool = needed_ptxas(origin)
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+    with scratch_folder("ptx") as folder:
+        source, made = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx, encoding="utf-8")
         command = [str(tool), f"--gpu-name={arch}", "-lineinfo", "-v", str(source), "-o", str(made), *flags]
         try:

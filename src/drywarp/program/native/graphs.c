@@ -45,6 +45,21 @@ API error_t cudaStreamIsCapturing(stream_t stream, int *status) {
     return noted(answer.status);
 }
 ALSO(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
+/* Versions of this differ in what follows `id`, which is left alone where nothing is captured, and not served else. */
+API error_t cudaStreamGetCaptureInfo(stream_t stream, int *status, uint64_t *id, void **graph) {
+    struct answer answer = ASK("capture_state", N(stream));
+    *status = (int)answer.value[0];
+    if (answer.status || !*status)
+        return noted(answer.status);
+    if (id)
+        *id = (uint64_t)(uintptr_t)stream;
+    return graph ? unsupported("cudaStreamGetCaptureInfo of a capture's graph") : 0;
+}
+ALSO(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo);
+ALSO(cudaStreamGetCaptureInfo_v2, cudaStreamGetCaptureInfo);
+ALSO(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo);
+ALSO(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo);
+ALSO(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo);
 API error_t cudaThreadExchangeStreamCaptureMode(int *mode) {
     (void)mode;
     return 0;

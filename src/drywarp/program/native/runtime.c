@@ -319,9 +319,20 @@ API error_t cudaMallocAsync(void **pointer, size_t bytes, stream_t stream) {
     return allocate(pointer, bytes, DEVICE, stream);
 }
 ALSO(cudaMallocAsync_ptsz, cudaMallocAsync);
+/* A pool's handle tells its device, and no more: pools give memory back when it is freed. */
+enum { MOST_DEVICES = 16 };
+static char pools[MOST_DEVICES];
+static int is_pool(void *pool) { return (char *)pool >= pools && (char *)pool < pools + MOST_DEVICES; }
+static int has_device(int device) { return device >= 0 && device < MOST_DEVICES; }
+
 API error_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, void *pool, stream_t stream) {
-    (void)pool;
-    return allocate(pointer, bytes, DEVICE, stream);
+    int before = current_device;
+    if (!is_pool(pool))
+        return noted(ERROR_INVALID);
+    current_device = (int)((char *)pool - pools);
+    error_t status = allocate(pointer, bytes, DEVICE, stream);
+    current_device = before;
+    return status;
 }
 ALSO(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync);
 
@@ -703,18 +714,63 @@ API error_t cudaProfilerStart(void) { return 0; }
 API error_t cudaProfilerStop(void) { return 0; }
 API error_t cudaCtxResetPersistingL2Cache(void) { return 0; }
 
-static void *const POOL = (void *)0x1000;
 API error_t cudaDeviceGetDefaultMemPool(void **pool, int device) {
-    (void)device;
-    *pool = POOL;
+    if (!pool || !has_device(device))
+        return noted(ERROR_NO_SUCH_DEVICE);
+    *pool = pools + device;
     return 0;
 }
 ALSO(cudaDeviceGetMemPool, cudaDeviceGetDefaultMemPool);
-API error_t cudaMemPoolCreate(void **pool, const void *properties) {
-    (void)properties;
-    *pool = POOL;
+struct place {
+    int type, device;
+};
+struct pool_properties {
+    int allocation, handles;
+    struct place place;
+};
+API error_t cudaMemPoolCreate(void **pool, const struct pool_properties *properties) {
+    if (!pool || !properties || !has_device(properties->place.device))
+        return noted(ERROR_INVALID);
+    *pool = pools + properties->place.device;
     return 0;
 }
+struct pool_access {
+    struct place place;
+    int flags;
+};
+API error_t cudaMemPoolSetAccess(void *pool, const struct pool_access *access, size_t count) {
+    if (!is_pool(pool) || (count && !access))
+        return noted(ERROR_INVALID);
+    for (size_t n = 0; n < count; n++) {
+        struct answer answer = ASK("reached", 0, 0, access[n].place.device, (char *)pool - pools);
+        if (answer.status)
+            return say(answer);
+    }
+    return 0;
+}
+API error_t cudaMemPoolGetAccess(int *flags, void *pool, const struct place *place) {
+    if (!is_pool(pool) || !flags || !place)
+        return noted(ERROR_INVALID);
+    *flags = 3; /* to read and to write */
+    return 0;
+}
+API error_t cudaMemPoolGetAttribute(void *pool, int attribute, void *value) {
+    if (!is_pool(pool) || !value)
+        return noted(ERROR_INVALID);
+    enum { FIRST_OF_64_BITS = 4 };
+    memset(value, 0, attribute < FIRST_OF_64_BITS ? sizeof(int) : sizeof(uint64_t));
+    return 0;
+}
+/* Hints about the L2: taken, and told, as they have no effect on the prediction. */
+API error_t cudaStreamSetAttribute(stream_t stream, int attribute, const void *value) {
+    (void)stream, (void)attribute;
+    if (!value)
+        return noted(ERROR_INVALID);
+    static const char said[] = "cudaStreamSetAttribute, without effect";
+    ask_with("unsupported", (int64_t[MOST_NUMBERS]){0}, said, sizeof said - 1, NULL, 0);
+    return 0;
+}
+ALSO(cudaStreamSetAttribute_ptsz, cudaStreamSetAttribute);
 API error_t cudaMemPoolDestroy(void *pool) {
     (void)pool;
     return 0;

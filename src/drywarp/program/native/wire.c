@@ -133,11 +133,15 @@ static int print(uint64_t bytes) {
 }
 
 static struct answer gave_up(void) {
-    if (!lost)
-        fprintf(stderr, "drywarp: the connection to drywarp is lost\n");
+    int first = !lost;
     lost = 1;
     close(link_to);
     link_to = -1;
+    if (first) {
+        /* Nobody waits any longer for what the program computes: it shall not stay behind. */
+        fprintf(stderr, "drywarp: the connection to drywarp is lost\n");
+        kill(getpid(), SIGTERM);
+    }
     return (struct answer){.status = ERROR_UNKNOWN};
 }
 

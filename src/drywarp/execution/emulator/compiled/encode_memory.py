@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....kernel.cfg import jump_target
+from ....kernel.cfg import function_start, jump_target
 from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register, Special
 from ..memory_ops import HINTS, WIDTHS
 from .encode import Row, encodes, refuse
@@ -214,6 +214,8 @@ def _call(row: Row, i: Instruction) -> None:
 @encodes("RET", "REL NODEC INC")
 def _return(row: Row, i: Instruction) -> None:
     _only_unguarded(row)
+    if function_start(i):
+        refuse()
     row[OP] = RETURN
     row.word(A, next(o for o in i.operands if isinstance(o, Register)))
 

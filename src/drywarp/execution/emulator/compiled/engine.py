@@ -28,6 +28,7 @@ from .layout import (
     CLOCK,
     CODE,
     DONE,
+    EARLIER,
     ENTRIES,
     FLAGS,
     GROUP_ARGUMENT,
@@ -287,6 +288,7 @@ class CompiledScheduler(Scheduler):
             BARRIERS: machine.barriers,
             YIELDED: groups.yielded,
             ARRIVED: groups.arrived,
+            EARLIER: groups.earlier,
             VOTES: groups.votes,
             GROUP_SLOTS: self._slots,
         }

@@ -1,0 +1,89 @@
+/* Tensor maps that a program makes itself, and how it finds the driver's functions through the runtime.
+
+   CUDA's encoding is not documented, so a map has ours, which the emulator reads (execution/emulator/tensor_maps.py):
+   to a program these are 128 bytes that it passes on. What the driver refuses is refused here. */
+#include "wire.h"
+
+#include <string.h>
+
+enum { DIMENSIONS = 5, MAP_BYTES = 128, PIECE = 16, LARGEST_BOX = 256, LARGEST_STEP = 8 };
+
+/* Fields as in `_FORM` there: little-endian and without gaps. */
+struct __attribute__((packed)) map {
+    char magic[8];
+    uint64_t base;
+    uint8_t type, rank, swizzle, nan;
+    uint64_t extent[DIMENSIONS], stride[DIMENSIONS - 1];
+    uint16_t box[DIMENSIONS];
+    uint8_t step[DIMENSIONS];
+};
+_Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
+
+/* The emulator's element types in the order of CUDA's CUtensorMapDataType: place among `DTYPES`, bytes. */
+static const struct {
+    uint8_t place, bytes;
+} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4}};
+enum { TYPES = sizeof types / sizeof *types, PACKED_TYPES = 16, FIRST_FLOAT = 6 };
+
+/* Bytes of a row in shared memory that the swizzles of CUtensorMapSwizzle permute; 128 bytes in larger atoms follow. */
+static const uint8_t swizzles[] = {0, 32, 64, 128};
+enum { SWIZZLES = sizeof swizzles, ALL_SWIZZLES = 7 };
+
+API int cuTensorMapEncodeTiled(void *made, int type, uint32_t rank, void *base, const uint64_t *extents,
+                               const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                               int swizzle, int promotion, int fill) {
+    if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE || rank < 1 || rank > DIMENSIONS || !extents || !box ||
+        !steps || (rank > 1 && !strides) || type < 0 || type >= PACKED_TYPES || interleave < 0 || interleave > 2 ||
+        swizzle < 0 || swizzle >= ALL_SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
+        return ERROR_INVALID;
+    if (type >= TYPES || interleave || swizzle >= SWIZZLES)
+        return unsupported("cuTensorMapEncodeTiled (packed types, interleaved layouts, swizzles of larger atoms)");
+    struct map map = {.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
+                      .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
+    uint64_t row = (uint64_t)box[0] * types[type].bytes;
+    if (row % PIECE || (swizzle && row > swizzles[swizzle]) || (fill && type < FIRST_FLOAT))
+        return ERROR_INVALID;
+    for (uint32_t n = 0; n < rank; n++) {
+        if (!extents[n] || extents[n] > 1ull << 32 || !box[n] || box[n] > LARGEST_BOX || !steps[n] || steps[n] > LARGEST_STEP)
+            return ERROR_INVALID;
+        map.extent[n] = extents[n], map.box[n] = (uint16_t)box[n], map.step[n] = (uint8_t)steps[n];
+        if (n + 1 < rank) {
+            if (strides[n] % PIECE || strides[n] >= 1ull << 40)
+                return ERROR_INVALID;
+            map.stride[n] = strides[n];
+        }
+    }
+    memset(made, 0, MAP_BYTES);
+    memcpy(made, &map, sizeof map);
+    return 0;
+}
+
+/* The same tensor at another place. */
+API int cuTensorMapReplaceAddress(void *made, void *base) {
+    struct map *map = made;
+    if (!made || (uintptr_t)base % PIECE || memcmp(map->magic, "drywarp\1", sizeof map->magic))
+        return ERROR_INVALID;
+    map->base = N(base);
+    return 0;
+}
+
+API int cuTensorMapEncodeIm2col(void) { return unsupported("cuTensorMapEncodeIm2col"); }
+
+/* The driver's functions by name, as programs find them that are not linked to it. */
+
+int cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status);
+
+API int cudaGetDriverEntryPointByVersion(const char *name, void **found, unsigned version, unsigned long long flags, int *status) {
+    int missing = 0;
+    if (!name || !found)
+        return noted(ERROR_INVALID);
+    cuGetProcAddress_v2(name, found, (int)version, flags, &missing);
+    if (status)
+        *status = missing;
+    return missing && !status ? noted(500) : 0;
+}
+ALSO(cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion);
+API int cudaGetDriverEntryPoint(const char *name, void **found, unsigned long long flags, int *status) {
+    return cudaGetDriverEntryPointByVersion(name, found, 0, flags, status);
+}
+ALSO(cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint);

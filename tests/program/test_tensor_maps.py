@@ -1,0 +1,45 @@
+"""Programs that make their own tensor maps through the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.program.conftest import built
+
+INVALID, UNSUPPORTED = 1, 801
+
+
+@pytest.fixture(scope="session")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(Path(__file__).with_name("tensor_maps.cu"), tmp_path_factory.getbasetemp(), "sm_90a")
+
+
+def test_boxes_go_where_the_programs_own_maps_say(run: Any, maps: Path) -> None:
+    ran = run(options=("--gpu", "h100"), started=maps)
+    assert ran.output.splitlines() == [
+        "missing: 0 1",
+        f"narrow rows: {INVALID}",
+        f"wider than the swizzle: {INVALID}",
+        f"misaligned: {INVALID}",
+        f"interleaved: {UNSUPPORTED}",
+        "cudaSuccess",
+        "0 wrong",
+    ]
+    assert ran.status == 0
+    (kernel,) = ran.result["kernels"]
+    assert kernel["kernel"].startswith("twice")
+    assert kernel["launches"] == kernel["computed"] == 1
+    assert kernel["time_s"] > 0
+    assert "interleaved layouts" in ran.report
+
+
+def test_a_kept_launch_holds_its_tensor_maps(run: Any, maps: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert run(options=("--gpu", "h100", "--keep", str(kept)), started=maps).status == 0
+    (launch,) = kept.glob("*.launch")
+    from drywarp import analyze
+
+    assert analyze(launch, gpu="h100").time_s > 0
