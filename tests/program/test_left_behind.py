@@ -173,5 +173,5 @@ def test_gigabytes_are_served_and_given_back(run: Any, spins: Path) -> None:
     ran = run("big", started=spins, options=("--gpu", "a100"))
     assert (ran.status, ran.output) == (0, "1 2\n")
     open_files = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-    memory = [file for file in open_files if os.path.exists(file) and "memfd:drywarp" in os.readlink(file)]
+    memory = [file for file in open_files if os.path.exists(file) and "memfd:drywarp-device" in os.readlink(file)]
     assert [os.stat(file).st_blocks for file in memory if os.stat(file).st_blocks] == []

@@ -176,16 +176,12 @@ def _part(ticks: int, share: int) -> int:
 
 
 @register("pipeline_papers")
-class PipelinePapers:
+class PipelinePapers(Pipeline):
     """Simulates the launch on an unpartitioned SM."""
 
     name = "pipeline_papers"
     summary = "the simulation with one partition, one issue valve and loose round robin (Lemeire et al.)"
 
-    def __init__(self, full_simulation: bool = False) -> None:
-        self.full_simulation = full_simulation
-
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
-        simulated = Pipeline(full_simulation=self.full_simulation).predict(as_one(workload), occupancies)
-        return replace(simulated, model=self.name)
+        return super().predict(as_one(workload), occupancies)

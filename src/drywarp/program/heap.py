@@ -100,7 +100,7 @@ class Heap:
         self.capacity = capacity
         # Pinned memory and gaps take addresses, too.
         self.size = -(-(2 * capacity * devices + SCRATCH_BYTES) // _PAGE) * _PAGE
-        self.file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
+        self.file = os.memfd_create("drywarp-device", os.MFD_CLOEXEC)
         os.ftruncate(self.file, self.size)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
         self._bytes = np.frombuffer(mmap.mmap(self.file, self.size, flags=flags), np.uint8)

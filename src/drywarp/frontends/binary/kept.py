@@ -262,7 +262,7 @@ def _filled(
     kept: KeptLaunch, data: bytes, areas: tuple[tuple[str, int, int], ...], variables: int, digest: str, origin: str
 ) -> DeviceImage:
     """The memory of a kept launch, in an anonymous file that ends with it."""
-    file = os.memfd_create("drywarp", os.MFD_CLOEXEC)
+    file = os.memfd_create("drywarp-launch", os.MFD_CLOEXEC)
     objects = tuple((handle, _object(text, row), address) for handle, address, text, row in kept.objects)
     image = DeviceImage(file, kept.start, areas, variables, digest, objects)
     weakref.finalize(image, os.close, file)
