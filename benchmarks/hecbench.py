@@ -170,12 +170,12 @@ def summary(rows: Iterable[dict[str, str]]) -> list[str]:
 
 
 def errors(rows: Sequence[dict[str, str]]) -> str:
-    """How far predicted times are off, and, of more than two, how well they follow the measured ones."""
+    """How far predicted times are off, and, of more than two that differ, how well they follow the measured ones."""
     measured_us, predicted_us = (
         np.array([float(row[f"{name}_us"]) for row in rows]) for name in ("measured", "predicted")
     )
     off = f"times {spread(predicted_us / measured_us)}"
-    if len(rows) < 3:
+    if len(rows) < 3 or not np.ptp(measured_us) or not np.ptp(predicted_us):
         return off
     both = np.array([measured_us, predicted_us])
     of_logs, of_ranks = (np.corrcoef(values)[0, 1] for values in (np.log(both), both.argsort(axis=1).argsort(axis=1)))
