@@ -16,7 +16,7 @@ from .operands import ZERO, Fetch, Value
 _FALSE = np.bool_(False)
 
 
-@opcode("MOV UMOV MOV32I", "64")
+@opcode("MOV UMOV MOV32I", "64 SPILL")
 def _move(d: Decoder, i: Instruction) -> Step:
     if "64" in i.modifiers:
         put_pair, pair = d.put_pair(i.operands[0]), d.pair(i.operands[1])

@@ -95,7 +95,7 @@ def _nothing(row: Row, i: Instruction) -> None:
     row[OP] = NOTHING
 
 
-@encodes("MOV UMOV MOV32I", "64")
+@encodes("MOV UMOV MOV32I", "64 SPILL")
 def _move(row: Row, i: Instruction) -> None:
     row.put(i.operands[0])
     if "64" in i.modifiers:
