@@ -120,6 +120,7 @@ def main() -> None:
             at = given.index(option)
             files[option] = given[at + 1]
             del given[at : at + 2]
+    os.environ["DRYWARP_PROGRESS"] = "off"
     standard, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115
     rows = collected([*given[1:], "--rows", given[0]])
     sys.stdout = standard

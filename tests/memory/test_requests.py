@@ -11,7 +11,7 @@ from drywarp.kernel.profile import AccessLog
 from drywarp.memory.requests import distinct_per_row, lane_masks, sectors_of, shared_wavefronts
 from drywarp.memory.stream import lines_touched, split_lines
 from drywarp.memory.table import active_lanes as logged_lanes
-from drywarp.memory.table import distinct_rows, interleave_local
+from drywarp.memory.table import distinct, distinct_rows, interleave_local
 from tests.memory.profiles import LANES, geometry
 
 BANKS, BANK_BYTES = 32, 4
@@ -211,3 +211,14 @@ def test_distinct_rows_are_in_order(rows: list[tuple[int, int, int]]) -> None:
     unique, number = distinct_rows(matrix)
     assert list(map(tuple, unique.tolist())) == sorted(set(rows))
     assert unique[number].tolist() == matrix.tolist()
+
+
+@pytest.mark.parametrize(("words", "count"), [(1, 1), (3, 10), (1024, 5000), (5000, 5000), (70_000, 200_000)])
+def test_distinct_words_in_the_order_of_their_appearance(words: int, count: int) -> None:
+    """The table grows from 1,024 places on."""
+    draw = np.random.default_rng(words)
+    drawn = draw.integers(-(1 << 62), 1 << 62, words)[draw.integers(0, words, count)]
+    first, number = distinct(drawn)
+    _, earliest = np.unique(drawn, return_index=True)
+    assert first.tolist() == sorted(earliest.tolist())
+    assert (drawn[first][number] == drawn).all()

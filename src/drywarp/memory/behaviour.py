@@ -141,7 +141,7 @@ def analyse_memory(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per logged access."""
+    """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per row of the table."""
 
     table: RequestTable
     weight: npt.NDArray[np.float64]
@@ -158,8 +158,8 @@ class _Asked:
     def of(cls, profile: Profile, table: RequestTable) -> _Asked:
         instructions = profile.kernel.instructions
         count = len(instructions)
-        weights = np.array([sample.weight for sample in profile.blocks])
-        weight = weights[table.sample] if len(table.sample) else np.zeros(0)
+        weights = np.array([sample.weight for sample in profile.blocks], np.float64)
+        weight = weights[table.sample] * table.count
         # An asynchronous copy is logged twice, where it reads and where it writes; the read determines its cost.
         copies = np.array([bool(i.memory and i.memory.kind == "copy") for i in instructions])
         counted = weight * ~(copies[table.instruction] & (table.space == SPACE_SHARED))
@@ -249,9 +249,9 @@ def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBeha
 def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
     """The memory space that most of each instruction's counted accesses reach; of all accesses if none is counted."""
     kinds = 3
-    cell = table.instruction.astype(np.int64) * kinds + table.space
-    every = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
-    some = np.bincount(cell[counted > 0], minlength=count * kinds).reshape(count, kinds)
+    cell = table.instruction * kinds + table.space
+    every = np.bincount(cell, table.count, minlength=count * kinds).reshape(count, kinds)
+    some = np.bincount(cell, table.count * (counted > 0), minlength=count * kinds).reshape(count, kinds)
     found: npt.NDArray[np.intp] = np.where(some.any(axis=1, keepdims=True), some, every).argmax(axis=1)
     return found
 

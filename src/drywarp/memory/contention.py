@@ -225,7 +225,9 @@ def _atomics(profile: Profile) -> npt.NDArray[np.intp]:
     """Log rows of atomics on global memory."""
     kinds = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
     log = profile.accesses
-    return np.flatnonzero(kinds[log.instruction] & (log.space == SPACE_GLOBAL)) if len(log) else np.zeros(0, np.intp)
+    if not kinds.any() or not len(log):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(kinds[log.instruction] & (log.space == SPACE_GLOBAL))
 
 
 def _moving_together(alike: Alike, rows: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:

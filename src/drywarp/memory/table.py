@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,58 +45,76 @@ class MemoryGeometry:
 
 
 _CHUNK = 1 << 16
+_SPACES, _LARGEST = 4, 1 << 62
 _number_distinct = Function("number_distinct", "ananaa")
 
 
 @dataclass(frozen=True)
 class RequestTable:
-    """Columns of shape (requests,): where each came from and what it costs.
+    """The distinct requests of each instruction and block, columns of shape (distinct,): what they cost.
 
-    `sample` is the index of the sampled block, `units` sectors (global, local) or wavefronts (shared), `ideal` the
-    fewest units for the same bytes, `lines` distinct cache lines, `passes` the number of bank passes that deliver the
-    data: those of shared memory, also where its banks serve as the L1's data stage. `remote` marks what reaches the
-    shared memory of another block of the cluster, which counts as shared memory.
+    `sample` is the index of the sampled block, `count` how often it makes the request, `units` sectors (global, local)
+    or wavefronts (shared) of one request, `ideal` the fewest units for the same bytes, `lines` distinct cache lines,
+    `passes` the number of bank passes that deliver the data: those of shared memory, also where its banks serve as the
+    L1's data stage. `remote` marks what reaches the shared memory of another block of the cluster, which counts as
+    shared memory. `number`, of shape (requests,), is the row of each logged request.
     """
 
-    instruction: npt.NDArray[np.int32]
-    sample: npt.NDArray[np.int32]
-    space: npt.NDArray[np.int8]
+    instruction: npt.NDArray[np.int64]
+    sample: npt.NDArray[np.int64]
+    space: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]
     units: npt.NDArray[np.int64]
     ideal: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
     remote: npt.NDArray[np.bool_]
+    number: npt.NDArray[np.int64]
 
 
 def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     """Cost every logged request; equal patterns at equal alignment are costed once."""
-    log = profile.accesses
-    widths = np.array([i.memory.width if i.memory else 4 for i in profile.kernel.instructions], np.int64)
+    log, instructions = profile.accesses, profile.kernel.instructions
     # 128-byte alignment decides lines and sectors of global memory, and banks of shared memory.
-    align = log.base % (geometry.banks * geometry.bank_bytes)
-    # A request's pattern, alignment, width and space in one word.
-    packed = log.pattern.astype(np.int64)
-    for factor, column in ((1024, align), (64, widths[log.instruction] if len(log) else align), (4, log.space)):
-        packed *= factor
-        packed += column
-    first, number = distinct(packed)
-    unique = np.stack([log.pattern[first], align[first], widths[log.instruction[first]], log.space[first]], axis=1)
-    units, ideal, lines, passes = (np.zeros(len(unique), np.int64) for _ in range(4))
+    aligned = geometry.banks * geometry.bank_bytes
+    block = log.warp // profile.launch.warps_per_block
+    columns = (log.pattern, log.base % aligned, log.space, log.instruction, block)
+    sizes = (len(log.masks), aligned, _SPACES, len(instructions), len(profile.blocks))
+    first, number = _distinct_together(columns, sizes)
+    widths = np.array([i.memory.width if i.memory else 4 for i in instructions], np.int64)
+    pattern, align, space, instruction, sample = (column[first].astype(np.int64) for column in columns)
+    # What differs in its block or its instruction alone costs the same.
+    unique, cost = distinct_rows(np.stack([pattern, align, widths[instruction], space], axis=1))
+    costs = np.zeros((4, len(unique)), np.int64)
     for start in range(0, len(unique), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        units[part], ideal[part], lines[part], passes[part] = _cost(unique[part], log, geometry)
-    sample = (log.warp // profile.launch.warps_per_block).astype(np.int32)
-    remote = log.space == SPACE_REMOTE
+        costs[:, start : start + _CHUNK] = _cost(unique[start : start + _CHUNK], log, geometry)
+    units, ideal, lines, passes = costs[:, cost]
+    remote = space == SPACE_REMOTE
     return RequestTable(
-        instruction=log.instruction,
+        instruction=instruction,
         sample=sample,
-        space=np.where(remote, np.int8(SPACE_SHARED), log.space),
-        units=units[number],
-        ideal=ideal[number],
-        lines=lines[number],
-        passes=passes[number],
+        space=np.where(remote, SPACE_SHARED, space),
+        count=np.bincount(number, minlength=len(first)),
+        units=units,
+        ideal=ideal,
+        lines=lines,
+        passes=passes,
         remote=remote,
+        number=number,
     )
+
+
+def _distinct_together(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """`distinct` of rows that are given by columns, each with values from 0 to below its size."""
+    words, range_of = np.zeros(len(columns[0]), np.int64), 1
+    for column, size in zip(columns, sizes, strict=True):
+        if range_of * size > _LARGEST:
+            first, words = distinct(words)
+            range_of = len(first)
+        words *= size
+        words += column
+        range_of *= size
+    return distinct(words)
 
 
 def distinct(words: Ints) -> tuple[Ints, Ints]:

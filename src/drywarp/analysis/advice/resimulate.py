@@ -46,8 +46,8 @@ def reuse_by_buffer(setting: Setting) -> dict[str, Reuse]:
     if not len(log) or not loads.any():
         return {}
     block = max(range(len(profile.blocks)), key=lambda n: profile.blocks[n].weight)
-    at = (table.sample == block) & loads[log.instruction] & (log.space == SPACE_GLOBAL) & (table.units > 0)
-    rows = np.flatnonzero(at)[:MOST_ROWS]
+    loaded = (table.sample == block) & loads[table.instruction] & (table.space == SPACE_GLOBAL) & (table.units > 0)
+    rows = np.flatnonzero(loaded[table.number])[:MOST_ROWS]
     if not len(rows):
         return {}
     size = 32 if setting.gpu.machine_code is not None else setting.gpu.memory.sector_bytes
@@ -61,7 +61,7 @@ def reuse_by_buffer(setting: Setting) -> dict[str, Reuse]:
         distinct = np.unique(addresses[mine][active[mine]] // size)
         instructions = np.unique(log.instruction[rows[mine]])
         found[starts[number][2] if number >= 0 else ""] = Reuse(
-            float(table.units[rows[mine]].sum()), len(distinct), tuple(instructions.tolist())
+            float(table.units[table.number[rows[mine]]].sum()), len(distinct), tuple(instructions.tolist())
         )
     return found
 
@@ -170,7 +170,7 @@ def ideal_units(setting: Setting, space: int) -> dict[int, Ideal]:
     table, count = setting.requests, len(setting.instructions)
     if not len(table.instruction):
         return {}
-    weights = np.array([sample.weight for sample in setting.profile.blocks])[table.sample]
+    weights = np.array([sample.weight for sample in setting.profile.blocks])[table.sample] * table.count
     weights = weights * (table.space == space)
     units = np.bincount(table.instruction, table.units * weights, minlength=count)
     least = np.bincount(table.instruction, table.ideal * weights, minlength=count)
