@@ -335,18 +335,18 @@ class Session:
     def iterations(self) -> dict[int, int]:
         """Iterations of each loop by its first basic block: per entry, the most of any warp so far."""
         warps = int(self._recorder.steps_since(0)[0].max(initial=-1)) + 1
-        paths, _ = self._recorder.paths(warps)
+        blocks, bounds = self._recorder.steps_by_warp(warps)
         found: dict[int, int] = {}
         for loop in self.cfg.loops:
             inside = np.zeros(len(self.cfg.blocks) + 1, np.bool_)
             inside[list(loop.blocks)] = True
-            for path in paths:
-                header = path.blocks == loop.header
-                # Block -1, outside every loop, precedes the first step.
-                entries = header & ~inside[np.append(np.int32(-1), path.blocks[:-1])]
-                if entries.any():
-                    mean = -(-int(np.count_nonzero(header)) // int(np.count_nonzero(entries)))
-                    found[loop.header] = max(found.get(loop.header, 0), mean)
+            header = np.flatnonzero(blocks == loop.header)
+            # Block -1, outside every loop, precedes the first step of a warp.
+            before = np.where(np.isin(header, bounds), -1, blocks[header - 1])
+            entered = header[~inside[before]]
+            times, entries = (np.diff(np.searchsorted(rows, bounds)) for rows in (header, entered))
+            if len(entered):
+                found[loop.header] = int((-(-times // np.maximum(entries, 1)))[entries > 0].max())
         return found
 
     def finish(
