@@ -321,7 +321,7 @@ class Recorder:
         return AccessLog(instruction, warp, base, pattern, space, offsets, log.masks[:patterns].copy())
 
     def steps_by_warp(self, warps: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The basic blocks of all of `warps` warps one after the other, in order, and where each warp's begin and end."""
+        """The basic blocks of `warps` warps one after the other, in order, and where those of each begin and end."""
         count = int(self.state[STEPS])
         order, bounds = _by_warp(self.log.step_warp[:count], warps)
         return self.log.step_block[:count][order], bounds
