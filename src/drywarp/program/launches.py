@@ -127,10 +127,10 @@ class Launches:
             outcome, changes = self._repeats[again]
             heap.repeat(changes)
             return outcome
-        outcome, changes = self._new(asked, heap, chosen)
-        size = _held_bytes(outcome, changes)
-        if outcome.computed and state is not None and size <= _MOST_HELD:
-            self._repeats[again] = replace(outcome, same=True), changes
+        outcome, changed = self._new(asked, heap, chosen)
+        size = _held_bytes(outcome, changed or [])
+        if outcome.computed and state is not None and changed is not None and size <= _MOST_HELD:
+            self._repeats[again] = replace(outcome, same=True), changed
             self._held += size
             while self._held > _MOST_HELD:
                 _, oldest = self._repeats.popitem(last=False)
@@ -172,12 +172,12 @@ class Launches:
         if done is None:
             return replace(known, waits=False)
         self._left -= done.warp_instructions
-        heap.take_over(done.memory)
+        heap.take_over(done.memory, 0)
         steps, printed = done.warp_instructions, done.printed
         return replace(known, computed=True, warp_instructions=steps, printed=printed, waits=False)
 
-    def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change]]:
-        """The outcome of a launch, and what it changed."""
+    def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change] | None]:
+        """The outcome of a launch, and what it changed; None if that is too much to be held."""
         launch = _launch_of(asked, heap)
         occupancy_of(asked.kernel, launch, self._gpu)
         new = chosen and _shape(asked) not in self._first
@@ -213,7 +213,7 @@ class Launches:
                 self._known[key] = self._kept(found, asked, launch, heap, done)
             found = replace(self._known[key], same=same)
         found = replace(found, problems=problems, checked=checked)
-        changes = heap.take_over(done.memory)
+        changes = heap.take_over(done.memory, _MOST_HELD)
         return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:

@@ -22,6 +22,8 @@ from .watch import Watch
 
 DEFAULT_LIMITS = Limits()
 _UNLIMITED = 1 << 62
+_SHORT_WARP = 64
+"""Instructions of a warp below which most of a wave's time goes into what only one thread does at a time."""
 _WAVES_A_PART = 4
 """Waves of a part between two looks at the record: it stays small, and threads rarely wait for each other."""
 
@@ -137,13 +139,16 @@ def run_whole(
     session = Session(kernel, launch, limits, cfg=cfg, tally=tally, watch=watch)
     together = launch.cluster_blocks
     clusters = launch.blocks // together
-    size = max(WAVE_WARPS // (launch.warps_per_block * together), 1) * PARTS * thread_count() * _WAVES_A_PART
+    wave = max(WAVE_WARPS // (launch.warps_per_block * together), 1)
+    size = wave * PARTS * thread_count() * _WAVES_A_PART
     try:
-        for first in range(0, clusters, size):
-            part = range(first, min(first + size, clusters))
+        for first in (0, *range(wave, clusters, size)):
+            part = range(first, min(first + (size if first else wave), clusters))
             session.run(part if together == 1 else [block for one in part for block in launch.members(one)])
             if session.budget.warp_steps > most:
                 return None
+            if not first and session.budget.warp_steps < _SHORT_WARP * launch.warps_per_block * together * len(part):
+                session.stay_together()
     except StarvationError:
         if not fits_at_once(launch):
             raise
