@@ -118,9 +118,10 @@ class Timeline:
         if self.gpu.host:
             self.host += self.gpu.host.launch_ns * _NANO
 
-    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int) -> Span:
+    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int, by_host: bool = True) -> Span:
         """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
-        self.called()
+        if by_host:
+            self.called()
         start, after = self._begin(stream)
         place = (self.stream(stream) or self.streams[0]).device
         running = self._running.setdefault(place, [])

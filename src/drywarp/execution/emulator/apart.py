@@ -27,6 +27,7 @@ from .constants import uses_grid_barrier
 from .control import needs_heap
 from .machine import Store
 from .memory import DeviceMemory
+from .printf import launches_kernels
 from .program import Program
 from .recorder import Recorder
 from .sampling import Limits
@@ -129,7 +130,7 @@ class _Part(Budget):
 
 def may_run_apart(kernel: Kernel) -> bool:
     """Whether blocks can only influence each other by plain loads and stores of global memory."""
-    if needs_heap(kernel) or uses_grid_barrier(kernel):
+    if needs_heap(kernel) or uses_grid_barrier(kernel) or launches_kernels(kernel):
         return False
     return all(_harmless(instruction) for instruction in kernel.instructions)
 

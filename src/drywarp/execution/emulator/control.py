@@ -17,7 +17,7 @@ from .decode import Decoder, place
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .operands import ZERO, Fetch
-from .printf import assert_call, print_call
+from .printf import GIVES_BUFFER, TAKES_BUFFER, assert_call, buffer_call, launch_call, print_call
 
 if TYPE_CHECKING:
     from .finish import Scheduling
@@ -232,7 +232,7 @@ def _exit(d: Decoder, i: Instruction, fall: int) -> Finish:
     return leave
 
 
-# Functions that the code calls but does not contain: the device's printf, assert and malloc.
+# Functions that the code calls but does not contain: the device's printf, assert, malloc and launches.
 #
 # They come with the driver. A call goes through a word of a constant bank that the loader fills with the function's
 # address; here the address identifies the function's name.
@@ -272,6 +272,8 @@ def external_call(d: Decoder, i: Instruction, name: str) -> Call:
         "__assertfail": f"an assertion failed at {place(d.kernel, i)}; the run continued",
     }.get(name, f"{name} was skipped at {place(d.kernel, i)}: its code is not in the kernel; it returned 0")
 
+    if launching := {GIVES_BUFFER: buffer_call, TAKES_BUFFER: launch_call}.get(name):
+        return launching(d, i)
     asked = {"vprintf": print_call, "__assertfail": assert_call}.get(name)
     really = asked(d, i) if asked else None
 

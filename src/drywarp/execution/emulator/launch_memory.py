@@ -8,6 +8,7 @@ from ...kernel.profile import GRID_BARRIER_AREA
 from .constants import AREA_BYTES, PARAMETERS, ConstantBanks, build_banks, parameter_bytes, uses_grid_barrier
 from .control import HEAP, HEAP_BYTES, needs_heap
 from .memory import DeviceMemory
+from .printf import BUFFER_BYTES, BUFFERS, MOST_BUFFERS, launches_kernels
 
 _MOST_ORDINALS = 1 << 16
 """Above every argument ordinal: random texels of several textures differ."""
@@ -61,5 +62,6 @@ def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, 
 def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
     """Device memory areas that the driver provides, by name and bytes."""
     areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
+    areas += [(BUFFERS, BUFFER_BYTES * MOST_BUFFERS)] if launches_kernels(kernel) else []
     areas += [(GRID_BARRIER_AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
     return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas
