@@ -1,4 +1,4 @@
-"""Programs whose device code nvlink put together (`nvcc -rdc=true`): of several files, and kernels that launch kernels."""
+"""Programs whose device code nvlink put together (`nvcc -rdc=true`): several files, and kernels that launch kernels."""
 
 from __future__ import annotations
 
