@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import DrywarpError, InputFileError, UsageError
-from ..execution.emulator.printf import DeviceLaunch
+from ..execution.emulator.control import DeviceLaunch
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx

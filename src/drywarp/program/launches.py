@@ -14,7 +14,7 @@ from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
-from ..execution.emulator.printf import DeviceLaunch
+from ..execution.emulator.control import DeviceLaunch
 from ..execution.emulator.run import WholeRun, run_whole
 from ..execution.emulator.skim import follows_data
 from ..execution.emulator.watch import Problem, Uses, Watch

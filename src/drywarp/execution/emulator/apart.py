@@ -24,10 +24,9 @@ from ...core.library import Function
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from .constants import uses_grid_barrier
-from .control import needs_heap
+from .control import launches_kernels, needs_heap
 from .machine import Store
 from .memory import DeviceMemory
-from .printf import launches_kernels
 from .program import Program
 from .recorder import Recorder
 from .sampling import Limits

@@ -6,9 +6,8 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA
 from .constants import AREA_BYTES, PARAMETERS, ConstantBanks, build_banks, parameter_bytes, uses_grid_barrier
-from .control import HEAP, HEAP_BYTES, needs_heap
+from .control import BUFFER_BYTES, BUFFERS, HEAP, HEAP_BYTES, MOST_BUFFERS, launches_kernels, needs_heap
 from .memory import DeviceMemory
-from .printf import BUFFER_BYTES, BUFFERS, MOST_BUFFERS, launches_kernels
 
 _MOST_ORDINALS = 1 << 16
 """Above every argument ordinal: random texels of several textures differ."""

@@ -1,10 +1,7 @@
-"""What device code asks of the driver, for programs that run whole: text to print, and launches of other kernels.
+"""The text of the device's printf, and of assertions that fail, where somebody asks for it (a program that runs whole).
 
 `vprintf` takes the address of the format and that of the arguments, which the caller has laid out in local memory as C
 lays them out in a structure: 4 bytes for integers up to int, 8 bytes at multiples of 8 for everything else.
-
-A launch is two calls (the device's runtime since CUDA 12 makes them for `<<<>>>`): one gives a buffer for the kernel's
-parameters, which the code then fills; the other takes that buffer and a stream.
 """
 
 from __future__ import annotations
@@ -12,29 +9,17 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import EmulationError
 from ...kernel.instruction import Instruction, Register
-from ...kernel.kernel import Kernel
-from ...kernel.launch.launch import Dim3
-from .bits import LANES
 from .constants import LOCAL_WINDOW
 from .decode import Decoder, place
 from .frame import Frame
 from .memory import DeviceMemory
 
-GIVES_BUFFER, TAKES_BUFFER = "__cuda_syscall_cnpv2GetParameterBufferV2", "__cuda_syscall_cnpv2LaunchDeviceV2"
-BUFFERS, BUFFER_BYTES, MOST_BUFFERS = "parameters of launches", 1 << 12, 1 << 11
-"""Room for all parameters that a launch may have, and for as many launches as may wait in CUDA by default
-(cudaLimitDevRuntimePendingLaunchCount)."""
-_BUFFER, _STREAM, _EXTENTS, _TAIL = 4, 6, 6, 3
-"""First registers of the kernel's or the buffer's address, of the stream, and of two extents and the dynamic shared
-memory; `cudaStreamTailLaunch`."""
-_LAUNCHES = "it launches other kernels, which are no part of its time"
 _FORMAT, _ARGUMENTS = 4, 6
 """First registers of the two addresses in the device's calling convention; the result is in the first one's."""
 _MESSAGE, _LINE = 4, 8
@@ -74,75 +59,6 @@ def assert_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
         number = int(f.spread(line(f))[row, lane])
         thread = f.machine.thread_name(int(f.warps[row]), lane)
         raise EmulationError(f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {thread}")
-
-    return call
-
-
-@dataclass(frozen=True)
-class DeviceLaunch:
-    """A launch that device code asks for, of the kernel with this symbol.
-
-    `parameters` are the bytes of the buffer, of which the kernel's come first. A `tail` launch waits for all others.
-    """
-
-    symbol: str
-    grid: Dim3
-    block: Dim3
-    shared: int
-    parameters: bytes
-    tail: bool
-
-
-def launches_kernels(kernel: Kernel) -> bool:
-    """Whether the code of a kernel, or what it calls, launches other kernels."""
-    return any(external.name == GIVES_BUFFER for external in kernel.externals)
-
-
-def buffer_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
-    """The effect of asking for the buffer of a launch: its address, 0 if as many as there may be are taken."""
-    words = [d.word(Register(number)) for number in (_BUFFER, *range(_EXTENTS, _EXTENTS + 7))]
-    result, memory = d.put_pair(Register(_BUFFER)), d.memory
-
-    def call(f: Frame) -> None:
-        f.machine.notes.add(_LAUNCHES)
-        start = memory.region_named(BUFFERS).start
-        values = np.stack([f.spread(word(f)) for word in words], axis=-1)
-        found = np.zeros((f.rows, LANES), np.uint64)
-        for row, lane in np.argwhere(f.lanes()).tolist():
-            free = next((n for n in range(MOST_BUFFERS) if n not in memory.launching), None)
-            if free is not None:
-                memory.launching[free] = tuple(values[row, lane].tolist())
-                found[row, lane] = start + free * BUFFER_BYTES
-        result(f, found)
-
-    return call
-
-
-def launch_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
-    """The effect of a launch with a buffer; returns CUDA's `invalid value` for what is none."""
-    buffer, stream = d.pair(Register(_BUFFER)), d.pair(Register(_STREAM))
-    result, memory = d.put(Register(_BUFFER)), d.memory
-    symbols = {symbol.offset: name for name, symbol in d.kernel.symbols.items() if symbol.space == "code"}
-    symbols.setdefault(0, d.kernel.symbol)
-
-    def call(f: Frame) -> None:
-        region = memory.region_named(BUFFERS)
-        buffers, streams = f.spread(buffer(f)), f.spread(stream(f))
-        status = np.zeros(buffers.shape, np.uint32)
-        for row, lane in np.argwhere(f.lanes()).tolist():
-            number, rest = divmod(int(buffers[row, lane]) - region.start, BUFFER_BYTES)
-            asked = memory.launching.pop(number, None) if not rest else None
-            if asked is None:
-                status[row, lane] = 1
-                continue
-            address, *extents = asked
-            if address not in symbols:
-                raise EmulationError(f"{place(d.kernel, i)}: launch of {address:#x}, which is not a kernel: {i.text}")
-            content = memory.bytes_of(region)[number * BUFFER_BYTES : (number + 1) * BUFFER_BYTES].tobytes()
-            grid, block = (extents[0], extents[1], extents[2]), (extents[3], extents[4], extents[5])
-            tail = int(streams[row, lane]) == _TAIL
-            memory.launched.append(DeviceLaunch(symbols[address], grid, block, extents[6], content, tail))
-        result(f, status)
 
     return call
 

@@ -12,8 +12,8 @@ from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
 from .apart import PARTS
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
+from .control import DeviceLaunch
 from .memory import DeviceMemory
-from .printf import DeviceLaunch
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
 from .session import WAVE_WARPS, Emulation, Session
