@@ -30,6 +30,8 @@ from .keep import Choice, Keeper
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
 """Most warp instructions that are run of a launch, and of a program: about a minute and ten minutes on two cores."""
 _POINTER_BYTES = 8
+_ALIGNED = 256
+"""Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
 _MOST_HELD = 256 << 20
 """Bytes of results that are held for launches that repeat earlier ones."""
 
@@ -290,8 +292,17 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
     return found
 
 
-def _places(asked: Asked, heap: Heap) -> list[tuple[int, int, int]]:
-    return [(ordinal, held.size, offset) for ordinal, (held, offset) in pointers(asked, heap).items()]
+def _places(asked: Asked, heap: Heap) -> list[tuple[int, ...]]:
+    """Where the pointers of a launch lie, as far as its time may depend on that.
+
+    These are the sizes of their allocations, how they are aligned, and the distances between those in one allocation.
+    """
+    firsts: dict[int, int] = {}
+    found: list[tuple[int, ...]] = []
+    for ordinal, (held, offset) in pointers(asked, heap).items():
+        first = firsts.setdefault(held.number, offset)
+        found.append((ordinal, [*firsts].index(held.number), held.size, offset % _ALIGNED, offset - first))
+    return found
 
 
 def _launch_of(asked: Asked, heap: Heap) -> Launch:
