@@ -11,9 +11,10 @@ import pytest
 from drywarp.analysis.advice.case import Setting
 from drywarp.analysis.advice.resimulate import reuse_by_buffer
 from drywarp.analysis.advice.rules.atomics import lanes_per_address
+from drywarp.analysis.advice.rules.idle_threads import smaller_clusters
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
-from drywarp.analysis.advice.rules.uneven_work import imbalance, smaller_clusters
+from drywarp.analysis.advice.rules.uneven_work import imbalance
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.launch.launch import Dim3
