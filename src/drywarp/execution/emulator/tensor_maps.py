@@ -14,7 +14,8 @@ from ...kernel.launch.launch import DTYPES, MAP_BYTES, TensorMap
 
 _MAGIC = b"drywarp\1"
 _DIMENSIONS = 5
-_FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}B")
+_SPATIAL = _DIMENSIONS - 2
+_FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}BB{2 * _SPATIAL}h")
 _TYPES = tuple(DTYPES)
 
 
@@ -22,7 +23,8 @@ _TYPES = tuple(DTYPES)
 class TensorView:
     """A tensor map as the copy engine reads it; the fastest dimension comes first, as coordinates do.
 
-    `base` is the address of the first element, `strides` are bytes in every dimension.
+    `base` is the address of the first element, `strides` are bytes in every dimension. A map with corners (`lower` and
+    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels).
     """
 
     base: int
@@ -33,6 +35,8 @@ class TensorView:
     steps: tuple[int, ...]
     swizzle: int
     nan: bool
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
     @property
     def element_bytes(self) -> int:
@@ -63,6 +67,9 @@ def encode(made: TensorMap, base: int) -> bytes:
         *filled(tuple(stride * width for stride in made.strides), _DIMENSIONS - 1),
         *filled(made.box, _DIMENSIONS),
         *filled(made.element_strides, _DIMENSIONS),
+        bool(made.lower),
+        *filled(made.lower, _SPATIAL),
+        *filled(made.upper, _SPATIAL),
     )
     return data.ljust(MAP_BYTES, b"\0")
 
@@ -77,8 +84,13 @@ def decode(data: bytes, where: str) -> TensorView:
     extents, rest = rest[:rank], rest[_DIMENSIONS:]
     strides, rest = rest[: rank - 1], rest[_DIMENSIONS - 1 :]
     box, steps = rest[:rank], rest[_DIMENSIONS : _DIMENSIONS + rank]
+    columns, *corners = rest[2 * _DIMENSIONS :]
     whole = (DTYPES[dtype][1], *strides)
-    return TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan))
+    view = TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan))
+    if not columns:
+        return view
+    lower, upper = corners[: rank - 2], corners[_SPATIAL : _SPATIAL + rank - 2]
+    return replace(view, box=tuple(box[:2]), lower=tuple(lower), upper=tuple(upper))
 
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
@@ -139,12 +151,56 @@ def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
         holds = (index >= 0) & (index < view.extents[axis] // per)
         offsets = (offsets[:, None] + index * (view.strides[axis] * per)).reshape(-1)
         inside = (inside[:, None] & holds).reshape(-1)
+    return _made(view, unit, offsets, inside)
+
+
+def _made(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
+    """The box whose units lie at these offsets from the tensor's first element, as far as they are inside."""
     places = np.flatnonzero(inside)
     sources = view.base + offsets[places]
     piece = sources // _PIECE
     fresh = np.ones(len(piece), bool)
     fresh[1:] = piece[1:] != piece[:-1]
     return Box(unit, sources, places, piece[fresh] * _PIECE, len(offsets) * unit)
+
+
+# im2col: pixels of images as rows of a matrix, of which a copy takes some in a row.
+
+
+def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
+    """The pixels from some coordinates on, each read at these offsets in the spatial dimensions, fastest first.
+
+    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
+    first, by the element strides; then comes the next image.
+    """
+    width, channel, channels = view.element_bytes, coordinates[0], view.box[0]
+    whole = (channel * width | channels * width | view.extents[0] * width | view.base) % _PIECE == 0
+    unit = _PIECE if whole else width
+    per = unit // width
+    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
+    index = channel // per + np.arange(channels // per, dtype=np.int64)
+    inside = ((places >= 0) & (places < np.array(view.extents[1:]))).all(axis=1)
+    holds = (index >= 0) & (index < view.extents[0] // per)
+    apart = places @ np.array(view.strides[1:], np.int64)
+    every = (apart[:, None] + index * unit).reshape(-1)
+    return _made(view, unit, every, (inside[:, None] & holds).reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _pixels(view: TensorView, first: tuple[int, ...]) -> Ints:
+    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
+    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
+    at, found = list(first), []
+    for _ in range(view.box[1]):
+        found.append(tuple(at))
+        for axis, low in enumerate(view.lower):
+            at[axis] += view.steps[axis + 1]
+            if at[axis] <= last[axis]:
+                break
+            at[axis] = low
+        else:
+            at[-1] += 1
+    return np.array(found, np.int64)
 
 
 def swizzled(addresses: Ints, width: int) -> Ints:
