@@ -13,6 +13,7 @@ Reductions compute in the buffer's type, floats in float64 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from .half import double_to_bf16
 from .machine import RANK_SHIFT
 from .mbarrier import BarrierWords
 from .operands import Fetch, join
-from .tensor_maps import Box, TensorView, box_of, columns_of, decode, swizzled
+from .tensor_maps import Box, TensorView, box_of, decode, made_box, swizzled
 
 _PIECE = 16
 UNREAD = "UNREAD"
@@ -324,6 +325,45 @@ def _outside(view: TensorView, box: Box) -> Any:
     bits = {"f16": (np.uint16, 0x7FFF), "bf16": (np.uint16, 0x7FFF), "f32": (np.uint32, 0x7FFFFFFF)}
     element, word = bits.get(view.dtype, (np.uint64, 0x7FFFFFFFFFFFFFFF))
     return np.full(box.size // view.element_bytes, word, element).view(kind)
+
+
+# im2col: pixels of images as rows of a matrix, of which a copy takes some in a row.
+
+
+def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
+    """The pixels from some coordinates on, each read at these offsets in the spatial dimensions, fastest first.
+
+    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
+    first, by the element strides; then comes the next image.
+    """
+    width, channel, channels = view.element_bytes, coordinates[0], view.box[0]
+    whole = (channel * width | channels * width | view.extents[0] * width | view.base) % _PIECE == 0
+    unit = _PIECE if whole else width
+    per = unit // width
+    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
+    index = channel // per + np.arange(channels // per, dtype=np.int64)
+    inside: npt.NDArray[np.bool_] = np.all((places >= 0) & (places < np.array(view.extents[1:])), axis=1)
+    holds = (index >= 0) & (index < view.extents[0] // per)
+    apart = places @ np.array(view.strides[1:], np.int64)
+    every = (apart[:, None] + index * unit).reshape(-1)
+    return made_box(view, unit, every, (inside[:, None] & holds).reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _pixels(view: TensorView, first: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
+    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
+    at, found = list(first), []
+    for _ in range(view.box[1]):
+        found.append(tuple(at))
+        for axis, low in enumerate(view.lower):
+            at[axis] += view.steps[axis + 1]
+            if at[axis] <= last[axis]:
+                break
+            at[axis] = low
+        else:
+            at[-1] += 1
+    return np.array(found, np.int64)
 
 
 # Reductions ---------------------------------------------------------------------------------------

@@ -151,10 +151,10 @@ def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
         holds = (index >= 0) & (index < view.extents[axis] // per)
         offsets = (offsets[:, None] + index * (view.strides[axis] * per)).reshape(-1)
         inside = (inside[:, None] & holds).reshape(-1)
-    return _made(view, unit, offsets, inside)
+    return made_box(view, unit, offsets, inside)
 
 
-def _made(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
+def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
     """The box whose units lie at these offsets from the tensor's first element, as far as they are inside."""
     places = np.flatnonzero(inside)
     sources = view.base + offsets[places]
@@ -162,45 +162,6 @@ def _made(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.boo
     fresh = np.ones(len(piece), bool)
     fresh[1:] = piece[1:] != piece[:-1]
     return Box(unit, sources, places, piece[fresh] * _PIECE, len(offsets) * unit)
-
-
-# im2col: pixels of images as rows of a matrix, of which a copy takes some in a row.
-
-
-def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
-    """The pixels from some coordinates on, each read at these offsets in the spatial dimensions, fastest first.
-
-    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
-    first, by the element strides; then comes the next image.
-    """
-    width, channel, channels = view.element_bytes, coordinates[0], view.box[0]
-    whole = (channel * width | channels * width | view.extents[0] * width | view.base) % _PIECE == 0
-    unit = _PIECE if whole else width
-    per = unit // width
-    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
-    index = channel // per + np.arange(channels // per, dtype=np.int64)
-    inside = ((places >= 0) & (places < np.array(view.extents[1:]))).all(axis=1)
-    holds = (index >= 0) & (index < view.extents[0] // per)
-    apart = places @ np.array(view.strides[1:], np.int64)
-    every = (apart[:, None] + index * unit).reshape(-1)
-    return _made(view, unit, every, (inside[:, None] & holds).reshape(-1))
-
-
-@lru_cache(maxsize=256)
-def _pixels(view: TensorView, first: tuple[int, ...]) -> Ints:
-    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
-    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
-    at, found = list(first), []
-    for _ in range(view.box[1]):
-        found.append(tuple(at))
-        for axis, low in enumerate(view.lower):
-            at[axis] += view.steps[axis + 1]
-            if at[axis] <= last[axis]:
-                break
-            at[axis] = low
-        else:
-            at[-1] += 1
-    return np.array(found, np.int64)
 
 
 def swizzled(addresses: Ints, width: int) -> Ints:

@@ -8,7 +8,7 @@ tensormap(box=128x64,lower=-1x-1,upper=-1x-1):f16[8,56,56,64]          im2col: 1
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import UsageError
 from ..kernel import Parameter
-from .launch import DTYPES, MAP_BYTES, SWIZZLES, Argument, Buffer, Structure, TensorMap, array_buffer
+from .launch import DTYPES, MAP_BYTES, SWIZZLES, Buffer, TensorMap, array_buffer
 
 EXAMPLE = "tensormap(box=64x64,swizzle=128):f16[4096,4096]:random"
 MAP_TYPES = ("CUtensorMap", "CUtensorMap_st")
@@ -114,32 +114,6 @@ def _parsed(text: str, place: str, buffer_of: Callable[[Any, str], Buffer | None
     if buffer is None:
         raise UsageError(f"{place}: {text!r}: expected a buffer or the name of an argument, as in {EXAMPLE}")
     return completed(TensorMap(buffer, "", **said), buffer, place)
-
-
-def resolved(values: Mapping[str, Argument], kernel: str) -> dict[str, Argument]:
-    """The arguments by name, with every tensor map completed and checked against its buffer."""
-    held: dict[str, Argument] = {}
-
-    def collect(name: str, value: Argument) -> None:
-        held[name] = value
-        for _, path, part in value.parts if isinstance(value, Structure) else ():
-            collect(path, part)
-
-    def complete(name: str, value: Argument) -> Argument:
-        if isinstance(value, Structure):
-            return replace(value, parts=tuple((at, path, complete(path, part)) for at, path, part in value.parts))
-        if not isinstance(value, TensorMap) or value.buffer is not None:
-            return value
-        place = f"{kernel}: argument {name}"
-        of = held.get(value.of)
-        buffer = of.buffer if isinstance(of, TensorMap) else of
-        if not isinstance(buffer, Buffer):
-            raise UsageError(f"{place}: {value.of!r} is not an argument with a buffer")
-        return completed(value, buffer, place)
-
-    for name, value in values.items():
-        collect(name, value)
-    return {name: complete(name, value) for name, value in values.items()}
 
 
 def completed(made: TensorMap, buffer: Buffer, place: str) -> TensorMap:
