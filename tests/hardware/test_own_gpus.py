@@ -128,7 +128,7 @@ def test_what_cannot_be_added_is_refused_in_one_line(
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DRYWARP_GPU_DIR", str(tmp_path / "file" / "own"))
-    with pytest.raises(UsageError, match=r"cannot be written \(DRYWARP_GPU_DIR names another folder\)"):
+    with pytest.raises(UsageError, match=r"is not writable \(set DRYWARP_GPU_DIR to use another folder\)"):
         add_gpu(mine(tmp_path))
 
 
@@ -170,7 +170,7 @@ def test_the_command_adds_lists_and_removes(tmp_path: Path, own: Path) -> None:
     assert run("gpus", cwd=tmp_path).stdout.endswith("with its source. Your own: half.\n")
     assert [gpu["name"] for gpu in told(cwd=tmp_path)["gpus"] if gpu["own"]] == ["half"]
     again = complaint(run("gpus", "--add", "half.toml", cwd=tmp_path))
-    assert again.endswith("you have a GPU half already (drywarp gpus --remove half removes it)")
+    assert again.endswith("you already have a GPU half (drywarp gpus --remove half removes it)")
     assert told("--remove", "half", cwd=tmp_path)["removed"] == "half"
     assert complaint(run("gpus", "--remove", "a100", cwd=tmp_path)).endswith("of your own (you have added none)")
     assert told("--add", "half.toml", cwd=tmp_path)["name"] == "half"

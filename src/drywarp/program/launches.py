@@ -27,7 +27,7 @@ from .heap import Allocation, Change, Heap
 from .keep import Choice, Keeper
 
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
-"""Most warp instructions that are run of a launch, and of a program: about a minute and ten minutes on two cores."""
+"""Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
 _POINTER_BYTES = 8
 _MOST_HELD = 256 << 20
 """Bytes of results that are held for launches that repeat earlier ones."""
@@ -101,7 +101,7 @@ class Plan:
 
 
 class Launches:
-    """Runs and predicts the launches of one process, within the limits of a program; `notes` collects what to tell."""
+    """Runs and predicts the launches of one process, within a program's limits; `notes` collects what to report."""
 
     def __init__(self, gpu: Gpu, plan: Plan, notes: list[str]) -> None:
         self._gpu, self._plan, self._notes = gpu, plan, notes
@@ -116,9 +116,9 @@ class Launches:
         self._held = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
-        """Compute the launch's results, if there is room for it, and predict its time.
+        """Compute the launch's results, if the limits allow it, and predict its time.
 
-        A launch that an earlier one was, and that finds the same memory, leaves what that one left. Raises UsageError
+        A launch that repeats an earlier one, and finds the same memory, leaves what that one left. Raises UsageError
         if it does not fit the kernel or the GPU.
         """
         chosen, state = self._choice.takes(asked.kernel.name), heap.state()
@@ -197,7 +197,7 @@ class Launches:
         checked = bool(watch and (done or found.fault))
         problems = tuple(watch.problems()) if watch and checked else ()
         if watch and checked and watch.unclear:
-            self._notes.append(f"races of {asked.kernel.name} were not looked for: {watch.unclear}")
+            self._notes.append(f"{asked.kernel.name} was not checked for races: {watch.unclear}")
         if done is None:
             found = replace(found, problems=problems, checked=checked)
             if new:
@@ -225,7 +225,7 @@ class Launches:
         return self._graphs[id(code)]
 
     def _watch_for(self, asked: Asked, heap: Heap) -> Watch | None:
-        """What looks for faults in a launch, if they are looked for."""
+        """The checker of a launch, if faults are looked for."""
         if heap.written is None:
             return None
         code = asked.code
@@ -260,7 +260,7 @@ class Launches:
 
 
 def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
-    """What it takes to hold the results of a launch and what it printed."""
+    """Bytes needed to hold the results of a launch and what it printed."""
     return sum(change.size for change in changes) + len(outcome.printed)
 
 
