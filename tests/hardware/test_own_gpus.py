@@ -165,7 +165,7 @@ def told(*arguments: str, cwd: Path) -> dict[str, Any]:
 def test_the_command_adds_lists_and_removes(tmp_path: Path, own: Path) -> None:
     mine(tmp_path)
     assert (
-        run("gpus", "--add", "half.toml", cwd=tmp_path).stdout == f"half: Mine, added to {own}; --gpu half names it\n"
+        run("gpus", "--add", "half.toml", cwd=tmp_path).stdout == f"half: Mine, added to {own}; use it as --gpu half\n"
     )
     assert run("gpus", cwd=tmp_path).stdout.endswith("with its source. Your own: half.\n")
     assert [gpu["name"] for gpu in told(cwd=tmp_path)["gpus"] if gpu["own"]] == ["half"]
@@ -183,8 +183,8 @@ def test_the_command_adds_lists_and_removes(tmp_path: Path, own: Path) -> None:
         ("--compare a100", "--compare a100: expected two or more GPUs, as in a100,h100"),
         ("--compare a100,a100", "GPU a100 is named twice"),
         ("--compare a100,h1000", "unknown GPU 'h1000'; nearest: h100"),
-        ("a100 --compare a100,h100", "NAME and --compare: expected one of them"),
-        ("--add x.toml --remove x", "--add and --remove: expected one of them"),
+        ("a100 --compare a100,h100", "NAME and --compare: expected only one of them"),
+        ("--add x.toml --remove x", "--add and --remove: expected only one of them"),
     ],
 )
 def test_what_cannot_be_compared(tmp_path: Path, line: str, expected: str) -> None:
