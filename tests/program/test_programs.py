@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from drywarp.core.library import cuda_library
 from drywarp.frontends.cuda.compile import compile_translation
 from drywarp.frontends.cuda.nvrtc import gather
 from drywarp.frontends.cuda.options import CudaOptions
@@ -233,8 +234,25 @@ def test_the_exit_status_is_the_programs(run: Any) -> None:
 def test_calls_that_are_not_known_are_told_and_fail(run: Any) -> None:
     ran = run("unknown")
     assert ran.status == 0
-    assert ran.result["not_modelled"] == {"cudaDeviceGraphMemTrim": 1}
-    assert "not modelled: cudaDeviceGraphMemTrim (1)" in ran.report
+    calls = ("cudaDeviceGraphMemTrim", "cudaIpcGetMemHandle", "cudaMallocMipmappedArray")
+    assert ran.result["not_modelled"] == dict.fromkeys(calls, 1)
+    assert f"not modelled: {', '.join(f'{name} (1)' for name in calls)}" in ran.report
+
+
+def test_texture_references_are_told_and_fail(run: Any, tmp_path: Path) -> None:
+    """Programs of CUDA 11 and older register them before `main`; newer headers no longer declare what they call."""
+    source = tmp_path / "references.c"
+    source.write_text(
+        "int __cudaRegisterTexture(void **, void *, void **, char *, int, int, int);\n"
+        "int cudaBindTexture(unsigned long *, void *, void *, void *, unsigned long), cudaGetDeviceCount(int *);\n"
+        "int main() { int n; __cudaRegisterTexture(0, 0, 0, 0, 1, 0, 0);"
+        " return cudaGetDeviceCount(&n) || cudaBindTexture(0, 0, 0, 0, 4) != 801; }\n"
+    )
+    made = tmp_path / "references"
+    subprocess.run(["gcc", "-o", str(made), str(source), str(cuda_library())], check=True, capture_output=True)
+    ran = run(started=made)
+    assert ran.status == 0, ran.report
+    assert ran.result["not_modelled"] == {"__cudaRegisterTexture": 1, "cudaBindTexture": 1}
 
 
 @pytest.mark.parametrize(

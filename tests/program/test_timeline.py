@@ -22,6 +22,21 @@ def with_streams(count: int, blocking: bool = True) -> tuple[Timeline, list[int]
     return line, handles
 
 
+@pytest.mark.parametrize(("name", "linked"), [("h100", True), ("a100", False)])
+def test_copies_between_devices_have_links_of_their_own_where_there_are_some(name: str, linked: bool) -> None:
+    """Over NVLink they have its rate and leave the bus alone; else they take the bus of both devices."""
+    gpu = load_gpu(name)
+    assert gpu.host is not None
+    line = Timeline(gpu, 2)
+    handles = [line.handle() for _ in range(2)]
+    line.streams |= {handle: Stream(False) for handle in handles}
+    between = line.copy(handles[0], "copy between devices", 10**9, False, (0, 1))
+    to_host = line.copy(handles[1], "copy to host", 10**9, False)
+    assert close(between.end_s - between.start_s, 1 / (gpu.device.peer_gbs if linked else gpu.host.copy_gbs))
+    assert (to_host.start_s < between.end_s) == linked
+    assert close(to_host.end_s - to_host.start_s, 1 / gpu.host.copy_gbs)
+
+
 def close(one: float, other: float) -> bool:
     return abs(one - other) < 1e-12
 

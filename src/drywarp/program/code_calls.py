@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import DrywarpError, InputFileError, UsageError
+from ..execution.emulator.control import DeviceLaunch
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx
@@ -22,6 +23,7 @@ from .result import LaunchDone
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
+_BY_KERNELS = "kernels that other kernels launch run after these, one after the other; launching takes no time"
 
 
 class CodeCalls(State):
@@ -199,8 +201,9 @@ class CodeCalls(State):
         shared: int,
         stream: int,
         data: bytes,
+        by_host: bool = True,
     ) -> Answer:
-        """Run a launch; `extents` are those of grid, block and cluster."""
+        """Run a launch and those that it asks for; `extents` are those of grid, block and cluster."""
         grid, block, cluster = extents
         module = function.module
         if constants := module.constants.get(self.device):
@@ -245,6 +248,22 @@ class CodeCalls(State):
             self.said.found(problem, number)
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
-            self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
+            self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number, by_host)
         self._failed(done, outcome)
+        for one in outcome.launched:
+            self._launched_by_kernel(module, one, kernel.name, stream)
         return Answer()
+
+    def _launched_by_kernel(self, module: Module, asked: DeviceLaunch, by: str, stream: int) -> None:
+        """Run a launch that a kernel asked for: it has ended, and so have those that it asked for before."""
+        kernel = self._kernels(module)[asked.symbol]
+        size = max((parameter.offset + parameter.size for parameter in kernel.parameters), default=0)
+        if _BY_KERNELS not in self.said.notes:
+            self.said.notes.append(_BY_KERNELS)
+        function = Function(module, asked.symbol)
+        extents, limits = (asked.grid, asked.block, (1, 1, 1)), self.gpu.occupancy
+        shared = kernel.resources.shared_bytes + asked.shared
+        fits = min(*asked.grid, *asked.block) > 0 and shared <= limits.shared_bytes_per_block_optin
+        data = asked.parameters[:size]
+        if not fits or self._launched(function, kernel, extents, asked.shared, stream, data, by_host=False).status:
+            self.said.notes.append(f"a launch of {kernel.name} by {by} does not fit the GPU and was left out")

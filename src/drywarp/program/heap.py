@@ -7,6 +7,7 @@ allocation are equal bytes: a launch that finds the versions of an earlier one l
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import mmap
 import os
@@ -255,25 +256,29 @@ class Heap:
         freed = tuple((one.name, one.start, one.size) for one in self._freed) if self.written else ()
         return DeviceImage(self.file, START, areas, variables, objects=objects, freed=freed)
 
-    def take_over(self, memory: DeviceMemory) -> list[Change]:
-        """Copy what a launch has written to its private view; returns what differs from before."""
-        changes = []
+    def take_over(self, memory: DeviceMemory, most: int = 1 << 62) -> list[Change] | None:
+        """Copy what a launch has written to its private view; returns what differs from before.
+
+        None if that is more than `most` bytes.
+        """
+        changes, left = [], most
         for one, pages in self.touched(memory, written=True):
             parts = []
             for first, end in runs(pages):
                 # Only the allocation's own bytes: its neighbours' pages are theirs.
                 begin, stop = max(first * _PAGE, one.start - START), min(end * _PAGE, one.end - START)
                 new = memory.views[1][begin:stop]
-                if not np.array_equal(self._bytes[begin:stop], new):
+                if not _equal(self._bytes[begin:stop], new):
                     if self.written:
                         self.written.changed(begin, self._bytes[begin:stop] != new)
                     self._bytes[begin:stop] = new
-                    parts.append((begin + START, new.copy()))
+                    left -= stop - begin
+                    parts.append((begin + START, new.copy() if left >= 0 else new[:0]))
             one.written = True
             if parts:
                 one.version = self.version_of()
                 changes.append(Change(one.start, one.version, parts))
-        return changes
+        return changes if left >= 0 else None
 
     def touched(
         self, memory: DeviceMemory, written: bool = False
@@ -356,10 +361,14 @@ def runs(numbers: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
         yield int(part[0]), int(part[-1]) + 1
 
 
+def _equal(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    """Whether as many bytes are the same; a comparison in NumPy would take an array of truths as large as they are."""
+    where = ctypes.c_void_p(one.ctypes.data), ctypes.c_void_p(other.ctypes.data)
+    return not ctypes.CDLL(None).memcmp(*where, ctypes.c_size_t(len(one)))
+
+
 def _punch(file: int, offset: int, size: int) -> None:
     """Turn whole pages of the file into holes, which read as zeros and take no memory."""
-    import ctypes
-
     punch_hole, keep_size = 2, 1
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate(file, keep_size | punch_hole, ctypes.c_int64(offset), ctypes.c_int64(size))

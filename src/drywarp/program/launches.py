@@ -14,6 +14,7 @@ from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
+from ..execution.emulator.control import DeviceLaunch
 from ..execution.emulator.run import WholeRun, run_whole
 from ..execution.emulator.skim import follows_data
 from ..execution.emulator.watch import Problem, Uses, Watch
@@ -29,6 +30,8 @@ from .keep import Choice, Keeper
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
 """Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
 _POINTER_BYTES = 8
+_ALIGNED = 256
+"""Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
 _MOST_HELD = 256 << 20
 """Bytes of results that are held for launches that repeat earlier ones."""
 
@@ -63,7 +66,7 @@ class Outcome:
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
     `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
     device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
-    the host reads what it may have written.
+    the host reads what it may have written. `launched` are the launches that the kernel asked for.
     """
 
     analysis: Analysis | None
@@ -78,6 +81,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     checked: bool = False
     waits: bool = False
+    launched: tuple[DeviceLaunch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,10 +131,10 @@ class Launches:
             outcome, changes = self._repeats[again]
             heap.repeat(changes)
             return outcome
-        outcome, changes = self._new(asked, heap, chosen)
-        size = _held_bytes(outcome, changes)
-        if outcome.computed and state is not None and size <= _MOST_HELD:
-            self._repeats[again] = replace(outcome, same=True), changes
+        outcome, changed = self._new(asked, heap, chosen)
+        size = _held_bytes(outcome, changed or [])
+        if outcome.computed and state is not None and changed is not None and size <= _MOST_HELD:
+            self._repeats[again] = replace(outcome, same=True), changed
             self._held += size
             while self._held > _MOST_HELD:
                 _, oldest = self._repeats.popitem(last=False)
@@ -172,12 +176,12 @@ class Launches:
         if done is None:
             return replace(known, waits=False)
         self._left -= done.warp_instructions
-        heap.take_over(done.memory)
+        heap.take_over(done.memory, 0)
         steps, printed = done.warp_instructions, done.printed
         return replace(known, computed=True, warp_instructions=steps, printed=printed, waits=False)
 
-    def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change]]:
-        """The outcome of a launch, and what it changed."""
+    def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change] | None]:
+        """The outcome of a launch, and what it changed; None if that is too much to be held."""
         launch = _launch_of(asked, heap)
         occupancy_of(asked.kernel, launch, self._gpu)
         new = chosen and _shape(asked) not in self._first
@@ -213,8 +217,9 @@ class Launches:
                 self._known[key] = self._kept(found, asked, launch, heap, done)
             found = replace(self._known[key], same=same)
         found = replace(found, problems=problems, checked=checked)
-        changes = heap.take_over(done.memory)
-        return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
+        changes = heap.take_over(done.memory, _MOST_HELD)
+        found = replace(found, computed=True, printed=done.printed, launched=done.launched)
+        return replace(found, warp_instructions=done.warp_instructions), changes
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
         return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
@@ -260,8 +265,9 @@ class Launches:
 
 
 def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
-    """Bytes needed to hold the results of a launch and what it printed."""
-    return sum(change.size for change in changes) + len(outcome.printed)
+    """What it takes to hold the results of a launch, what it printed, and what it launched."""
+    launched = sum(len(one.parameters) for one in outcome.launched)
+    return sum(change.size for change in changes) + len(outcome.printed) + launched
 
 
 def _shape(asked: Asked) -> tuple[object, ...]:
@@ -286,8 +292,17 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
     return found
 
 
-def _places(asked: Asked, heap: Heap) -> list[tuple[int, int, int]]:
-    return [(ordinal, held.size, offset) for ordinal, (held, offset) in pointers(asked, heap).items()]
+def _places(asked: Asked, heap: Heap) -> list[tuple[int, ...]]:
+    """Where the pointers of a launch lie, as far as its time may depend on that.
+
+    These are the sizes of their allocations, how they are aligned, and the distances between those in one allocation.
+    """
+    firsts: dict[int, int] = {}
+    found: list[tuple[int, ...]] = []
+    for ordinal, (held, offset) in pointers(asked, heap).items():
+        first = firsts.setdefault(held.number, offset)
+        found.append((ordinal, [*firsts].index(held.number), held.size, offset % _ALIGNED, offset - first))
+    return found
 
 
 def _launch_of(asked: Asked, heap: Heap) -> Launch:

@@ -118,9 +118,10 @@ class Timeline:
         if self.gpu.host:
             self.host += self.gpu.host.launch_ns * _NANO
 
-    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int) -> Span:
+    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int, by_host: bool = True) -> Span:
         """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
-        self.called()
+        if by_host:
+            self.called()
         start, after = self._begin(stream)
         place = (self.stream(stream) or self.streams[0]).device
         running = self._running.setdefault(place, [])
@@ -142,7 +143,8 @@ class Timeline:
         source, to = ends or (place, place)
         engines = [(source if kind == "copy to host" else to, kind)]
         if kind == "copy between devices":
-            engines = [(source, "copy to host"), (to, "copy to device")]
+            out, into = ("to peers", "from peers") if self._linked() else ("copy to host", "copy to device")
+            engines = [(source, out), (to, into)]
         for free, number in (self._engines.get(engine, (0.0, -1)) for engine in engines):
             if free > start:
                 start, after = free, number
@@ -154,8 +156,14 @@ class Timeline:
             self.wait(span.end_s)
         return span
 
+    def _linked(self) -> float | None:
+        """The rate of copies between two of these GPUs over links of their own, if they have such."""
+        return None if self.gpu.machine_code else self.gpu.device.peer_gbs
+
     def seconds_of(self, kind: str, size: int) -> float:
         """How long a copy or a fill takes."""
+        if kind == "copy between devices" and (linked := self._linked()):
+            return size / (linked * 1e9)
         if kind in ("copy to device", "copy to host", "copy between devices"):
             return size / (self.gpu.host.copy_gbs * 1e9) if self.gpu.host else 0.0
         if self.gpu.machine_code:

@@ -114,10 +114,37 @@ typedef struct {
   int64_t start, *bounds;
 } Search;
 
+// Whether all lanes take part and one begins where the one before ends, as in most accesses: they touch whole words in a row.
+static bool is_dense(const int64_t *offsets, Lanes lanes, int64_t first, int64_t width) {
+  if (lanes != ~0u || (first | width) & 3) return false;
+  int64_t wrong = 0;
+  EACH_LANE wrong |= offsets[l] ^ l * width;
+  return !wrong;
+}
+
+// The same for words in a row, of which there are `count`.
+static bool are_foreign(uint16_t *owners, int64_t count, uint16_t part, bool claiming) {
+  bool foreign = false;
+  for (int64_t i = 0; i < count; ++i) foreign |= (owners[i] != 0) & (owners[i] != part);
+  if (claiming)
+    for (int64_t i = 0; i < count; ++i) owners[i] = part;
+  return foreign;
+}
+
 // Whether another part stores a word that the lanes of an access touch. With `claiming` they become this part's.
 static bool is_foreign(const Run *run, int64_t row, int64_t width, const Search *search, bool claiming) {
   const int64_t *offsets = run->log_offsets + run->log_pattern[row] * LANES;
-  for (Lanes lanes = run->log_masks[run->log_pattern[row]]; lanes; lanes &= lanes - 1) {
+  const Lanes all = run->log_masks[run->log_pattern[row]];
+  const int64_t begin = run->log_base[row], stop = begin + LANES * width;
+  if (is_dense(offsets, all, begin - search->start, width)) {
+    if (claiming) {
+      search->bounds[0] = least(search->bounds[0], begin);
+      search->bounds[1] = most(search->bounds[1], stop);
+    }
+    if (claiming || (begin >= search->bounds[0] && stop <= search->bounds[1]))
+      return are_foreign(search->owners + ((begin - search->start) >> 2), (stop - begin) >> 2, search->part, claiming);
+  }
+  for (Lanes lanes = all; lanes; lanes &= lanes - 1) {
     const int64_t first = run->log_base[row] + offsets[lowest(lanes)], end = first + width;
     if (claiming) {
       search->bounds[0] = least(search->bounds[0], first);

@@ -34,6 +34,7 @@ SPECIAL_ROWS = (
     "SR_LEMASK", "SR_EQMASK", "SR_GTMASK", "SR_GEMASK", "SR_VIRTID", "SR_CgaCtaId",
 )  # fmt: skip
 """Special registers that differ between warps or lanes, in the order of their rows."""
+_OF_A_WARP = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_VIRTID", "SR_CgaCtaId"})
 
 
 _REACH_MEMORY = frozenset({"async_copy", "bulk_copy", "call", "mbarrier", "texture"})
@@ -74,11 +75,18 @@ def _may_write(instruction: Instruction, space: str) -> bool:
 class Store:
     """Arrays of the waves that ran before, for those that follow: fresh pages cost more than zeroing old ones.
 
-    A wave must have ended before the next one takes its arrays. What was `unwritten` holds zeros still.
+    A wave must have ended before the next one takes its arrays. What was `unwritten` holds zeros still, or may hold
+    anything.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[Any]] = {}
+        self._special: tuple[int, int, int] | None = None
+
+    def special(self, words: U32, base: int, warps: int) -> bool:
+        """Whether the special registers from `base` on are those of a wave before, with as many warps."""
+        before, self._special = self._special, (words.ctypes.data, base, warps)
+        return before == self._special
 
     def zeros(self, name: str, size: int, kind: type, unwritten: bool = False) -> npt.NDArray[Any]:
         """An array of zeros."""
@@ -134,6 +142,20 @@ class TensorMemory:
         return self.used[block] & wanted == wanted
 
 
+class _ProgramCounters(dict[str, U32]):
+    """The halves of the program counter registers, zeros until one is asked for: hardly a kernel has them."""
+
+    def __init__(self, warps: int) -> None:
+        super().__init__()
+        self._warps = warps
+
+    def __missing__(self, name: str) -> U32:
+        if name not in ("Rpc.LO", "Rpc.HI"):
+            raise KeyError(name)
+        self[name] = np.zeros((self._warps, LANES), np.uint32)
+        return self[name]
+
+
 class Machine:
     """State of a wave: `blocks` are linear block indices, emulated in parallel; whole clusters, in the order of ranks.
 
@@ -154,14 +176,14 @@ class Machine:
     ) -> None:
         self.kernel = kernel
         self.launch = launch
-        self._store = store
+        self.store = store
         self.blocks = list(blocks)
         self.warps_per_block = launch.warps_per_block
         self.cluster_blocks = launch.cluster_blocks
         self.warps = warps = len(self.blocks) * self.warps_per_block
         self._register_files(needs.registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
-        self.program_counters = {name: np.zeros((warps, LANES), np.uint32) for name in ("Rpc.LO", "Rpc.HI")}
+        self.program_counters = _ProgramCounters(warps)
         self.guards = needs.guards
         rows = int(needs.guards.max(initial=-1)) + 1
         self.guarded = store.zeros("guarded", rows * warps, np.int64).reshape(rows, warps)
@@ -190,11 +212,12 @@ class Machine:
     def _register_files(self, registers: tuple[int, int]) -> None:
         """All registers in one array and all predicates in another, which compiled code takes as a whole."""
         general, uniform, special = registers[0] * LANES, registers[1], len(SPECIAL_ROWS) * LANES
-        self.words: U32 = self._store.zeros("words", (general + uniform + special) * self.warps, np.uint32)
+        self.words: U32 = self.store.zeros("words", (general + uniform + special) * self.warps, np.uint32, True)
         self.uniform_base, self.special_base = general * self.warps, (general + uniform) * self.warps
+        self.words[: self.special_base] = 0
         self.registers = self.words[: self.uniform_base].reshape(-1, self.warps, LANES)
         self.uniform = self.words[self.uniform_base : self.special_base].reshape(-1, self.warps, 1)
-        self.flags = self._store.zeros("flags", PREDICATES * (LANES + 1) * self.warps, np.uint8)
+        self.flags = self.store.zeros("flags", PREDICATES * (LANES + 1) * self.warps, np.uint8)
         self.uniform_flags = PREDICATES * LANES * self.warps
         flags = self.flags.view(np.bool_)
         self.predicates = flags[: self.uniform_flags].reshape(-1, self.warps, LANES)
@@ -204,9 +227,26 @@ class Machine:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
         (x, y, _), (columns, rows, _) = self.launch.block, self.launch.grid
         blocks = np.array(self.blocks, np.int64)
+        values: dict[str, npt.NDArray[Any]] = {
+            "SR_CTAID.X": (blocks % columns)[:, None, None],
+            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
+            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
+        }
+        if not self.store.special(self.words, self.special_base, self.warps):
+            values |= self._same_everywhere(linear, x, y)
+        held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
+        self.special: dict[str, U32] = {}
+        for row, name in zip(held, SPECIAL_ROWS, strict=True):
+            value = values.get(name)
+            if value is not None:
+                row[...] = value if value.ndim > 1 or len(value) == LANES else value.reshape(-1, LANES)
+            self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if name in _OF_A_WARP else LANES]
+
+    def _same_everywhere(self, linear: U32, x: int, y: int) -> dict[str, npt.NDArray[Any]]:
+        """What does not depend on the blocks."""
         lane = np.arange(LANES, dtype=np.uint32)
         below = (np.uint32(1) << lane) - np.uint32(1)
-        values: dict[str, npt.NDArray[Any]] = {
+        return {
             "SR_TID.X": linear % np.uint32(x),
             "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
             "SR_TID.Z": linear // np.uint32(x * y),
@@ -217,17 +257,8 @@ class Machine:
             "SR_GTMASK": ~(below * np.uint32(2) + np.uint32(1)),
             "SR_GEMASK": ~below,
             "SR_VIRTID": (np.arange(self.warps_per_block, dtype=np.uint32) << np.uint32(8))[:, None],
-            "SR_CgaCtaId": (np.arange(len(blocks)) % self.cluster_blocks)[:, None, None],
-            "SR_CTAID.X": (blocks % columns)[:, None, None],
-            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
-            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
+            "SR_CgaCtaId": (np.arange(len(self.blocks)) % self.cluster_blocks)[:, None, None],
         }
-        held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
-        self.special: dict[str, U32] = {}
-        for row, name in zip(held, SPECIAL_ROWS, strict=True):
-            value, uniform = values[name], values[name].ndim > 1
-            row[...] = value if uniform or len(value) == LANES else value.reshape(-1, LANES)
-            self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if uniform else LANES]
 
     def _shared_memory(self, launch: Launch, kernel: Kernel, unwritten: bool) -> None:
         resources = kernel.resources
@@ -235,7 +266,7 @@ class Machine:
         # Dynamic shared memory follows the static part, aligned for its widest type.
         self.shared_bytes = -(-static // 16) * 16 + launch.dynamic_shared if launch.dynamic_shared else static
         stride = -(-max(self.shared_bytes, 16) // 16) * 16
-        memory = self._store.zeros("shared", len(self.blocks) * stride, np.uint8, unwritten)
+        memory = self.store.zeros("shared", len(self.blocks) * stride, np.uint8, unwritten)
         self.shared: dict[int, npt.NDArray[Any]] = {
             1: memory, 2: memory.view(np.uint16), 4: memory.view(np.uint32), 8: memory.view(np.uint64),
             16: memory.view(np.complex128),
@@ -252,7 +283,7 @@ class Machine:
         self.threads = self.warps * LANES
         # Most of it is never touched, so zeroing all of what a wave before has written would take longer.
         words = (size // 4) * self.threads
-        held = self._store.zeros("local", words, np.uint32, True) if unwritten else np.zeros(words, np.uint32)
+        held = self.store.zeros("local", words, np.uint32, True) if unwritten else np.zeros(words, np.uint32)
         self.local: U32 = held
         self.thread = np.arange(self.threads, dtype=np.int64).reshape(self.warps, LANES)
 

@@ -320,6 +320,12 @@ class Recorder:
         instruction, warp, base, pattern, space = columns
         return AccessLog(instruction, warp, base, pattern, space, offsets, log.masks[:patterns].copy())
 
+    def steps_by_warp(self, warps: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The basic blocks of `warps` warps one after the other, in order, and where those of each begin and end."""
+        count = int(self.state[STEPS])
+        order, bounds = _by_warp(self.log.step_warp[:count], warps)
+        return self.log.step_block[:count][order], bounds
+
     def paths(self, warps: int, places: npt.NDArray[np.int32] | None = None) -> tuple[tuple[WarpPath, ...], list[int]]:
         """Distinct paths, and the path number of each of `warps` warps; `places` as in `access_log`."""
         numbered, kept = _renumbered(self.log.step_warp[: int(self.state[STEPS])], places)

@@ -12,6 +12,7 @@ from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
 from .apart import PARTS
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
+from .control import DeviceLaunch
 from .memory import DeviceMemory
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
@@ -22,6 +23,8 @@ from .watch import Watch
 
 DEFAULT_LIMITS = Limits()
 _UNLIMITED = 1 << 62
+_SHORT_WARP = 64
+"""Instructions of a warp below which most of a wave's time goes into what only one thread does at a time."""
 _WAVES_A_PART = 4
 """Waves of a part between two looks at the record: it stays small, and threads rarely wait for each other."""
 
@@ -106,13 +109,14 @@ class WholeRun:
 
     `digest` stands for how often each basic block ran and each instruction accessed memory with each lane pattern,
     wherever the buffers lie: launches with the same one take the same time but for the caches' content. `printed` is
-    what device code printed, in the order of the blocks.
+    what device code printed, in the order of the blocks, and `launched` are the launches that it asked for, in theirs.
     """
 
     memory: DeviceMemory
     warp_instructions: int
     digest: str
     printed: str = ""
+    launched: tuple[DeviceLaunch, ...] = ()
 
 
 def run_whole(
@@ -137,18 +141,21 @@ def run_whole(
     session = Session(kernel, launch, limits, cfg=cfg, tally=tally, watch=watch)
     together = launch.cluster_blocks
     clusters = launch.blocks // together
-    size = max(WAVE_WARPS // (launch.warps_per_block * together), 1) * PARTS * thread_count() * _WAVES_A_PART
+    wave = max(WAVE_WARPS // (launch.warps_per_block * together), 1)
+    size = wave * PARTS * thread_count() * _WAVES_A_PART
     try:
-        for first in range(0, clusters, size):
-            part = range(first, min(first + size, clusters))
+        for first in (0, *range(wave, clusters, size)):
+            part = range(first, min(first + (size if first else wave), clusters))
             session.run(part if together == 1 else [block for one in part for block in launch.members(one)])
             if session.budget.warp_steps > most:
                 return None
+            if not first and session.budget.warp_steps < _SHORT_WARP * launch.warps_per_block * together * len(part):
+                session.stay_together()
     except StarvationError:
         if not fits_at_once(launch):
             raise
         return _at_once(kernel, launch, limits, most, watch)
-    return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints))
+    return _ended(session, tally)
 
 
 def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: Watch | None) -> WholeRun | None:
@@ -156,5 +163,9 @@ def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: W
     tally = Tally()
     session = Session(kernel, launch, limits, tally=tally, watch=watch)
     session.run(range(launch.blocks), whole=True)
-    steps = session.budget.warp_steps
-    return WholeRun(session.memory, steps, tally.digest(), "".join(tally.prints)) if steps <= most else None
+    return _ended(session, tally) if session.budget.warp_steps <= most else None
+
+
+def _ended(session: Session, tally: Tally) -> WholeRun:
+    launched = tuple(sorted(session.memory.launched, key=lambda one: one.tail))
+    return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints), launched)

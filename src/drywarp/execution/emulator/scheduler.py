@@ -86,7 +86,7 @@ class Scheduler:
         self._timeouts = 0
         self._watch = DeadlockWatch(machine, self.groups)
         self._active = machine.live.copy()
-        self._frame = self.frames.frame(self._active, 0)
+        self._frame: Frame
 
     def run(self) -> None:
         """Run until every lane has exited. Raises EmulationError on a deadlock or a faulty access."""

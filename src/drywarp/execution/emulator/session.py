@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
-from .machine import Machine, Needs
+from .machine import Machine, Needs, Store
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
@@ -35,6 +36,8 @@ from .watch import Watch
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
+_MOST_UNCOUNTED = 1 << 16
+"""Rows of a record above which it is counted and dropped."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class Session:
         self._first = 0
         self._wave: Sequence[int] = ()
         self._idle: list[Strand] = []
+        self._stores: list[Store] = []
         self._before = self._recorder.mark()
 
     def _new_strand(self, budget: Budget) -> Strand:
@@ -124,6 +128,19 @@ class Session:
     def _strand_for(self, budget: Budget) -> Strand:
         """A strand that ran before and is empty, else a new one."""
         return replace(self._idle.pop(), budget=budget) if self._idle else self._new_strand(budget)
+
+    def stay_together(self) -> None:
+        """From now on run one wave after the other: it takes less time where warps are short."""
+        self._apart = False
+
+    @contextmanager
+    def _store_for(self, strand: Strand) -> Iterator[Strand]:
+        """The strand with arrays that no other one uses meanwhile: few of them, as they stay in the caches."""
+        store = self._stores.pop() if self._stores else Store()
+        try:
+            yield replace(strand, store=store)
+        finally:
+            self._stores.append(store)
 
     def run(self, blocks: Sequence[int], whole: bool = False) -> None:
         """Run those of these blocks, given as linear indices, that have not been run; `whole`: all at once.
@@ -161,7 +178,8 @@ class Session:
                 machine = self._run_wave(self._strand, wave)
                 self._notes |= machine.notes
                 if self._tally:
-                    self._tally.take(self._strand)
+                    if wave is waves[-1] or self._recorder.steps + self._recorder.accesses > _MOST_UNCOUNTED:
+                        self._tally.take(self._strand)
                     continue
                 self._guarded.append(self._counts(machine))
                 self._note_steps(wave, first)
@@ -196,8 +214,8 @@ class Session:
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
         def run_part(first: int, part: list[list[int]]) -> tuple[Strand, list[npt.NDArray[np.int64]], set[str]]:
-            strand, counts, notes = self._strand_for(shared.part()), [], set()
-            with shared.stopping():
+            counts, notes = [], set()
+            with shared.stopping(), self._store_for(self._strand_for(shared.part())) as strand:
                 for wave in part:
                     strand.recorder.first_warp = first * per_block
                     machine = self._run_wave(strand, wave)
@@ -317,18 +335,18 @@ class Session:
     def iterations(self) -> dict[int, int]:
         """Iterations of each loop by its first basic block: per entry, the most of any warp so far."""
         warps = int(self._recorder.steps_since(0)[0].max(initial=-1)) + 1
-        paths, _ = self._recorder.paths(warps)
+        blocks, bounds = self._recorder.steps_by_warp(warps)
         found: dict[int, int] = {}
         for loop in self.cfg.loops:
             inside = np.zeros(len(self.cfg.blocks) + 1, np.bool_)
             inside[list(loop.blocks)] = True
-            for path in paths:
-                header = path.blocks == loop.header
-                # Block -1, outside every loop, precedes the first step.
-                entries = header & ~inside[np.append(np.int32(-1), path.blocks[:-1])]
-                if entries.any():
-                    mean = -(-int(np.count_nonzero(header)) // int(np.count_nonzero(entries)))
-                    found[loop.header] = max(found.get(loop.header, 0), mean)
+            header = np.flatnonzero(blocks == loop.header)
+            # Block -1, outside every loop, precedes the first step of a warp.
+            before = np.where(np.isin(header, bounds), -1, blocks[header - 1])
+            entered = header[~inside[before]]
+            times, entries = (np.diff(np.searchsorted(rows, bounds)) for rows in (header, entered))
+            if len(entered):
+                found[loop.header] = int((-(-times // np.maximum(entries, 1)))[entries > 0].max())
         return found
 
     def finish(

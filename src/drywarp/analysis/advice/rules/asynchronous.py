@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -164,15 +164,9 @@ class Multicast:
         setting, use = case.setting, case.use("l2")
         if use < _LEAST_USE:
             return None
-        sectors: dict[str, dict[int, float]] = {}
-        for n in _executed(case, _COPY):
-            if _several_times(setting, n):
-                copied = setting.behaviour.accesses[n].executions * setting.behaviour.accesses[n].units
-                sectors.setdefault(_buffer(setting, n), {})[n] = copied
-        if not sectors:
+        most, what = _most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
+        if not most:
             return None
-        name = max(sectors, key=lambda name: sum(sectors[name].values()))
-        most, what = sectors[name], f"tiles of {name}" if name else "tiles"
         hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
         return Suspicion(
             shared_by_pairs(frozenset(most), what),
@@ -184,12 +178,21 @@ class Multicast:
         )
 
 
+def _most_copied(setting: Setting, copies: Iterable[int]) -> tuple[dict[int, float], str]:
+    """The copies of the buffer that these copy most, with their sectors, and what they copy in words."""
+    sectors: dict[str, dict[int, float]] = {}
+    for n in copies:
+        if behaviour := setting.behaviour.accesses.get(n):
+            sectors.setdefault(_buffer(setting, n), {})[n] = behaviour.executions * behaviour.units
+    name = max(sectors, key=lambda name: sum(sectors[name].values()), default="")
+    return sectors.get(name, {}), f"tiles of {name}" if name else "tiles"
+
+
 def _several_times(setting: Setting, index: int) -> bool:
     """Whether a copy reads, mostly, what another block has brought into the L2, and sends it to one block only."""
     instruction, behaviour = setting.instructions[index], setting.behaviour.accesses.get(index)
-    loads = instruction.memory is not None and instruction.memory.kind == "bulk_load"
     several = behaviour is not None and behaviour.units > 0 and behaviour.l2_hit >= _LEAST_HITS
-    return loads and several and "MULTICAST" not in instruction.modifiers and setting.costed.blocks > 1
+    return _loads(setting, index) and several and "MULTICAST" not in instruction.modifiers and setting.costed.blocks > 1
 
 
 def _buffer(setting: Setting, index: int) -> str:
@@ -200,3 +203,74 @@ def _buffer(setting: Setting, index: int) -> str:
         return ""
     base, buffers = int(log.base[rows[0]]), setting.profile.allocations.items()
     return next((name for name, (start, length) in buffers if start <= base < start + length), "")
+
+
+# Two blocks of an SM as one: what both copy, each for itself, is copied once.
+
+_BUSY_COPIES, _BUSY_PRODUCTS = 0.6, 0.9
+_TENSOR = ("tensor", "async_tensor")
+
+
+def larger_tiles(copies: Collection[int], what: str) -> WhatIf:
+    """Half as many of these copies, which serve twice as many products each."""
+
+    def halved(node: CostedNode) -> CostedNode:
+        if node.instruction not in copies:
+            return node
+        levels = (replace(x, lambda_ticks=x.lambda_ticks // 2, tail_ticks=x.tail_ticks // 2) for x in node.levels)
+        return replace(node, lambda_ticks=node.lambda_ticks // 2, levels=tuple(levels))
+
+    def apply(setting: Setting) -> Setting | None:
+        return setting.then(lambda costed: change_nodes(costed, halved))
+
+    return WhatIf(f"one block in the place of two, with {what} copied once", "code", apply)
+
+
+@register
+class SmallTiles:
+    """Several blocks on an SM, each with tiles of its own, where one with larger tiles would copy less."""
+
+    name = "small-tiles"
+    title = "tiles are smaller than an SM has room for, so that copies outweigh the products"
+    documentation = Documentation(
+        what="Finds matrix products for Hopper and later whose copies keep L2, DRAM or shared memory busier than the "
+        "tensor cores, while several blocks share an SM.",
+        why="A block that computes M x N results copies M + N rows for M · N products. Two blocks of an SM side by "
+        "side copy 2 (M + N), a block of twice the size M + 2 N with the same registers and shared memory.",
+        evidence="How busy the tensor cores are, and what is busiest of L2, DRAM and the data path of shared memory. "
+        "The gain comes from simulating half of the copies of the buffer that is copied most.",
+        change="Make the tile twice as large along the shorter side, with twice the warp groups in a block; then half "
+        "as many blocks fit on an SM.",
+        before="TILE 64 x 128, two blocks of 256 threads on an SM",
+        after="TILE 128 x 128, one block of 384 threads: one warp group copies, two multiply",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The copies of the buffer that is copied most, if two blocks of an SM would fit into one."""
+        setting, limits = case.setting, case.setting.gpu.occupancy
+        words = {"l2": "L2", "dram": "DRAM", "async_shared": "the data path of shared memory"}
+        busiest = max(words, key=case.use)
+        use, products, fits = case.use(busiest), max(map(case.use, _TENSOR)), setting.fits
+        made = _executed(case, _PRODUCT) or _executed(case, "tcgen05")
+        together = 2 * setting.workload.launch.threads_per_block <= limits.max_threads_per_block
+        room = 2 * fits.shared_bytes_per_block <= limits.shared_bytes_per_block_optin + limits.shared_reserved_per_block
+        several = fits.blocks_per_sm > 1 and setting.costed.blocks >= 2 * setting.costed.sm_count and together and room
+        if use < max(_BUSY_COPIES, products) or products >= _BUSY_PRODUCTS or not several or not made:
+            return None
+        loads = [n for n in _executed(case, _COPY) if _loads(setting, n)]
+        most, what = _most_copied(setting, loads)
+        if not most:
+            return None
+        return Suspicion(
+            larger_tiles(frozenset(most), what),
+            setting.places(most),
+            f"the tensor cores are busy {products:.0%} of the time, {words[busiest]} {use:.0%};"
+            f" {fits.blocks_per_sm} blocks on an SM copy their own {what}",
+            f"use tiles that are twice as large, with {what} copied once for both halves",
+            use / 4,
+        )
+
+
+def _loads(setting: Setting, index: int) -> bool:
+    memory = setting.instructions[index].memory
+    return memory is not None and memory.kind == "bulk_load"

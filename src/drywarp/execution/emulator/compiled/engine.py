@@ -72,7 +72,6 @@ from .layout import (
     PC,
     PENDING,
     PER_BLOCK,
-    PLACES,
     REDUCES,
     REGION_TABLE,
     REGIONS,
@@ -129,10 +128,10 @@ class CompiledScheduler(Scheduler):
         self._slots = np.zeros(machine.warps, np.int64)
         self._scratch = np.zeros(_SCRATCH_WORDS, np.uint32)
         # A copy has two addresses.
-        self._addresses = np.zeros(2 * machine.warps * LANES, np.int64)
+        self._addresses = machine.store.zeros("addresses", 2 * machine.warps * LANES, np.int64, True)
         self._lane_sets = np.zeros(2 * machine.warps, np.int64)
         self._origin = np.array([program.decoder.memory.start], np.int64)
-        self._places = np.zeros(PLACES, np.int64)
+        self._places = table.places
         self._handled = 0
         self._located: Log | None = None
 
@@ -295,5 +294,7 @@ class CompiledScheduler(Scheduler):
         for place, array in arrays.items():
             assert array.flags.c_contiguous
             self._places[place] = array.ctypes.data
-        self.recorder.locate(self._places)
+        if self.table.located is not log:
+            self.recorder.locate(self._places)
+            self.table.located = log
         return self._places

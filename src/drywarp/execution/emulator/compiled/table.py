@@ -16,7 +16,7 @@ from ..scheduler import Scheduler
 from . import encode_float, encode_integer, encode_memory
 from . import encode_memory as encode_control
 from .encode import encode
-from .layout import BLOCK_ACCESSES, BLOCK_COLUMNS, BLOCK_END, BLOCK_NUMBER, BLOCK_SPINS, COLUMNS
+from .layout import BLOCK_ACCESSES, BLOCK_COLUMNS, BLOCK_END, BLOCK_NUMBER, BLOCK_SPINS, COLUMNS, PLACES, Log
 
 ENCODERS = (encode_control, encode_float, encode_integer, encode_memory)
 """Modules whose import registers the encoders of the opcodes."""
@@ -65,6 +65,9 @@ class Table:
         self.program = program
         self.code: npt.NDArray[np.int64] = np.zeros((count, COLUMNS), np.int64)
         self.entries: npt.NDArray[np.int64] = np.full((count, BLOCK_COLUMNS), -1, np.int64)
+        self.places: npt.NDArray[np.int64] = np.zeros(PLACES, np.int64)
+        """Addresses of the arrays of a run, and those of the record that were `located` there."""
+        self.located: Log | None = None
         self._encoded = np.zeros(count, np.bool_)
         self._steps: dict[int, HandledStep] = {}
         self._ends: dict[int, HandledEnd] = {}
