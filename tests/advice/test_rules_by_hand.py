@@ -306,9 +306,8 @@ def test_tiles_that_several_blocks_copy() -> None:
 
     found = seen("multicast", made(), use={"l2": 0.8})
     assert (
-        found.evidence
-        == "L2 is busy 80% of the time; 88% of what is copied as tiles of b is in it because another block"
-        " has copied the same"
+        found.evidence == "L2 is busy 80% of the time; 88% of the bytes copied as tiles of b are in L2 because "
+        "another block has copied them too"
     )
     assert (places(found), found.weight) == ([2], pytest.approx(0.2))
     assert found.remedy == "let clusters of two blocks share tiles of b by multicast"

@@ -102,7 +102,7 @@ REFUSED = {
     "compare": ("FOLDER/base.json FOLDER/broken.json", "FOLDER/broken.json"),
     "rank": (f"{SAXPY} --gpu a100 --price a100=cheap", "--price a100=cheap: expected a number"),
     "benefits": (f"{SAXPY} FOLDER/none.cu --grid 2000", "FOLDER/none.cu: no such file"),
-    "reproduce": ("--json --markdown", "--json and --markdown: expected one of them"),
+    "reproduce": ("--json --markdown", "--json and --markdown: expected only one of them"),
     "corpus": ("FOLDER/none", "FOLDER/none"),
     "validate": ("FOLDER/none.csv --kernel none.cu", "FOLDER/none.csv"),
     "measure": ("FOLDER/none --out FOLDER/rows.csv --simulated a100", "FOLDER/none"),

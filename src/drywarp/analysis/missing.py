@@ -47,7 +47,7 @@ def check_complete(
     parts += [f"no value for {', '.join(values)}"] if values else []
     left = [what for what in open_ if what in names or f"--{what}" in names]
     if left:
-        parts.append(f"and the text of the launch at {open_[left[0]]} does not settle {', '.join(left)}")
+        parts.append(f"and the launch at {open_[left[0]]} does not determine {', '.join(left)}")
     example = ready_command(command, kernel, said, given, open_)
     raise UsageError(
         f"{kernel.source_file}: {kernel.name}: {', '.join(parts)}; for example: {example} (values to replace), "
@@ -84,7 +84,7 @@ def told_of_random_data(kernel: Kernel, launch: object) -> Iterator[None]:
             raise
         hold = "holds random numbers" if len(held) == 1 else "hold random numbers"
         raise EmulationError(
-            f"{fault}; {some_text(held)} {hold}: if lengths, offsets or indices come from there, give data that fits, "
+            f"{fault}; {some_text(held)} {hold}: if lengths, offsets or indices are read from there, give valid data, "
             f"such as {held[0]}=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none",
             fault.space,
         ) from fault

@@ -17,7 +17,7 @@ ISSUE = "issue"
 """The issue limit's name among the subsystems."""
 
 LAUNCH = "launch"
-"""The name of the limit on how soon blocks start after each other."""
+"""The name of the limit on how soon one block can start after another."""
 
 
 @dataclass(frozen=True)

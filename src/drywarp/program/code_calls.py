@@ -27,7 +27,7 @@ _BY_KERNELS = "kernels that other kernels launch run after these, one after the 
 
 
 class CodeCalls(State):
-    """Answers them."""
+    """Handles these calls."""
 
     @request
     def _register(self, n: Numbers, data: bytes) -> Answer:
@@ -50,7 +50,7 @@ class CodeCalls(State):
         return Answer()
 
     def _kernels(self, module: Module) -> dict[str, Kernel]:
-        """The kernels of a module; none if it cannot run on this GPU, which is then told."""
+        """The kernels of a module; none if it cannot run on this GPU, which is then reported."""
         if module.kernels is None:
             try:
                 module.kernels = self._read(module.data)
@@ -78,10 +78,10 @@ class CodeCalls(State):
         return ptx_kernels(text, read_ptx(text), self.gpu.arch, self.origin)
 
     def _kernel(self, handle: int) -> tuple[Function, Kernel] | int:
-        """A kernel by the program's handle, or the code of the error that it gives."""
+        """A kernel by the program's handle, or the error code that it causes."""
         function = self.functions.get(handle)
         if function is None:
-            self.said.unmodelled["launches of kernels that were registered out of sight"] += 1
+            self.said.unmodelled["launches of kernels whose registration was not seen"] += 1
             return cuda.INVALID_DEVICE_FUNCTION
         found = self._kernels(function.module).get(function.name)
         return (function, found) if found else cuda.NO_KERNEL_IMAGE
@@ -159,7 +159,7 @@ class CodeCalls(State):
         return occupancy(self.gpu.occupancy, resources.registers, used, threads).blocks_per_sm
 
     def _with_device_addresses(self, kernel: Kernel, data: bytes) -> bytes:
-        """Arguments with pointers to registered host memory replaced by where that lies: kernels may use either."""
+        """Arguments with pointers to registered host memory replaced by its device addresses: kernels may use both."""
         parts = bytearray(data)
         for parameter in kernel.parameters:
             if parameter.size == struct.calcsize("P"):

@@ -28,7 +28,7 @@ from .heap import Allocation, Change, Heap
 from .keep import Choice, Keeper
 
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
-"""Most warp instructions that are run of a launch, and of a program: about a minute and ten minutes on two cores."""
+"""Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
 _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
@@ -105,7 +105,7 @@ class Plan:
 
 
 class Launches:
-    """Runs and predicts the launches of one process, within the limits of a program; `notes` collects what to tell."""
+    """Runs and predicts the launches of one process, within a program's limits; `notes` collects what to report."""
 
     def __init__(self, gpu: Gpu, plan: Plan, notes: list[str]) -> None:
         self._gpu, self._plan, self._notes = gpu, plan, notes
@@ -120,9 +120,9 @@ class Launches:
         self._held = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
-        """Compute the launch's results, if there is room for it, and predict its time.
+        """Compute the launch's results, if the limits allow it, and predict its time.
 
-        A launch that an earlier one was, and that finds the same memory, leaves what that one left. Raises UsageError
+        A launch that repeats an earlier one, and finds the same memory, leaves what that one left. Raises UsageError
         if it does not fit the kernel or the GPU.
         """
         chosen, state = self._choice.takes(asked.kernel.name), heap.state()
@@ -201,7 +201,7 @@ class Launches:
         checked = bool(watch and (done or found.fault))
         problems = tuple(watch.problems()) if watch and checked else ()
         if watch and checked and watch.unclear:
-            self._notes.append(f"races of {asked.kernel.name} were not looked for: {watch.unclear}")
+            self._notes.append(f"{asked.kernel.name} was not checked for races: {watch.unclear}")
         if done is None:
             found = replace(found, problems=problems, checked=checked)
             if new:
@@ -230,7 +230,7 @@ class Launches:
         return self._graphs[id(code)]
 
     def _watch_for(self, asked: Asked, heap: Heap) -> Watch | None:
-        """What looks for faults in a launch, if they are looked for."""
+        """The checker of a launch, if faults are looked for."""
         if heap.written is None:
             return None
         code = asked.code

@@ -16,7 +16,7 @@ from ..hardware import Gpu
 LEGACY, PER_THREAD = 1, 2
 """Handles of the default streams, besides 0."""
 MOST_SPANS = 50_000
-"""From then on, a launch that repeats the one before it on its stream lengthens that one's span."""
+"""Spans after which a launch that repeats the previous one on its stream only lengthens that one's span."""
 _NANO = 1e-9
 
 
@@ -73,7 +73,7 @@ class Timeline:
     devices: int = 1
     device: int = 0
     thread: int = 0
-    """Of the host, that asks now: each has a time of its own."""
+    """The host thread that calls now: each has its own time."""
     spans: list[Span] = field(default_factory=list)
     streams: dict[int, Stream] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Timeline:
         self.host = max(self.host, self._hosts.pop(thread, 0.0))
 
     def handle(self) -> int:
-        """A number for a stream, an event or a graph that no other has."""
+        """A unique number for a stream, an event or a graph."""
         self._handles += 8
         return self._handles
 

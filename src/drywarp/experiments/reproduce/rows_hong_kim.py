@@ -33,7 +33,7 @@ LEFT_OUT = (
         PAPER,
         "Figures 17 to 19: CPI, CWP and MWP of the Merge benchmarks",
         "only plotted, as means over block sizes of 4 to 512 threads; `--figure hong-kim-17`, `-18` and `-19` draw the "
-        "model with 128, but on GTX280, whose transactions per access stand in a report that is cited",
+        "model with 128, but on GTX280, whose transactions per access are in a report that is cited",
     ),
     LeftOut(
         PAPER,
@@ -266,12 +266,12 @@ def _table_5() -> list[Row]:
     place = "Table 5"
     found = [
         row(PAPER, place, f"{name}: arithmetic intensity", published, hk.arithmetic_intensity(comp, mem),
-            rounded=len(published) == 1, note="printed to the unit" if len(published) == 1 else "")
+            rounded=len(published) == 1, note="printed without decimals" if len(published) == 1 else "")
         for name, comp, mem, published in ARITHMETIC_INTENSITY
     ]  # fmt: skip
     cut = differs(
         *(PAPER, place, "Blackscholes: arithmetic intensity", "19", hk.arithmetic_intensity(137, 7)),
-        note="cut off, not rounded: 137 / 7 = 19.57",
+        note="truncated, not rounded: 137 / 7 = 19.57",
     )
     return of_kind("input", [*found, cut])
 

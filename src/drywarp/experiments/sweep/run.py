@@ -140,7 +140,7 @@ def check_export(space: AnySpace, gpus: str | None, path: Path, form: str) -> No
     if form not in TUNERS:
         raise UsageError(f"--format {form}: expected {' or '.join(TUNERS)}")
     if path.suffix != ".json" or not path.parent.is_dir():
-        raise UsageError(f"--export {path}: expected a file name that ends in .json, in a folder that exists")
+        raise UsageError(f"--export {path}: expected a file name that ends in .json, in an existing folder")
     given, origin = _given(space)
     rows = configurations(given, _gpus(gpus if gpus is not None else given.gpus), origin)
     single(rows, given.problem)

@@ -48,16 +48,16 @@ class ProductWaits:
     name = "product-waits"
     title = "warp groups wait for the products that they have just issued"
     documentation = Documentation(
-        what="Finds kernels for Hopper whose warp groups wait for their own products (WGMMA) while the tensor cores "
+        what="Finds Hopper kernels whose warp groups wait for their own products (WGMMA) while the tensor cores "
         "have time to spare.",
-        why="wgmma.wait_group 0 right after the products leaves a warp group nothing to do until the last one is done, "
-        "and the tensor cores nothing while it then computes. With few warp groups per SM, nothing fills the gap.",
+        why="wgmma.wait_group 0 right after the products leaves a warp group idle until the last one is done, "
+        "and the tensor cores idle while it then computes. With few warp groups per SM, nothing fills the gap.",
         evidence="The share of warp time with the stall reason gmma. The gain comes from simulating products whose "
         "results are there as soon as the tensor cores are done with them: a bound, since some latency remains.",
         change="Issue the next tile's products before you use this one's (wgmma.wait_group 1), put the softmax or the "
         "epilogue of one tile between two products, or let two warp groups take turns.",
         before="product(tile); wait_group<0>(); use(result);",
-        after="product(next); wait_group<1>(); use(result of the tile before);",
+        after="product(next); wait_group<1>(); use(result of the previous tile);",
     )
 
     def look(self, case: Case) -> Suspicion | None:
@@ -83,12 +83,12 @@ class CopyWaits:
     name = "copy-waits"
     title = "warps wait for tiles that the copy engine has not delivered yet"
     documentation = Documentation(
-        what="Finds kernels for Hopper whose warps wait at barriers in shared memory for copies of the copy engine "
-        "(TMA), while neither L2 nor DRAM is busy throughout.",
+        what="Finds Hopper kernels whose warps wait at barriers in shared memory for copies of the copy engine "
+        "(TMA), while neither L2 nor DRAM is saturated.",
         why="A copy takes a microsecond or so. It is hidden if it is issued that much earlier, into a stage of a ring "
         "that is free by then. With too few stages, the copy starts when its data is already needed.",
         evidence="The share of warp time at waits for barriers in shared memory. The gain comes from simulating copies "
-        "that take no longer than the copy engine and the memory levels are busy with them: that of enough stages.",
+        "that take only as long as they keep the copy engine and the memory levels busy: the effect of enough stages.",
         change="Use more stages, or smaller ones; release a stage as soon as its last reader is done; let one warp "
         "issue all copies. If bandwidth is short, stages do not help: larger tiles, or clusters with multicast.",
         before="constexpr int STAGES = 1;",
@@ -141,14 +141,14 @@ def shared_by_pairs(copies: Collection[int], what: str) -> WhatIf:
 
 @register
 class Multicast:
-    """Tiles that several blocks copy from L2, each for itself."""
+    """Tiles that several blocks each copy from L2."""
 
     name = "multicast"
     title = "several blocks copy the same tiles from L2"
     documentation = Documentation(
         what="Finds kernels for Hopper and later whose copies by the copy engine (TMA) keep L2 busy, while the same "
         "tiles go to several blocks.",
-        why="Blocks of one row of the result need the same tile of A, those of one column the same tile of B. Each "
+        why="Blocks in one row of the result need the same tile of A, those in one column the same tile of B. Each "
         "copy reads it from L2 again, and L2 serves all SMs.",
         evidence="How busy L2 is, and the share of the copies that L2 serves because another block has fetched the "
         "same bytes. The gain comes from simulating pairs of blocks that share the tiles of the buffer that is copied "
@@ -171,8 +171,8 @@ class Multicast:
         return Suspicion(
             shared_by_pairs(frozenset(most), what),
             setting.places(most),
-            f"L2 is busy {use:.0%} of the time; {hits:.0%} of what is copied as {what} is in it because another block"
-            " has copied the same",
+            f"L2 is busy {use:.0%} of the time; {hits:.0%} of the bytes copied as {what} are in L2 because "
+            "another block has copied them too",
             f"let clusters of two blocks share {what} by multicast",
             use / 4,
         )
