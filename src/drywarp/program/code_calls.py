@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 from pathlib import Path
 
+from ..analysis.result import Analysis
 from ..errors import DrywarpError, InputFileError, UsageError
 from ..execution.emulator.control import DeviceLaunch
 from ..frontends.binary import is_binary
@@ -17,8 +19,9 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from . import properties as cuda
 from .calls import Answer, Function, Module, Numbers, State, request
-from .launches import Asked, pointers
+from .launches import LETS, WAITS, Asked, pointers
 from .result import LaunchDone
+from .timeline import Overlap
 
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
@@ -191,7 +194,8 @@ class CodeCalls(State):
         if shared > max(function.dynamic_shared, default):
             return Answer(cuda.INVALID_VALUE)
         x, y, z = (max(1, n[10] >> shift & 0xFFFF) for shift in (0, 16, 32))
-        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data)
+        early = bool(n[9] & _WITH_EARLIER)
+        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data, early=early)
 
     def _launched(
         self,
@@ -202,6 +206,7 @@ class CodeCalls(State):
         stream: int,
         data: bytes,
         by_host: bool = True,
+        early: bool = False,
     ) -> Answer:
         """Run a launch and those that it asks for; `extents` are those of grid, block and cluster."""
         grid, block, cluster = extents
@@ -248,7 +253,8 @@ class CodeCalls(State):
             self.said.found(problem, number)
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
-            self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number, by_host)
+            seconds, overlap = (answer.time_s, overlap_of(kernel, answer, early)) if answer else (0.0, Overlap())
+            self.timeline.kernel(stream, kernel.name, seconds, share, number, by_host, overlap)
         self._failed(done, outcome)
         for one in outcome.launched:
             self._launched_by_kernel(module, one, kernel.name, stream)
@@ -267,3 +273,29 @@ class CodeCalls(State):
         data = asked.parameters[:size]
         if not fits or self._launched(function, kernel, extents, asked.shared, stream, data, by_host=False).status:
             self.said.notes.append(f"a launch of {kernel.name} by {by} does not fit the GPU and was left out")
+
+
+# Programmatic dependent launch: what a kernel's code lets it overlap.
+
+_WITH_EARLIER = 2
+
+
+def overlap_of(kernel: Kernel, answer: Analysis, early: bool) -> Overlap:
+    """When a launch lets the next one start, and when it waits for the one before.
+
+    Where in a block's time an instruction stands is the share of the warps' time that the code before it takes. A
+    block takes a wave's part of the run; the first wave waits, the last one lets the next launch start.
+    """
+    prediction = answer.prediction
+    wave_s = (prediction.time_s - answer.start_s) / max(1, math.ceil(answer.waves))
+
+    def share_before(number: int) -> float:
+        spent = {index: sum(reasons.values()) for index, reasons in prediction.node_stalls.items()}
+        total = sum(spent.values())
+        return sum(cycles for index, cycles in spent.items() if index < number) / total if total else 0.0
+
+    lets = [n for n, i in enumerate(kernel.instructions) if i.opcode == LETS]
+    waits = [n for n, i in enumerate(kernel.instructions) if i.opcode == WAITS]
+    lets_s = prediction.time_s - (1 - share_before(lets[-1])) * wave_s if lets and prediction.node_stalls else None
+    waits_s = answer.start_s + share_before(waits[0]) * wave_s if waits else None
+    return Overlap(not early, answer.start_s, waits_s, lets_s)

@@ -29,6 +29,8 @@ from .keep import Choice, Keeper
 
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
 """Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
+OVERLAPS = LETS, WAITS = "PREEXIT", "ACQBULK"
+"""Opcodes of `griddepcontrol.launch_dependents` and `.wait`."""
 _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
@@ -253,6 +255,8 @@ class Launches:
         """The prediction from a sample of blocks, or why there is none."""
         kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
         try:
+            if any(i.opcode in OVERLAPS for i in kernel.instructions):
+                options = replace(options, brief=False)  # where in a block's time these stand
             loaded = LoadedKernel(kernel, launch, self._gpu, CacheEntry("", kernel, launch))
             prepared = cost(serve_memory(execute(loaded, options), options))
             answer = answer_prepared(prepared, options)

@@ -5,6 +5,10 @@ what `[host]` of the GPU file says, in each of its threads. Work of a stream run
 run at the same time as far as their blocks fit on the SMs together; each then takes as long as alone, which is a lower
 bound. Each direction over the bus has one copy engine on each device; a copy between two devices takes one on either,
 at the bus's rate.
+
+A launch with programmatic stream serialization starts as soon as all blocks of the kernel before it on its stream have
+called `griddepcontrol.launch_dependents` or ended, and there is room beside it; its `griddepcontrol.wait` lasts until
+that kernel has ended (CUDA C++ Programming Guide 13, "Programmatic Dependent Launch").
 """
 
 from __future__ import annotations
@@ -41,15 +45,33 @@ class Span:
     device: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a launch may overlap with those before and after it on its stream, in seconds from its start.
+
+    `serial` is False for a launch that may start early. Its first `start_s` need no room on the SMs, and it waits for
+    the earlier kernel's end after `waits_s` (None: never). The next one may start from `lets_s` on (None: at the end).
+    """
+
+    serial: bool = True
+    start_s: float = 0.0
+    waits_s: float | None = 0.0
+    lets_s: float | None = None
+
+
 @dataclass
 class Stream:
-    """`ready` is when its last work ends, and `last` the number of that span."""
+    """`ready` is when its last work ends, and `last` the number of that span.
+
+    `lets` is from when on a launch may start that need not wait for that end; None where nothing may.
+    """
 
     blocking: bool = True
     priority: int = 0
     ready: float = 0.0
     last: int = -1
     device: int = 0
+    lets: float | None = None
 
 
 @dataclass
@@ -118,12 +140,26 @@ class Timeline:
         if self.gpu.host:
             self.host += self.gpu.host.launch_ns * _NANO
 
-    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int, by_host: bool = True) -> Span:
+    def kernel(
+        self,
+        stream: int,
+        name: str,
+        seconds: float,
+        share: float,
+        launch: int,
+        by_host: bool = True,
+        overlap: Overlap = Overlap(),
+    ) -> Span:
         """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
         if by_host:
             self.called()
         start, after = self._begin(stream)
-        place = (self.stream(stream) or self.streams[0]).device
+        queue = self.stream(stream) or self.streams[0]
+        early = not overlap.serial and queue.lets is not None and after == queue.last and start == queue.ready
+        earlier_s, first_s = start, max(queue.lets or 0.0, self.host)
+        if early:
+            start = min(start, first_s)
+        place = queue.device
         running = self._running.setdefault(place, [])
         # Kernels submitted earlier keep their place; this one starts when there is room beside them.
         while (taken := sum(part for _, part, _ in running)) and taken + share > 1:
@@ -131,7 +167,14 @@ class Timeline:
             running.remove((end, part, number))
             if end > start:
                 start, after = end, number
-        span = self._add(Span("kernel", name, stream, start, start + seconds, 0, launch, after, device=place))
+        end_s = start + seconds
+        if early:
+            start = max(first_s, start - overlap.start_s)
+            held = 0.0 if overlap.waits_s is None else earlier_s + seconds - overlap.waits_s
+            end_s = max(start + seconds, held)
+        span = self._add(Span("kernel", name, stream, start, end_s, 0, launch, after, device=place))
+        queue.ready = max(queue.ready, earlier_s if early else 0.0)
+        queue.lets = start + min(overlap.lets_s, end_s - start) if overlap.lets_s is not None else end_s
         running[:] = [one for one in running if one[0] > start] + [(span.end_s, share, len(self.spans) - 1)]
         return span
 
@@ -190,7 +233,7 @@ class Timeline:
         else:
             self.spans.append(span)
         stream = self.stream(span.stream) or self.streams[0]
-        stream.ready, stream.last = span.end_s, len(self.spans) - 1
+        stream.ready, stream.last, stream.lets = span.end_s, len(self.spans) - 1, None
         return span
 
     # Events and waits ----------------------------------------------------------------------------------------------
@@ -204,7 +247,7 @@ class Timeline:
         """Further work of the stream waits for the event."""
         stream = self.stream(handle)
         if stream and event.at is not None and event.at > stream.ready:
-            stream.ready, stream.last = event.at, event.span
+            stream.ready, stream.last, stream.lets = event.at, event.span, None
 
     def wait(self, until: float) -> None:
         """The host waits for something on the device."""
