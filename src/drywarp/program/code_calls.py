@@ -23,7 +23,7 @@ from .result import LaunchDone
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
-_BY_KERNELS = "kernels that other kernels launch run after these, one after the other; launching takes no time"
+_BY_KERNELS = "kernels launched by kernels run after these, one after another; launching takes no time"
 
 
 class CodeCalls(State):

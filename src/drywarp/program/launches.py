@@ -33,7 +33,7 @@ _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
 _MOST_HELD = 256 << 20
-"""Bytes of results that are held for launches that repeat earlier ones."""
+"""Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Launches:
         return replace(known, waits=True), _launch_of(asked, heap)
 
     def compute(self, asked: Asked, launch: Launch, heap: Heap, known: Outcome) -> Outcome:
-        """The outcome of a launch that has waited, and is computed now."""
+        """The outcome of a deferred launch that is computed now."""
         try:
             done = self._run(asked, launch, None)
         except UnsupportedInstructionError as error:
@@ -265,7 +265,7 @@ class Launches:
 
 
 def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
-    """What it takes to hold the results of a launch, what it printed, and what it launched."""
+    """Bytes needed to hold the results of a launch, what it printed, and what it launched."""
     launched = sum(len(one.parameters) for one in outcome.launched)
     return sum(change.size for change in changes) + len(outcome.printed) + launched
 
