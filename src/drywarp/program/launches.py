@@ -60,11 +60,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a launch.
+    """The outcome of a launch.
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
-    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
+    `fault` is the kernel's error, as on a GPU; `kept` is the file that holds it, `printed` what
     device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
     the host reads what it may have written. `launched` are the launches that the kernel asked for.
     """
