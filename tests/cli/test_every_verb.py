@@ -150,6 +150,12 @@ def test_the_list_of_verbs_shows_what_their_help_begins_with(verb: str) -> None:
     assert VERBS[verb][1] == (command_of(verb).__doc__ or "").split("\n")[0]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_help_text_loses_brackets_as_markup(verb: str) -> None:
+    command = typer.main.get_command(whole_app()).commands[verb]  # type: ignore[attr-defined]
+    assert not [one.name for one in command.params if re.search(r"\[[a-z#/@]", getattr(one, "help", None) or "")]
+
+
 @pytest.mark.parametrize("name", WORKING)
 def test_what_works_ends_with_0_and_complains_of_nothing(name: str, spoken: dict[tuple[str, str], Said]) -> None:
     for form in ("", "--json"):

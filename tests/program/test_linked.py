@@ -95,9 +95,7 @@ def test_kernels_launch_kernels(run: Any, launching: Path, gpu: str) -> None:
     made = {one["kernel"]: one["computed"] for one in ran.result["kernels"]}
     assert made == {"parent": 1, "child": 2, "deeper": 15, "ordered": 1, "places": 3}
     assert all(one["without_prediction"] == 0 for one in ran.result["kernels"])
-    assert (
-        "kernels that other kernels launch run after these, one after the other; launching takes no time" in ran.report
-    )
+    assert "kernels launched by kernels run after these, one after another; launching takes no time" in ran.report
     # The host submits three kernels only.
     assert sum(one["time_s"] for one in ran.result["critical_path"] if one["name"] == "host") < 30e-6
 

@@ -113,8 +113,8 @@ def run_command(
 ) -> int:
     """Run a CUDA program unchanged, with no GPU: emulate each launch for correct results, and predict its time.
 
-    The program runs with your permissions, as if you had started it yourself. Its output is unchanged; the report goes
-    to standard error. The exit status is the program's; 1 if that is 0 and --check found something.
+    The program runs with your permissions; the report goes to standard error.
+    Exit status: the program's, or 1 if that is 0 and --check found something.
     """
     _check_folders(output, json, html, trace)
     from ..frontends.cuda.options import CudaOptions

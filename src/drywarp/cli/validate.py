@@ -37,7 +37,7 @@ class RowLaunchOptions:
     arg: Annotated[
         list[str] | None,
         typer.Option(
-            help="A kernel argument; extents and numbers may be expressions: a=f32[n*n].", metavar="NAME=VALUE"
+            help="A kernel argument; extents and numbers may be expressions: a=f32[2*n].", metavar="NAME=VALUE"
         ),
     ] = None
     const: take.Constants = None

@@ -303,7 +303,7 @@ def benefits(
 
 
 def _names(given: Sequence[tuple[str | Path, Launch]]) -> list[str]:
-    """A name for each kernel that tells it apart: its file's, its macros, or its number too."""
+    """A distinguishing name for each kernel: its file's, its macros, or its number too."""
     found: list[str] = []
     for source, launch in given:
         macros = " ".join(f"{name}={value}" for name, value in launch.get("defines", {}).items())

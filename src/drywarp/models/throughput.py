@@ -46,7 +46,7 @@ class Demand:
 
 
 def path_weights(workload: CostedWorkload) -> list[float]:
-    """Mean number of warps that follow each path, per warp of the grid; they sum to 1."""
+    """Mean share of the grid's warps that follow each path; the shares sum to 1."""
     total = sum(kind.weight for kind in workload.block_types)
     if total <= 0:
         raise UsageError("the weights of the block types must add up to more than zero")

@@ -31,14 +31,14 @@ class Answer:
 
 @dataclass
 class Module:
-    """A fat binary that the program registered; its kernels are read when the first of them is needed."""
+    """A fat binary that the program registered; its kernels are read when one is first needed."""
 
     number: int
     data: bytes
     kernels: dict[str, Kernel] | None = None
     globals: dict[int, Allocation] = field(default_factory=dict)
     constants: dict[int, Allocation] = field(default_factory=dict)
-    """Its variables on each device that it is used on."""
+    """Its variables on each device where it is used."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Function:
 
 @dataclass
 class Graph:
-    """What a stream captured: requests with their numbers and bytes, in order."""
+    """The requests that a stream captured, with their numbers and bytes, in order."""
 
     steps: list[tuple[str, Numbers, bytes]] = field(default_factory=list)
 

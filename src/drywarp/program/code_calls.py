@@ -26,7 +26,7 @@ from .timeline import Overlap
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
-_BY_KERNELS = "kernels that other kernels launch run after these, one after the other; launching takes no time"
+_BY_KERNELS = "kernels launched by kernels run after these, one after another; launching takes no time"
 
 
 class CodeCalls(State):

@@ -171,7 +171,7 @@ class Heap:
         return address
 
     def _room(self, size: int, alignment: int) -> int | None:
-        """Take the lowest address with enough room, away from recently freed allocations."""
+        """Choose the lowest address with enough room, away from recently freed allocations."""
         for place, (hole, end) in enumerate(self._holes):
             start = -(-hole // alignment) * alignment  # less than a gap lies before it, which is no room
             if start + size + _GAP <= end:
@@ -242,7 +242,7 @@ class Heap:
         return START <= address < START + self.size
 
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
-        """Some bytes, to read and to write."""
+        """A range of bytes, readable and writable."""
         return self._bytes[address - START : address - START + size]
 
     def image(self, variables: int, names: dict[int, str], reach: Set[int] = frozenset((0,))) -> DeviceImage:

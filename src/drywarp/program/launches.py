@@ -35,7 +35,7 @@ _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
 _MOST_HELD = 256 << 20
-"""Bytes of results that are held for launches that repeat earlier ones."""
+"""Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a launch.
+    """The outcome of a launch.
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
-    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
+    `fault` is the kernel's error, as on a GPU; `kept` is the file that holds it, `printed` what
     device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
     the host reads what it may have written. `launched` are the launches that the kernel asked for.
     """
@@ -168,7 +168,7 @@ class Launches:
         return replace(known, waits=True), _launch_of(asked, heap)
 
     def compute(self, asked: Asked, launch: Launch, heap: Heap, known: Outcome) -> Outcome:
-        """The outcome of a launch that has waited, and is computed now."""
+        """The outcome of a deferred launch that is computed now."""
         try:
             done = self._run(asked, launch, None)
         except UnsupportedInstructionError as error:
@@ -269,7 +269,7 @@ class Launches:
 
 
 def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
-    """What it takes to hold the results of a launch, what it printed, and what it launched."""
+    """Bytes needed to hold the results of a launch, what it printed, and what it launched."""
     launched = sum(len(one.parameters) for one in outcome.launched)
     return sum(change.size for change in changes) + len(outcome.printed) + launched
 

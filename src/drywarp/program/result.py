@@ -46,7 +46,7 @@ class CopyDone:
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong in a kernel."""
+    """The error of a kernel."""
 
     launch: int
     kernel: str

@@ -169,7 +169,7 @@ def _environment(socket_name: str, spare: Path) -> dict[str, str]:
 
 
 def _why_nothing(command: Sequence[str], status: int) -> str:
-    """Why no call reached us."""
+    """Why no CUDA call was intercepted."""
     ended = f"{command[0]} ended with status {status} without"
     return (
         f"{ended} a CUDA call that could be intercepted; expected a program that uses the driver or is linked to the "

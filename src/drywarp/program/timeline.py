@@ -119,11 +119,11 @@ class Timeline:
         self._hosts[self.thread] = time
 
     def created(self, thread: int) -> None:
-        """The calling thread has started another one."""
+        """The calling thread has started another thread."""
         self._hosts.setdefault(thread, self.host)
 
     def joined(self, thread: int) -> None:
-        """The calling thread has waited for the end of another one."""
+        """The calling thread has joined another thread."""
         self.host = max(self.host, self._hosts.pop(thread, 0.0))
 
     def handle(self) -> int:
@@ -136,7 +136,7 @@ class Timeline:
         return self.streams.get(_default(handle, self.device) if handle in (0, LEGACY, PER_THREAD) else handle)
 
     def called(self) -> None:
-        """The host submits something."""
+        """Account for a submission by the host."""
         if self.gpu.host:
             self.host += self.gpu.host.launch_ns * _NANO
 
@@ -250,7 +250,7 @@ class Timeline:
             stream.ready, stream.last, stream.lets = event.at, event.span, None
 
     def wait(self, until: float) -> None:
-        """The host waits for something on the device."""
+        """Let the host wait for work on the device."""
         self.host = max(self.host, until) + (self.gpu.host.wait_ns * _NANO if self.gpu.host else 0.0)
 
     def wait_for(self, handle: int | None = None) -> None:

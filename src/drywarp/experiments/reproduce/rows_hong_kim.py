@@ -38,7 +38,7 @@ LEFT_OUT = (
     LeftOut(
         PAPER,
         "Figures 4 and 20: occupancies; 0.35 and 1 of SVM, 70 %",
-        "only plotted, over block sizes and as means over them; of SVM's versions no registers are printed",
+        "only plotted, over block sizes and as means over them; the registers of SVM's versions are not printed",
     ),
     LeftOut(
         PAPER,
@@ -48,7 +48,7 @@ LEFT_OUT = (
     LeftOut(
         PAPER,
         "§5.3, Figure 21: 5 as the largest MWP of uncoalesced accesses on GTX280",
-        "the transactions of such an access stand in a report that is cited (Table 3)",
+        "the transactions of such an access are in a report that is cited (Table 3)",
     ),
     LeftOut(PAPER, "Table 5: Mat. (tiled), larger case", "its arithmetic intensity is not printed"),
     LeftOut(PAPER, "§5: errors of 5.4 % and 13.3 %", "the measured times are only plotted"),

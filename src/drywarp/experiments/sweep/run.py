@@ -116,7 +116,7 @@ def _check_steps(
         now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
         if now not in held:
             said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
-            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
+            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is not a configuration of the space")
 
 
 def count_of(space: AnySpace, gpus: str | Sequence[str | Path | Gpu] | None = None) -> int:

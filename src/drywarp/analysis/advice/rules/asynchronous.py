@@ -223,12 +223,12 @@ def larger_tiles(copies: Collection[int], what: str) -> WhatIf:
     def apply(setting: Setting) -> Setting | None:
         return setting.then(lambda costed: change_nodes(costed, halved))
 
-    return WhatIf(f"one block in the place of two, with {what} copied once", "code", apply)
+    return WhatIf(f"one block instead of two, with {what} copied once", "code", apply)
 
 
 @register
 class SmallTiles:
-    """Several blocks on an SM, each with tiles of its own, where one with larger tiles would copy less."""
+    """Several blocks on an SM, each with its own tiles, where one with larger tiles would copy less."""
 
     name = "small-tiles"
     title = "tiles are smaller than an SM has room for, so that copies outweigh the products"
