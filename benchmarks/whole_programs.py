@@ -29,7 +29,7 @@ from pathlib import Path
 
 FAILS = re.compile(
     r"\bFAIL(ED|URE)?\b|\bfailed\b|\bmismatch|\bincorrect\b|\bPercent: [1-9]"
-    r"|\b(?<!L1 )(?<!L1-)(?<!absolute )(?<!Beyond )Error\b",
+    r"|\b(?<!L1 )(?<!L1-)(?<!absolute )(?<!Beyond )Error\b(?! is \d)(?!: *\d)",
     re.I,
 )
 PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b|\bPercent: 0\b", re.I)

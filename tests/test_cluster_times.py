@@ -9,11 +9,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from drywarp import analyze
+from drywarp import analyze, sweep, validate
 from drywarp.analysis.prepare import prepare_kernel as prepare
 from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
 from drywarp.errors import UsageError
+from drywarp.experiments.sweep import read_space
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.hardware import load_gpu
 from drywarp.report import terminal
@@ -207,3 +208,26 @@ def test_the_answer_states_the_cluster():
     jsonschema.validate(with_clusters, schema)
     assert with_clusters["launch"]["cluster"] == [2, 1, 1]
     assert "cluster" not in without["launch"]
+
+
+def test_sweeps_and_tables_of_cluster_sizes(tmp_path: Path) -> None:
+    """Rows of a sweep and of a table of measurements say what `analyze` says of each cluster size."""
+    (tmp_path / "k.cu").write_text(IN_TURN)
+    (tmp_path / "space.toml").write_text(
+        'kernel = "k.cu"\ngpus = ["h100"]\ngrid = "1024"\nblock = "128"\nshared = "200000"\ncluster = "BLOCKS"\n'
+        "[parameters]\nBLOCKS = [1, 2, 8, 32]\n[args]\n" + "".join(f'{n} = "{v}"\n' for n, v in ARGS.items())
+    )
+    (tmp_path / "times.csv").write_text("BLOCKS,time_us\n1,60\n2,60\n8,70\n")
+    swept = sweep(read_space(tmp_path / "space.toml"), jobs=0).rows
+    table = validate(
+        tmp_path / "times.csv", kernel=tmp_path / "k.cu", gpu="h100", grid="1024", block="128", shared="200000",
+        cluster="BLOCKS", args=ARGS, models=["pipeline"], jobs=1, out=tmp_path / "rows.csv",
+    )  # fmt: skip
+    alone = [
+        analyze(IN_TURN, gpu="h100", grid=1024, block=128, shared=200_000, args=ARGS, cluster=size).time_s
+        for size in (1, 2, 8)
+    ]
+    assert [row.time_s for row in swept[:3]] == pytest.approx(alone, rel=1e-6)
+    assert "clusters of 32 blocks: expected at most 16" in swept[3].reason
+    assert [row.times["pipeline"] for row in table.rows] == pytest.approx(alone, rel=1e-6)
+    assert len({round(time, 12) for time in alone}) == 3

@@ -58,9 +58,7 @@ def test_where_no_block_ends_the_code_is_followed_with_the_iterations_that_were_
     assert loop.trips is not None
     assert 16 < loop.trips < 15_000
     doubt = answer.doubts[0]
-    assert doubt.startswith(
-        "nothing was run to its end: no block ended within 1,000,000 lane steps (--lane-steps raises"
-    )
+    assert doubt.startswith("no block finished within 1,000,000 lane steps (--lane-steps raises")
     assert f"({loop.name} {loop.trips:,.0f})" in doubt
     assert "as with --static" in doubt
     assert answer.notes[0] == doubt
@@ -94,7 +92,7 @@ def test_the_record_has_an_option_of_its_own() -> None:
     assert "stopped after 1,000 recorded accesses" in str(stopped.value)
     assert "; --recorded-accesses raises the limit, --static analyses" in str(stopped.value)
     answer = drywarp.analyze(WALK, limits=Limits(accesses=1000))
-    assert "no block ended within 1,000 recorded accesses (--recorded-accesses raises the limit)" in answer.doubts[0]
+    assert "no block finished within 1,000 recorded accesses (--recorded-accesses raises the limit)" in answer.doubts[0]
 
 
 def test_blocks_that_ended_represent_all(heavy: Prepared) -> None:
@@ -172,5 +170,5 @@ def test_at_the_command_line(options: list[str], expected: str, tmp_path: Path) 
     assert expected in complaint(run(*command, *options, cwd=tmp_path))
     answered = run(*command, cwd=tmp_path)
     assert answered.returncode == 0
-    assert answered.stdout.startswith("Nothing was run to its end: no block ended within 1,000,000 lane steps")
+    assert answered.stdout.startswith("No block finished within 1,000,000 lane steps")
     assert "given" not in [line.split()[-1] for line in answered.stdout.splitlines() if line.startswith("L1 ")]

@@ -215,13 +215,13 @@ def test_a_structure_is_given_whole_as_before(kernel: Kernel) -> None:
             {"p.colour": 1},
             "p (Params<float>) has no field 'colour'; did you mean color? it has: int kind, View<float> v",
         ),
-        ({"p.v.n.x": 1}, "argument p: p.v.n (int) is no structure, so it has no field 'x'"),
-        ({"n.x": 1}, "argument n: n (int) is no structure"),
+        ({"p.v.n.x": 1}, "argument p: p.v.n (int) is not a structure, so it has no field 'x'"),
+        ({"n.x": 1}, "argument n: n (int) is not a structure"),
         ({"q.x": 1}, "no parameter named 'q'; it takes: Params<float> p {int kind, float* v.data"),
         ({"p.v.s": "1,2,3,4"}, "argument p.v.s (float[3]): got 4 elements, expected 3, as in [1,1,1]"),
         ({"p.v.s[3]": 1}, "p.v.s (float[3]) has no element [3]; expected 0 to 2"),
-        ({"p.v[0]": 1}, "p.v (View<float>) is no array"),
-        ({"p.v.s": "f32[3]:random"}, "expected a list of numbers, an array or @file.npy: it is no buffer"),
+        ({"p.v[0]": 1}, "p.v (View<float>) is not an array"),
+        ({"p.v.s": "f32[3]:random"}, "expected a list of numbers, an array or @file.npy: not a buffer"),
         ({"p.v.n": 1.5}, "argument p.v.n (int): got 1.5, expected a whole number"),
         ({"p.v.n": "f32[4]"}, "argument p.v.n (int): got a buffer, expected a value, as in p.v.n=1"),
         ({"p.v.data": 4}, "argument p.v.data (float*): got 4, expected a buffer or null"),
@@ -259,7 +259,7 @@ def test_layouts_that_contradict_the_machine_code_are_refused(kernel: Kernel) ->
     with pytest.raises(DrywarpError, match=r"argument p: its layout \(float\*\) has 8 bytes, the machine code's"):
         with_layouts(kernel, Layouts((described[1], *described[1:])))
     plain = compile_cuda(SOURCE, arch="sm_80", entry="k<float>")
-    assert "where its fields lie is not known" in message(plain, **{**REST, "mode": 1, "p.v.n": 1})
+    assert "the offsets of its fields are not known" in message(plain, **{**REST, "mode": 1, "p.v.n": 1})
 
 
 def test_fields_without_quotation_marks() -> None:

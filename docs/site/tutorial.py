@@ -29,7 +29,7 @@ GPU = "a100"
 FIRST_IN_FULL = 4
 FOLLOWED = ("uncoalesced-access", "redundant-loads", "redundant-loads", "occupancy-registers", "barrier-waits", "")
 """Which finding of a step the next one follows; the last follows none of them, as the page says."""
-_SHOWN = (*(r"^\S+ [µmn]?s  predicted", r"^Limited by", r"^Latency-bound", r"^Time by line", r"^What would pay"),)
+_SHOWN = (*(r"^\S+ [µmn]?s  predicted", r"^Limited by", r"^Latency-bound", r"^Time by line", r"^What would help"),)
 """Which paragraphs of what `drywarp analyze` prints."""
 
 
@@ -83,7 +83,7 @@ def _part(lines: list[str]) -> list[str]:
     """Of a paragraph what matters here."""
     if "predicted" in lines[0]:
         return lines[:1]
-    if lines[0].startswith("What would pay"):
+    if lines[0].startswith("What would help"):
         third = [number for number, line in enumerate(lines) if re.match(r" *\d+\.\d+×", line)][2:3]
         return lines[: third[0] if third else len(lines)]
     return lines
@@ -98,7 +98,7 @@ def known() -> list[Step]:
 def summary(steps: list[Step]) -> str:
     """The table of all steps: what advice promised of each, and what came."""
     rows = [
-        "| step | predicted time | over the one before | promised | over the first | limited by |",
+        "| step | predicted time | over previous | promised | over the first | limited by |",
         "|---|---|---|---|---|---|",
     ]
     for number, (before, step) in enumerate(zip([None, *steps], steps, strict=False), 1):

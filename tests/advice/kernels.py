@@ -235,8 +235,43 @@ _TILES = {
     "k": "1024",
 }
 _LARGE = _TILES | {"A": "tensormap(box=128x64,swizzle=128):f16[4096,1024]:random", "C": "f16[4096,2048]"}
+_HALF_TILES = _LARGE | {
+    "A": "tensormap(box=64x64,swizzle=128):f16[4096,1024]:random",
+    "B": "tensormap(box=128x64,swizzle=128):f16[2048,1024]:random",
+}
+
+# One warp group with 64 x 128 results a block, so that two blocks fit on an SM.
+_SMALL = (_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8")
+for _old, _new in (
+    ("ROWS = 128, COLUMNS = 256", "ROWS = 64, COLUMNS = 128"),
+    ("CONSUMER_WARPS = 8", "CONSUMER_WARPS = 4"),
+    ("__launch_bounds__(384)", "__launch_bounds__(256, 2)"),
+    ("group == 2", "group == 1"),
+    ("threadIdx.x == 256", "threadIdx.x == 128"),
+    ('asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");', ""),
+    ('asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");', ""),
+    (", lower[64] = {}", ""),
+    ("      multiply(lower, a + A_BYTES / 32 + 2 * step, b + 2 * step);\n", ""),
+    ("    *(__half2*)(C + to + (size_t)64 * n) = __floats2half2_rn(lower[i], lower[i + 1]);\n", ""),
+    ("--shared 197632", "--shared 98368"),
+):
+    assert _old in _SMALL
+    _SMALL = _SMALL.replace(_old, _new)
+
+_CLUSTERS = """__global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(1024, 1) k(float* y) {
+  float a = threadIdx.x;
+  for (int n = 0; n < 64; ++n) a = sqrtf(a) + 1;
+  y[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
+"""
+_OUT = {"y": f"f32[{4224 * 1024}]"}
 
 PAIRS: dict[str, Pair] = {
+    "cluster-size": Pair(
+        launch(_CLUSTERS.replace("BLOCKS", "16"), 4224, 1024, _OUT, "h100"),
+        launch(_CLUSTERS.replace("BLOCKS", "2"), 4224, 1024, _OUT, "h100"),
+        top=False,
+    ),
     "copy-waits": Pair(
         Launch(_ATTENTION.replace("STAGES 2", "STAGES 1"), (8, 8), 384, _HEADS, "h100"),
         Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
@@ -248,6 +283,13 @@ PAIRS: dict[str, Pair] = {
         Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
         Launch((_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8"), (8, 8), 384, _TILES, "h100"),
         line=66,
+        top=False,
+    ),
+    "small-tiles": Pair(
+        Launch(_SMALL, (16, 64), 256, _HALF_TILES, "h100"),
+        Launch((_HOPPER / "wgmma_tile.cu").read_text(encoding="utf-8"), (8, 32), 384, _LARGE, "h100"),
+        line=26,
+        gain=1.1,
         top=False,
     ),
     "multicast": Pair(

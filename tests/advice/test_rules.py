@@ -58,6 +58,44 @@ def test_the_rule_is_silent_without_it(rule: str) -> None:
     assert rule not in {finding.rule for finding in findings(PAIRS[rule].good)}
 
 
+READ_BACK = """#include <cuda.h>
+#include <stdint.h>
+__global__ void k(const __grid_constant__ CUtensorMap A, unsigned* out) {
+  __shared__ __align__(1024) char tile[64 * 128]; __shared__ uint64_t full; unsigned sum = 0;
+  uint32_t to = (uint32_t)__cvta_generic_to_shared(tile), barrier = (uint32_t)__cvta_generic_to_shared(&full);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 8192;" :: "r"(barrier) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0],"
+      " [%1, {%2, %3}], [%4];" :: "r"(to), "l"(&A), "r"(0), "r"(64 * (int)blockIdx.x), "r"(barrier) : "memory");
+  }
+  __syncthreads();
+  asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again; }"
+    :: "r"(barrier) : "memory");
+  for (int turn = 0; turn < 512; ++turn) {
+    unsigned a, b, c, d, row = (threadIdx.x + 32 * turn) % 64, piece = (turn + threadIdx.x / 64) % 8;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(to + row * 128 + (SWIZZLED) * 16));
+    sum += a ^ b ^ c ^ d;
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+def test_a_tile_is_read_without_conflicts_only_with_its_swizzle() -> None:
+    def found(swizzle: int, piece: str) -> dict[str, Finding]:
+        args = {"A": f"tensormap(box=64x64,swizzle={swizzle}):f16[33792,64]:random", "out": "u32[67584]"}
+        source = READ_BACK.replace("SWIZZLED", piece)
+        return {one.rule: one for one in drywarp.analyze(source, gpu="h100", grid=528, block=128, args=args).findings}
+
+    # Eight rows of 128 bytes begin in the same bank, four times.
+    conflicts = found(0, "piece")["bank-conflicts"]
+    assert conflicts.gain > 2
+    assert conflicts.evidence.startswith("32.0 wavefronts per access")
+    assert "bank-conflicts" not in found(128, "piece ^ row % 8")
+
+
 @pytest.mark.parametrize("rule", only(PAIRS, *QUICK))
 def test_findings_are_sorted_and_none_gains_next_to_nothing(rule: str) -> None:
     for launch in (PAIRS[rule].bad, PAIRS[rule].good):

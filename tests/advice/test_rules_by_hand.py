@@ -11,16 +11,19 @@ import pytest
 from drywarp.analysis.advice.case import Setting
 from drywarp.analysis.advice.resimulate import reuse_by_buffer
 from drywarp.analysis.advice.rules.atomics import lanes_per_address
+from drywarp.analysis.advice.rules.idle_threads import smaller_clusters
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
 from drywarp.analysis.advice.rules.uneven_work import imbalance
-from drywarp.hardware import load_gpu
+from drywarp.analysis.prepare import prepare_kernel
+from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour
 from drywarp.workload.cost import BlockType
 from tests.advice.cases import A, B, case, look, places, seen, setting
 from tests.memory.profiles import LANES, Access, access
+from tests.test_cluster_times import ARGS, COPIED, COPY
 
 LOAD, STORE = "LDG.E R4, [R2.64]", "STG.E [R2.64], R4"
 CONSECUTIVE, COLUMN = A + LANES * 4, A + LANES * 128
@@ -303,9 +306,8 @@ def test_tiles_that_several_blocks_copy() -> None:
 
     found = seen("multicast", made(), use={"l2": 0.8})
     assert (
-        found.evidence
-        == "L2 is busy 80% of the time; 88% of what is copied as tiles of b is in it because another block"
-        " has copied the same"
+        found.evidence == "L2 is busy 80% of the time; 88% of the bytes copied as tiles of b are in L2 because "
+        "another block has copied them too"
     )
     assert (places(found), found.weight) == ([2], pytest.approx(0.2))
     assert found.remedy == "let clusters of two blocks share tiles of b by multicast"
@@ -313,6 +315,87 @@ def test_tiles_that_several_blocks_copy() -> None:
     assert look("multicast", made(hits=0.49), use={"l2": 0.8}) is None
     assert look("multicast", made(first=2), use={"l2": 0.8}) is None
     assert look("multicast", made(grid=1), use={"l2": 0.8}) is None
+
+
+def test_tiles_that_are_smaller_than_an_sm_has_room_for() -> None:
+    code = ("UTMALDG.2D [UR8], [UR12]", "UTMALDG.2D [UR8], [UR16]", "HGMMA.64x8x16.F32 R8, gdesc[UR4], R8, gsb0", ADD)
+    some = AccessBehaviour(40, SPACE_GLOBAL, 512, 128, l2_hit=0.75)
+    behaviour = replace(setting(ADD).behaviour, accesses={0: some, 1: replace(some, units=1024)})
+    logged = [access(0, A + LANES * 16), access(1, B + LANES * 16)]
+
+    def made(*code: str, **more: Any) -> Setting:
+        room = {"gpu": load_gpu("h100"), "threads": 256, "registers": 96, "shared": 100_000, "grid": 1056}
+        room |= more
+        return setting(*code, behaviour=behaviour, accesses=logged, **room)
+
+    found = seen("small-tiles", made(*code), use={"l2": 0.8, "tensor": 0.5})
+    assert (
+        found.evidence
+        == "the tensor cores are busy 50% of the time, L2 80%; 2 blocks on an SM copy their own tiles of b"
+    )
+    assert (places(found), found.weight) == ([2], pytest.approx(0.2))
+    changed = found.what_if.apply(made(*code))
+    assert changed is not None
+    before, after = (
+        {node.instruction: sum(level.lambda_ticks for level in node.levels) for node in one.costed.paths[0].nodes}
+        for one in (made(*code), changed)
+    )
+    assert before[1] > 0
+    assert (after[0], after[1]) == (before[0], before[1] // 2)
+    assert look("small-tiles", made(*code), use={"l2": 0.5, "tensor": 0.4}) is None
+    assert look("small-tiles", made(*code), use={"l2": 0.8, "tensor": 0.9}) is None
+    assert look("small-tiles", made(*code[:2], ADD), use={"l2": 0.8}) is None
+    assert look("small-tiles", made(*code, grid=200), use={"l2": 0.8}) is None
+    # One block an SM, and two that would be too large as one.
+    assert look("small-tiles", made(*code, shared=120_000), use={"l2": 0.8}) is None
+    assert look("small-tiles", made(*code, threads=544, registers=56), use={"l2": 0.8}) is None
+
+
+def test_clusters_that_leave_sms_idle() -> None:
+    h100 = load_gpu("h100")
+
+    def made(blocks: int, sms: int, grid: int = 1056, gpu: Gpu = h100) -> Setting:
+        def clustered(seen: Profile) -> Profile:
+            return replace(seen, launch=replace(seen.launch, cluster=(blocks, 1, 1)))
+
+        multicast = "UTMALDG.2D.MULTICAST [UR8], [UR12], UR4"
+        return setting(multicast, ADD, grid=grid, threads=1024, registers=64, gpu=gpu.with_sms(sms), change=clustered)
+
+    # GPCs of 14, 16 and 18 SMs, a block on each: 15 clusters of 8, 33 of 4 and 66 of 2.
+    found = seen("cluster-size", made(8, 120))
+    assert found.evidence == "clusters of 8 blocks fill 120 of 132 SMs, of 2 would fill 132"
+    assert (found.remedy, found.weight) == ("use clusters of 2 blocks", pytest.approx(1 - 120 / 132))
+    changed = found.what_if.apply(made(8, 120))
+    assert changed is not None
+    assert changed.costed.sm_count == 132
+    assert seen("cluster-size", made(16, 112)).remedy == "use clusters of 2 blocks"
+    assert look("cluster-size", made(2, 132)) is None
+    assert look("cluster-size", made(1, 132)) is None
+    # As many blocks as 120 SMs hold; a GPU of which something else took SMs; one whose GPCs are not known.
+    assert look("cluster-size", made(8, 120, grid=120)) is None
+    assert look("cluster-size", made(8, 100)) is None
+    assert look("cluster-size", made(8, 120, gpu=load_gpu("b200"))) is None
+
+
+def test_smaller_clusters_read_more_often_what_they_share() -> None:
+    source = COPIED.replace("MULTICAST", COPY[1]).replace("__global__ void k", "__global__ void __cluster_dims__(2) k")
+    made = Setting.of(prepare_kernel(source, gpu="h100", grid=32, block=128, args=ARGS))
+    changed = smaller_clusters(2, 1, 132).apply(made)
+    assert changed is not None
+    l2 = [s.name for s in made.costed.subsystems].index("l2")
+
+    def times(setting: Setting) -> set[int]:
+        return {
+            level.lambda_ticks
+            for path in setting.costed.paths
+            for node in path.nodes
+            if "MULTICAST" in setting.instructions[node.instruction].modifiers
+            for level in node.levels
+            if level.subsystem == l2
+        }
+
+    assert times(made)
+    assert times(changed) == {2 * ticks for ticks in times(made)}
 
 
 def test_threads_that_load_little_and_combine_it() -> None:

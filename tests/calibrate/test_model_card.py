@@ -69,7 +69,7 @@ def test_its_constants_come_out(found: Calibration) -> None:
 def test_what_the_simulation_does_not_have_shows_on_a_card_that_has_it(found: Calibration) -> None:
     assert value(found, "memory.l2.near_latency_ns") == pytest.approx(NEAR, rel=0.01)
     assert value(found, "memory.l2.far_latency_ns") == pytest.approx(FAR, rel=0.01)
-    assert value(found, "accesses under way") == pytest.approx(UNDER_WAY, rel=0.01)
+    assert value(found, "accesses in flight") == pytest.approx(UNDER_WAY, rel=0.01)
     # A TLB miss stays out of Λ of DRAM.
     assert value(found, "memory.dram.latency_ns") == pytest.approx((NEAR + FAR) / 2 + L2_TO_DRAM, rel=0.01)
     # Random access is slower than coalesced access, and an L2 that keeps nothing ends between two footprints.
@@ -78,7 +78,7 @@ def test_what_the_simulation_does_not_have_shows_on_a_card_that_has_it(found: Ca
     end = next(f for f in found.figures if f.key == "end of the L2")
     assert abs(end.value - L2_END / (1 << 20)) <= end.spread < 0.5
     assert "% of the reported 4 MiB" in end.how
-    assert not {"end of the L2", "TLB", "two halves of the L2", "limit of accesses under way"} & set(found.silent)
+    assert not {"end of the L2", "TLB", "two halves of the L2", "limit of accesses in flight"} & set(found.silent)
 
 
 @pytest.mark.exhaustive

@@ -147,8 +147,8 @@ def test_a_cache_that_cannot_be_used_is_mentioned_once(tmp_path: Path, monkeypat
     result = run("analyze", "k.cu", "--static", cwd=tmp_path)
     assert result.returncode == 0
     assert result.stderr == (
-        f"drywarp: the cache {tmp_path}/file cannot be written, so every run starts anew "
-        "(DRYWARP_CACHE_DIR names another)\n"
+        f"drywarp: the cache {tmp_path}/file is not writable, so every run starts from scratch "
+        "(set DRYWARP_CACHE_DIR to use another)\n"
     )
     assert complaint(run("analyze", "none.cu", "--static", cwd=tmp_path))
     assert run("gpus", cwd=tmp_path).stderr == ""

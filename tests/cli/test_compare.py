@@ -60,7 +60,7 @@ def test_ranking_as_json(tmp_path: Path) -> None:
         (["compare", str(SAXPY), str(SAXPY), "--gpu", "a1000"], "a1000"),
         (["compare", str(SAXPY), str(SAXPY), "--new", "--gird 3"], "--new: unknown option '--gird'"),
         (["compare", str(SAXPY), str(SAXPY), "--new", "--arg 'x"], "--new: "),
-        (["compare", str(SAXPY), str(SAXPY), "--json", "--markdown"], "expected one of them"),
+        (["compare", str(SAXPY), str(SAXPY), "--json", "--markdown"], "expected only one of them"),
         (["compare", "-", "-"], "standard input"),
         (["rank", str(SAXPY), "--by", "speed"], "expected time, energy or cost"),
         (["rank", str(SAXPY), "--by", "cost"], "needs hourly prices"),

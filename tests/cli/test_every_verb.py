@@ -102,7 +102,7 @@ REFUSED = {
     "compare": ("FOLDER/base.json FOLDER/broken.json", "FOLDER/broken.json"),
     "rank": (f"{SAXPY} --gpu a100 --price a100=cheap", "--price a100=cheap: expected a number"),
     "benefits": (f"{SAXPY} FOLDER/none.cu --grid 2000", "FOLDER/none.cu: no such file"),
-    "reproduce": ("--json --markdown", "--json and --markdown: expected one of them"),
+    "reproduce": ("--json --markdown", "--json and --markdown: expected only one of them"),
     "corpus": ("FOLDER/none", "FOLDER/none"),
     "validate": ("FOLDER/none.csv --kernel none.cu", "FOLDER/none.csv"),
     "measure": ("FOLDER/none --out FOLDER/rows.csv --simulated a100", "FOLDER/none"),
@@ -148,6 +148,12 @@ def test_no_verb_is_forgotten() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_list_of_verbs_shows_what_their_help_begins_with(verb: str) -> None:
     assert VERBS[verb][1] == (command_of(verb).__doc__ or "").split("\n")[0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_help_text_loses_brackets_as_markup(verb: str) -> None:
+    command = typer.main.get_command(whole_app()).commands[verb]  # type: ignore[attr-defined]
+    assert not [one.name for one in command.params if re.search(r"\[[a-z#/@]", getattr(one, "help", None) or "")]
 
 
 @pytest.mark.parametrize("name", WORKING)

@@ -247,7 +247,7 @@ def test_analyze_takes_the_files_own_launch_and_says_so(folder: Path) -> None:
         "grid 8, block 256, f=2.0, n=2048 from program.cu:25",
         "a=f32[2048]:random from program.cu:22",
         "the contents of these buffers are assumed to be random: the file's host code is not run",
-        "2 launches in the file differ: taken is the first whose values are all known, program.cu:25",
+        "2 launches in the file differ: using the first whose values are all known, program.cu:25",
     ]
 
 
@@ -280,7 +280,7 @@ def test_the_static_mode_takes_it_too(folder: Path) -> None:
 def test_what_host_code_leaves_open_is_named_with_all_else(folder: Path) -> None:
     line = complaint(run("analyze", "program.cu", "--entry", "rows", "-D", "X=1", "--arg", "width=8", cwd=folder))
     assert line == (
-        "drywarp: program.cu: rows: no grid given, and the text of the launch at program.cu:28 does not settle grid; "
+        "drywarp: program.cu: rows: no grid given, and the launch at program.cu:28 does not determine grid; "
         "for example: drywarp analyze program.cu --entry rows -D X=1 --grid 128,1024 --block 8 "
         "--arg 'a=f32[2048]:random' --arg width=8 --arg height=4 (values to replace), or --static, "
         "which assumes what is missing"
@@ -300,7 +300,7 @@ def test_assembly_for_amd_gpus_is_listed_and_its_command_states_all(tmp_path: Pa
     command = shlex.split(one["command"])[2:]
     assert analysed(tmp_path, *command)["notes"] == analysed(tmp_path, *command, "--static")["notes"] == []
     (note,) = analysed(tmp_path, str(ASSEMBLY), "--gpu", "mi210", "--grid", "10")["notes"]
-    assert note == f"block, arg0, arg1: assumed; to state all of it: {one['command'].replace('4096', '10')}"
+    assert note == f"block, arg0, arg1: assumed; to specify all of it: {one['command'].replace('4096', '10')}"
 
 
 REACHING = """

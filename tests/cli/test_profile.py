@@ -134,7 +134,7 @@ def test_names_of_the_users_stay_text(tmp_path: Path) -> None:
         ("papers/example --first 0", "--first"),
         (
             "papers/example --html none/p.html",
-            "--html none/p.html: expected the name of a file in a folder that exists",
+            "--html none/p.html: expected a file in an existing folder",
         ),
         ("papers/example --plot p.gif", "--plot p.gif: expected a file name that ends in .svg or .png"),
         ("papers/nothing", "unknown workload 'papers/nothing'"),

@@ -31,7 +31,7 @@ def test_json_stays_one_object(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--trace", "none/t.json"], "--trace none/t.json: expected the name of a file in a folder that exists"),
+        (["--trace", "none/t.json"], "--trace none/t.json: expected a file in an existing folder"),
         (["--trace", "."], "--trace .: expected"),
         (["--events", "5000"], "--events requires --trace"),
         (["--trace", "t.json", "--events", "3"], "1000"),

@@ -108,7 +108,7 @@ def test_documents_are_found() -> None:
 
 
 def test_the_findings_that_the_page_on_advice_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = next(block for block in blocks(ROOT / "docs" / "advice.md") if "What would pay" in block.text)
+    shown = next(block for block in blocks(ROOT / "docs" / "advice.md") if "What would help" in block.text)
     assert run(["analyze", str(ROOT / "examples" / "transpose_naive.cu")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert " ".join(shown.text.split()) in printed

@@ -91,4 +91,4 @@ def test_asking_gives_a_step() -> None:
     assert step.limiter == "lsu"
     assert step.findings[0][0] == "redundant-loads"
     assert step.text.startswith(("3.", "4."))
-    assert "What would pay" in step.text
+    assert "What would help" in step.text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from drywarp.errors import EmulationError
+from drywarp.errors import EmulationError, UsageError
 from drywarp.execution.emulator import emulate
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.tensor_maps import tensor_map
@@ -359,3 +361,144 @@ def test_the_standard_librarys_copies():
     data = np.arange(256, dtype=np.int32)
     got = run(source, 1, 64, data, np.zeros_like(data), arch="sm_90", entry="k").buffer("out")
     np.testing.assert_array_equal(got, 3 * data)
+
+
+# im2col -------------------------------------------------------------------------------------------
+
+
+def columns_kernel(rank: int, size: int, stores: bool = False) -> str:
+    """Copies pixels in through `from`, at the coordinates and offsets of `where`, and out as bytes or through `to`."""
+    coordinates = ", ".join(f"%{4 + n}" for n in range(rank))
+    offsets = ", ".join(f"%{4 + rank + n}" for n in range(rank - 2))
+    given = ", ".join(f'"r"(c[{n}])' for n in range(rank))
+    beside = ", ".join(f'"h"((uint16_t)c[{rank + n}])' for n in range(rank - 2))
+    names = "uint8_t* out" if not stores else "const __grid_constant__ CUtensorMap to"
+    end = f"for (int i = threadIdx.x; i < {size}; i += 32) out[{size} * blockIdx.x + i] = s[i];"
+    if stores:
+        name = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.im2col_no_offs.bulk_group"
+        places = ", ".join(f"%{2 + n}" for n in range(rank))
+        end = f"""if (threadIdx.x == 0) {{
+          asm volatile("{name} [%0, {{{places}}}], [%1];" :: "l"(&to), "r"(at(s)), {given} : "memory"); finish(); }}"""
+    return (
+        PREFACE
+        + f"""extern "C" __global__ void k(const __grid_constant__ CUtensorMap from, const int* where, {names}) {{
+      extern __shared__ __align__(1024) uint8_t s[]; __shared__ uint64_t b; begin(&b, {size}); __syncthreads();
+      int c[{2 * rank - 2}]; for (int d = 0; d < {2 * rank - 2}; ++d) c[d] = where[{2 * rank - 2} * blockIdx.x + d];
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {{{coordinates}}}], [%2], {{{offsets}}}; // %3"
+          :: "r"(at(s)), "l"(&from), "r"(at(&b)), "r"(0), {given}, {beside} : "memory");
+      wait(&b); {end} }}"""
+    )
+
+
+def convolution(images: np.ndarray, pads: tuple[int, ...], taps: tuple[int, ...], strides: tuple[int, ...]):
+    """What a convolution multiplies: shape (taps…, pixels of all images, channels), by NumPy's windows."""
+    padded = np.pad(images, ((0, 0), *((pad, pad) for pad in pads), (0, 0)))
+    axes = tuple(range(1, images.ndim - 1))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, taps, axes)
+    windows = windows[(slice(None), *(slice(None, None, step) for step in strides))]
+    order = [*range(images.ndim, windows.ndim), *range(images.ndim)]
+    return windows.transpose(order).reshape(*taps, -1, images.shape[-1])
+
+
+COLUMNS = {
+    "1 dimension": ((3, 20, 32), (2,), (5,), (1,), 24),
+    "2 dimensions": ((2, 9, 7, 64), (1, 1), (3, 3), (1, 1), 50),
+    "2 dimensions, every second pixel": ((3, 9, 11, 16), (1, 0), (3, 2), (2, 2), 17),
+    "3 dimensions": ((2, 4, 5, 6, 16), (1, 1, 1), (3, 3, 3), (1, 1, 1), 40),
+}
+
+
+@pytest.mark.parametrize("name", first(COLUMNS, 4))
+def test_pixels_of_convolutions(name):
+    """A copy for each tap of the filter and each part of the pixels gives the matrix of the convolution."""
+    shape, pads, taps, strides, pixels = COLUMNS[name]
+    images, channels = RNG.integers(1, 1000, shape).astype(np.float16), min(32, shape[-1])
+    lower = tuple(-pad for pad in pads)
+    upper = tuple(pad - tap + 1 for pad, tap in zip(pads, taps, strict=True))
+    made = tensor_map(images, box=(pixels, channels), lower=lower, upper=upper, step=(1, *strides, 1), swizzle=0)
+    want = convolution(images, pads, taps, strides)
+    outputs = [
+        (extent + 2 * pad - tap) // step + 1
+        for extent, pad, tap, step in zip(shape[1:-1], pads, taps, strides, strict=True)
+    ]
+    where, expected = [], []
+    for start in range(0, want.shape[-2], pixels):
+        image, *place = np.unravel_index(start, (shape[0], *outputs))
+        first_pixel = [low + step * at for low, step, at in zip(lower, strides, place, strict=True)]
+        for tap in np.ndindex(*taps):
+            for channel in range(0, shape[-1], channels):
+                where.append([channel, *first_pixel[::-1], image, *tap[::-1]])
+                rows = want[tap][start : start + pixels, channel : channel + channels]
+                # After the last image there is nothing.
+                expected.append(np.pad(rows, ((0, pixels - len(rows)), (0, 0))))
+    size = pixels * channels * 2
+    kernel = kernels.kernel(columns_kernel(len(shape), size), "sm_90")
+    arguments = {"from": made, "where": np.array(where, np.int32), "out": np.zeros(size * len(where), np.uint8)}
+    launch = make_launch(kernel, (len(where), 1, 1), (32, 1, 1), arguments, dynamic_shared=-(-size // 1024) * 1024)
+    got = emulate(kernel, launch, blocks="all").buffer("out").view(np.float16)
+    np.testing.assert_array_equal(got.reshape(-1, pixels, channels), np.array(expected, np.float16))
+
+
+def test_pixels_are_permuted_and_added_to_others():
+    images, sums = (RNG.integers(0, 100, (2, 5, 6, 32)).astype(np.int32) for _ in range(2))
+    corners = {"lower": (0, 0), "upper": (-1, -2)}
+    maps = {n: tensor_map(t, box=(12, 32), swizzle=128, **corners) for n, t in (("from", images), ("to", sums.copy()))}
+    where = np.array([[0, 1, 2, 0, 0, 0], [0, 0, 3, 1, 0, 0]], np.int32)
+    kernel = kernels.kernel(columns_kernel(4, 12 * 128, stores=True), "sm_90")
+    launch = make_launch(kernel, (2, 1, 1), (32, 1, 1), {**maps, "where": where}, dynamic_shared=2048)
+    got = emulate(kernel, launch, blocks="all").buffer("to")
+    want = sums.copy()
+    # Of each row four pixels lie in the bounding box, of each image four rows: 7 pixels are left of image 0.
+    inside = np.zeros((2, 5, 6), bool)
+    inside[:, :4, :4] = True
+    places = np.argwhere(inside)
+    begins = [next(n for n, place in enumerate(places) if tuple(place) == first) for first in ((0, 2, 1), (1, 3, 0))]
+    for begin in begins:
+        for n, y, x in places[begin : begin + 12]:
+            want[n, y, x] += images[n, y, x]
+    assert len(places) - begins[1] == 4
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"box": (64, 8), "lower": (0, 0), "upper": (0,)}, "upper 0: expected 2 numbers of pixels, -128 to 127"),
+        ({"box": (64, 8), "lower": (0, -129), "upper": (0, 0)}, "lower 0x-129: expected 2 numbers of pixels"),
+        ({"box": (1025, 8), "lower": (0, 0), "upper": (0, 0)}, "box 1025x8: expected 1 to 1024 pixels x 1 to 256"),
+        ({"box": (1, 8, 8, 8), "lower": (0, 0), "upper": (0, 0)}, "box 1x8x8x8: expected 1 to 1024 pixels"),
+        ({"box": (64, 8), "lower": (0, 0)}, "upper missing: expected 2 numbers of pixels"),
+    ],
+)
+def test_im2col_maps_that_the_driver_rejects(options, expected):
+    with pytest.raises(UsageError, match=re.escape(expected)):
+        tensor_map(np.zeros((1, 8, 8, 8), np.float32), **options)
+    with pytest.raises(UsageError, match="an im2col map of 2 dimensions: expected 3 to 5"):
+        tensor_map(np.zeros((8, 8), np.float32), box=(8, 8), lower=(0,), upper=(0,))
+
+
+def test_a_copy_needs_a_map_of_its_kind():
+    images, where = np.zeros((1, 4, 4, 32), np.int32), np.zeros((1, 6), np.int32)
+    kernel = kernels.kernel(columns_kernel(4, 128), "sm_90")
+    arguments = {"from": tensor_map(images, box=(1, 1, 1, 32)), "where": where, "out": np.zeros(128, np.uint8)}
+    with pytest.raises(EmulationError, match="an im2col copy through a tiled tensor map"):
+        emulate(kernel, make_launch(kernel, (1, 1, 1), (32, 1, 1), arguments, dynamic_shared=1024))
+    kernel = kernels.kernel(tensor_kernel(4, 128), "sm_90")
+    arguments["from"] = tensor_map(images, box=(1, 32), lower=(0, 0), upper=(0, 0))
+    with pytest.raises(EmulationError, match="a tiled copy through an im2col tensor map"):
+        emulate(kernel, make_launch(kernel, (1, 1, 1), (32, 1, 1), arguments, dynamic_shared=1024))
+
+
+def test_an_im2col_map_in_the_words_of_a_launch():
+    kernel = kernels.kernel(columns_kernel(4, 8 * 64), "sm_90")
+    said = "tensormap(box=8x32,lower=-1x-1,upper=-1x-1):f16[2,6,6,32]:iota"
+    arguments = {"from": said, "where": np.array([[0, -1, -1, 0, 2, 1]], np.int32), "out": np.zeros(512, np.uint8)}
+    launch = make_launch(kernel, (1, 1, 1), (32, 1, 1), arguments, dynamic_shared=1024)
+    assert launch.arguments[0].text == said
+    got = emulate(kernel, launch).buffer("out").view(np.float16).reshape(8, 32)
+    images = np.arange(2 * 36 * 32).reshape(2, 6, 6, 32).astype(np.float16)
+    np.testing.assert_array_equal(got, convolution(images, (1, 1), (3, 3), (1, 1))[1, 2, :8])
+    with pytest.raises(UsageError, match=r"tensor map option 'lower=1\.5'"):
+        make_launch(kernel, (1, 1, 1), (32, 1, 1), {**arguments, "from": said.replace("lower=-1x-1", "lower=1.5")})

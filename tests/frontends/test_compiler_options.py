@@ -91,7 +91,7 @@ def test_a_field_that_is_set_wins() -> None:
         (("-include", "x.h"), "unknown"),
         (("-Xptxas",), "expected a value"),
         (("-maxrregcount=many",), "expected a whole number"),
-        (("-DN='4",), "a quotation mark is not closed"),
+        (("-DN='4",), "unclosed quotation mark"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], message: str) -> None:

@@ -102,7 +102,7 @@ def test_units(unit: str, factor: float) -> None:
         ("\n".join(WIDE.splitlines()[:6]).removesuffix(',"CachePreferNone"') + "\n", "line 6: 16 cells, expected 17"),
         ('"ID","Kernel Name","Metric Name"\n"0","k","m"\n', '"Metric Value"'),
         (LONG_2019.replace(',"msecond","1.5"', ""), "line 3: 10 cells, expected a value of 'Duration' in cell 12"),
-        ("\0" + WIDE, "zero bytes"),
+        ("\0" + WIDE, "NUL bytes"),
     ],
 )
 def test_broken_reports_name_the_line(text: str, said: str) -> None:

@@ -128,7 +128,7 @@ def test_what_cannot_be_added_is_refused_in_one_line(
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DRYWARP_GPU_DIR", str(tmp_path / "file" / "own"))
-    with pytest.raises(UsageError, match=r"cannot be written \(DRYWARP_GPU_DIR names another folder\)"):
+    with pytest.raises(UsageError, match=r"is not writable \(set DRYWARP_GPU_DIR to use another folder\)"):
         add_gpu(mine(tmp_path))
 
 
@@ -165,12 +165,12 @@ def told(*arguments: str, cwd: Path) -> dict[str, Any]:
 def test_the_command_adds_lists_and_removes(tmp_path: Path, own: Path) -> None:
     mine(tmp_path)
     assert (
-        run("gpus", "--add", "half.toml", cwd=tmp_path).stdout == f"half: Mine, added to {own}; --gpu half names it\n"
+        run("gpus", "--add", "half.toml", cwd=tmp_path).stdout == f"half: Mine, added to {own}; use it as --gpu half\n"
     )
     assert run("gpus", cwd=tmp_path).stdout.endswith("with its source. Your own: half.\n")
     assert [gpu["name"] for gpu in told(cwd=tmp_path)["gpus"] if gpu["own"]] == ["half"]
     again = complaint(run("gpus", "--add", "half.toml", cwd=tmp_path))
-    assert again.endswith("you have a GPU half already (drywarp gpus --remove half removes it)")
+    assert again.endswith("you already have a GPU half (drywarp gpus --remove half removes it)")
     assert told("--remove", "half", cwd=tmp_path)["removed"] == "half"
     assert complaint(run("gpus", "--remove", "a100", cwd=tmp_path)).endswith("of your own (you have added none)")
     assert told("--add", "half.toml", cwd=tmp_path)["name"] == "half"
@@ -183,8 +183,8 @@ def test_the_command_adds_lists_and_removes(tmp_path: Path, own: Path) -> None:
         ("--compare a100", "--compare a100: expected two or more GPUs, as in a100,h100"),
         ("--compare a100,a100", "GPU a100 is named twice"),
         ("--compare a100,h1000", "unknown GPU 'h1000'; nearest: h100"),
-        ("a100 --compare a100,h100", "NAME and --compare: expected one of them"),
-        ("--add x.toml --remove x", "--add and --remove: expected one of them"),
+        ("a100 --compare a100,h100", "NAME and --compare: expected only one of them"),
+        ("--add x.toml --remove x", "--add and --remove: expected only one of them"),
     ],
 )
 def test_what_cannot_be_compared(tmp_path: Path, line: str, expected: str) -> None:

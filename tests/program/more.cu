@@ -259,6 +259,21 @@ static int seen() {
   return 0;
 }
 
+__global__ void twice(int* to, const int* from) { to[threadIdx.x] = 2 * from[threadIdx.x]; }
+
+// Launches that differ in where their pointers lie in one allocation: alike but for the last two.
+static int slices() {
+  int *all, got;
+  TRY(cudaMalloc(&all, 32 * 256));
+  TRY(cudaMemset(all, 1, 32 * 256));
+  for (int i = 0; i < 8; ++i) twice<<<1, 64>>>(all + 64 * i + 64, all + 64 * i);
+  twice<<<1, 64>>>(all + 64 * 12, all + 64 * 8);
+  twice<<<1, 64>>>(all + 64 * 14 + 1, all + 64 * 13 + 1);
+  TRY(cudaMemcpy(&got, all + 64 * 12, 4, cudaMemcpyDeviceToHost));
+  std::printf("%x\n", got);
+  return 0;
+}
+
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
   if (!std::strcmp(which, "devices")) return devices();
@@ -269,5 +284,6 @@ int main(int count, char** words) {
   if (!std::strcmp(which, "unread")) return unread(false);
   if (!std::strcmp(which, "read")) return unread(true);
   if (!std::strcmp(which, "seen")) return seen();
+  if (!std::strcmp(which, "slices")) return slices();
   return 9;
 }

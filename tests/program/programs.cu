@@ -333,6 +333,14 @@ int main(int count, char** words) {
     std::rename(began, words[2]);
     for (;;) sleep(1);
   }
-  if (!std::strcmp(which, "unknown")) return cudaDeviceGraphMemTrim(0) == cudaErrorNotSupported ? 0 : 1;
+  if (!std::strcmp(which, "unknown")) {
+    cudaIpcMemHandle_t handle;
+    cudaMipmappedArray_t levels;
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    return cudaDeviceGraphMemTrim(0) == cudaErrorNotSupported && cudaIpcGetMemHandle(&handle, 0) == cudaErrorNotSupported &&
+                   cudaMallocMipmappedArray(&levels, &format, make_cudaExtent(8, 8, 0), 2) == cudaErrorNotSupported
+               ? 0
+               : 1;
+  }
   return 9;
 }

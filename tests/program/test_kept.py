@@ -305,3 +305,14 @@ def test_a_file_of_a_later_version_says_so(tmp_path: Path) -> None:
     path.unlink()
     kept.write_kept(path, msgspec.structs.replace(held, form=2), [])
     assert "from another version of drywarp" in complaint(command("analyze", str(path), cwd=tmp_path))
+
+
+def test_launches_that_differ_in_where_their_pointers_lie_are_predicted_once(
+    run: Any, more: Path, tmp_path: Path
+) -> None:
+    """Unless their distance in one allocation or their alignment differs: three kinds of ten launches."""
+    ran = run("slices", started=more, options=("--keep", str(tmp_path / "kept")))
+    assert (ran.status, ran.output) == (0, f"{(0x01010101 << 9) & 0xFFFFFFFF:x}\n")
+    assert [path.name for path in sorted((tmp_path / "kept").iterdir())] == [
+        f"{number:04}-twice.launch" for number in (0, 8, 9)
+    ]

@@ -26,7 +26,7 @@ def test_only_what_is_read_is_computed_and_it_is_right(run: Any, more: Path) -> 
     assert by_kernel(ran, "sampled") == {"spin": 2, "copy_flagged": 0, "add": 0}
     assert by_kernel(whole, "sampled") == {"spin": 0, "copy_flagged": 0, "add": 0}
     assert ran.result["time_s"] == pytest.approx(whole.result["time_s"], rel=1e-9)
-    assert "3 of 5 launches were computed in full" in ran.report
+    assert "3 of 5 launches were emulated in full" in ran.report
     assert "sampled: 2 launches, whose results the host did not read (spin" in ran.report
     assert not ran.result["findings"]
 
@@ -56,4 +56,4 @@ def test_programs_get_the_same_results(run: Any, which: str) -> None:
 def test_faults_are_looked_for_in_what_is_computed(run: Any) -> None:
     ran = run("results", options=("--sampled", "--check"))
     assert ran.status == 2
-    assert "drywarp: --sampled: with --check" in ran.report
+    assert "drywarp: --sampled cannot be combined with --check" in ran.report

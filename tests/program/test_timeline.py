@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from drywarp.hardware import load_gpu
 from drywarp.program import timeline
 from drywarp.program.result import ProcessRun
 from drywarp.program.sum_up import finished
-from drywarp.program.timeline import Event, Stream, Timeline
+from drywarp.program.timeline import Event, Overlap, Stream, Timeline
+from tests.program.conftest import built
 
 GPU = load_gpu("h100")
 LAUNCH, WAIT, COPY = GPU.host.launch_ns * 1e-9, GPU.host.wait_ns * 1e-9, GPU.host.copy_gbs * 1e9  # type: ignore[union-attr]
@@ -20,6 +24,21 @@ def with_streams(count: int, blocking: bool = True) -> tuple[Timeline, list[int]
     handles = [line.handle() for _ in range(count)]
     line.streams |= {handle: Stream(blocking) for handle in handles}
     return line, handles
+
+
+@pytest.mark.parametrize(("name", "linked"), [("h100", True), ("a100", False)])
+def test_copies_between_devices_have_links_of_their_own_where_there_are_some(name: str, linked: bool) -> None:
+    """Over NVLink they have its rate and leave the bus alone; else they take the bus of both devices."""
+    gpu = load_gpu(name)
+    assert gpu.host is not None
+    line = Timeline(gpu, 2)
+    handles = [line.handle() for _ in range(2)]
+    line.streams |= {handle: Stream(False) for handle in handles}
+    between = line.copy(handles[0], "copy between devices", 10**9, False, (0, 1))
+    to_host = line.copy(handles[1], "copy to host", 10**9, False)
+    assert close(between.end_s - between.start_s, 1 / (gpu.device.peer_gbs if linked else gpu.host.copy_gbs))
+    assert (to_host.start_s < between.end_s) == linked
+    assert close(to_host.end_s - to_host.start_s, 1 / gpu.host.copy_gbs)
 
 
 def close(one: float, other: float) -> bool:
@@ -115,3 +134,62 @@ def test_the_critical_path_is_what_the_end_waited_for() -> None:
     assert path["step"] == pytest.approx(20_000 * MS)
     assert sum(path.values()) == pytest.approx(line.spans[-1].end_s)
     assert run.busy_s == pytest.approx(20_003 * MS)
+
+
+def test_a_launch_that_may_start_early_waits_for_the_end_of_the_one_before() -> None:
+    """The first kernel takes half of the SMs for 1 ms and lets the next one start after 0.6 ms."""
+    first_alone = Overlap(lets_s=0.6 * MS)
+
+    def second(overlap: Overlap, share: float = 0.5, first: Overlap = first_alone) -> tuple[float, float]:
+        """Start and end of the next launch, in seconds from the first one's start."""
+        line = Timeline(GPU)
+        begin = line.kernel(0, "a", MS, share, 0, overlap=first).start_s
+        span = line.kernel(0, "b", MS, 0.5, 1, overlap=overlap)
+        return span.start_s - begin, span.end_s - begin
+
+    assert second(Overlap()) == pytest.approx((MS, 2 * MS))
+    # Until its wait it works for 0.2 ms, and then waits for another 0.2 ms; or it waits for nothing.
+    early = Overlap(False, 0.1 * MS, 0.2 * MS)
+    assert second(early) == pytest.approx((0.6 * MS, 1.8 * MS))
+    assert second(Overlap(False, 0.1 * MS, None)) == pytest.approx((0.6 * MS, 1.6 * MS))
+    # 0.7 ms of work before the wait end later than the first kernel.
+    assert second(Overlap(False, 0.1 * MS, 0.7 * MS)) == pytest.approx((0.6 * MS, 1.6 * MS))
+    # Without room only its start is hidden; so it is where the first kernel lets nothing start before it ends.
+    assert second(early, share=1.0) == pytest.approx((0.9 * MS, 1.9 * MS))
+    assert second(early, first=Overlap()) == pytest.approx((MS, 2 * MS - 0.2 * MS + 0.2 * MS))
+
+
+def test_only_the_kernel_right_before_lets_a_launch_start_early() -> None:
+    line, (one, two) = with_streams(2)
+    line.kernel(one, "a", MS, 0.25, 0, overlap=Overlap(lets_s=0.0))
+    copied = line.copy(one, "fill", 1 << 20, False)
+    after_copy = line.kernel(one, "b", MS, 0.25, 1, overlap=Overlap(False, 0.0, 0.0))
+    assert after_copy.start_s == copied.end_s
+    event = Event()
+    line.kernel(two, "c", 4 * MS, 0.25, 2)
+    line.record(event, two)
+    line.follow(one, event)
+    assert line.kernel(one, "d", MS, 0.25, 3, overlap=Overlap(False, 0.0, 0.0)).start_s == event.at
+    # One that waits for nothing may end first, but what comes next waits for both.
+    line.kernel(one, "e", 4 * MS, 0.25, 4, overlap=Overlap(lets_s=0.0))
+    ends = line.spans[-1].end_s
+    assert line.kernel(one, "f", MS, 0.25, 5, overlap=Overlap(False, 0.0, None)).end_s < ends
+    assert line.kernel(one, "g", MS, 0.25, 6).start_s == ends
+
+
+def test_a_program_that_lets_a_kernel_start_early(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Both kernels spend nearly all of their time before the wait, so that together they take little more than one."""
+    made = built(Path(__file__).with_name("dependent.cu"), tmp_path_factory.getbasetemp(), "sm_90a")
+
+    def device_s(early: str) -> tuple[float, float]:
+        """How long the device works on kernels, and the time of the second one alone."""
+        ran = run(early, options=("--gpu", "h100"), started=made)
+        assert ran.output == "0 wrong\n"
+        times = {one["kernel"].split("(")[0]: one["time_s"] for one in ran.result["kernels"]}
+        assert set(times) == {"produce", "consume"}
+        return ran.result["busy_s"] - sum(one["time_s"] for one in ran.result["copies"]), times["consume"]
+
+    apart, alone = device_s("0")
+    together, _ = device_s("1")
+    assert apart == pytest.approx(2 * alone, rel=0.05)
+    assert together == pytest.approx(alone, rel=0.1)

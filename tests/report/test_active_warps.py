@@ -16,7 +16,7 @@ def drawn(cycles: list[float], active: list[float], peak: int) -> list[str]:
     heading, chart, _ = render_trace(analysis)
     assert isinstance(heading, Text)
     assert isinstance(chart, Text)
-    assert heading.plain == "Active warps over time: 6.0 in the mean, 25% imbalance over partitions"
+    assert heading.plain == "Active warps over time: 6.0 on average, 25% imbalance over partitions"
     return chart.plain.splitlines()
 
 

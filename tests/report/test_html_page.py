@@ -201,7 +201,7 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--html", "/nowhere/at/all/report.html", "--events", "0"], "in a folder that exists"),
+        (["--html", "/nowhere/at/all/report.html", "--events", "0"], "in an existing folder"),
         (["--html", "a.html", "--launches", "x.toml"], "--launches"),
         (["--html", "a.html", "--events", "-1"], "--events"),
     ],

@@ -237,7 +237,7 @@ def test_what_would_pay(example: str, gpu: str) -> None:
         assert (rule, remedy) == (finding["rule"], finding["remedy"])
         assert [int(n) for n in re.findall(r"\d+", places)] == [place["line"] for place in finding["places"]][:4]
     if not rows:
-        assert found(r"^What would pay: none of the fixes that drywarp simulates gains 2%$", text)
+        assert found(r"^What would help: none of the fixes that drywarp simulates gains 2%$", text)
     gains = [finding["gain"] for finding in told["findings"]]
     assert gains == sorted(gains, reverse=True)
     assert all(gain > 1 for gain in gains)

@@ -96,7 +96,7 @@ def test_each_paper_has_its_rows(module: object, least: int) -> None:
 def test_a_tolerance_of_its_own_needs_a_reason(made: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="needs a reason"):
         row("p", "t", "q", "2", 2.2, **made)
-    assert row("p", "t", "q", "2", 2.2, note="printed to the unit", **made).status == "reproduced"
+    assert row("p", "t", "q", "2", 2.2, note="printed without decimals", **made).status == "reproduced"
 
 
 def test_what_differs_has_to_differ_and_to_say_why() -> None:

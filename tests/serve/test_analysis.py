@@ -137,7 +137,7 @@ def test_an_emulation_that_ends_at_its_limit_is_told_with_the_answer() -> None:
     with running(ServeLimits(lane_steps=100_000)) as server:
         status, told = post(server, "analyze", {"source": long, "gpu": "a100"})
     assert status == 200
-    assert "no block ended within 100,000 lane steps" in told["notes"][0]
+    assert "no block finished within 100,000 lane steps" in told["notes"][0]
 
 
 COMPILER_BOMB = """// drywarp: --grid 1 --block 32 --arg a=i32[32]

@@ -157,7 +157,7 @@ def test_rows_of_a_file_give_the_same_study(tmp_path: Path) -> None:
     ({"optimisations": {"a": {"set": {}}}, "steps": []}, "optimisations"),
     ({"optimisations": {"a": {"set": {"SHARED": 1}, "benefits": ["b_all"]}}, "steps": []}, "b_all"),
     ({"restrictions": ["SHARED == 0 or TURNS > 8"]},
-     "steps: fewer leads to TURNS=8 SHARED=1, which is no configuration of the space"),
+     "steps: fewer leads to TURNS=8 SHARED=1, which is not a configuration of the space"),
 ])  # fmt: skip
 def test_bad_optimisations_are_refused_before_anything_is_predicted(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputFileError) as error:

@@ -101,7 +101,7 @@ def test_the_best_share_of_each_gpu_and_problem() -> None:
     assert prune(rows(30), 1.0).regret == 0
     assert len(prune(rows(3), 0.01).rows) == 1
     for share in (0.0, 1.5, -1):
-        with pytest.raises(DrywarpError, match="expected a share above 0"):
+        with pytest.raises(DrywarpError, match="expected a fraction above 0"):
             prune(rows(3), share)
     with pytest.raises(DrywarpError, match="nothing was predicted"):
         prune([SweepRow(1, "a100", {}, status="failed")], 0.5)

@@ -87,7 +87,7 @@ def test_parameters_named_as_arguments_are_no_macros() -> None:
         ({"parameters": {"bx": []}}, "parameters.bx: expected distinct values"),
         ({"parameters": {"bx": [1, 1]}}, "parameters.bx: expected distinct values"),
         ({"parameters": {"bx": [[1]]}}, r"Expected `int \| float \| str \| bool`|Expected `bool"),
-        ({"parameters": {"bx": ["a\nb"], "n": [1]}}, "expected a non-empty text of one line"),
+        ({"parameters": {"bx": ["a\nb"], "n": [1]}}, "expected a non-empty string of one line"),
         ({"parameters": {}, "configurations": [{"bx": 1, "n": 2}, {"bx": 1}]}, "number 2 has no 'n'"),
         (
             {"parameters": {}, "configurations": [{"bx": 1, "n": 2}, {"bx": 2, "n": 2}, {"n": 2, "bx": 1}]},

@@ -301,7 +301,7 @@ def test_where_all_rows_fail_the_reasons_are_said(
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ("--prune 5", "--prune 5: expected a share above 0"),
+        ("--prune 5", "--prune 5: expected a fraction above 0"),
         ("--kept rows.csv", "--kept requires --prune"),
         ("--prune 0.5 --kept rows.txt", "expected a name that ends in .csv"),
         ("--prune 0.5 --kept none/rows.csv", "none/rows.csv: cannot be written (no folder none)"),
@@ -383,7 +383,7 @@ def test_t4_files_follow_the_schemas_of_kernel_tuner(exported: tuple[Path, Sweep
         (["--export", "FOLDER/a.json"], "hold one GPU, the sweep has a100, h100 (expected --gpu a100)"),
         (["--gpu", "a100", "--export", "FOLDER/a.json"], f"hold one problem, n is {N}, {2 * N}"),
         (["--export", "FOLDER/a.csv"], "expected a file name that ends in .json"),
-        (["--export", "FOLDER/none/a.json"], "in a folder that exists"),
+        (["--export", "FOLDER/none/a.json"], "in an existing folder"),
         (["--export", "FOLDER/a.json", "--format", "t5"], "--format t5: expected kernel-tuner or t4"),
     ],
 )

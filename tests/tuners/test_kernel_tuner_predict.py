@@ -80,7 +80,7 @@ def test_a_space_that_cannot_be_predicted_gives_one_line() -> None:
     with pytest.raises(UsageError, match=r"weigh: none of 2 configurations can be predicted: .*nothing") as caught:
         predict(wrong, jobs=1)
     assert "\n" not in str(caught.value)
-    with pytest.raises(UsageError, match="no configuration fulfils the restrictions"):
+    with pytest.raises(UsageError, match="no configuration satisfies the restrictions"):
         predict(tuning_space("weigh", SUM, 64, [], {"a": [1]}, restrictions=["a > 1"]))
 
 

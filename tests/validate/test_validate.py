@@ -85,7 +85,7 @@ def test_the_worst_rows_come_with_a_command(
     # An output has no launches: the rows are named without a command.
     assert run(["validate", "--report", str(out)]) == 0
     text = capsys.readouterr().out
-    assert "rows that volkov misses most" in text
+    assert "rows that volkov predicts worst" in text
     assert "drywarp analyze" not in text
 
 

@@ -116,14 +116,14 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
     profile, report, whole_blocks = static_answer(kernel, complete(launch, kernel), options, stopped.iterations)
     endless = [loop for loop in report.loops if loop.known == "assumed"]
     doubt = (
-        f"nothing was run to its end: no block ended within {stopped.limit} ({stopped.option} raises the limit), so the"
+        f"no block finished within {stopped.limit} ({stopped.option} raises the limit), so the"
         " code was followed without data, as with --static"
     )
     if endless:
         trips = ", ".join(f"{loop.name} {loop.trips or 0:,.0f}" for loop in endless)
         doubt += (
-            f"; loops that depend on data run as many iterations as were emulated by then ({trips}), so the kernel"
-            " probably takes longer, and never ends if the data never end such a loop"
+            f"; loops that depend on data are given the iterations emulated until then ({trips}), so the kernel"
+            " probably takes longer, and never ends if the data never ends such a loop"
         )
     short = tuple(note for note in profile.notes if "counts" in note)
     notes = tuple(note for note in profile.notes if note not in short)

@@ -123,7 +123,7 @@ def _of_module(file: _File, module: Module) -> list[ListedKernel]:
 
 
 _MOST_LAYOUTS = 12
-"""Kernels in a file up to which the fields of structures are looked up: each takes a build of its own."""
+"""Maximum kernels in a file for which the fields of structures are looked up: each needs its own build."""
 _NO_INSTANCE = "a template: no launch in the file gives its arguments; --entry 'NAME<…>' names an instance"
 _DEFERRED = "compiled for its arguments: its registers are known once these are"
 

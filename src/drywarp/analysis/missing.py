@@ -1,4 +1,4 @@
-"""What a launch lacks, named all at once, with a command in which other values stand for it."""
+"""What a launch lacks, named all at once, with a command that has placeholder values for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .placeholders import Extents, fitted, placeholders, smaller_blocks, smaller
 def check_complete(
     kernel: Kernel, said: LaunchComment, given: Mapping[str, Any], open_: Mapping[str, str], command: Sequence[str]
 ) -> None:
-    """Raise UsageError if a launch lacks anything: it names all of that, and a command with values that stand for it.
+    """Raise UsageError if a launch lacks anything: it names all of that, and a command with placeholder values.
 
     `said` is the launch as stated so far, `given` its arguments; `open_` maps what host code leaves open to the place
     of its launch, and `command` is the words of the user's command without the launch.
@@ -47,7 +47,7 @@ def check_complete(
     parts += [f"no value for {', '.join(values)}"] if values else []
     left = [what for what in open_ if what in names or f"--{what}" in names]
     if left:
-        parts.append(f"and the text of the launch at {open_[left[0]]} does not settle {', '.join(left)}")
+        parts.append(f"and the launch at {open_[left[0]]} does not determine {', '.join(left)}")
     example = ready_command(command, kernel, said, given, open_)
     raise UsageError(
         f"{kernel.source_file}: {kernel.name}: {', '.join(parts)}; for example: {example} (values to replace), "
@@ -84,7 +84,7 @@ def told_of_random_data(kernel: Kernel, launch: object) -> Iterator[None]:
             raise
         hold = "holds random numbers" if len(held) == 1 else "hold random numbers"
         raise EmulationError(
-            f"{fault}; {some_text(held)} {hold}: if lengths, offsets or indices come from there, give data that fits, "
+            f"{fault}; {some_text(held)} {hold}: if lengths, offsets or indices are read from there, give valid data, "
             f"such as {held[0]}=TYPE[n]:@file.npy, :iota or :random(1,100), or --static, which needs none",
             fault.space,
         ) from fault
@@ -115,7 +115,7 @@ def ready_command(
     given: Mapping[str, Any],
     open_: Collection[str] = (),
 ) -> str:
-    """A complete command line: what is stated, and values that stand for the rest; arrays are shown by their shape."""
+    """A complete command line: what is stated, and placeholder values for the rest; arrays are shown by their shape."""
     instead = placeholders(kernel)
     names = [parameter_name(p) for p in kernel.parameters]
     places = {f"arg{n}": name for n, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Values that stand for what a launch lacks, so that a printed command runs and shows what to replace."""
+"""Placeholder values for what a launch lacks, so that a printed command runs and shows what to replace."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _SIZES = (
 )  # fmt: skip
 
 _SMALLER, _MOST_BYTES, _STEPS = (64, 8), 1 << 28, 4_000
-"""Sizes to try if the first leads to larger buffers than this many bytes; steps of the walk without data that tells."""
+"""Sizes to try if the first leads to buffers of more than this many bytes; steps of the walk that finds out."""
 _ROWS, _LANE_STEPS, _MOST_LIMITED = 1 << 16, 20_000_000, 3
 """Accesses that a walk records; lane steps of a run with data, and how many runs may reach these limits."""
 _MOST_REACH, _MOST_BEFORE = 1 << 39, 1 << 24
-"""Bytes beyond and before the start of a buffer that an address belongs to it."""
+"""Bytes after and before the start of a buffer within which an address belongs to it."""
 
 
 PLAIN, WHOLE, ORDERED, ZEROS = "plain", "whole", "ordered", "zeros"

@@ -200,7 +200,7 @@ def _to_state(request: LaunchRequest, comment: LaunchComment, kernel: Kernel, gp
     if not lacks:
         return ()
     words = command_words(request.source, gpu, kernel.name, request.compiler)
-    return (f"{', '.join(lacks)}: assumed; to state all of it: {ready_command(words, kernel, said, given)}",)
+    return (f"{', '.join(lacks)}: assumed; to specify all of it: {ready_command(words, kernel, said, given)}",)
 
 
 def _settled(
@@ -244,7 +244,7 @@ def _settled(
 
 
 def _kept(request: LaunchRequest, options: Options, loaded: Loaded, gpu: Gpu, started: float) -> LoadedKernel:
-    """The launch that the file holds; what the user states of grid, block, cluster and shared memory goes first."""
+    """The launch that the file holds; the user's grid, block, cluster and shared memory take precedence."""
     kernel, launch = loaded.kernel, loaded.launch
     assert isinstance(kernel, Kernel)
     assert launch is not None

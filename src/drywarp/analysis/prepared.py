@@ -99,7 +99,7 @@ def with_clusters(gpu: Gpu, launch: Launch, fits: Occupancy) -> tuple[Gpu, tuple
     if blocks == 1:
         return gpu, ()
     notes = [
-        f"clusters of {blocks} blocks: an SM's blocks are simulated one by one, as if each got from itself what others"
+        f"clusters of {blocks} blocks: one SM is simulated alone, as if each block received from itself what others"
         " of its cluster send it, at the same time"
     ]
     if blocks > PORTABLE_CLUSTER:

@@ -41,12 +41,12 @@ class LaunchSeries:
         """Notebook view: the launches and their total time."""
         rows = [
             {
-                "launch": each.name, "times": str(each.times), "time of one": time_text(each.analysis.time_s),
+                "launch": each.name, "times": str(each.times), "time each": time_text(each.analysis.time_s),
                 "limited by": each.analysis.limiter,
             }
             for each in self.launches
         ]  # fmt: skip
-        return table_html(f"{time_text(self.time_s)} in all", rows)
+        return table_html(f"{time_text(self.time_s)} in total", rows)
 
     def to_pandas(self) -> Any:
         """One row per launch as a pandas DataFrame. Raises UsageError if pandas is not installed."""

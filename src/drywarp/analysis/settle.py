@@ -179,8 +179,8 @@ def _notes(chosen: HostLaunch, found: Sequence[HostLaunch], lacks: set[str], tak
         notes.append("the contents of these buffers are assumed to be random: the file's host code is not run")
     different = {(one.grid, one.block, one.shared, tuple(sorted(one.arguments.items()))) for one in found}
     if notes and len(different) > 1:
-        why = "whose values are all known" if not lacks & chosen.open.keys() else "that is best known"
-        notes.append(f"{len(found)} launches in the file differ: taken is the first {why}, {chosen.place}")
+        why = "whose values are all known" if not lacks & chosen.open.keys() else "with the most known values"
+        notes.append(f"{len(found)} launches in the file differ: using the first {why}, {chosen.place}")
     return notes
 
 

@@ -56,9 +56,9 @@ def compare_command(
     check_plot(plot, figure_theme)
     limit = parse_percent(fail_above, "--fail-above")
     if json and markdown:
-        raise UsageError("--json and --markdown: expected one of them")
+        raise UsageError("--json and --markdown: expected only one of them")
     if old == "-" and new == "-":
-        raise UsageError("standard input holds one kernel: expected - once")
+        raise UsageError("standard input can hold only one kernel: expected - at most once")
     own = [launch_values(text, option) for text, option in ((old_launch, "--old"), (new_launch, "--new"))]
     from ..analysis.compare import compare
 
@@ -163,7 +163,7 @@ def benefits_command(
     kernels: Annotated[
         list[str],
         typer.Argument(
-            help="Files with a kernel each, in order; one may carry its own launch in quotes: 'k.cu -D TILE=16'.",
+            help="Files with one kernel each, in order; quotes may add its own launch options: 'k.cu -D TILE=16'.",
             metavar="FILE…",
         ),
     ],
@@ -181,7 +181,7 @@ def benefits_command(
     figure_theme: FigureTheme = None,
     json: take.Json = False,
 ) -> None:
-    """Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before."""
+    """Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous."""
     check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
     check_plot(plot, None)
     from ..report.figures import check_place, write
@@ -217,7 +217,7 @@ def benefits_command(
 
 
 def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:
-    """A file and the launch behind it, as in a launch comment: `k.cu --grid 64 -D TILE=16`."""
+    """A file and the launch options after it, as in a launch comment: `k.cu --grid 64 -D TILE=16`."""
     name, space, rest = text.partition(" -")
     if not space or Path(text).exists():
         return Path(text), {}

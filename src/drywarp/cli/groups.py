@@ -123,7 +123,7 @@ class ClockOptions:
     memory: take.Mapper = None
 
     def settings(self) -> dict[str, Any]:
-        """The fields of `drywarp.Options`. Raises UsageError for a clock that is none."""
+        """The fields of `drywarp.Options`. Raises UsageError for an invalid clock."""
         return {
             "clock_mhz": parse_clock(self.clock),
             "scheduler": self.scheduler,

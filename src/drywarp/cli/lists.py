@@ -36,7 +36,7 @@ def gpus_command(
     """List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own."""
     given = {"NAME": name, "--compare": compare, "--add": add, "--remove": remove}
     if len(said := [option for option, value in given.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(said)}: expected one of them")
+        raise UsageError(f"{' and '.join(said)}: expected only one of them")
     if add is not None or remove is not None:
         _change_own(add, remove, json)
         return
@@ -52,7 +52,7 @@ def gpus_command(
 
 
 def _known_gpus(name: str | None) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
-    """What makes the text and the JSON object of one GPU, or of the list."""
+    """The functions that make the text and the JSON object of one GPU, or of the list."""
     from ..hardware import gpu_names, load_gpu, own_names
     from ..report.gpus import gpu_dict, gpu_list_dict, render_gpu, render_gpu_list
 
@@ -64,7 +64,7 @@ def _known_gpus(name: str | None) -> tuple[Callable[[], Text], Callable[[], dict
 
 
 def _compared(names: str) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
-    """The same of several GPUs side by side."""
+    """The same for several GPUs side by side."""
     from ..analysis.several_gpus import chosen_gpus
     from ..report.gpus import gpu_comparison_dict, render_gpu_comparison
 
@@ -75,7 +75,7 @@ def _compared(names: str) -> tuple[Callable[[], Text], Callable[[], dict[str, An
 
 
 def _change_own(add: str | None, remove: str | None, json: bool) -> None:
-    """Add or remove a GPU of the user's own, and say so."""
+    """Add or remove one of the user's own GPUs, and report it."""
     from ..hardware import add_gpu, remove_gpu
     from ..report.gpus import gpu_dict, gpu_removed_dict
     from ..report.text import json_text
@@ -83,7 +83,7 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
 
     if add is not None:
         gpu = add_gpu(add)
-        line, told = f"{gpu.name}: {gpu.title}, added to {own_gpu_folder()}; --gpu {gpu.name} names it", gpu_dict(gpu)
+        line, told = f"{gpu.name}: {gpu.title}, added to {own_gpu_folder()}; use it as --gpu {gpu.name}", gpu_dict(gpu)
     else:
         path = remove_gpu(str(remove))
         line, told = f"{path.stem}: removed from {path.parent}", gpu_removed_dict(path.stem)
@@ -118,7 +118,7 @@ def workloads_command(
 def explain_command(
     name: Annotated[
         str | None,
-        typer.Argument(help="A rule, a stall reason or a limiter named by `drywarp analyze`, or how it begins."),
+        typer.Argument(help="A rule, stall reason or limiter named by `drywarp analyze`, or the start of its name."),
     ] = None,
     json: take.Json = False,
 ) -> None:

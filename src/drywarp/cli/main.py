@@ -34,7 +34,7 @@ VERBS = {
     "analyze": ("analyze", "Predict a kernel's time, occupancy and limiter, and what would make it faster."),
     "run": (
         "run",
-        "Run a CUDA program unchanged, with no GPU: each launch is emulated, so that results are right, and predicted.",
+        "Run a CUDA program unchanged, with no GPU: emulate each launch for correct results, and predict its time.",
     ),
     "list": (
         "lists",
@@ -58,7 +58,7 @@ VERBS = {
         "papers",
         "Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp).",
     ),
-    "reproduce": ("papers", "Recompute the numbers published in the papers; exit status 1 if one fails."),
+    "reproduce": ("papers", "Recompute the numbers published in the papers; exit status 1 if any is not reproduced."),
     "explain": (
         "lists",
         "Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them.",
@@ -79,7 +79,7 @@ VERBS = {
     ),
     "benefits": (
         "compare",
-        "Show GPUPerf's potential benefits of several kernels in one chart, and what each brings over the one before.",
+        "Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous.",
     ),
     "serve": (
         "analyze",
@@ -96,7 +96,7 @@ VERBS = {
 }
 """The module of each verb, imported when it is called, and the first sentences of its help, which need no import."""
 TAKES_A_COMMAND = {"allow_interspersed_args": False}
-"""For `run`: what follows the program is the program's."""
+"""For `run`: everything after the program belongs to the program."""
 DOES_NOT_COMPILE = frozenset({"doctor", "cache", "gpus", "workloads", "explain", "reproduce", "profile", "import-ncu"})
 
 
@@ -108,7 +108,7 @@ def command_of(verb: str) -> Callable[..., object]:
 
 
 def app_for(arguments: list[str]) -> typer.Typer:
-    """The application with the verb that a command line names, or all if the shell completes one; else their list."""
+    """The application with the verb that a command line names, or with all for shell completion; else their list."""
     named = next((argument for argument in arguments if not argument.startswith("-")), "")
     if any(variable.endswith("_DRYWARP_COMPLETE") for variable in os.environ):
         return whole_app()
@@ -121,7 +121,7 @@ def whole_app() -> typer.Typer:
 
 
 def _app(verbs: list[str]) -> typer.Typer:
-    """The application with some verbs; without any, with what the list of them shows."""
+    """The application with the given verbs; without any, with a placeholder for each, which is enough to list them."""
     app = typer.Typer(
         name="drywarp",
         no_args_is_help=True,
@@ -139,7 +139,7 @@ def _app(verbs: list[str]) -> typer.Typer:
 
 
 def _nothing() -> None:
-    """In the place of a verb that is listed, not run."""
+    """Placeholder for a verb that is only listed, not run."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -191,7 +191,7 @@ def run(arguments: list[str]) -> int:
 def _without_validators(command: Any) -> Any:
     """The same command; typer loads pydantic, which takes as long as NumPy, only for values that have to be converted.
 
-    Options that were not given, texts and lists of texts stay what they are.
+    Options that were not given, strings and lists of strings are passed on unchanged.
     """
     for one in (command, *getattr(command, "commands", {}).values()):
         for option in one.get_params(typer.Context(one)):  # that of --help too, which is made here
@@ -200,13 +200,13 @@ def _without_validators(command: Any) -> Any:
 
 
 class _Unvalidated:
-    """In the place of typer's `RuntimeParam` of an option, which `validator` makes."""
+    """Replaces typer's `RuntimeParam` of an option, which `validator` makes."""
 
     def __init__(self, option: Any, validator: Callable[[], Any]) -> None:
         self.option, self.validator = option, validator
 
     def coerce(self, value: Any, **given: Any) -> Any:
-        """The value of the option as its type."""
+        """The option's value, converted to its type."""
         type_ = self.option.type_descriptor
         if value is None:
             return () if self.option.multiple or self.option.nargs == -1 else None

@@ -34,7 +34,7 @@ def check_positive(value: float | None, option: str) -> None:
 
 
 def parse_clock(text: str | None) -> float | str | None:
-    """A clock in MHz, or the name of one that the GPU's file gives. Raises UsageError for a number that is none."""
+    """A clock in MHz, or the name of one in the GPU file. Raises UsageError for an invalid number."""
     try:
         mhz = None if text is None else float(text)
     except ValueError:
@@ -57,7 +57,7 @@ def pairs(texts: list[str] | None, option: str, value_needed: bool = True) -> di
 
 
 def argument_file(name: str | None) -> dict[str, Any]:
-    """The arguments in a TOML file, by name: texts as on the command line, numbers, lists of numbers, tables.
+    """The arguments in a TOML file, by name: strings as on the command line, numbers, lists of numbers, tables.
 
     Raises InputFileError that names the file for anything else.
     """
@@ -76,7 +76,7 @@ def _argument_text(value: Any, place: str) -> Any:
         return ",".join(map(str, value))
     if isinstance(value, dict):  # the fields of a structure, read by its layout
         return value
-    raise InputFileError(f"{place}: expected a number, a text such as 'f32[64]:ones', a list of numbers, or a table")
+    raise InputFileError(f"{place}: expected a number, a string such as 'f32[64]:ones', a list of numbers, or a table")
 
 
 def parse_percent(text: str | None, option: str) -> float | None:
@@ -143,7 +143,7 @@ def parse_shares(texts: list[str] | None) -> dict[str, float]:
         try:
             found[name] = float(value)
         except ValueError:
-            raise UsageError(f"--taken {name}={value}: expected a share between 0 and 1, as in 21=0.25") from None
+            raise UsageError(f"--taken {name}={value}: expected a fraction between 0 and 1, as in 21=0.25") from None
     return found
 
 
@@ -163,7 +163,7 @@ def parse_blocks(text: str | None) -> int | list[int] | Literal["all"] | None:
 
 
 def parse_occupancies(text: str | None) -> Sequence[int] | None:
-    """`8,16` as listed; `8-64` as every number in the range, of which multiples of the block size are used."""
+    """`8,16` as listed; `8-64` as every number in the range; only multiples of the block size are used."""
     if text is None:
         return None
     try:
@@ -223,7 +223,7 @@ Constants = Annotated[
 Shared = Annotated[int | None, typer.Option(help="Dynamic shared memory in bytes.", metavar="BYTES")]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="Thread block cluster in blocks, as a launch attribute states it.", metavar="X[,Y[,Z]]"),
+    typer.Option(help="Thread block cluster size in blocks, as in a launch attribute.", metavar="X[,Y[,Z]]"),
 ]
 Defines = Annotated[list[str] | None, typer.Option("--define", "-D", help="Define a macro.", metavar="NAME[=VALUE]")]
 Includes = Annotated[
@@ -237,7 +237,9 @@ MaxRegisters = Annotated[
 CompilerOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--compiler-option", help="An option as nvcc spells it: -use_fast_math, -Xptxas=-dlcm=cg.", metavar="OPTION"
+        "--compiler-option",
+        help="A compiler option in nvcc's spelling: -use_fast_math, -Xptxas=-dlcm=cg.",
+        metavar="OPTION",
     ),
 ]
 FastMath = Annotated[
@@ -246,7 +248,7 @@ FastMath = Annotated[
 Config = Annotated[
     str | None,
     typer.Option(
-        help="For an autotuned Triton kernel: the number of a configuration, best, or best:N of N evenly spaced ones.",
+        help="For an autotuned Triton kernel: a configuration's number, best, or best:N of N evenly spaced.",
         metavar="N|best[:N]",
     ),
 ]
@@ -290,9 +292,7 @@ FullSimulation = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict", help="Refuse reads beyond a buffer's end that a GPU would serve, and answers past a limit."
-    ),
+    typer.Option("--strict", help="Reject out-of-bounds reads that a GPU would serve, and results beyond a limit."),
 ]
 FullEmulation = Annotated[bool, typer.Option("--full-emulation", help="Emulate every iteration of long loops.")]
 LaneSteps = Annotated[
@@ -362,7 +362,7 @@ Full = Annotated[
 
 
 class Shown:
-    """What this process prints beside results."""
+    """What this process prints in addition to results."""
 
     whole_logs = False
 
@@ -382,7 +382,7 @@ Verbose = Annotated[
 
 
 def as_flag(hint: Any) -> Any:
-    """The same option; one that is given or not shows no type in --help."""
+    """The same option; a flag shows no type in --help."""
     if get_origin(hint) is not Annotated or get_args(hint)[0] is not bool:
         return hint
     option = copy(hint.__metadata__[0])
@@ -414,5 +414,5 @@ def _mention_unusable_cache() -> None:
     from ..support.folders import cache_folder
 
     if not writable():
-        hint = "so every run starts anew (DRYWARP_CACHE_DIR names another)"
-        print(f"drywarp: the cache {cache_folder()} cannot be written, {hint}", file=sys.stderr)
+        hint = "so every run starts from scratch (set DRYWARP_CACHE_DIR to use another)"
+        print(f"drywarp: the cache {cache_folder()} is not writable, {hint}", file=sys.stderr)

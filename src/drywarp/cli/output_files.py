@@ -120,7 +120,7 @@ class OutputFiles:
             raise UsageError(f"--events {self.events}: expected {FEWEST_TRACE_EVENTS} or more with --trace")
         for option, name in (("--trace", self.trace), ("--html", self.html)):
             if name is not None and (Path(name).is_dir() or not Path(name).parent.is_dir()):
-                raise UsageError(f"{option} {name}: expected the name of a file in a folder that exists")
+                raise UsageError(f"{option} {name}: expected a file in an existing folder")
 
     def __bool__(self) -> bool:
         return self.trace is not None or self.html is not None or bool(self.figures)

@@ -154,7 +154,7 @@ def profile_command(
         int, typer.Option(help="Run this many times the resident warps, replacing each that finishes.", min=1)
     ] = 1,
     by: Annotated[
-        str, typer.Option(help="Lanes of subsystems, or rows of warps.", metavar="subsystem|warp")
+        str, typer.Option(help="One lane per subsystem, or one row per warp.", metavar="subsystem|warp")
     ] = "subsystem",
     first: Annotated[int, typer.Option(help="Instructions shown in text, figure and JSON.", min=1, max=5000)] = 200,
     plot: Plot = None,
@@ -171,7 +171,7 @@ def profile_command(
     if by not in ("subsystem", "warp"):
         raise UsageError(f"--by {by!r}: expected subsystem or warp")
     if html is not None and (Path(html).is_dir() or not Path(html).parent.is_dir()):
-        raise UsageError(f"--html {html}: expected the name of a file in a folder that exists")
+        raise UsageError(f"--html {html}: expected a file in an existing folder")
     with stages() as on_stage:
         on_stage("simulating one SM")
         events = first if html is None else _HTML_EVENTS
@@ -259,13 +259,13 @@ def reproduce_command(
     ] = None,
     figure_theme: FigureTheme = None,
 ) -> int:
-    """Recompute the numbers published in the papers; exit status 1 if one fails."""
+    """Recompute the numbers published in the papers; exit status 1 if any is not reproduced."""
     from ..experiments.reproduce.row import left_out, reproduce, totals
     from ..report.models import render_reproduction, reproduction_dict, reproduction_markdown
     from ..report.text import json_text
 
     if json and markdown:
-        raise UsageError("--json and --markdown: expected one of them")
+        raise UsageError("--json and --markdown: expected only one of them")
     check_theme(figure_theme, bool(figure), "--figure NUMBER=FILE")
     if figure:
         if json or markdown:

@@ -21,7 +21,7 @@ from ..errors import InterruptedRunError, UsageError
 from ..support.folders import Progress, listening
 
 SILENT_S, LEAST_S = 10.0, 1.0
-"""A command without a terminal says nothing for so long, and nothing of phases that are shorter than the second."""
+"""Seconds before a command without a terminal prints anything, and the shortest phase that it then prints."""
 _TICK_S = 0.5
 _SECONDS_BETWEEN_LINES = 5.0
 _COUNTED = re.compile(r"(?:^|\s)(\d+) of (\d+): ")
@@ -97,7 +97,7 @@ class Phases:
             self.look()
 
     def hear(self, told: Progress) -> None:
-        """Take note of progress within the stage."""
+        """Record progress within the stage."""
         with self._lock:
             if self._stage is not None and self._stage.name.rpartition(": ")[2].startswith(told.stage):
                 self._stage.done = told
@@ -127,8 +127,8 @@ class Phases:
         if not self.finished:
             return f"interrupted after {spent}{where}; nothing was saved"
         return (
-            f"interrupted after {spent}{where}; kernels that were compiled, and emulations that were finished, are in"
-            " the cache: the same command does not repeat them"
+            f"interrupted after {spent}{where}; compiled kernels and finished emulations are in"
+            " the cache, and the same command will not repeat them"
         )
 
 

@@ -15,41 +15,41 @@ from ..errors import UsageError
 from . import options as take
 from .options import parse_clock
 
-Devices = Annotated[int, typer.Option(help="How many of these GPUs the program sees.", metavar="N", min=1, max=16)]
+Devices = Annotated[int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)]
 VirtualClock = Annotated[
-    bool, typer.Option("--virtual-clock", help="Let the host's clocks show predicted instead of emulation time.")
+    bool, typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time.")
 ]
 
 
 @dataclass(frozen=True)
 class WhichLaunches:
-    """Which launches are computed, and which predicted."""
+    """Which launches are emulated, and which are predicted."""
 
     PANEL: ClassVar = "Which launches"
 
     emulate_steps: Annotated[
         int | None,
-        typer.Option(help="Most warp instructions computed of one launch; longer ones are sampled.", metavar="N"),
+        typer.Option(help="Maximum warp instructions to emulate per launch; longer launches are sampled.", metavar="N"),
     ] = None
     emulate_total: Annotated[
-        int | None, typer.Option(help="Most warp instructions computed of the whole program.", metavar="N")
+        int | None, typer.Option(help="Maximum warp instructions to emulate in the whole program.", metavar="N")
     ] = None
     only: Annotated[
         str | None,
         typer.Option(
-            help="Predict only launches of kernels whose name matches, as ncu -k regex:REGEX.", metavar="REGEX"
+            help="Predict only launches of kernels whose name matches, like ncu -k regex:REGEX.", metavar="REGEX"
         ),
     ] = None
     skip: Annotated[
-        int, typer.Option(help="Of those launches, leave the first N out, as ncu --launch-skip.", metavar="N", min=0)
+        int, typer.Option(help="Of those launches, skip the first N, like ncu --launch-skip.", metavar="N", min=0)
     ] = 0
     launches: Annotated[
         int | None,
-        typer.Option(help="Predict at most N launches, as ncu --launch-count.", metavar="N", min=1),
+        typer.Option(help="Predict at most N launches, like ncu --launch-count.", metavar="N", min=1),
     ] = None
 
     sampled: Annotated[
-        bool, typer.Option("--sampled", help="Compute only those launches whose results the host reads.")
+        bool, typer.Option("--sampled", help="Emulate only those launches whose results the host reads.")
     ] = False
 
     def settings(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class WhichLaunches:
 
         for value, option in ((self.emulate_steps, "--emulate-steps"), (self.emulate_total, "--emulate-total")):
             if value is not None and value < 0:
-                raise UsageError(f"{option} {value}: expected a number of warp instructions, or 0 to compute nothing")
+                raise UsageError(f"{option} {value}: expected a number of warp instructions, or 0 to emulate nothing")
         try:
             only = None if self.only is None else re.compile(self.only)
         except re.error as error:
@@ -92,28 +92,29 @@ def run_command(
     jobs: take.Jobs = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Look for faults that a GPU would not show; exit status 1 if there are any."),
+        typer.Option("--check", help="Look for errors that a GPU would not report; exit status 1 if there are any."),
     ] = False,
     keep: Annotated[
         str | None,
         typer.Option(help="Write each distinct launch, with the memory it touches, to this folder.", metavar="DIR"),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the report here, not to standard error.", metavar="FILE")
+        str | None,
+        typer.Option("--output", "-o", help="Write the report to this file instead of standard error.", metavar="FILE"),
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the result as JSON.", metavar="FILE")] = None,
     html: Annotated[
         str | None,
-        typer.Option(help="Write a page: the timeline of streams, and a report of each kernel.", metavar="FILE"),
+        typer.Option(help="Write an HTML page: the timeline of streams, and a report on each kernel.", metavar="FILE"),
     ] = None,
     trace: Annotated[
-        str | None, typer.Option(help="Write the timeline for Perfetto, a track for each stream.", metavar="FILE")
+        str | None, typer.Option(help="Write the timeline for Perfetto, with a track for each stream.", metavar="FILE")
     ] = None,
 ) -> int:
-    """Run a CUDA program unchanged, with no GPU: each launch is emulated, so that results are right, and predicted.
+    """Run a CUDA program unchanged, with no GPU: emulate each launch for correct results, and predict its time.
 
-    The program runs with your rights, as if you had started it yourself. Its output is its own; the report goes to
-    standard error. The exit status is the program's; 1 if that is 0 and --check found something.
+    The program runs with your permissions; the report goes to standard error.
+    Exit status: the program's, or 1 if that is 0 and --check found something.
     """
     _check_folders(output, json, html, trace)
     from ..frontends.cuda.options import CudaOptions

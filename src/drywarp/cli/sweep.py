@@ -42,7 +42,7 @@ class BenefitOptions:
     benefits: Annotated[
         bool,
         typer.Option(
-            "--benefits", help="Also compute GPUPerf's potential benefits, and what each optimisation brings."
+            "--benefits", help="Also compute GPUPerf's potential benefits, and the gain from each optimisation."
         ),
     ] = False
     figure: Annotated[
@@ -122,7 +122,7 @@ def sweep_command(
         return
     drawn = study.wanted(space)
     if prune is not None and not 0 < prune <= 1:
-        raise UsageError(f"--prune {prune:g}: expected a share above 0 and up to 1, such as 0.05")
+        raise UsageError(f"--prune {prune:g}: expected a fraction above 0 and at most 1, such as 0.05")
     if kept is not None:
         check_target(Path(kept), Path(out) if out else None)
     if export is not None:

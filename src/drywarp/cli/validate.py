@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class RowLaunchOptions:
     """How a row of the table becomes a launch; texts may be expressions over its columns."""
 
-    PANEL: ClassVar = "Kernel and launch, where columns may be named"
+    PANEL: ClassVar = "Kernel and launch (may refer to columns)"
 
     kernel: Annotated[str | None, typer.Option(help="The kernel's file.", metavar="FILE")] = None
     entry: Annotated[
@@ -37,7 +37,7 @@ class RowLaunchOptions:
     arg: Annotated[
         list[str] | None,
         typer.Option(
-            help="A kernel argument; extents and numbers may be expressions: a=f32[n*n].", metavar="NAME=VALUE"
+            help="A kernel argument; extents and numbers may be expressions: a=f32[2*n].", metavar="NAME=VALUE"
         ),
     ] = None
     const: take.Constants = None
@@ -91,7 +91,7 @@ class RowChoiceOptions:
 
     time: Annotated[
         str | None,
-        typer.Option(help="Column with the times (default: found by its usual names).", metavar="COLUMN[:UNIT]"),
+        typer.Option(help="Column with the times (default: detected by its usual names).", metavar="COLUMN[:UNIT]"),
     ] = None
     where: Annotated[
         str | None,
@@ -99,7 +99,7 @@ class RowChoiceOptions:
     ] = None
     rows: Annotated[int | None, typer.Option(help="Use this many rows, evenly spaced.", min=1)] = None
     split: Annotated[
-        str | None, typer.Option(help="Set this half of the table aside and use the other.", metavar="even|odd")
+        str | None, typer.Option(help="Hold out this half of the table and use the other.", metavar="even|odd")
     ] = None
     like: Annotated[
         str | None,

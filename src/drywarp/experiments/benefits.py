@@ -1,4 +1,4 @@
-"""Several kernels by GPUPerf's four potential benefits, and whether these foretell what an optimisation brings.
+"""Several kernels by GPUPerf's four potential benefits, and whether these predict what an optimisation gains.
 
 Sim, Dasgupta, Kim, Vuduc, "A performance analysis framework for identifying potential benefits in GPGPU applications"
 (PPoPP 2012), §6.2 to 6.4: a space of optimisations (Figs. 9 to 12) and steps of one kernel (Figs. 14 and 16). Where the
@@ -135,7 +135,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether benefits foretell what optimisations bring, over some steps.
+    """Whether benefits predict what optimisations gain, over some steps.
 
     `speedup` is the geometric mean. `rank_correlation` is Spearman's ρ between a benefit's share of T_exec before a
     step and the share of the time that the step saves, by benefit, for all four together, and for those that the step
@@ -303,7 +303,7 @@ def benefits(
 
 
 def _names(given: Sequence[tuple[str | Path, Launch]]) -> list[str]:
-    """A name for each kernel that tells it apart: its file's, its macros, or its number too."""
+    """A distinguishing name for each kernel: its file's, its macros, or its number too."""
     found: list[str] = []
     for source, launch in given:
         macros = " ".join(f"{name}={value}" for name, value in launch.get("defines", {}).items())

@@ -311,7 +311,7 @@ def chosen(found: Mapping[str, Kernel], entry: str | None, origin: str) -> Kerne
 
 
 def entry_names(symbols: Iterable[str], *, instances: bool = False) -> dict[str, str]:
-    """The shortest name of each symbol that tells it apart: `scale`, `shift<1>`, or the symbol itself.
+    """The shortest distinguishing name of each symbol: `scale`, `shift<1>`, or the symbol itself.
 
     With `instances`, templates always have their arguments, without which a source's compiler does not find them.
     """

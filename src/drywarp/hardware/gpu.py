@@ -45,7 +45,8 @@ class Device(_Section, frozen=True):
     `tdp_w` is the board's thermal design power; None if unknown.
     `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock. `gpc_sms` are the
     SMs of each GPC, within which the blocks of a cluster lie, and `max_cluster_blocks` the most blocks of a cluster;
-    None if unknown, or without clusters.
+    None if unknown, or without clusters. `peer_gbs` is the rate of copies to another such GPU over NVLink, in one
+    direction; None without that.
     """
 
     sm_count: Count
@@ -58,6 +59,7 @@ class Device(_Section, frozen=True):
     max_clock_mhz: Megahertz | None = None
     gpc_sms: tuple[Count, ...] | None = None
     max_cluster_blocks: Count | None = None
+    peer_gbs: GigabytesPerSecond | None = None
 
     @property
     def highest_clock_mhz(self) -> float:

@@ -307,7 +307,7 @@ def add_gpu(file: str | Path) -> Gpu:
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name, re.ASCII) or name == "all" or name.endswith(".toml"):
         raise UsageError(f"--add {file}: {name!r} would be the GPU's name; expected letters, digits and any of . _ + -")
     if name in own_names():
-        raise UsageError(f"--add {file}: you have a GPU {name} already (drywarp gpus --remove {name} removes it)")
+        raise UsageError(f"--add {file}: you already have a GPU {name} (drywarp gpus --remove {name} removes it)")
     if taken := name if name in gpu_names() else next(iter(products(name)[0]), None):
         raise UsageError(f"--add {file}: {name!r} already means the GPU {taken}; expected another file name")
     for key in ("title", "aliases"):
@@ -321,7 +321,7 @@ def add_gpu(file: str | Path) -> Gpu:
     target = own_gpu_folder() / f"{name}.toml"
     replace_file(target, path.read_bytes())
     if not target.is_file():
-        raise UsageError(f"--add {file}: {target.parent} cannot be written (DRYWARP_GPU_DIR names another folder)")
+        raise UsageError(f"--add {file}: {target.parent} is not writable (set DRYWARP_GPU_DIR to use another folder)")
     return load_gpu(name)
 
 

@@ -115,10 +115,10 @@ def _lambda(workload: CostedWorkload, node: CostedNode) -> float:
 # The occupancies at which a model is evaluated: the points of an answer's curve.
 
 MOST_CURVE_POINTS = 16
-"""Most occupancies on a curve; if more are possible, they are spread evenly."""
+"""Maximum number of occupancies on a curve; if more are possible, they are spread evenly."""
 
 FEWEST_CURVE_POINTS, CURVE_STEPS = 5, 4_000_000
-"""Fewest points of a curve if the GPU allows them, and most warp instructions for all points."""
+"""Minimum number of points on a curve if the GPU allows it, and maximum warp instructions for all points."""
 
 
 def curve_occupancies(costed: CostedWorkload, wanted: Sequence[int] | None) -> list[int]:

@@ -1,4 +1,4 @@
-"""Warps that hide memory latency, by the CUDA C Programming Guide, §5.2.3, as Volkov summarises it.
+"""Warps that hide memory latency, according to the CUDA C Programming Guide, §5.2.3, as Volkov summarises it.
 
 Volkov, "Understanding latency hiding on GPUs" (2016), §4.8. With α arithmetic instructions to one memory
 instruction:

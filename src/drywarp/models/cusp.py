@@ -69,7 +69,7 @@ def cusp(
     """
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(gpu)
     if not 0 < share <= 1:
-        raise UsageError(f"share {share:g}: expected a fraction of the peak above 0 and up to 1")
+        raise UsageError(f"share {share:g}: expected a fraction of the peak above 0 and at most 1")
     mix = mix_of(machine, partner)
     models = _models(machine, mix, partner, share)
     at = mix.cusp_intensity()

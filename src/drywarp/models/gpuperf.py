@@ -11,7 +11,7 @@ from the workload and the GPU:
 - Γ: the GPU's, which `drywarp calibrate` finds by experiment (64 on the paper's C2050: docs/papers.md). Without it
   O_sync is left out.
 - O_bank: the cycles lost to bank conflicts.
-- O_CFdiv: the time of the instructions that inactive lanes are worth, at the ITILP of the others. #insts counts both
+- O_CFdiv: the time of the instructions that inactive lanes amount to, at the ITILP of the others. #insts counts both
   sides of a divergent branch, so W_parallel is that of the rest.
 - size_of_data: the kernel's transfers with DRAM in warp accesses, or, if they are not known, all its accesses: then
   T_mem_min is too high and B_memlp too low.

@@ -180,9 +180,9 @@ class ModelInputs:
     mean Λ; `departure_delay` Δ, or λ_mem where the GPU gives none (analysis §2.3.4), which an access's transactions
     share.
 
-    Memory requests: `transactions` per access in the mean, `coalesced` and `uncoalesced` accesses per warp
+    Memory requests: mean `transactions` per access, `coalesced` and `uncoalesced` accesses per warp
     (one transaction each, and more than one), `uncoalesced_transactions` per uncoalesced access.
-    `conflict_cycles` per warp are lost to bank conflicts. `idle` is the warp instructions that inactive lanes are worth
+    `conflict_cycles` per warp are lost to bank conflicts. `idle` is the warp instructions that inactive lanes amount to
     (`CostedPath.idle`).
 
     Structure: `intervals` of the representative warp at one instruction a cycle, each ending in a stall;

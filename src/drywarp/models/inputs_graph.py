@@ -16,7 +16,7 @@ from .gpuperf_terms import average
 from .inputs_parts import kind_of, own_lambda
 
 LONGEST_LINE = 1 << 17
-"""Of a longer line, such as a trace in which no loop was recognised, the beginning stands for the whole."""
+"""A longer line, such as a trace in which no loop was recognised, is represented by its beginning."""
 
 
 def straight_lines(program: Sequence[Item], times: int = 1) -> Iterator[tuple[tuple[int, ...], int]]:

@@ -1,4 +1,4 @@
-"""Do instruction times add or overlap? The two answers of Kothapalli et al., by the thesis.
+"""Do instruction times add or overlap? The two answers of Kothapalli et al., according to the thesis.
 
 Kothapalli, Mukherjee, Rehman, Patidar, Narayanan and Srinathan, "A performance prediction model for the CUDA
 GPGPU platform" (HiPC 2009), as Volkov states it, "Understanding latency hiding on GPUs" (2016), §4.12:
@@ -7,7 +7,7 @@ GPGPU platform" (HiPC 2009), as Volkov states it, "Understanding latency hiding 
     max: Time (n) = max(α · arithmetic time (n), memory time (n))
 
 Units: cycles per warp of one SM at n warps per SM. Everything inside the SM counts as arithmetic, shared
-memory too. The original knows no occupancy; its own equations are not in the thesis and not here. Left out:
+memory too. The original has no occupancy; its own equations are neither in the thesis nor here. Left out:
 as in `zhang_owens`, which on a kernel without shared memory is the same as the maximum.
 """
 
@@ -46,7 +46,7 @@ class KothapalliSum:
     """Arithmetic and memory times added."""
 
     name = "kothapalli_sum"
-    summary = "sum of the arithmetic and memory times, each taken alone (Kothapalli et al. 2009, by Volkov 4.12)"
+    summary = "sum of the arithmetic and memory times, each taken alone (Kothapalli et al. 2009, via Volkov 4.12)"
 
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""
@@ -58,7 +58,7 @@ class KothapalliMax:
     """The longer of arithmetic and memory times."""
 
     name = "kothapalli_max"
-    summary = "the longer of arithmetic and memory times, each taken alone (Kothapalli et al. 2009, by Volkov 4.12)"
+    summary = "the longer of arithmetic and memory times, each taken alone (Kothapalli et al. 2009, via Volkov 4.12)"
 
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at `occupancies`."""

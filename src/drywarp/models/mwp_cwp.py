@@ -160,7 +160,7 @@ def transactions_from_1_3(indices: Sequence[int], size: int) -> tuple[int, int]:
     The extent in step 4 is that of 16 threads; the paper uses N as the transactions of the access.
     """
     if size not in TRANSACTION_BYTES:
-        raise ValueError(f"an element of {size} bytes; expected one of {sorted(TRANSACTION_BYTES)}")
+        raise ValueError(f"element size of {size} bytes: expected one of {sorted(TRANSACTION_BYTES)}")
     result_size = TRANSACTION_BYTES[size]
     count = int(any(start % HALF_WARP for start in indices[::HALF_WARP]))
     result_increment = _step(indices[:HALF_WARP])

@@ -13,7 +13,7 @@ What is printed and how it is read (docs/papers.md):
   Eq. 4 in its first form, where N / MWP stands, which is the same while MWP is N.
 - Eq. 23 holds under its printed condition, though that sends Case 5 of §3.2.2, Comp_cycles above
   Mem_cycles, to the memory-bound formula. Eq. 1, which explains that formula, adds MWP computation periods,
-  Eq. 23 one less.
+  Eq. 23 one fewer.
 - Comp_cycles counts memory instructions (Eq. 19).
 
 `exec_cycles_memory`, `exec_cycles_compute` and `exec_cycles_few_warps` are Eqs. 1, 3 and 4, which explain

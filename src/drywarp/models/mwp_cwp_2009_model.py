@@ -8,7 +8,7 @@ The equations are in `mwp_cwp_2009`. Their inputs, from the workload and the GPU
   uncoalesced accesses (caches counted), and the departure delays are their λ on the subsystem that sends them.
 - MWP_peak_BW follows Eqs. 6 and 7 on a GPU that gives those delays, which has no caches; else it is
   Mem_L / λ_mem (analysis Eq. 15), with λ_mem of the slowest level of memory.
-- #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are under way together, one is dependent.
+- #ind_mem_req is α_mem · (1 − 1 / MLP): of MLP requests that are in flight together, one is dependent.
 - Without memory instructions MWP and CWP are undefined, and Eq. 24 is left with Mem_L 0: Comp_cycles · N.
 - Divergent paths: the instructions of a warp are those of all its paths, one after the other (§6.3).
 

@@ -31,11 +31,11 @@ SATURATED = 0.8
 """Utilisation from which a subsystem counts as the kernel's limiter."""
 
 _WORTH_TELLING = 0.5
-"""The share of the time from which the launch of blocks, which is no subsystem, is listed among them."""
+"""The share of the time from which launching blocks, though not a subsystem, is listed among them."""
 
 
 def utilization(workload: CostedWorkload, result: SimulationResult) -> dict[str, float]:
-    """The fraction of the simulated time that each subsystem is busy; and the launch of blocks, if that matters."""
+    """The fraction of the simulated time that each subsystem is busy; and that of launching blocks, if it matters."""
     total = max(1, result.total_ticks)
     busy = {s.name: ticks / total for s, ticks in zip(workload.subsystems, result.busy_ticks, strict=True)}
     if workload.issue_ticks:
@@ -114,7 +114,7 @@ class Pipeline:
             curve=tuple(points),
             utilization=busy,
             headroom=headroom,
-            notes=("extrapolated from a part of the share",) if result.extrapolated else (),
+            notes=("extrapolated from part of the share",) if result.extrapolated else (),
             stalls=result.stalls(),
             node_stalls=result.node_stalls(workload),
             achieved_occupancy_warps=result.mean_occupancy,

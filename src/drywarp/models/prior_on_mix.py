@@ -1,7 +1,7 @@
 """Prior models on the α-mix in closed form (Volkov, chapter 7), and the Roofline over an instruction mix.
 
 Volkov, "Understanding latency hiding on GPUs" (2016), §7.1 (Hong and Kim 2009), §7.2 (Baghsorkhi et al. 2010), §7.4
-(Sim et al. 2012), §§7.5-7.6 (Huang et al. 2014). One formula a step, equation numbers are the
+(Sim et al. 2012), §§7.5-7.6 (Huang et al. 2014). One formula per step; equation numbers are the
 originals'. Times are cycles per repeating group of α adds and one memory instruction; n is warps per SM. The
 models themselves, on any workload, are `mwp_cwp`, `wfg`, `gpuperf` and `gpumech`; here is what the thesis compares with
 its own model on this one mix, and what the needed occupancies of `cusp` come from. Left out: negligible terms

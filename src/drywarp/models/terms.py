@@ -23,7 +23,7 @@ from .throughput import path_weights
 from .wfg import arcs_of, corrected_arcs, issue_lambda
 
 MOST_PATHS = 8
-"""Paths whose cycles are given each: those that most warps follow."""
+"""Maximum number of paths listed with their cycles: those that most warps follow."""
 
 
 @dataclass(frozen=True, slots=True)

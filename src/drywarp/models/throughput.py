@@ -17,7 +17,7 @@ ISSUE = "issue"
 """The issue limit's name among the subsystems."""
 
 LAUNCH = "launch"
-"""The name of the limit on how soon blocks start after each other."""
+"""The name of the limit on how soon one block can start after another."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Demand:
 
 
 def path_weights(workload: CostedWorkload) -> list[float]:
-    """Mean number of warps that follow each path, per warp of the grid; they sum to 1."""
+    """Mean share of the grid's warps that follow each path; the shares sum to 1."""
     total = sum(kind.weight for kind in workload.block_types)
     if total <= 0:
         raise UsageError("the weights of the block types must add up to more than zero")

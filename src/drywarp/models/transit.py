@@ -1,4 +1,4 @@
-"""The Transit model: warps divide themselves between a computing and a memory subsystem.
+"""The Transit model: warps split between a computing and a memory subsystem.
 
 Li, Tay, Kumar and Corporaal, "Transit: a visual analytical model for multithreaded machines" (HPDC
 2015), as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for

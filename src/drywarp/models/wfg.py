@@ -3,7 +3,7 @@
 Baghsorkhi, Delahaye, Patel, Gropp and Hwu, "An adaptive performance modeling tool for GPU architectures"
 (PPoPP 2010), as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models
 for GPUs", §2.4, Eqs. 30 to 40, write it; Volkov §7.2 prints the same for one kernel. Both errors that
-the analysis finds are here as published: `wfg_corrected` is without them.
+the analysis finds are kept as published: `wfg_corrected` is without them.
 
     computation's transition arc   α_i · max(λ_comp, Λ_comp / (ILP_i · ω))                         (30)
     CYC_comp                       Σ_i of these + λ_mem^instr · α_mem                               (31)
@@ -11,10 +11,10 @@ the analysis finds are here as published: `wfg_corrected` is without them.
     NBC_avg                        CYC_comp / (α_mem + α_sync + 1)                                  (35)
     memory's dependence arc        Λ_exposed = Λ_mem − (ω − 1) · NBC_avg                            (36)
 
-The longest way through the graph is the average time of a warp, CPW; CPR = ω · CPW. Units: cycles of
+The longest path through the graph is the average time of a warp, CPW; CPR = ω · CPW. Units: cycles of
 one SM. Eq. 31 is printed with α_i once too often (Eq. 30 holds it already); Eq. 32 and Volkov's kernel
 show what is meant. λ_mem^instr is λ_comp; WLP_effect is ω. No paper at hand prints the arc that leaves
-a barrier: it is weighed by Eq. 30 like a computation of one instruction, and it counts in α_sync.
+a barrier: it is weighted by Eq. 30 like a computation of one instruction, and it counts in α_sync.
 
 ILP_i is Σ Λ over the time of the block in a lone warp, so that one warp takes Λ_app of Eq. 2; with 3/2,
 instructions over the longest chain, the example would lie above Volkov's bound for ω = 1, and not only for

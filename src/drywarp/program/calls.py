@@ -31,19 +31,19 @@ class Answer:
 
 @dataclass
 class Module:
-    """A fat binary that the program registered; its kernels are read when the first of them is needed."""
+    """A fat binary that the program registered; its kernels are read when one is first needed."""
 
     number: int
     data: bytes
     kernels: dict[str, Kernel] | None = None
     globals: dict[int, Allocation] = field(default_factory=dict)
     constants: dict[int, Allocation] = field(default_factory=dict)
-    """Its variables on each device that it is used on."""
+    """Its variables on each device where it is used."""
 
 
 @dataclass
 class Function:
-    """A kernel as the program knows it, by an address of its own; `dynamic_shared` is what it may ask for at most."""
+    """A kernel as the program knows it, by its own address; `dynamic_shared` is the most that it may ask for."""
 
     module: Module
     name: str
@@ -52,7 +52,7 @@ class Function:
 
 @dataclass
 class Graph:
-    """What a stream captured: requests with their numbers and bytes, in order."""
+    """The requests that a stream captured, with their numbers and bytes, in order."""
 
     steps: list[tuple[str, Numbers, bytes]] = field(default_factory=list)
 
@@ -65,7 +65,7 @@ class State:
         self.heap = Heap(cuda.memory_bytes(gpu), plan.check, plan.devices)
         self.timeline = Timeline(gpu, plan.devices)
         self.peers: set[tuple[int, int]] = set()
-        """Devices, each with one whose memory its kernels may reach."""
+        """Pairs of devices: kernels of the first may access the memory of the second."""
         self.said = ProcessRun(self.timeline, checks=plan.check)
         self.launches = Launches(gpu, plan, self.said.notes)
         self.deferred = Deferred(self.heap, self.launches, self._computed) if plan.sampled else None
@@ -76,15 +76,15 @@ class State:
         self.graphs: dict[int, Graph] = {}
         self.capturing: dict[int, Graph] = {}
         self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20}
-        """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc, as CUDA begins with."""
+        """`cudaDeviceGetLimit`: stack size, and bytes for printf and malloc; CUDA's defaults at first."""
         self.failed: dict[int, int] = {}
-        """By device, the error of a launch that failed: the next call that waits returns it, and all later ones."""
+        """By device, the error of a failed launch: the next synchronizing call and all later ones return it."""
         self.objects_made = 0
         self.printed = ""
-        """What device code has printed since the host last waited, as much of its end as the device keeps."""
+        """Output of device code since the host last synchronized: as much of its end as the device keeps."""
 
     def _computed(self, step: Step, outcome: Outcome) -> None:
-        """A launch that has waited was computed."""
+        """A deferred launch has been computed."""
         done = self.said.launches[step.place]
         self.said.launches[step.place] = replace(done, outcome=outcome)
         self._printed(outcome.printed)
@@ -94,14 +94,14 @@ class State:
         self.printed = (self.printed + text)[-self.limits[_PRINTF_BYTES] :]
 
     def _failed(self, done: LaunchDone, outcome: Outcome) -> None:
-        """Remember what went wrong in a launch, if anything did."""
+        """Record the error of a launch, if it had one."""
         if outcome.fault is not None:
             self.failed[done.device] = cuda.code_of(str(outcome.fault))
             self.said.faults.append(Fault(done.number, done.kernel, str(outcome.fault)))
 
     @property
     def device(self) -> int:
-        """The device of the thread that asks now."""
+        """The device of the calling thread."""
         return self.timeline.device
 
 
@@ -111,7 +111,7 @@ REQUESTS: dict[str, str] = {}
 
 
 def request(method: Call) -> Call:
-    """Mark a method as the one that answers the request of its name, without the underscore."""
+    """Mark a method as the handler of the request with its name, without the underscore."""
     REQUESTS[method.__name__[1:]] = method.__name__
     return method
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 from pathlib import Path
 
+from ..analysis.result import Analysis
 from ..errors import DrywarpError, InputFileError, UsageError
+from ..execution.emulator.control import DeviceLaunch
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx
@@ -16,16 +19,18 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from . import properties as cuda
 from .calls import Answer, Function, Module, Numbers, State, request
-from .launches import Asked, pointers
+from .launches import LETS, WAITS, Asked, pointers
 from .result import LaunchDone
+from .timeline import Overlap
 
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
 _CONSTANT_BANK = 3
+_BY_KERNELS = "kernels launched by kernels run after these, one after another; launching takes no time"
 
 
 class CodeCalls(State):
-    """Answers them."""
+    """Handles these calls."""
 
     @request
     def _register(self, n: Numbers, data: bytes) -> Answer:
@@ -48,7 +53,7 @@ class CodeCalls(State):
         return Answer()
 
     def _kernels(self, module: Module) -> dict[str, Kernel]:
-        """The kernels of a module; none if it cannot run on this GPU, which is then told."""
+        """The kernels of a module; none if it cannot run on this GPU, which is then reported."""
         if module.kernels is None:
             try:
                 module.kernels = self._read(module.data)
@@ -76,10 +81,10 @@ class CodeCalls(State):
         return ptx_kernels(text, read_ptx(text), self.gpu.arch, self.origin)
 
     def _kernel(self, handle: int) -> tuple[Function, Kernel] | int:
-        """A kernel by the program's handle, or the code of the error that it gives."""
+        """A kernel by the program's handle, or the error code that it causes."""
         function = self.functions.get(handle)
         if function is None:
-            self.said.unmodelled["launches of kernels that were registered out of sight"] += 1
+            self.said.unmodelled["launches of kernels whose registration was not seen"] += 1
             return cuda.INVALID_DEVICE_FUNCTION
         found = self._kernels(function.module).get(function.name)
         return (function, found) if found else cuda.NO_KERNEL_IMAGE
@@ -157,7 +162,7 @@ class CodeCalls(State):
         return occupancy(self.gpu.occupancy, resources.registers, used, threads).blocks_per_sm
 
     def _with_device_addresses(self, kernel: Kernel, data: bytes) -> bytes:
-        """Arguments with pointers to registered host memory replaced by where that lies: kernels may use either."""
+        """Arguments with pointers to registered host memory replaced by its device addresses: kernels may use both."""
         parts = bytearray(data)
         for parameter in kernel.parameters:
             if parameter.size == struct.calcsize("P"):
@@ -189,7 +194,8 @@ class CodeCalls(State):
         if shared > max(function.dynamic_shared, default):
             return Answer(cuda.INVALID_VALUE)
         x, y, z = (max(1, n[10] >> shift & 0xFFFF) for shift in (0, 16, 32))
-        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data)
+        early = bool(n[9] & _WITH_EARLIER)
+        return self._launched(function, kernel, (grid, block, (x, y, z)), shared, stream, data, early=early)
 
     def _launched(
         self,
@@ -199,8 +205,10 @@ class CodeCalls(State):
         shared: int,
         stream: int,
         data: bytes,
+        by_host: bool = True,
+        early: bool = False,
     ) -> Answer:
-        """Run a launch; `extents` are those of grid, block and cluster."""
+        """Run a launch and those that it asks for; `extents` are those of grid, block and cluster."""
         grid, block, cluster = extents
         module = function.module
         if constants := module.constants.get(self.device):
@@ -245,6 +253,49 @@ class CodeCalls(State):
             self.said.found(problem, number)
         if not outcome.left_out:
             share = min(1.0, answer.waves) if answer else 1.0
-            self.timeline.kernel(stream, kernel.name, answer.time_s if answer else 0.0, share, number)
+            seconds, overlap = (answer.time_s, overlap_of(kernel, answer, early)) if answer else (0.0, Overlap())
+            self.timeline.kernel(stream, kernel.name, seconds, share, number, by_host, overlap)
         self._failed(done, outcome)
+        for one in outcome.launched:
+            self._launched_by_kernel(module, one, kernel.name, stream)
         return Answer()
+
+    def _launched_by_kernel(self, module: Module, asked: DeviceLaunch, by: str, stream: int) -> None:
+        """Run a launch that a kernel asked for: it has ended, and so have those that it asked for before."""
+        kernel = self._kernels(module)[asked.symbol]
+        size = max((parameter.offset + parameter.size for parameter in kernel.parameters), default=0)
+        if _BY_KERNELS not in self.said.notes:
+            self.said.notes.append(_BY_KERNELS)
+        function = Function(module, asked.symbol)
+        extents, limits = (asked.grid, asked.block, (1, 1, 1)), self.gpu.occupancy
+        shared = kernel.resources.shared_bytes + asked.shared
+        fits = min(*asked.grid, *asked.block) > 0 and shared <= limits.shared_bytes_per_block_optin
+        data = asked.parameters[:size]
+        if not fits or self._launched(function, kernel, extents, asked.shared, stream, data, by_host=False).status:
+            self.said.notes.append(f"a launch of {kernel.name} by {by} does not fit the GPU and was left out")
+
+
+# Programmatic dependent launch: what a kernel's code lets it overlap.
+
+_WITH_EARLIER = 2
+
+
+def overlap_of(kernel: Kernel, answer: Analysis, early: bool) -> Overlap:
+    """When a launch lets the next one start, and when it waits for the one before.
+
+    Where in a block's time an instruction stands is the share of the warps' time that the code before it takes. A
+    block takes a wave's part of the run; the first wave waits, the last one lets the next launch start.
+    """
+    prediction = answer.prediction
+    wave_s = (prediction.time_s - answer.start_s) / max(1, math.ceil(answer.waves))
+
+    def share_before(number: int) -> float:
+        spent = {index: sum(reasons.values()) for index, reasons in prediction.node_stalls.items()}
+        total = sum(spent.values())
+        return sum(cycles for index, cycles in spent.items() if index < number) / total if total else 0.0
+
+    lets = [n for n, i in enumerate(kernel.instructions) if i.opcode == LETS]
+    waits = [n for n, i in enumerate(kernel.instructions) if i.opcode == WAITS]
+    lets_s = prediction.time_s - (1 - share_before(lets[-1])) * wave_s if lets and prediction.node_stalls else None
+    waits_s = answer.start_s + share_before(waits[0]) * wave_s if waits else None
+    return Overlap(not early, answer.start_s, waits_s, lets_s)

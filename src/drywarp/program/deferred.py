@@ -1,9 +1,9 @@
 """Launches that are computed only if the host reads what they write (``--sampled``).
 
-Such a launch is predicted from a sample of its blocks, and waits. It may touch every allocation that its arguments lead
-to, directly or through pointers in memory. When the host reads one of these, all waiting launches that are connected
-with it are computed in their order: the copies and fills that came in between are undone first, and done again where
-they belong. What nobody has read by the end was sampled.
+Such a launch is predicted from a sample of its blocks, and deferred. It may touch every allocation that its arguments
+lead to, directly or through pointers in memory. When the host reads one of these, all deferred launches connected
+with it are computed in order: the copies and fills in between are first undone, then redone in their place. Launches
+whose results nobody has read by the end remain sampled.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .keep import pointed_to
 from .launches import Asked, Launches, Outcome
 
 _MOST_UNDONE = 1 << 30
-"""Bytes that are held to undo copies; from then on, what waits is computed."""
+"""Maximum bytes kept to undo copies; beyond that, deferred launches are computed."""
 _WORD = 8
 
 
 @dataclass
 class Step:
-    """A launch that waits, or bytes that were written meanwhile; `touches` are addresses of allocations.
+    """A deferred launch, or bytes that were written in the meantime; `touches` are addresses of allocations.
 
-    `place` is the launch's in the list of all, -1 for a write, which has the bytes that were there before.
+    `place` is the launch's position in the list of all; -1 for a write, which holds the previous bytes.
     """
 
     touches: frozenset[int]
@@ -42,7 +42,7 @@ class Step:
 
 
 class Deferred:
-    """The launches of a process that wait. `done` is told of each that is computed after all."""
+    """The deferred launches of a process. `done` is called with each that is computed after all."""
 
     def __init__(self, heap: Heap, launches: Launches, done: Callable[[Step, Outcome], None]) -> None:
         self._heap, self._launches, self._done = heap, launches, done
@@ -52,7 +52,7 @@ class Deferred:
         self._known: dict[int, tuple[bool, bool]] = {}
 
     def launch(self, asked: Asked, place: int) -> Outcome:
-        """Predict a launch and let it wait, or compute it at once if the host may see its results unasked."""
+        """Predict a launch and defer it, or compute it at once if the host may see its results without a call."""
         code = asked.code
         variables, functions = self._known.get(id(code)) or self._known.setdefault(id(code), names_outside(code))
         touched = self._touched(asked, variables)
@@ -71,7 +71,7 @@ class Deferred:
             self.settle({held.start})
 
     def write(self, address: int, size: int) -> None:
-        """Bytes are about to change, but not by a launch."""
+        """Bytes are about to change, other than by a launch."""
         held = self._heap.at(address)
         if held is None or not self._waits(held.start):
             return
@@ -82,7 +82,7 @@ class Deferred:
         self._waiting.append(Step(frozenset((held.start,)), address=address, content=content))
 
     def free(self, start: int) -> bool | None:
-        """Free an allocation that launches wait for, when none does any longer; None if none waits for it."""
+        """Free an allocation that deferred launches use, once none does any longer; None if none uses it."""
         if start in self._doomed:
             return False
         held = self._heap.at(start)
@@ -97,7 +97,7 @@ class Deferred:
         return True
 
     def settle(self, starts: set[int] | frozenset[int]) -> None:
-        """Compute what waits and is connected with these allocations."""
+        """Compute the deferred launches that are connected with these allocations."""
         steps, _ = self._connected(set(starts))
         if not steps:
             return
@@ -119,7 +119,7 @@ class Deferred:
         self._bury()
 
     def _swap(self, step: Step) -> None:
-        """Put back the bytes that a write has replaced, and keep those that it wrote; or the other way round."""
+        """Restore the bytes that a write replaced, and keep those that it wrote; or vice versa."""
         view = self._heap.view(step.address, len(step.content))
         step.content, view[:] = view.copy(), step.content
         if held := self._heap.at(step.address):
@@ -143,7 +143,7 @@ class Deferred:
         self._waiting = [step for step in self._waiting if id(step) not in gone]
 
     def _bury(self) -> None:
-        """Free what the program has freed and no launch waits for."""
+        """Free what the program has freed and no deferred launch uses."""
         for start in [start for start in self._doomed if not self._waits(start)]:
             self._doomed.discard(start)
             if held := self._heap.at(start):

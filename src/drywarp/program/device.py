@@ -1,6 +1,6 @@
 """The device that a program sees: one method for each request of its library (`native/runtime.c`).
 
-A method takes a request's numbers and bytes, and answers with an error code of CUDA's, numbers and bytes.
+A method takes a request's numbers and bytes, and returns a CUDA error code, numbers and bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ DRIVER_VERSION = 13000
 
 
 class Device(CodeCalls, MemoryCalls, OrderCalls):
-    """Everything that a process asks for."""
+    """Handles all requests of a process."""
 
     def asks(self, device: int, thread: int) -> None:
         """Further requests come from this thread of the host, which has chosen this device."""
         self.timeline.device, self.timeline.thread = device if self._has(device) else 0, thread
 
     def answer(self, name: str, numbers: Numbers, data: bytes) -> Answer:
-        """The reply to a request of the program's."""
+        """The reply to a request of the program."""
         if name not in _ALWAYS and (ended := self.failed.get(self.device)):
             return Answer(ended)
         reply: Answer = getattr(self, REQUESTS[name])(numbers, data)
@@ -34,7 +34,7 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
         return reply
 
     def print_now(self, name: str, numbers: Numbers) -> bytes:
-        """What device code has printed, if the request was one that waited for the device; it is forgotten here."""
+        """The output of device code, if the request synchronized with the device; it is cleared here."""
         if not self.printed or name not in _WAITING or (name == "copy" and numbers[_COPY_LATER]):
             return b""
         printed, self.printed = self.printed, ""
@@ -68,7 +68,7 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
     @request
     def _peer_enable(self, n: Numbers, data: bytes) -> Answer:
-        """Let the kernels of this device reach the memory of another, or (n[1]) no longer."""
+        """Let kernels of this device access the memory of another; with n[1], no longer."""
         pair = self.device, n[0]
         if not self._has(n[0]) or n[0] == self.device:
             return Answer(cuda.INVALID_DEVICE)
@@ -163,7 +163,7 @@ _ALWAYS = frozenset(
     "error peek table devices properties attribute device_set created joined peer_possible "
     "driver_version register function variable unsupported device_reset limit".split()
 )
-"""Requests that are answered after a launch has failed, too."""
+"""Requests that still work after a launch has failed."""
 _CALLS = {
     "malloc": "cudaMalloc", "free": "cudaFree", "copy": "cudaMemcpy", "fill": "cudaMemset", "launch": "launch",
     "symbol": "cudaGetSymbolAddress", "stream_wait": "cudaStreamSynchronize", "event_wait": "cudaEventSynchronize",

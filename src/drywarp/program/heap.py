@@ -26,17 +26,17 @@ from ..kernel.launch.launch import SCRATCH_BYTES, DeviceImage, Texture
 START = 0x200000000000
 """Address of the first allocation: between where Linux puts programs and where it puts their libraries."""
 OBJECTS = 0x7E << 56
-"""Handles of texture and surface objects count from here on: no address, and hardly a number that programs compute."""
+"""Handles of texture and surface objects start here: not an address, and unlikely to be computed by programs."""
 _ALIGNMENT, _GAP = 512, 1 << 16
 _QUARANTINE, _MOST_QUARANTINE = 64, 1 << 12
-"""Freed allocations whose addresses are not given out again yet, so that a use after the end is found."""
+"""Freed allocations whose addresses are not reused yet, so that a use after free is found."""
 _MOST_HASHED = 64 << 20
-"""Most bytes of an allocation, and of all that the host may write unseen, that are digested before a launch."""
+"""Maximum bytes hashed before a launch: of one allocation, and of all that the host may write unseen."""
 _PAGE = mmap.PAGESIZE
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1 << bit) for bit in (63, 62, 61))
 _MAP_NORESERVE = 0x4000
 _FAR, _PAGES_AT_ONCE = 1 << 22, 1 << 20
-"""Bytes between allocations whose pages are looked up apart, and pages looked up in one call."""
+"""Bytes between allocations whose pages are looked up separately, and pages looked up in one call."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Allocation:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return f"{_NAMES[self.kind]} {self.number}"
 
 
@@ -106,12 +106,12 @@ class Heap:
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", _MAP_NORESERVE)
         self._bytes = np.frombuffer(mmap.mmap(self.file, self.size, flags=flags), np.uint8)
         self.written = Written(START, self.size) if checked else None
-        """Which bytes something was written to, if faults that a GPU would not show are looked for."""
+        """Which bytes have been written, if the run is checked for faults that a GPU would not show."""
         self._quarantine = _MOST_QUARANTINE if checked else _QUARANTINE
         self._starts: list[int] = []
         self._held: dict[int, Allocation] = {}
         self.used = Counter[int]()
-        """Bytes of device memory that are taken, by device."""
+        """Bytes of device memory in use, by device."""
         self._freed: deque[Allocation] = deque()
         # Start and end of everything that is held or was freed lately, what may be taken between, and beyond.
         self._taken: list[tuple[int, int]] = []
@@ -136,7 +136,7 @@ class Heap:
         return [self._held[start] for start in self._starts]
 
     def allocate(self, size: int, kind: str, alignment: int = _ALIGNMENT, device: int = 0) -> Allocation | None:
-        """Zeros of this size, at least one byte; None if the device has not that much left."""
+        """Zeros of this size, at least one byte; None if the device does not have that much left."""
         size = max(size, 1)
         if kind != "pinned" and self.used[device] + size > self.capacity:
             return None
@@ -171,7 +171,7 @@ class Heap:
         return address
 
     def _room(self, size: int, alignment: int) -> int | None:
-        """Take the lowest address with enough room, away from recently freed allocations."""
+        """Choose the lowest address with enough room, away from recently freed allocations."""
         for place, (hole, end) in enumerate(self._holes):
             start = -(-hole // alignment) * alignment  # less than a gap lies before it, which is no room
             if start + size + _GAP <= end:
@@ -188,7 +188,7 @@ class Heap:
         return start
 
     def _release(self) -> None:
-        """Give out the addresses of the allocation that was freed the longest ago again."""
+        """Make the addresses of the allocation that was freed the longest ago available again."""
         one = self._freed.popleft()
         place = bisect_right(self._taken, (one.start, 0))
         del self._taken[place]
@@ -202,7 +202,7 @@ class Heap:
         self._holes[first:last] = [(start, end)] if end is not None and start + _GAP < end else []
 
     def free(self, start: int) -> Allocation | None:
-        """End an allocation, and give its pages back; None if none starts there."""
+        """Free an allocation, and release its pages; None if none starts there."""
         found = self._held.pop(start, None)
         if found is None:
             return None
@@ -242,11 +242,11 @@ class Heap:
         return START <= address < START + self.size
 
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
-        """Some bytes, to read and to write."""
+        """A range of bytes, readable and writable."""
         return self._bytes[address - START : address - START + size]
 
     def image(self, variables: int, names: dict[int, str], reach: Set[int] = frozenset((0,))) -> DeviceImage:
-        """The memory as a launch finds it that reaches that of some devices.
+        """The memory as seen by a launch that can access the memory of these devices.
 
         `names` are those of allocations, by address, that the launch was given.
         """
@@ -302,7 +302,7 @@ class Heap:
                 yield self._held[self._starts[owner[part[0]]]], pages[part]
 
     def repeat(self, changes: Iterable[Change]) -> None:
-        """Make the changes of an earlier launch that found the same versions."""
+        """Apply the changes of an earlier launch that found the same versions."""
         for change in changes:
             held = self._held[change.start]
             held.version, held.written = change.version, True
@@ -312,7 +312,7 @@ class Heap:
     # Versions ------------------------------------------------------------------------------------------------------
 
     def version_of(self, content: object = None) -> int:
-        """The number that stands for a content; a new one if nobody can name it."""
+        """The number that stands for a content; a new one if the content is not known."""
         if content is not None and content in self._versions:
             return self._versions[content]
         self._last_version += 1

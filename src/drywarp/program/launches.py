@@ -14,6 +14,7 @@ from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared
 from ..errors import DrywarpError, EmulationError, UnsupportedInstructionError, UsageError
+from ..execution.emulator.control import DeviceLaunch
 from ..execution.emulator.run import WholeRun, run_whole
 from ..execution.emulator.skim import follows_data
 from ..execution.emulator.watch import Problem, Uses, Watch
@@ -27,10 +28,14 @@ from .heap import Allocation, Change, Heap
 from .keep import Choice, Keeper
 
 LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
-"""Most warp instructions that are run of a launch, and of a program: about a minute and ten minutes on two cores."""
+"""Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
+OVERLAPS = LETS, WAITS = "PREEXIT", "ACQBULK"
+"""Opcodes of `griddepcontrol.launch_dependents` and `.wait`."""
 _POINTER_BYTES = 8
+_ALIGNED = 256
+"""Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
 _MOST_HELD = 256 << 20
-"""Bytes of results that are held for launches that repeat earlier ones."""
+"""Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a launch.
+    """The outcome of a launch.
 
     `analysis` predicts it, for this launch or for an earlier one that did the same (`same`); None where `failed` says
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
-    `fault` is what went wrong in the kernel, as it would on a GPU; `kept` is the file that holds it, `printed` what
+    `fault` is the kernel's error, as on a GPU; `kept` is the file that holds it, `printed` what
     device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
-    the host reads what it may have written.
+    the host reads what it may have written. `launched` are the launches that the kernel asked for.
     """
 
     analysis: Analysis | None
@@ -78,6 +83,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     checked: bool = False
     waits: bool = False
+    launched: tuple[DeviceLaunch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ class Plan:
 
 
 class Launches:
-    """Runs and predicts the launches of one process, within the limits of a program; `notes` collects what to tell."""
+    """Runs and predicts the launches of one process, within a program's limits; `notes` collects what to report."""
 
     def __init__(self, gpu: Gpu, plan: Plan, notes: list[str]) -> None:
         self._gpu, self._plan, self._notes = gpu, plan, notes
@@ -116,9 +122,9 @@ class Launches:
         self._held = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
-        """Compute the launch's results, if there is room for it, and predict its time.
+        """Compute the launch's results, if the limits allow it, and predict its time.
 
-        A launch that an earlier one was, and that finds the same memory, leaves what that one left. Raises UsageError
+        A launch that repeats an earlier one, and finds the same memory, leaves what that one left. Raises UsageError
         if it does not fit the kernel or the GPU.
         """
         chosen, state = self._choice.takes(asked.kernel.name), heap.state()
@@ -162,7 +168,7 @@ class Launches:
         return replace(known, waits=True), _launch_of(asked, heap)
 
     def compute(self, asked: Asked, launch: Launch, heap: Heap, known: Outcome) -> Outcome:
-        """The outcome of a launch that has waited, and is computed now."""
+        """The outcome of a deferred launch that is computed now."""
         try:
             done = self._run(asked, launch, None)
         except UnsupportedInstructionError as error:
@@ -197,7 +203,7 @@ class Launches:
         checked = bool(watch and (done or found.fault))
         problems = tuple(watch.problems()) if watch and checked else ()
         if watch and checked and watch.unclear:
-            self._notes.append(f"races of {asked.kernel.name} were not looked for: {watch.unclear}")
+            self._notes.append(f"{asked.kernel.name} was not checked for races: {watch.unclear}")
         if done is None:
             found = replace(found, problems=problems, checked=checked)
             if new:
@@ -214,7 +220,8 @@ class Launches:
             found = replace(self._known[key], same=same)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
-        return replace(found, computed=True, warp_instructions=done.warp_instructions, printed=done.printed), changes
+        found = replace(found, computed=True, printed=done.printed, launched=done.launched)
+        return replace(found, warp_instructions=done.warp_instructions), changes
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
         return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
@@ -225,7 +232,7 @@ class Launches:
         return self._graphs[id(code)]
 
     def _watch_for(self, asked: Asked, heap: Heap) -> Watch | None:
-        """What looks for faults in a launch, if they are looked for."""
+        """The checker of a launch, if faults are looked for."""
         if heap.written is None:
             return None
         code = asked.code
@@ -248,6 +255,8 @@ class Launches:
         """The prediction from a sample of blocks, or why there is none."""
         kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
         try:
+            if any(i.opcode in OVERLAPS for i in kernel.instructions):
+                options = replace(options, brief=False)  # where in a block's time these stand
             loaded = LoadedKernel(kernel, launch, self._gpu, CacheEntry("", kernel, launch))
             prepared = cost(serve_memory(execute(loaded, options), options))
             answer = answer_prepared(prepared, options)
@@ -260,8 +269,9 @@ class Launches:
 
 
 def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
-    """What it takes to hold the results of a launch and what it printed."""
-    return sum(change.size for change in changes) + len(outcome.printed)
+    """Bytes needed to hold the results of a launch, what it printed, and what it launched."""
+    launched = sum(len(one.parameters) for one in outcome.launched)
+    return sum(change.size for change in changes) + len(outcome.printed) + launched
 
 
 def _shape(asked: Asked) -> tuple[object, ...]:
@@ -286,8 +296,17 @@ def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:
     return found
 
 
-def _places(asked: Asked, heap: Heap) -> list[tuple[int, int, int]]:
-    return [(ordinal, held.size, offset) for ordinal, (held, offset) in pointers(asked, heap).items()]
+def _places(asked: Asked, heap: Heap) -> list[tuple[int, ...]]:
+    """Where the pointers of a launch lie, as far as its time may depend on that.
+
+    These are the sizes of their allocations, how they are aligned, and the distances between those in one allocation.
+    """
+    firsts: dict[int, int] = {}
+    found: list[tuple[int, ...]] = []
+    for ordinal, (held, offset) in pointers(asked, heap).items():
+        first = firsts.setdefault(held.number, offset)
+        found.append((ordinal, [*firsts].index(held.number), held.size, offset % _ALIGNED, offset - first))
+    return found
 
 
 def _launch_of(asked: Asked, heap: Heap) -> Launch:

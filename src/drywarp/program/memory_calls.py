@@ -24,7 +24,7 @@ _FORMATS = "iuf"
 
 
 class MemoryCalls(State):
-    """Answers them."""
+    """Handles these calls."""
 
     @request
     def _malloc(self, n: Numbers, data: bytes) -> Answer:
@@ -45,13 +45,13 @@ class MemoryCalls(State):
 
     @request
     def _reserve(self, n: Numbers, data: bytes) -> Answer:
-        """Addresses for memory that is mapped there: all of it is there at once, with zeros."""
+        """Reserve addresses for mapped memory: all of it is there at once, with zeros."""
         made = self.heap.allocate(n[0], "device", alignment=n[1], device=self.device)
         return Answer(values=(made.start,)) if made else Answer(cuda.OUT_OF_MEMORY)
 
     @request
     def _mapped(self, n: Numbers, data: bytes) -> Answer:
-        """The program has memory at an address of a reservation, and puts the content there that it may have had."""
+        """Map memory at an address of a reservation, with the content that it may have had."""
         held = self.heap.at(n[0])
         if held is None or n[0] + n[1] > held.end:
             return Answer(cuda.INVALID_VALUE)
@@ -64,7 +64,7 @@ class MemoryCalls(State):
 
     @request
     def _unmapped(self, n: Numbers, data: bytes) -> Answer:
-        """The program takes the content at an address away."""
+        """Unmap the content at an address."""
         if self.deferred:
             self.deferred.read(n[0])
         self.timeline.wait_for()
@@ -72,9 +72,9 @@ class MemoryCalls(State):
 
     @request
     def _reached(self, n: Numbers, data: bytes) -> Answer:
-        """A device (n[2]) shall reach what lies at an address, or what a pool of a device (n[3]) has.
+        """Let a device (n[2]) access what lies at an address, or in a pool of a device (n[3]).
 
-        From then on it reaches all memory of that device.
+        From then on it can access all memory of that device.
         """
         if not 0 <= n[2] < self.timeline.devices:
             return Answer(cuda.INVALID_DEVICE)
@@ -167,7 +167,7 @@ class MemoryCalls(State):
         return Answer(values=(1,))
 
     def _check_copy(self, what: str, source: int, to: int, size: int) -> None:
-        """One row of a copy: bytes that nothing was written to, if the host gets them; else they stay that."""
+        """One row of a copy: report unwritten bytes if the host gets them; otherwise they stay unwritten."""
         written, origin = self.heap.written, self.heap.at(source)
         assert written
         if origin and self.heap.holds(to):
@@ -176,11 +176,11 @@ class MemoryCalls(State):
             written.mark(to, size)
         if origin and not self._is_device(to) and (first := written.first_unwritten(source, size)) >= 0:
             place = f"byte {source + first - origin.start} of {origin.name} ({origin.size} bytes)"
-            text = f"copies bytes that nothing was written to, from {place} on"
+            text = f"copies bytes that were never written, from {place} on"
             self.said.found(Problem("uninitialized", "", what, text, other=origin.name))
 
     def _device_of(self, address: int) -> int:
-        """Where it lies; the device of whoever asks for memory of the host."""
+        """The device where it lies; for host memory, the device of the caller."""
         held = self.heap.at(address)
         return held.device if held is not None and held.kind != "pinned" else self.device
 

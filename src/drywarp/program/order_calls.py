@@ -11,7 +11,7 @@ _NODE_TYPES = ("launch", "copy", "fill", "host_function")
 
 
 class OrderCalls(State):
-    """Answers them."""
+    """Handles these calls."""
 
     @request
     def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
@@ -86,7 +86,7 @@ class OrderCalls(State):
         return Answer()
 
     def _held(self, graph: Graph) -> int:
-        """Keep a graph; its handle is that of a stream too, which adds to it whatever it is given."""
+        """Keep a graph; its handle is also that of a stream, which adds to the graph whatever is submitted to it."""
         handle = self.timeline.handle()
         self.graphs[handle] = self.capturing[handle] = graph
         self.timeline.streams[handle] = Stream(False, 0, 0.0, device=self.device)
@@ -121,7 +121,7 @@ class OrderCalls(State):
 
     @request
     def _graph_replace(self, n: Numbers, data: bytes) -> Answer:
-        """The last step of a graph takes the place of another one."""
+        """The last step of a graph replaces another one."""
         graph = self.graphs.get(n[0])
         if graph is None or not 0 <= n[1] < len(graph.steps) - 1:
             return Answer(cuda.INVALID_VALUE)

@@ -1,4 +1,4 @@
-"""What a program is told of its device: CUDA's device properties and attributes, error names and texts.
+"""What a program is told about its device: CUDA's device properties and attributes, error names and texts.
 
 Places in `cudaDeviceProp` are those of the headers of CUDA 12.6 and 13.0. What a GPU file does not say is what all
 GPUs of its generation report (pitches, texture limits are left at zero).

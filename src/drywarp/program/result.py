@@ -46,7 +46,7 @@ class CopyDone:
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong in a kernel."""
+    """The error of a kernel."""
 
     launch: int
     kernel: str
@@ -71,7 +71,7 @@ class ProcessRun:
     """How often it asked for tables of the driver, as the runtime does that is linked in."""
     unmodelled: Counter[str] = field(default_factory=Counter)
     problems: dict[tuple[str, ...], tuple[int, Problem]] = field(default_factory=dict)
-    """What a check found, each once, with the launch that it was found in first."""
+    """What a check found, each once, with the first launch in which it was found."""
     checks: bool = False
 
     def found(self, problem: Problem, launch: int = -1) -> None:
@@ -110,9 +110,9 @@ class CopyTotal:
 
 @dataclass(frozen=True)
 class Check:
-    """Faults that a GPU would not show: each with the launch that it was found in first, or -1 for a call.
+    """Faults that a GPU would not show: each with the first launch in which it was found, or -1 for a call.
 
-    `unchecked` launches were not computed in full.
+    `unchecked` launches were not emulated in full.
     """
 
     problems: tuple[tuple[int, Problem], ...]
@@ -149,7 +149,7 @@ class ProgramRun:
     """The longest launch of each kernel with its findings, if asked for."""
     check: Check | None = None
     processes: tuple[int, ...] = ()
-    """How many of the spans, which stand one process after another, are each one's."""
+    """How many of the spans, which are listed process by process, belong to each process."""
     devices: int = 1
     """How many GPUs each process sees."""
 
@@ -160,7 +160,7 @@ class ProgramRun:
 
     @property
     def exit_status(self) -> int:
-        """The program's own status, but 1 if a check found something and the program ended well."""
+        """The program's own status, but 1 if a check found something and the program succeeded."""
         return self.status or int(self.problems > 0)
 
     def streams(self) -> dict[tuple[int, int, int], list[Span]]:

@@ -1,6 +1,6 @@
-"""Runs a program in the place of whose CUDA runtime stands drywarp's, and serves its requests.
+"""Runs a program with drywarp's library in place of the CUDA runtime, and serves its requests.
 
-The program's library (`native/`) connects to a socket that takes this user's processes alone; each that does gets a
+The program's library (`native/`) connects to a socket that only accepts this user's processes; each that does gets a
 device of its own and a thread here. A request is answered before the program continues, so that a crash of either
 side leaves the other one with a clear message.
 """
@@ -43,7 +43,7 @@ from .sum_up import finished
 
 _REQUEST, _REPLY = struct.Struct("<48s14qQ"), struct.Struct("<q8qq2Q")
 _MOST_BYTES = 1 << 31
-"""Most bytes of one request: a fat binary."""
+"""Maximum bytes of one request: a fat binary."""
 _VALUES = 8
 _NAMES = ("libcuda.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")
 _SOCKET_VARIABLE, _CLOCK_VARIABLE = "DRYWARP_RUN_SOCKET", "DRYWARP_RUN_CLOCK"
@@ -98,7 +98,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
     clock_mhz = gpu.device.clock_mhz(request.options.clock_mhz)
     check_clock(gpu, clock_mhz)
     if request.check and request.sampled:
-        raise UsageError("--sampled: with --check, which looks for faults in launches that are computed, leave it out")
+        raise UsageError("--sampled cannot be combined with --check, which looks for faults in emulated launches")
     if request.keep:
         check_folder(request.keep)
     with _ended_as_interrupted(), scratch_folder("run") as folder:
@@ -117,7 +117,7 @@ def run_program(request: ProgramRequest) -> ProgramRun:
 
 @contextlib.contextmanager
 def _ended_as_interrupted() -> Iterator[None]:
-    """SIGTERM, and SIGHUP where it is not ignored, end what is done within as Ctrl-C does: nothing stays behind."""
+    """SIGTERM, and SIGHUP where it is not ignored, end the block as Ctrl-C does: nothing is left behind."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -169,11 +169,11 @@ def _environment(socket_name: str, spare: Path) -> dict[str, str]:
 
 
 def _why_nothing(command: Sequence[str], status: int) -> str:
-    """Why no call reached us."""
+    """Why no CUDA call was intercepted."""
     ended = f"{command[0]} ended with status {status} without"
     return (
-        f"{ended} a call to CUDA that could be caught; expected one that uses the driver or is linked to the shared"
-        " runtime (nvcc -cudart shared), or one with the static runtime that keeps its symbols (not stripped)"
+        f"{ended} a CUDA call that could be intercepted; expected a program that uses the driver or is linked to the "
+        "shared runtime (nvcc -cudart shared), or one with the static runtime that keeps its symbols (not stripped)"
     )
 
 
@@ -188,7 +188,7 @@ def _built(command: tuple[str, ...], gpu: Gpu, folder: Path, build: tuple[str, .
     if not is_source:
         found = shutil.which(command[0])
         if found is None:
-            raise UsageError(f"{command[0]}: no such program (expected a program that may be executed, or a .cu file)")
+            raise UsageError(f"{command[0]}: no such program (expected an executable program, or a .cu file)")
         return (found, *command[1:])
     if not source.is_file():
         raise UsageError(f"{source}: no such file (expected a CUDA C++ source or a program)")
@@ -206,7 +206,7 @@ def _built(command: tuple[str, ...], gpu: Gpu, folder: Path, build: tuple[str, .
     made = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": str(folder)})
     if made.returncode:
         said = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
-        raise UsageError(f"{source}: nvcc refused it: {said}")
+        raise UsageError(f"{source}: nvcc rejected it: {said}")
     # `main.cu -- 8192` and `main.cu 8192` are the same: the source itself takes no options.
     return (str(folder / source.stem), *command[2 if command[1:2] == ("--",) else 1 :])
 
@@ -219,7 +219,7 @@ def _compiler() -> list[str]:
         for place in import_module("nvidia.cu13").__path__:
             if (nvcc := Path(place) / "bin" / "nvcc").exists():
                 return [str(nvcc), f"-L{Path(place) / 'lib'}"]
-    raise ToolError("building a .cu file needs nvcc: on the path, or pip install 'drywarp[ptx]' and a C++ compiler")
+    raise ToolError("building a .cu file needs nvcc: on PATH, or pip install 'drywarp[ptx]' and a C++ compiler")
 
 
 class _Stopped(BaseException):
@@ -270,7 +270,7 @@ class _Server:
             raise _Stopped
 
     def _end_threads(self) -> None:
-        """Processes that the program has left behind may end; then emulations stop."""
+        """Give processes that the program has left behind time to end; then stop emulations."""
         for thread in self._threads:
             thread.join(_LAST_WORDS_S / 4)
             if thread.is_alive() and thread.ident is not None:

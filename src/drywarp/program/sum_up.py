@@ -154,7 +154,7 @@ def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[
         found.append(f"{_copies_text(lost)} to the host of results that were not computed: {_some(lost)}")
     unset = [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]
     if unset:
-        found.append(f"{_copies_text(unset)} from memory that nothing was ever written to: {_some(unset)}")
+        found.append(f"{_copies_text(unset)} from memory that was never written: {_some(unset)}")
     return found
 
 

@@ -5,6 +5,10 @@ what `[host]` of the GPU file says, in each of its threads. Work of a stream run
 run at the same time as far as their blocks fit on the SMs together; each then takes as long as alone, which is a lower
 bound. Each direction over the bus has one copy engine on each device; a copy between two devices takes one on either,
 at the bus's rate.
+
+A launch with programmatic stream serialization starts as soon as all blocks of the kernel before it on its stream have
+called `griddepcontrol.launch_dependents` or ended, and there is room beside it; its `griddepcontrol.wait` lasts until
+that kernel has ended (CUDA C++ Programming Guide 13, "Programmatic Dependent Launch").
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from ..hardware import Gpu
 LEGACY, PER_THREAD = 1, 2
 """Handles of the default streams, besides 0."""
 MOST_SPANS = 50_000
-"""From then on, a launch that repeats the one before it on its stream lengthens that one's span."""
+"""Spans after which a launch that repeats the previous one on its stream only lengthens that one's span."""
 _NANO = 1e-9
 
 
@@ -41,15 +45,33 @@ class Span:
     device: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a launch may overlap with those before and after it on its stream, in seconds from its start.
+
+    `serial` is False for a launch that may start early. Its first `start_s` need no room on the SMs, and it waits for
+    the earlier kernel's end after `waits_s` (None: never). The next one may start from `lets_s` on (None: at the end).
+    """
+
+    serial: bool = True
+    start_s: float = 0.0
+    waits_s: float | None = 0.0
+    lets_s: float | None = None
+
+
 @dataclass
 class Stream:
-    """`ready` is when its last work ends, and `last` the number of that span."""
+    """`ready` is when its last work ends, and `last` the number of that span.
+
+    `lets` is from when on a launch may start that need not wait for that end; None where nothing may.
+    """
 
     blocking: bool = True
     priority: int = 0
     ready: float = 0.0
     last: int = -1
     device: int = 0
+    lets: float | None = None
 
 
 @dataclass
@@ -73,7 +95,7 @@ class Timeline:
     devices: int = 1
     device: int = 0
     thread: int = 0
-    """Of the host, that asks now: each has a time of its own."""
+    """The host thread that calls now: each has its own time."""
     spans: list[Span] = field(default_factory=list)
     streams: dict[int, Stream] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
@@ -97,15 +119,15 @@ class Timeline:
         self._hosts[self.thread] = time
 
     def created(self, thread: int) -> None:
-        """The calling thread has started another one."""
+        """The calling thread has started another thread."""
         self._hosts.setdefault(thread, self.host)
 
     def joined(self, thread: int) -> None:
-        """The calling thread has waited for the end of another one."""
+        """The calling thread has joined another thread."""
         self.host = max(self.host, self._hosts.pop(thread, 0.0))
 
     def handle(self) -> int:
-        """A number for a stream, an event or a graph that no other has."""
+        """A unique number for a stream, an event or a graph."""
         self._handles += 8
         return self._handles
 
@@ -114,15 +136,30 @@ class Timeline:
         return self.streams.get(_default(handle, self.device) if handle in (0, LEGACY, PER_THREAD) else handle)
 
     def called(self) -> None:
-        """The host submits something."""
+        """Account for a submission by the host."""
         if self.gpu.host:
             self.host += self.gpu.host.launch_ns * _NANO
 
-    def kernel(self, stream: int, name: str, seconds: float, share: float, launch: int) -> Span:
+    def kernel(
+        self,
+        stream: int,
+        name: str,
+        seconds: float,
+        share: float,
+        launch: int,
+        by_host: bool = True,
+        overlap: Overlap = Overlap(),
+    ) -> Span:
         """Submit a launch; `share` is the fraction of the SMs' room that its blocks take."""
-        self.called()
+        if by_host:
+            self.called()
         start, after = self._begin(stream)
-        place = (self.stream(stream) or self.streams[0]).device
+        queue = self.stream(stream) or self.streams[0]
+        early = not overlap.serial and queue.lets is not None and after == queue.last and start == queue.ready
+        earlier_s, first_s = start, max(queue.lets or 0.0, self.host)
+        if early:
+            start = min(start, first_s)
+        place = queue.device
         running = self._running.setdefault(place, [])
         # Kernels submitted earlier keep their place; this one starts when there is room beside them.
         while (taken := sum(part for _, part, _ in running)) and taken + share > 1:
@@ -130,7 +167,14 @@ class Timeline:
             running.remove((end, part, number))
             if end > start:
                 start, after = end, number
-        span = self._add(Span("kernel", name, stream, start, start + seconds, 0, launch, after, device=place))
+        end_s = start + seconds
+        if early:
+            start = max(first_s, start - overlap.start_s)
+            held = 0.0 if overlap.waits_s is None else earlier_s + seconds - overlap.waits_s
+            end_s = max(start + seconds, held)
+        span = self._add(Span("kernel", name, stream, start, end_s, 0, launch, after, device=place))
+        queue.ready = max(queue.ready, earlier_s if early else 0.0)
+        queue.lets = start + min(overlap.lets_s, end_s - start) if overlap.lets_s is not None else end_s
         running[:] = [one for one in running if one[0] > start] + [(span.end_s, share, len(self.spans) - 1)]
         return span
 
@@ -142,7 +186,8 @@ class Timeline:
         source, to = ends or (place, place)
         engines = [(source if kind == "copy to host" else to, kind)]
         if kind == "copy between devices":
-            engines = [(source, "copy to host"), (to, "copy to device")]
+            out, into = ("to peers", "from peers") if self._linked() else ("copy to host", "copy to device")
+            engines = [(source, out), (to, into)]
         for free, number in (self._engines.get(engine, (0.0, -1)) for engine in engines):
             if free > start:
                 start, after = free, number
@@ -154,8 +199,14 @@ class Timeline:
             self.wait(span.end_s)
         return span
 
+    def _linked(self) -> float | None:
+        """The rate of copies between two of these GPUs over links of their own, if they have such."""
+        return None if self.gpu.machine_code else self.gpu.device.peer_gbs
+
     def seconds_of(self, kind: str, size: int) -> float:
         """How long a copy or a fill takes."""
+        if kind == "copy between devices" and (linked := self._linked()):
+            return size / (linked * 1e9)
         if kind in ("copy to device", "copy to host", "copy between devices"):
             return size / (self.gpu.host.copy_gbs * 1e9) if self.gpu.host else 0.0
         if self.gpu.machine_code:
@@ -182,7 +233,7 @@ class Timeline:
         else:
             self.spans.append(span)
         stream = self.stream(span.stream) or self.streams[0]
-        stream.ready, stream.last = span.end_s, len(self.spans) - 1
+        stream.ready, stream.last, stream.lets = span.end_s, len(self.spans) - 1, None
         return span
 
     # Events and waits ----------------------------------------------------------------------------------------------
@@ -196,10 +247,10 @@ class Timeline:
         """Further work of the stream waits for the event."""
         stream = self.stream(handle)
         if stream and event.at is not None and event.at > stream.ready:
-            stream.ready, stream.last = event.at, event.span
+            stream.ready, stream.last, stream.lets = event.at, event.span, None
 
     def wait(self, until: float) -> None:
-        """The host waits for something on the device."""
+        """Let the host wait for work on the device."""
         self.host = max(self.host, until) + (self.gpu.host.wait_ns * _NANO if self.gpu.host else 0.0)
 
     def wait_for(self, handle: int | None = None) -> None:

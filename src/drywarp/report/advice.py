@@ -30,11 +30,11 @@ def render_findings(analysis: Analysis, short: bool = False) -> list[RenderableT
     space = [] if short else [Text("")]
     if not analysis.findings:
         none = f": none of the fixes that drywarp simulates gains {LEAST_GAIN - 1:.0%}"
-        return [Text.assemble(("What would pay", "bold"), none), *space] if analysis.advised else []
+        return [Text.assemble(("What would help", "bold"), none), *space] if analysis.advised else []
     shown = analysis.findings[: _SHOWN_IN_SHORT if short else _SHOWN]
     left = len(analysis.findings) - len(shown)
     more = f"; {left} more{' with --full' if short and left < _SHOWN else ''}" if left else ""
-    parts: list[RenderableType] = [Text.assemble(("What would pay", "bold"), f", each fix simulated alone{more}")]
+    parts: list[RenderableType] = [Text.assemble(("What would help", "bold"), f", each fix simulated alone{more}")]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
@@ -160,7 +160,7 @@ def render_trace(analysis: Analysis) -> list[RenderableType]:
     rows.append("      0" + f"{cycles[-1]:,.0f} cycles".rjust(_TRACE_COLUMNS - 1))
     heading = Text.assemble(
         ("Active warps over time", "bold"),
-        f": {trace.mean:.1f} in the mean, {trace.imbalance:.0%} imbalance over partitions",
+        f": {trace.mean:.1f} on average, {trace.imbalance:.0%} imbalance over partitions",
     )
     return [heading, Text("\n".join(rows)), Text("")]
 

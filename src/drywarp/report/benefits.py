@@ -21,11 +21,11 @@ _MOST = 12
 
 
 def render_benefits(found: Benefits) -> Text:
-    """Each kernel with its time and benefits, and the speed-up over the one before; then whether the two agree."""
+    """Each kernel with its time and benefits, and the speed-up over the previous one; then whether the two agree."""
     text = Text.assemble((f"Potential benefits of {len(found.kernels)} kernels on {plain(found.gpu_title)}", "bold"))
     text.append(f"\n{found.l2_state} L2, times by simulation, benefits by GPUPerf as shares of its T_exec\n\n", "dim")
     steps = {step.after.name: step for step in found.steps}
-    heads = ["kernel", "time", "over the one before", "T_exec", "bound", *_HEADS, "limited by"]
+    heads = ["kernel", "time", "over previous", "T_exec", "bound", *_HEADS, "limited by"]
     rows = [heads]
     for kernel in found.kernels:
         step = steps.get(kernel.name)
@@ -54,7 +54,7 @@ def render_study(study: Study) -> Text:
     text.append(f"\nPotential benefits, {plain(study.gpu)} {said}".rstrip() + "\n", "bold")
     text.append("benefits by GPUPerf as shares of T_exec, times and speed-ups by the primary model\n", "dim")
     if study.steps:
-        rows = [["step", "time", "over the one before", "over the baseline", *_HEADS, "next aims at"]]
+        rows = [["step", "time", "over previous", "over the baseline", *_HEADS, "next aims at"]]
         upcoming = [_aims(step) for step in study.steps] + [""]
         for number, kernel in enumerate([base, *(step.after for step in study.steps)]):
             step = study.steps[number - 1] if number else None
@@ -140,7 +140,7 @@ def _agreement(over: Agreement) -> str:
 def _choice(choice: Choice) -> str:
     return (
         f"Of {choice.variants} variants with a choice, the best next optimisation of {choice.hits} aims at the largest "
-        f"benefit; a choice at random would in {choice.chance:.1f}."
+        f"benefit; a random choice would in {choice.chance:.1f}."
     )
 
 

@@ -79,7 +79,7 @@ def headline(comparison: Comparison) -> str:
 
 
 _SMALL_CHANGE = 1.1
-"""Below this factor a change is told in percent."""
+"""Below this factor a change is reported in percent."""
 
 
 def speed_text(gpu: GpuComparison) -> str:

@@ -214,7 +214,7 @@ WORDS = {
 }
 KIND_WORDS = {
     "model": "a model or the simulation computed it from the paper's inputs",
-    "derived": "so it did, but the paper prints only the equation from which the right answer follows",
+    "derived": "likewise, but the paper prints only the equation from which the right answer follows",
     "input": "read back, or a ratio, mean or unit conversion of printed numbers: it says nothing about a model",
 }
 
@@ -280,10 +280,10 @@ def reproduction_markdown(rows: Sequence[Row], without: Sequence[LeftOut]) -> st
             [[f"`{kind}`", KIND_WORDS[kind], *numbers] for kind, *numbers in _totals(rows)],
         ),
         "A number is reproduced if it agrees within half a unit of its last printed digit; exactly if it is printed"
-        ' with one digit; within 2 % where the paper says "about". Where the tolerance is another, the note says why.'
+        ' with one digit; within 2 % where the paper says "about". Where the tolerance differs, the note says why.'
         " A number in parentheses is not printed: it is what the paper's equation gives. `inconsistent in the source`:"
         " the paper's own printed numbers contradict it, and the note shows the arithmetic. `differs`: we obtain"
-        " another number and cannot prove the paper wrong; the note says what we believe the reason is."
+        " a different number and cannot prove the paper wrong; the note gives what we believe to be the reason."
         " [papers.md](papers.md) states which interpretation drywarp follows.",
     ]
     for paper in dict.fromkeys(row.paper for row in rows):

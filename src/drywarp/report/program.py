@@ -23,9 +23,9 @@ _MOST_CRITICAL = 5
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     title = f"{run.devices} x {run.gpu_title}" if run.devices > 1 else run.gpu_title
-    head = f"{time_text(run.time_s)} on {title}, predicted; the device works for {time_text(run.busy_s)} of it"
+    head = f"{time_text(run.time_s)} on {title}, predicted; the device is busy for {time_text(run.busy_s)} of it"
     nothing = (
-        "no kernel was launched that --only, --skip and --launches choose" if run.left_out else "no kernel was launched"
+        "no launched kernel was selected by --only, --skip and --launches" if run.left_out else "no kernel was launched"
     )
     parts = [head if run.spans else f"{nothing} and nothing copied on {run.gpu_title}", *missing_text(run)]
     if run.kernels:
@@ -74,12 +74,12 @@ def check_text(run: ProgramRun) -> list[str]:
 
 
 def program_notes(run: ProgramRun) -> list[str]:
-    """What was computed, left out and kept, and what is assumed."""
+    """What was emulated, left out and kept, and what is assumed."""
     computed = sum(one.computed for one in run.kernels)
     instructions = count_text(sum(launch.count * launch.outcome.warp_instructions for launch in run.launches))
     launched = sum(one.launches for one in run.kernels)
     notes = (
-        [f"{computed} of {launched} launches were computed in full ({instructions} warp instructions)"]
+        [f"{computed} of {launched} launches were emulated in full ({instructions} warp instructions)"]
         if launched
         else []
     )
@@ -92,14 +92,14 @@ def program_notes(run: ProgramRun) -> list[str]:
         more = f", and {len(by_kernel) - len(most)} more" if len(by_kernel) > len(most) else ""
         notes.append(
             f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more});"
-            " each takes the time of the first launch of the same kernel and extents"
+            " each is given the time of the first launch of the same kernel and extents"
         )
     if run.left_out:
         count = sum(number for _, number in run.left_out)
         some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
         more = f", and {len(run.left_out) - _MOST_CRITICAL} more" if len(run.left_out) > _MOST_CRITICAL else ""
         notes.append(
-            f"left out: {count} launches ({some}{more}), which are computed but neither predicted nor in any time"
+            f"left out: {count} launches ({some}{more}), emulated, but neither predicted nor counted in any time"
         )
     if kept := {one.outcome.kept for one in run.launches if one.outcome.kept}:
         notes.append(f"kept: {len(kept)} launches, whose files hold the program's memory")
@@ -107,7 +107,7 @@ def program_notes(run: ProgramRun) -> list[str]:
     return notes
 
 
-ASSUMED = "what the host computes between its calls takes no time here; concurrent kernels do not slow each other"
+ASSUMED = "host code between calls takes no time here; concurrent kernels do not slow each other down"
 
 
 def missing_text(run: ProgramRun) -> list[str]:

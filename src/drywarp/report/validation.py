@@ -137,7 +137,7 @@ def _where(text: Text, model: ModelAccuracy) -> None:
 def _worst(text: Text, rows: Sequence[WorstRow], model: str) -> None:
     if not rows:
         return
-    text.append(f"\nrows that {model} misses most\n", "bold")
+    text.append(f"\nrows that {model} predicts worst\n", "bold")
     heads = ["row", "predicted", "measured", "ratio", "limiter", "parameters"]
     cells = [
         [

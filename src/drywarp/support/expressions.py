@@ -83,7 +83,7 @@ def parsed(text: str) -> ast.expr:
 def _value(node: ast.expr, names: Mapping[str, Value]) -> Number:
     value = _raw(node, names)
     if isinstance(value, str):
-        raise ExpressionError(f"{ast.unparse(node)} is the text {value!r}, expected a number")
+        raise ExpressionError(f"{ast.unparse(node)} is the string {value!r}, expected a number")
     if isinstance(value, complex) or not math.isfinite(value) or abs(value) > _LARGEST:
         raise ExpressionError("the value is out of range")
     return value

@@ -74,7 +74,7 @@ def finding_of(rule: str, suspicion: Suspicion, base: Outcome, outcome: Outcome)
 
 
 def ranked(found: Sequence[Finding]) -> list[Finding]:
-    """The findings that pay, largest gain first; ties by name."""
+    """The findings with enough gain, largest first; ties by name."""
     return sorted((f for f in found if f.gain >= LEAST_GAIN), key=lambda f: (-f.gain, f.rule))
 
 

@@ -285,7 +285,7 @@ def l2_bytes(prepared: Prepared) -> float:
 def rates_of(prepared: Prepared, time_s: float) -> tuple[Rate, ...]:
     """What the kernel achieves in `time_s`: operations of each kind, the most first, then DRAM and L2.
 
-    Integer operations are told only of kernels that have no others. Empty without a time or a memory.
+    Integer operations are reported only for kernels that have no others. Empty without a time or a memory.
     """
     gpu, costed = prepared.gpu, prepared.costed
     if "memory" not in gpu.sections or not time_s > 0:

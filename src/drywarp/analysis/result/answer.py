@@ -281,7 +281,7 @@ class Answer:
     `findings` are what costs time, largest gain first; `advice` holds the further what-ifs if requested. `trace`, on
     request, records each warp's issues over time (docs/trace.md), and `detail` is what a report shows beyond that;
     neither is part of the JSON object. `compared` has the same launch on other GPUs, `throughput` the rates
-    achieved. `advised` tells whether fixes were tried, so that no findings mean none that pays.
+    achieved. `advised` tells whether fixes were tried, so that no findings means that no fix pays off.
     """
 
     kernel: str

@@ -24,7 +24,7 @@ from ...core.library import Function
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from .constants import uses_grid_barrier
-from .control import needs_heap
+from .control import launches_kernels, needs_heap
 from .machine import Store
 from .memory import DeviceMemory
 from .program import Program
@@ -129,7 +129,7 @@ class _Part(Budget):
 
 def may_run_apart(kernel: Kernel) -> bool:
     """Whether blocks can only influence each other by plain loads and stores of global memory."""
-    if needs_heap(kernel) or uses_grid_barrier(kernel):
+    if needs_heap(kernel) or uses_grid_barrier(kernel) or launches_kernels(kernel):
         return False
     return all(_harmless(instruction) for instruction in kernel.instructions)
 

@@ -5,13 +5,15 @@ uniform registers: [UR] and the next one are an address in shared memory and the
 or an address in global memory; the size is in units of 16 bytes in its low half. With MULTICAST its high half is a mask
 of ranks: each of these blocks of the cluster receives the data, and the byte count at its barrier, at the same places
 as the block that copies. An address in the shared memory of a cluster begins with the rank of a block. The address (and
-the barrier) of a tensor copy are followed by its coordinates, fastest dimension first.
+the barrier) of a tensor copy are followed by its coordinates, fastest dimension first. Where a load from an im2col map
+reads beside its pixels stands below that mask: 16 bits for one spatial dimension, 8 for each of two, 5 of three.
 Reductions compute in the buffer's type, floats in float64 and rounded once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from .half import double_to_bf16
 from .machine import RANK_SHIFT
 from .mbarrier import BarrierWords
 from .operands import Fetch, join
-from .tensor_maps import Box, TensorView, box_of, decode, swizzled
+from .tensor_maps import Box, TensorView, box_of, decode, made_box, swizzled
 
 _PIECE = 16
 UNREAD = "UNREAD"
@@ -205,25 +207,25 @@ def _next_work(d: Decoder, i: Instruction) -> Step:
 # Tensor copies ------------------------------------------------------------------------------------
 
 
-@opcode("UTMALDG", f"1D 2D 3D 4D 5D MULTICAST {UNREAD}")
+@opcode("UTMALDG", f"1D 2D 3D 4D 5D IM2COL MULTICAST {UNREAD}")
 def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
     site, rank = Site(d, i), int(i.modifiers[0][0])
     to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
-    mask = _uniform(d, i.operands[2], 1) if "MULTICAST" in i.modifiers else None
-    unread = UNREAD in i.modifiers
+    columns, multicast, unread = (name in i.modifiers for name in ("IM2COL", "MULTICAST", UNREAD))
+    more = _uniform(d, i.operands[2], 1) if columns or multicast else None
 
     def load(f: Frame) -> None:
         words, maps = _words(f, to), _words(f, held)
-        masks = _words(f, mask) >> np.uint32(16) if mask is not None else None
+        further_words = _words(f, more) if more is not None else np.zeros((f.rows, 1), np.uint32)
         for row in _acting(f):
-            view = _view(site, f, row, _pair(maps, row), rank)
-            box = _box(site, f, row, view, words[row, 2:])
+            view, beside = _view(site, f, row, _pair(maps, row), rank, columns), int(further_words[row, 0])
+            box = _box(site, f, row, view, words[row, 2:], beside & 0xFFFF)
             if not unread:
                 data = _outside(view, box)
                 data[box.places] = site.memory.views[box.unit][_units(site, box)]
             site.record(f, row, box.pieces)
-            for further in site.receivers(f, row, int(masks[row, 0])) if masks is not None else (0,):
+            for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
                     site.shared(f, row, int(words[row, 0]) + further, box.size)
                 else:
@@ -234,7 +236,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
     return load
 
 
-@opcode("UTMASTG", "1D 2D 3D 4D 5D")
+@opcode("UTMASTG", "1D 2D 3D 4D 5D IM2COL")
 def _tensor_store(d: Decoder, i: Instruction) -> Step:
     """A box from shared to global memory; what lies outside the tensor is dropped."""
 
@@ -244,10 +246,10 @@ def _tensor_store(d: Decoder, i: Instruction) -> Step:
     return _to_tensor(d, i, put)
 
 
-@opcode("UTMAREDG", "1D 2D 3D 4D 5D ADD MIN MAX AND OR XOR")
+@opcode("UTMAREDG", "1D 2D 3D 4D 5D IM2COL ADD MIN MAX AND OR XOR")
 def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
     """A box of shared memory combined into global memory."""
-    name = i.modifiers[1]
+    name = next(m for m in i.modifiers if m in _INTEGERS)
 
     def put(view: TensorView, old: Any, new: Any) -> Any:
         return combined(name, view.dtype, old, new)
@@ -258,11 +260,12 @@ def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
 def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any], Any]) -> Step:
     site, rank = Site(d, i), int(i.modifiers[0][0])
     source, held = _uniform(d, i.operands[0], 1 + rank), _uniform(d, i.operands[1], 2)
+    columns = "IM2COL" in i.modifiers
 
     def store(f: Frame) -> None:
         words, maps = _words(f, source), _words(f, held)
         for row in _acting(f):
-            view = _view(site, f, row, _pair(maps, row), rank)
+            view = _view(site, f, row, _pair(maps, row), rank, columns)
             box = _box(site, f, row, view, words[row, 1:])
             data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
             memory, targets = site.memory.views[box.unit], _units(site, box)
@@ -272,7 +275,7 @@ def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any],
     return store
 
 
-def _view(site: Site, f: Frame, row: int, address: int, rank: int) -> TensorView:
+def _view(site: Site, f: Frame, row: int, address: int, rank: int, columns: bool) -> TensorView:
     found = int(site.memory.region_of(np.array([address], np.uint64), np.uint64(MAP_BYTES))[0])
     if found < 0:
         raise EmulationError(
@@ -284,11 +287,25 @@ def _view(site: Site, f: Frame, row: int, address: int, rank: int) -> TensorView
     view = decode(site.memory.bytes_of(region)[start : start + MAP_BYTES].tobytes(), site.where)
     if len(view.extents) != rank:
         raise EmulationError(f"{site.where}: a {rank}D copy through a {len(view.extents)}D tensor map")
+    if columns != bool(view.lower):
+        kinds = ("an im2col", "a tiled") if columns else ("a tiled", "an im2col")
+        raise EmulationError(f"{site.where}: {kinds[0]} copy through {kinds[1]} tensor map")
     return view
 
 
-def _box(site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32]) -> Box:
-    box = box_of(view, tuple(coordinates.view(np.int32).tolist()))
+_OFFSET_BITS = {1: 16, 2: 8, 3: 5}
+
+
+def _box(
+    site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
+) -> Box:
+    first = tuple(coordinates.view(np.int32).tolist())
+    if view.lower:
+        bits = _OFFSET_BITS[len(view.lower)]
+        beside = (offsets >> bits * axis & (1 << bits) - 1 for axis in range(len(view.lower)))
+        box = columns_of(view, first, tuple(beside))
+    else:
+        box = box_of(view, first)
     if len(box.sources):
         low, high = int(box.sources.min()), int(box.sources.max())
         site._check(f, row, low, high - low + 1, "tensor copy")
@@ -308,6 +325,45 @@ def _outside(view: TensorView, box: Box) -> Any:
     bits = {"f16": (np.uint16, 0x7FFF), "bf16": (np.uint16, 0x7FFF), "f32": (np.uint32, 0x7FFFFFFF)}
     element, word = bits.get(view.dtype, (np.uint64, 0x7FFFFFFFFFFFFFFF))
     return np.full(box.size // view.element_bytes, word, element).view(kind)
+
+
+# im2col: pixels of images as rows of a matrix, of which a copy takes some in a row.
+
+
+def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
+    """The pixels from some coordinates on, each read at these offsets in the spatial dimensions, fastest first.
+
+    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
+    first, by the element strides; then comes the next image.
+    """
+    width, channel, channels = view.element_bytes, coordinates[0], view.box[0]
+    whole = (channel * width | channels * width | view.extents[0] * width | view.base) % _PIECE == 0
+    unit = _PIECE if whole else width
+    per = unit // width
+    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
+    index = channel // per + np.arange(channels // per, dtype=np.int64)
+    inside: npt.NDArray[np.bool_] = np.all((places >= 0) & (places < np.array(view.extents[1:])), axis=1)
+    holds = (index >= 0) & (index < view.extents[0] // per)
+    apart = places @ np.array(view.strides[1:], np.int64)
+    every = (apart[:, None] + index * unit).reshape(-1)
+    return made_box(view, unit, every, (inside[:, None] & holds).reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _pixels(view: TensorView, first: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
+    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
+    at, found = list(first), []
+    for _ in range(view.box[1]):
+        found.append(tuple(at))
+        for axis, low in enumerate(view.lower):
+            at[axis] += view.steps[axis + 1]
+            if at[axis] <= last[axis]:
+                break
+            at[axis] = low
+        else:
+            at[-1] += 1
+    return np.array(found, np.int64)
 
 
 # Reductions ---------------------------------------------------------------------------------------

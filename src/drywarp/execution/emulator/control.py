@@ -1,8 +1,9 @@
-"""Branches, calls, returns and exits; and the functions outside the code that it calls."""
+"""Branches, calls, returns and exits; and the functions outside the code that it calls, launches among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.cfg import function_start, jump_target
 from ...kernel.instruction import URZ, Immediate, Instruction, Label, Predicate, Register
 from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Dim3
 from .bits import LANES
 from .constants import EXTERNAL_BASE, EXTERNAL_STRIDE
 from .decode import Decoder, place
@@ -232,7 +234,7 @@ def _exit(d: Decoder, i: Instruction, fall: int) -> Finish:
     return leave
 
 
-# Functions that the code calls but does not contain: the device's printf, assert and malloc.
+# Functions that the code calls but does not contain: the device's printf, assert, malloc and launches.
 #
 # They come with the driver. A call goes through a word of a constant bank that the loader fills with the function's
 # address; here the address identifies the function's name.
@@ -272,6 +274,8 @@ def external_call(d: Decoder, i: Instruction, name: str) -> Call:
         "__assertfail": f"an assertion failed at {place(d.kernel, i)}; the run continued",
     }.get(name, f"{name} was skipped at {place(d.kernel, i)}: its code is not in the kernel; it returned 0")
 
+    if launching := {GIVES_BUFFER: _buffer_call, TAKES_BUFFER: _launch_call}.get(name):
+        return launching(d, i)
     asked = {"vprintf": print_call, "__assertfail": assert_call}.get(name)
     really = asked(d, i) if asked else None
 
@@ -307,3 +311,87 @@ def _allocate(d: Decoder) -> Call:
         result(f, np.where(fits, start + ends - taken, np.uint64(0)))
 
     return allocate
+
+
+# Launches of other kernels.
+#
+# A launch is two calls, which the device's runtime makes for `<<<>>>` since CUDA 12: one gives a buffer for parameters,
+# which the code then fills; the other takes that buffer and a stream.
+
+GIVES_BUFFER, TAKES_BUFFER = "__cuda_syscall_cnpv2GetParameterBufferV2", "__cuda_syscall_cnpv2LaunchDeviceV2"
+BUFFERS, BUFFER_BYTES, MOST_BUFFERS = "parameters of launches", 1 << 12, 1 << 11
+"""Room for all parameters that a launch may have, and for as many launches as may wait in CUDA by default
+(cudaLimitDevRuntimePendingLaunchCount)."""
+_BUFFER, _STREAM, _EXTENTS, _TAIL = 4, 6, 6, 3
+"""First registers of the kernel's or the buffer's address, of the stream, and of two extents and the dynamic shared
+memory; `cudaStreamTailLaunch`."""
+_LAUNCHES = "it launches other kernels, which are no part of its time"
+
+
+@dataclass(frozen=True)
+class DeviceLaunch:
+    """A launch that device code asks for, of the kernel with this symbol.
+
+    `parameters` are the bytes of the buffer, of which the kernel's come first. A `tail` launch waits for all others.
+    """
+
+    symbol: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    parameters: bytes
+    tail: bool
+
+
+def launches_kernels(kernel: Kernel) -> bool:
+    """Whether the code of a kernel, or what it calls, launches other kernels."""
+    return any(external.name == GIVES_BUFFER for external in kernel.externals)
+
+
+def _buffer_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
+    """The effect of asking for the buffer of a launch: its address, 0 if as many as there may be are taken."""
+    words = [d.word(Register(number)) for number in (_BUFFER, *range(_EXTENTS, _EXTENTS + 7))]
+    result, memory = d.put_pair(Register(_BUFFER)), d.memory
+
+    def call(f: Frame) -> None:
+        f.machine.notes.add(_LAUNCHES)
+        start = memory.region_named(BUFFERS).start
+        values = np.stack([f.spread(word(f)) for word in words], axis=-1)
+        found = np.zeros((f.rows, LANES), np.uint64)
+        for row, lane in np.argwhere(f.lanes()).tolist():
+            free = next((n for n in range(MOST_BUFFERS) if n not in memory.launching), None)
+            if free is not None:
+                memory.launching[free] = tuple(values[row, lane].tolist())
+                found[row, lane] = start + free * BUFFER_BYTES
+        result(f, found)
+
+    return call
+
+
+def _launch_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
+    """The effect of a launch with a buffer; returns CUDA's `invalid value` for what is none."""
+    buffer, stream = d.pair(Register(_BUFFER)), d.pair(Register(_STREAM))
+    result, memory = d.put(Register(_BUFFER)), d.memory
+    symbols = {symbol.offset: name for name, symbol in d.kernel.symbols.items() if symbol.space == "code"}
+    symbols.setdefault(0, d.kernel.symbol)
+
+    def call(f: Frame) -> None:
+        region = memory.region_named(BUFFERS)
+        buffers, streams = f.spread(buffer(f)), f.spread(stream(f))
+        status = np.zeros(buffers.shape, np.uint32)
+        for row, lane in np.argwhere(f.lanes()).tolist():
+            number, rest = divmod(int(buffers[row, lane]) - region.start, BUFFER_BYTES)
+            asked = memory.launching.pop(number, None) if not rest else None
+            if asked is None:
+                status[row, lane] = 1
+                continue
+            address, *extents = asked
+            if address not in symbols:
+                raise EmulationError(f"{place(d.kernel, i)}: launch of {address:#x}, which is not a kernel: {i.text}")
+            content = memory.bytes_of(region)[number * BUFFER_BYTES : (number + 1) * BUFFER_BYTES].tobytes()
+            grid, block = (extents[0], extents[1], extents[2]), (extents[3], extents[4], extents[5])
+            tail = int(streams[row, lane]) == _TAIL
+            memory.launched.append(DeviceLaunch(symbols[address], grid, block, extents[6], content, tail))
+        result(f, status)
+
+    return call

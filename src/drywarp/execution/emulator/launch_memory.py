@@ -6,7 +6,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Argument, Buffer, Launch, Structure, TensorMap, Texture, TextureTable
 from ...kernel.profile import GRID_BARRIER_AREA
 from .constants import AREA_BYTES, PARAMETERS, ConstantBanks, build_banks, parameter_bytes, uses_grid_barrier
-from .control import HEAP, HEAP_BYTES, needs_heap
+from .control import BUFFER_BYTES, BUFFERS, HEAP, HEAP_BYTES, MOST_BUFFERS, launches_kernels, needs_heap
 from .memory import DeviceMemory
 
 _MOST_ORDINALS = 1 << 16
@@ -61,5 +61,6 @@ def _areas(name: str, ordinal: int, argument: Argument) -> list[tuple[str, int, 
 def _scratch(kernel: Kernel) -> list[tuple[str, int]]:
     """Device memory areas that the driver provides, by name and bytes."""
     areas = [(HEAP, HEAP_BYTES)] if needs_heap(kernel) else []
+    areas += [(BUFFERS, BUFFER_BYTES * MOST_BUFFERS)] if launches_kernels(kernel) else []
     areas += [(GRID_BARRIER_AREA, AREA_BYTES)] if uses_grid_barrier(kernel) else []
     return [*areas, (PARAMETERS, parameter_bytes(kernel))] if parameter_bytes(kernel) else areas

@@ -84,6 +84,10 @@ class DeviceMemory:
         self._freed = program.freed if program else ()
         self.regions: list[Region] = []
         self.heap_used = 0
+        self.launching: dict[int, tuple[int, ...]] = {}
+        """Buffers for parameters of launches by the device that are taken, with what each launch is to be."""
+        self.launched: list[Any] = []
+        """Launches that device code asked for, in order."""
         self.draws: dict[int, tuple[int, int]] = {}
         """First content and step of counters that blocks draw work from, by place in the arena."""
         self.objects: dict[int, tuple[Texture, Region]] = {}

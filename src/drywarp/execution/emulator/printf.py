@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import EmulationError
 from ...kernel.instruction import Instruction, Register
+from .constants import LOCAL_WINDOW
 from .decode import Decoder, place
 from .frame import Frame
 from .memory import DeviceMemory
@@ -79,6 +80,14 @@ class _Words:
         self.taken += 1
         return self._words[first : first + size // 4].tobytes().ljust(size, b"\0")
 
+    def string(self, memory: DeviceMemory, address: int) -> str:
+        """The string at a generic address, which may lie in local memory too."""
+        at = address - LOCAL_WINDOW
+        if not 0 <= at < 4 * len(self._words):
+            return _string(memory, address)
+        content = self._words[at // 4 : at // 4 + _MOST_TEXT // 4].tobytes()[at % 4 :]
+        return content.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
 
 def _string(memory: DeviceMemory, address: int) -> str:
     """The string at an address of global memory; a note in its place if there is none."""
@@ -140,7 +149,7 @@ def _converted(shape: _Shape, length: str | None, kind: str, words: Any, memory:
         return _whole(shape, kind, value)
     if kind == "s":
         address = _integer(words.take(8), False)
-        return shape.text((_string(memory, address) if memory else f"{address:#x}")[: shape.precision])
+        return shape.text((words.string(memory, address) if memory else f"{address:#x}")[: shape.precision])
     if kind == "p":
         return shape.text(f"{_integer(words.take(8), False):#x}")
     (number,) = struct.unpack("<d", words.take(8))

@@ -12,6 +12,7 @@ from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
 from .apart import PARTS
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
+from .control import DeviceLaunch
 from .memory import DeviceMemory
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
@@ -108,13 +109,14 @@ class WholeRun:
 
     `digest` stands for how often each basic block ran and each instruction accessed memory with each lane pattern,
     wherever the buffers lie: launches with the same one take the same time but for the caches' content. `printed` is
-    what device code printed, in the order of the blocks.
+    what device code printed, in the order of the blocks, and `launched` are the launches that it asked for, in theirs.
     """
 
     memory: DeviceMemory
     warp_instructions: int
     digest: str
     printed: str = ""
+    launched: tuple[DeviceLaunch, ...] = ()
 
 
 def run_whole(
@@ -153,7 +155,7 @@ def run_whole(
         if not fits_at_once(launch):
             raise
         return _at_once(kernel, launch, limits, most, watch)
-    return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints))
+    return _ended(session, tally)
 
 
 def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: Watch | None) -> WholeRun | None:
@@ -161,5 +163,9 @@ def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: W
     tally = Tally()
     session = Session(kernel, launch, limits, tally=tally, watch=watch)
     session.run(range(launch.blocks), whole=True)
-    steps = session.budget.warp_steps
-    return WholeRun(session.memory, steps, tally.digest(), "".join(tally.prints)) if steps <= most else None
+    return _ended(session, tally) if session.budget.warp_steps <= most else None
+
+
+def _ended(session: Session, tally: Tally) -> WholeRun:
+    launched = tuple(sorted(session.memory.launched, key=lambda one: one.tail))
+    return WholeRun(session.memory, session.budget.warp_steps, tally.digest(), "".join(tally.prints), launched)

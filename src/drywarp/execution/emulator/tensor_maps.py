@@ -14,7 +14,8 @@ from ...kernel.launch.launch import DTYPES, MAP_BYTES, TensorMap
 
 _MAGIC = b"drywarp\1"
 _DIMENSIONS = 5
-_FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}B")
+_SPATIAL = _DIMENSIONS - 2
+_FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}BB{2 * _SPATIAL}h")
 _TYPES = tuple(DTYPES)
 
 
@@ -22,7 +23,8 @@ _TYPES = tuple(DTYPES)
 class TensorView:
     """A tensor map as the copy engine reads it; the fastest dimension comes first, as coordinates do.
 
-    `base` is the address of the first element, `strides` are bytes in every dimension.
+    `base` is the address of the first element, `strides` are bytes in every dimension. A map with corners (`lower` and
+    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels).
     """
 
     base: int
@@ -33,6 +35,8 @@ class TensorView:
     steps: tuple[int, ...]
     swizzle: int
     nan: bool
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
     @property
     def element_bytes(self) -> int:
@@ -63,6 +67,9 @@ def encode(made: TensorMap, base: int) -> bytes:
         *filled(tuple(stride * width for stride in made.strides), _DIMENSIONS - 1),
         *filled(made.box, _DIMENSIONS),
         *filled(made.element_strides, _DIMENSIONS),
+        bool(made.lower),
+        *filled(made.lower, _SPATIAL),
+        *filled(made.upper, _SPATIAL),
     )
     return data.ljust(MAP_BYTES, b"\0")
 
@@ -77,8 +84,13 @@ def decode(data: bytes, where: str) -> TensorView:
     extents, rest = rest[:rank], rest[_DIMENSIONS:]
     strides, rest = rest[: rank - 1], rest[_DIMENSIONS - 1 :]
     box, steps = rest[:rank], rest[_DIMENSIONS : _DIMENSIONS + rank]
+    columns, *corners = rest[2 * _DIMENSIONS :]
     whole = (DTYPES[dtype][1], *strides)
-    return TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan))
+    view = TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan))
+    if not columns:
+        return view
+    lower, upper = corners[: rank - 2], corners[_SPATIAL : _SPATIAL + rank - 2]
+    return replace(view, box=tuple(box[:2]), lower=tuple(lower), upper=tuple(upper))
 
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
@@ -139,6 +151,11 @@ def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
         holds = (index >= 0) & (index < view.extents[axis] // per)
         offsets = (offsets[:, None] + index * (view.strides[axis] * per)).reshape(-1)
         inside = (inside[:, None] & holds).reshape(-1)
+    return made_box(view, unit, offsets, inside)
+
+
+def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
+    """The box whose units lie at these offsets from the tensor's first element, as far as they are inside."""
     places = np.flatnonzero(inside)
     sources = view.base + offsets[places]
     piece = sources // _PIECE

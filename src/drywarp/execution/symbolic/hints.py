@@ -71,7 +71,7 @@ def shares_by_instruction(hints: Hints, instructions: Sequence[Instruction]) -> 
     """Stated shares by instruction. Raises UsageError for an unknown line or an invalid share."""
     for key, share in hints.taken.items():
         if not 0 <= share <= 1:
-            raise UsageError(f"taken {key}={share:g}: expected a share between 0 and 1")
+            raise UsageError(f"taken {key}={share:g}: expected a fraction between 0 and 1")
     return _by_line(hints.taken, instructions, lambda i: True, "taken")
 
 

@@ -97,7 +97,7 @@ class Configuration:
 
     @property
     def options(self) -> CudaOptions:
-        """What the compiler is told."""
+        """The options for the compiler."""
         return CudaOptions(self.defines, compiler_options=self.kernel.entry.compiler_options)
 
     @property

@@ -180,7 +180,7 @@ FULL = 24
 
 
 def _parallelism(workload: str, gpu: str, warps: int | None = None, **settings: float) -> Parallelism | None:
-    """Their terms of a packaged workload, at its own occupancy unless told; None without memory instructions."""
+    """Their terms of a packaged workload, at its own occupancy unless given; None without memory instructions."""
     work = load_workload(f"papers/{workload}", load_gpu(f"papers/{gpu}"), settings, occupancy=warps)
     return next(iter(terms_over(work, [work.warps_per_sm]).parallelism), None)
 

@@ -86,13 +86,13 @@ def _table_6() -> list[Row]:
                 " prints neither clock nor SMs, and we believe that its card ran at 1.033 GHz, which gives 70.5"),
         differs(PAPER, "Table 6", "efficiency of Kepler, %", "81.5",
                 100 * load_gpu("papers/analysis-kepler").parameter("memory_reached_gbs") / _bandwidth("kepler"),
-                "cut off, not rounded: 70.5 / 86.4 = 81.597 %"),
+                "truncated, not rounded: 70.5 / 86.4 = 81.597 %"),
         row(PAPER, "Table 6", "efficiency of Tonga, %", "97.7", 100 * 172 / _bandwidth("tonga"), note="172 / 176"),
         inconsistent(PAPER, place, "memory throughput of Turing, GB/s", "288", turing,
                      f"36 SMs · 32 · 4 / 18 · 1.41 GHz = {turing:.0f}, which is printed as the bandwidth; 288 is not"
                      " the 80.5 % of 361 (79.8 %), nor is 361 the bandwidth of an RTX 2070 (448)"),
         differs(PAPER, place, "efficiency of Turing, %", "80.5", 100 * turing / _bandwidth("turing"),
-                f"cut off, not rounded: {turing:.2f} / 448 = 80.57 %; the printed 288 / 361 would be 79.8 %"),
+                f"truncated, not rounded: {turing:.2f} / 448 = 80.57 %; the printed 288 / 361 would be 79.8 %"),
         differs(PAPER, place, "memory throughput of Tonga, GB/s", "172", tonga,
                 f"28 units · 64 · 4 / 42 · 0.97 GHz (the vendor's clock of the R9 380) = {tonga:.1f}; the paper prints"
                 " neither clock nor units, and we believe that its card ran at 1.008 GHz, which gives 172"),

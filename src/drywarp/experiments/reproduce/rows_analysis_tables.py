@@ -73,7 +73,7 @@ def _averages() -> list[Row]:
                 average = mean(cell[at] for cell in column.cells)
                 place = f"Table {table}, from its cells"
                 if (table, column.model, measure) in CUT_OFF:
-                    note = f"cut off, not rounded: the mean of the printed cells is {average:.2f}"
+                    note = f"truncated, not rounded: the mean of the printed cells is {average:.2f}"
                     found.append(differs(PAPER, place, quantity, printed, average, note))
                     continue
                 note = "printed in whole percents" if len(printed) == 1 else ""

@@ -33,12 +33,12 @@ LEFT_OUT = (
         PAPER,
         "Figures 17 to 19: CPI, CWP and MWP of the Merge benchmarks",
         "only plotted, as means over block sizes of 4 to 512 threads; `--figure hong-kim-17`, `-18` and `-19` draw the "
-        "model with 128, but on GTX280, whose transactions per access stand in a report that is cited",
+        "model with 128, but on GTX280, whose transactions per access are in a report that is cited",
     ),
     LeftOut(
         PAPER,
         "Figures 4 and 20: occupancies; 0.35 and 1 of SVM, 70 %",
-        "only plotted, over block sizes and as means over them; of SVM's versions no registers are printed",
+        "only plotted, over block sizes and as means over them; the registers of SVM's versions are not printed",
     ),
     LeftOut(
         PAPER,
@@ -48,7 +48,7 @@ LEFT_OUT = (
     LeftOut(
         PAPER,
         "§5.3, Figure 21: 5 as the largest MWP of uncoalesced accesses on GTX280",
-        "the transactions of such an access stand in a report that is cited (Table 3)",
+        "the transactions of such an access are in a report that is cited (Table 3)",
     ),
     LeftOut(PAPER, "Table 5: Mat. (tiled), larger case", "its arithmetic intensity is not printed"),
     LeftOut(PAPER, "§5: errors of 5.4 % and 13.3 %", "the measured times are only plotted"),
@@ -266,12 +266,12 @@ def _table_5() -> list[Row]:
     place = "Table 5"
     found = [
         row(PAPER, place, f"{name}: arithmetic intensity", published, hk.arithmetic_intensity(comp, mem),
-            rounded=len(published) == 1, note="printed to the unit" if len(published) == 1 else "")
+            rounded=len(published) == 1, note="printed without decimals" if len(published) == 1 else "")
         for name, comp, mem, published in ARITHMETIC_INTENSITY
     ]  # fmt: skip
     cut = differs(
         *(PAPER, place, "Blackscholes: arithmetic intensity", "19", hk.arithmetic_intensity(137, 7)),
-        note="cut off, not rounded: 137 / 7 = 19.57",
+        note="truncated, not rounded: 137 / 7 = 19.57",
     )
     return of_kind("input", [*found, cut])
 

@@ -166,7 +166,7 @@ def prune(rows: Sequence[SweepRow], share: float, problem: Sequence[str] = (), s
     Raises UsageError for a share outside 0..1, and if nothing was predicted.
     """
     if not 0 < share <= 1:
-        raise UsageError(f"prune {share:g}: expected a share above 0 and up to 1, such as 0.05")
+        raise UsageError(f"prune {share:g}: expected a fraction above 0 and at most 1, such as 0.05")
     spread = order_sigma() if sigma is None else sigma
     found = []
     for group in competing(rows, problem):

@@ -49,7 +49,7 @@ def configurations(space: Space, gpus: Mapping[str, Gpu], origin: str) -> list[C
             if number > MOST_ROWS:
                 raise InputFileError(f"{origin}: more than {MOST_ROWS} configurations (expected more restrictions)")
     if not found:
-        raise InputFileError(f"{origin}: no configuration fulfils the restrictions")
+        raise InputFileError(f"{origin}: no configuration satisfies the restrictions")
     return found
 
 

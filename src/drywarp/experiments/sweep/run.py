@@ -116,7 +116,7 @@ def _check_steps(
         now = now | {parameter: text_of(value) for parameter, value in given[name].set.items()}
         if now not in held:
             said = " ".join(f"{parameter}={value}" for parameter, value in now.items())
-            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is no configuration of the space")
+            raise InputFileError(f"{origin}: steps: {name} leads to {said}, which is not a configuration of the space")
 
 
 def count_of(space: AnySpace, gpus: str | Sequence[str | Path | Gpu] | None = None) -> int:
@@ -140,7 +140,7 @@ def check_export(space: AnySpace, gpus: str | None, path: Path, form: str) -> No
     if form not in TUNERS:
         raise UsageError(f"--format {form}: expected {' or '.join(TUNERS)}")
     if path.suffix != ".json" or not path.parent.is_dir():
-        raise UsageError(f"--export {path}: expected a file name that ends in .json, in a folder that exists")
+        raise UsageError(f"--export {path}: expected a file name that ends in .json, in an existing folder")
     given, origin = _given(space)
     rows = configurations(given, _gpus(gpus if gpus is not None else given.gpus), origin)
     single(rows, given.problem)

@@ -184,7 +184,7 @@ def _check(space: Space) -> None:
     values = [v for listed in space.parameters.values() for v in listed]
     values += [v for configuration in space.configurations for v in configuration.values()]
     if broken := [v for v in values if isinstance(v, str) and (not v.strip() or not v.isprintable())]:
-        raise UsageError(f"parameters: {broken[0]!r}: expected a non-empty text of one line")
+        raise UsageError(f"parameters: {broken[0]!r}: expected a non-empty string of one line")
     for key, chosen in (("macros", space.macros or []), ("problem", space.problem)):
         if unknown := [name for name in chosen if name not in names]:
             raise UsageError(f"{key}: no parameter {unknown[0]!r}; there are: {', '.join(names)}")

@@ -21,7 +21,7 @@ BASELINE = "baseline"
 class Study:
     """The variants of one GPU and problem, by GPUPerf's benefits.
 
-    The baseline has the first value of every parameter. `steps` lead from it along the space's `steps`, one upon the
+    The baseline has the first value of every parameter. `steps` lead from it along the space's `steps`, one after the
     other, as far as these have a time; `applied` holds each optimisation wherever it changes one variant into another.
     """
 

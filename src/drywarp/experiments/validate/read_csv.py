@@ -88,7 +88,7 @@ def parse_csv(text: str, origin: str, time: str | None) -> Table:
     """
     csv.field_size_limit(_LARGEST_CELL)
     if "\0" in text:
-        raise InputFileError(f"{origin}: holds zero bytes (expected a CSV table)")
+        raise InputFileError(f"{origin}: contains NUL bytes (expected a CSV table)")
     first = text.split("\n", 1)[0]
     reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
     try:

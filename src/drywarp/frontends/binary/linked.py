@@ -38,6 +38,8 @@ ADDRESS_BANK = 4
 """The constant bank in which compilers store addresses of variables."""
 _HALF = re.compile(r"32@(lo|hi)\(")
 _ADDEND = re.compile(r" \+ (0x[0-9a-f]+)\)")
+_DESCRIPTOR = "fun@fdesc("
+"""Stands before a function whose address is meant, which may be the one that the instruction is in."""
 
 
 def code_sections(elf: ElfFile) -> dict[int, str]:
@@ -190,13 +192,14 @@ class Linker:
         moved: list[Operand] = []
         for operand in operands:
             if isinstance(operand, Label):
-                if operand.target >= 0:
+                half = _HALF.search(i.text)
+                if operand.target >= 0 and not (half and _DESCRIPTOR in i.text):
                     operand = replace(operand, target=operand.target + base)
                 elif function in places and i.opcode == "CALL":
                     operand = Label(operand.name, places[function])
                 elif symbol and i.opcode == "CALL":
                     self._from_driver(symbol)
-                elif relocation and symbol and (half := _HALF.search(i.text)):
+                elif relocation and symbol and half:
                     operand = self._address(operand, relocation, places, half[1] == "hi", kernel, i.text)
             moved.append(operand)
         if i.opcode == "CALL" and function in places:

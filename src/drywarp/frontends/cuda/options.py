@@ -160,7 +160,7 @@ def _parts(word: str) -> list[str]:
     try:
         return shlex.split(word)
     except ValueError:
-        raise UsageError(f"{FLAG} {word!r}: a quotation mark is not closed") from None
+        raise UsageError(f"{FLAG} {word!r}: unclosed quotation mark") from None
 
 
 def known_options(words: Sequence[str]) -> CudaOptions:

@@ -130,7 +130,7 @@ def read_text(path: Path) -> str:
 def _rows(text: str, origin: str) -> Iterator[Row]:
     """Rows of the table, each with the number of its first line; text before the table is skipped."""
     if "\0" in text:
-        raise InputFileError(f"{origin}: holds zero bytes (expected a CSV report)")
+        raise InputFileError(f"{origin}: contains NUL bytes (expected a CSV report)")
     lines = text.splitlines(keepends=True)
     start = next((at for at, line in enumerate(lines) if _is_header(_cells(line))), None)
     if start is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from .launch import (
 )
 from .layout import ENUMERATION, is_table, root_of
 from .structures import fields_in, structure, whole_bytes
-from .tensor_maps import MAP_TYPES, given_map, resolved
+from .tensor_maps import MAP_TYPES, completed, given_map
 from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
 from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, number_of, packed, scalar
 
@@ -76,7 +77,7 @@ def make_launch(
         raise UsageError(f"{kernel.name}: no value for {', '.join(missing)}; give each, as in --arg {hint}")
     if dynamic_shared < 0:
         raise UsageError(f"dynamic shared memory {dynamic_shared}: expected a number of bytes, 0 or more")
-    complete = resolved(given, kernel.name)
+    complete = _with_maps(given, kernel.name)
     values = tuple(complete[name] for name in known)
     variables = bind_constants(kernel, constants or {})
     return Launch(grid, block, values, dynamic_shared, variables, seed, cluster=cluster_for(kernel, grid, cluster))
@@ -355,3 +356,29 @@ def _constant_value(name: str, symbol: Symbol, value: Any) -> Argument:
     if symbol.size > _LARGEST_VALUE or symbol.type.endswith("]"):
         raise UsageError(f"{place}: got {value!r}, expected a buffer, as in f32[9]:ones or @file.npy")
     return scalar(variable, value, place)
+
+
+def _with_maps(values: Mapping[str, Argument], kernel: str) -> dict[str, Argument]:
+    """The arguments by name, with every tensor map completed and checked against its buffer."""
+    held: dict[str, Argument] = {}
+
+    def collect(name: str, value: Argument) -> None:
+        held[name] = value
+        for _, path, part in value.parts if isinstance(value, Structure) else ():
+            collect(path, part)
+
+    def complete(name: str, value: Argument) -> Argument:
+        if isinstance(value, Structure):
+            return replace(value, parts=tuple((at, path, complete(path, part)) for at, path, part in value.parts))
+        if not isinstance(value, TensorMap) or value.buffer is not None:
+            return value
+        place = f"{kernel}: argument {name}"
+        of = held.get(value.of)
+        buffer = of.buffer if isinstance(of, TensorMap) else of
+        if not isinstance(buffer, Buffer):
+            raise UsageError(f"{place}: {value.of!r} is not an argument with a buffer")
+        return completed(value, buffer, place)
+
+    for name, value in values.items():
+        collect(name, value)
+    return {name: complete(name, value) for name, value in values.items()}

@@ -352,6 +352,10 @@ class TensorMap:
     those of all dimensions but the last; `element_strides` are the strides inside the box. Empty `shape` and `strides`
     follow the buffer, empty `element_strides` are 1. `dtype` is the buffer's. Elements outside the tensor read as zero,
     or with `nan` as NaN.
+
+    With `lower` and `upper` it is an im2col map of images: all dimensions between the first and the last are spatial.
+    `box` is (pixels, channels); a copy takes pixels in a row out of those whose coordinates lie from `lower` up to the
+    last coordinate plus `upper`, and reads each at the copy's offsets from there.
     """
 
     buffer: Buffer | None
@@ -363,11 +367,18 @@ class TensorMap:
     swizzle: int = 0
     nan: bool = False
     dtype: str = ""
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
     @property
     def element_bytes(self) -> int:
         """Bytes of an element."""
         return DTYPES[self.dtype][1]
+
+    @property
+    def corners(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The corners of an im2col map by name."""
+        return ("lower", self.lower), ("upper", self.upper)
 
     @property
     def text(self) -> str:
@@ -377,6 +388,7 @@ class TensorMap:
             words.append(f"swizzle={self.swizzle}")
         if any(step != 1 for step in self.element_strides):
             words.append(f"step={_times(self.element_strides)}")
+        words += [f"{name}={_times(corner)}" for name, corner in self.corners if corner]
         words += ["nan"] if self.nan else []
         held = self.of
         if self.buffer is not None:

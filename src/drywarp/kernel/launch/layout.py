@@ -125,7 +125,7 @@ def step_into(leaf: Leaf, step: Step, place: str) -> Leaf:
     held = leaf.type
     if isinstance(step, int):
         if held.kind != ARRAY or held.element is None:
-            raise UsageError(f"{place}: {leaf.path} ({held.text}) is no array, so it has no element [{step}]")
+            raise UsageError(f"{place}: {leaf.path} ({held.text}) is not an array, so it has no element [{step}]")
         if step >= held.extents[0]:
             raise UsageError(
                 f"{place}: {leaf.path} ({held.text}) has no element [{step}]; expected 0 to {held.extents[0] - 1}"
@@ -135,7 +135,7 @@ def step_into(leaf: Leaf, step: Step, place: str) -> Leaf:
     members = {one.name: one for one in held.members}
     if step not in members:
         if not members:
-            raise UsageError(f"{place}: {leaf.path} ({held.text}) is no structure, so it has no field {step!r}")
+            raise UsageError(f"{place}: {leaf.path} ({held.text}) is not a structure, so it has no field {step!r}")
         near = difflib.get_close_matches(step, members, 1)
         hint = f"did you mean {near[0]}? it" if near else "it"
         raise UsageError(f"{place}: {leaf.path} ({held.text}) has no field {step!r}; {hint} has: {members_text(held)}")

@@ -128,8 +128,8 @@ def structure(
     name = variable.name or f"arg{variable.ordinal}"
     if variable.layout is None:
         raise UsageError(
-            f"{place}: where its fields lie is not known, which takes a file of CUDA C++, or debug information "
-            f"(nvcc -G); give all of its bytes, as {name}=u8[{variable.size}] or a .npy file"
+            f"{place}: the offsets of its fields are not known without CUDA C++ source or debug information "
+            f"(nvcc -G); give all its bytes, as {name}=u8[{variable.size}] or a .npy file"
         )
     filled = _Filled(Leaf(name, 0, variable.layout), place.partition(" (")[0].removesuffix(name), bind, content)
     for path, value in given:
@@ -318,7 +318,7 @@ def _elements(array: Layout, value: Any, place: str) -> list[Any]:
     if buffer.fill == "zeros":
         return [0] * buffer.count
     if buffer.array is None:
-        raise UsageError(f"{place}: got {value!r}, expected a list of numbers, an array or @file.npy: it is no buffer")
+        raise UsageError(f"{place}: got {value!r}, expected a list of numbers, an array or @file.npy: not a buffer")
     return list(buffer.array.reshape(-1).tolist())
 
 

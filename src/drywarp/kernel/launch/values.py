@@ -102,7 +102,7 @@ def _checked_fill(fill: str, dtype: str, count: int, place: str) -> str:
     try:
         made = drawn(fill)
     except ValueError as expected:
-        raise UsageError(f"{place}: fill {fill!r}: expected {expected}, with seed=N if wanted") from None
+        raise UsageError(f"{place}: fill {fill!r}: expected {expected}, optionally with seed=N") from None
     if made is not None:
         low, high = made.numbers if made.kind == "random" else (0, count if made.kind == "permutation" else 0)
         if limits is not None and not (limits.min <= low and high <= limits.max + 1):

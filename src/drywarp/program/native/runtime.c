@@ -198,10 +198,12 @@ API error_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
 ALSO(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
 
 void read_attributes(const struct launch_attribute *attributes, unsigned count, int *cooperative, dim3 *cluster) {
-    enum { COOPERATIVE = 2, CLUSTER = 4 };
+    enum { COOPERATIVE = 2, CLUSTER = 4, PROGRAMMATIC = 6, WITH_EARLIER = 2 };
     for (unsigned n = 0; n < count; n++) {
         if (attributes[n].id == COOPERATIVE)
-            *cooperative = attributes[n].value.cooperative;
+            *cooperative |= attributes[n].value.number != 0;
+        if (attributes[n].id == PROGRAMMATIC && attributes[n].value.number)
+            *cooperative |= WITH_EARLIER;
         if (attributes[n].id == CLUSTER)
             *cluster = attributes[n].value.cluster;
     }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { DIMENSIONS = 5, MAP_BYTES = 128, PIECE = 16, LARGEST_BOX = 256, LARGEST_STEP = 8 };
+enum { DIMENSIONS = 5, SPATIAL = 3, MAP_BYTES = 128, PIECE = 16, LARGEST_BOX = 256, LARGEST_STEP = 8, MOST_PIXELS = 1024 };
 
 /* Fields as in `_FORM` there: little-endian and without gaps. */
 struct __attribute__((packed)) map {
@@ -16,6 +16,8 @@ struct __attribute__((packed)) map {
     uint64_t extent[DIMENSIONS], stride[DIMENSIONS - 1];
     uint16_t box[DIMENSIONS];
     uint8_t step[DIMENSIONS];
+    uint8_t im2col;
+    int16_t lower[SPATIAL], upper[SPATIAL];
 };
 _Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
 
@@ -29,33 +31,77 @@ enum { TYPES = sizeof types / sizeof *types, PACKED_TYPES = 16, FIRST_FLOAT = 6 
 static const uint8_t swizzles[] = {0, 32, 64, 128};
 enum { SWIZZLES = sizeof swizzles, ALL_SWIZZLES = 7 };
 
-API int cuTensorMapEncodeTiled(void *made, int type, uint32_t rank, void *base, const uint64_t *extents,
-                               const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
-                               int swizzle, int promotion, int fill) {
-    if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE || rank < 1 || rank > DIMENSIONS || !extents || !box ||
-        !steps || (rank > 1 && !strides) || type < 0 || type >= PACKED_TYPES || interleave < 0 || interleave > 2 ||
-        swizzle < 0 || swizzle >= ALL_SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
+/* What both kinds of maps have: all but the box. */
+static int started(struct map *map, const void *made, int type, uint32_t rank, const void *base, const uint64_t *extents,
+                   const uint64_t *strides, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
+    if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE || rank < 1 || rank > DIMENSIONS || !extents || !steps ||
+        (rank > 1 && !strides) || type < 0 || type >= PACKED_TYPES || interleave < 0 || interleave > 2 || swizzle < 0 ||
+        swizzle >= ALL_SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
         return ERROR_INVALID;
     if (type >= TYPES || interleave || swizzle >= SWIZZLES)
-        return unsupported("cuTensorMapEncodeTiled (packed types, interleaved layouts, swizzles of larger atoms)");
-    struct map map = {.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
-                      .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
-    uint64_t row = (uint64_t)box[0] * types[type].bytes;
-    if (row % PIECE || (swizzle && row > swizzles[swizzle]) || (fill && type < FIRST_FLOAT))
+        return unsupported("cuTensorMapEncode (packed types, interleaved layouts, swizzles of larger atoms)");
+    *map = (struct map){.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
+                        .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
+    if (fill && type < FIRST_FLOAT)
         return ERROR_INVALID;
     for (uint32_t n = 0; n < rank; n++) {
-        if (!extents[n] || extents[n] > 1ull << 32 || !box[n] || box[n] > LARGEST_BOX || !steps[n] || steps[n] > LARGEST_STEP)
+        if (!extents[n] || extents[n] > 1ull << 32 || !steps[n] || steps[n] > LARGEST_STEP)
             return ERROR_INVALID;
-        map.extent[n] = extents[n], map.box[n] = (uint16_t)box[n], map.step[n] = (uint8_t)steps[n];
+        map->extent[n] = extents[n], map->step[n] = (uint8_t)steps[n];
         if (n + 1 < rank) {
             if (strides[n] % PIECE || strides[n] >= 1ull << 40)
                 return ERROR_INVALID;
-            map.stride[n] = strides[n];
+            map->stride[n] = strides[n];
         }
     }
-    memset(made, 0, MAP_BYTES);
-    memcpy(made, &map, sizeof map);
     return 0;
+}
+
+static int finished(void *made, struct map *map, int type) {
+    uint64_t row = (uint64_t)map->box[0] * types[type].bytes;
+    if (row % PIECE || (map->swizzle && row > map->swizzle))
+        return ERROR_INVALID;
+    memset(made, 0, MAP_BYTES);
+    memcpy(made, map, sizeof *map);
+    return 0;
+}
+
+API int cuTensorMapEncodeTiled(void *made, int type, uint32_t rank, void *base, const uint64_t *extents,
+                               const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                               int swizzle, int promotion, int fill) {
+    struct map map;
+    int error = !box ? ERROR_INVALID
+                     : started(&map, made, type, rank, base, extents, strides, steps, interleave, swizzle, promotion, fill);
+    if (error)
+        return error;
+    for (uint32_t n = 0; n < rank; n++) {
+        if (!box[n] || box[n] > LARGEST_BOX)
+            return ERROR_INVALID;
+        map.box[n] = (uint16_t)box[n];
+    }
+    return finished(made, &map, type);
+}
+
+/* The box is (channels, pixels); the corners bound the spatial dimensions. */
+API int cuTensorMapEncodeIm2col(void *made, int type, uint32_t rank, void *base, const uint64_t *extents,
+                                const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                                uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion,
+                                int fill) {
+    static const int farthest[] = {0, 0, 0, 1 << 15, 1 << 7, 1 << 4};
+    struct map map;
+    int error = rank < 3 || !lower || !upper || !channels || channels > LARGEST_BOX || !pixels || pixels > MOST_PIXELS
+                    ? ERROR_INVALID
+                    : started(&map, made, type, rank, base, extents, strides, steps, interleave, swizzle, promotion, fill);
+    if (error)
+        return error;
+    map.im2col = 1, map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
+    for (uint32_t n = 0; n + 2 < rank; n++) {
+        int most = farthest[rank];
+        if (lower[n] < -most || lower[n] >= most || upper[n] < -most || upper[n] >= most)
+            return ERROR_INVALID;
+        map.lower[n] = (int16_t)lower[n], map.upper[n] = (int16_t)upper[n];
+    }
+    return finished(made, &map, type);
 }
 
 /* The same tensor at another place. */
@@ -66,8 +112,6 @@ API int cuTensorMapReplaceAddress(void *made, void *base) {
     map->base = N(base);
     return 0;
 }
-
-API int cuTensorMapEncodeIm2col(void) { return unsupported("cuTensorMapEncodeIm2col"); }
 
 /* The driver's functions by name, as programs find them that are not linked to it. */
 

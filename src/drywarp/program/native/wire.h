@@ -78,12 +78,13 @@ struct launch_attribute {
     char pad[4];
     union {
         char bytes[64];
-        int cooperative;
+        int number;
         dim3 cluster;
     } value;
 };
 
-/* A launch whose arguments are given one by one, or `packed` as the kernel reads them. */
+/* A launch whose arguments are given one by one, or `packed` as the kernel reads them. `cooperative` is 1 for such a launch,
+   plus 2 for one that may start before the launch before it on its stream has ended (programmatic serialization). */
 int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
            stream_t stream, int cooperative, dim3 cluster);
 /* Arguments as the driver takes them in one piece; NULL if there are none. */

@@ -82,7 +82,7 @@ def check_place(path: Path, option: str) -> None:
     if path.suffix not in FORMATS:
         raise UsageError(f"{option} {path}: expected a file name that ends in {' or '.join(FORMATS)}")
     if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"{option} {path}: cannot be written (expected a file in a folder that exists)")
+        raise UsageError(f"{option} {path}: cannot be written (expected a file in an existing folder)")
     check_installed()
 
 

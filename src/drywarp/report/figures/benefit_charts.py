@@ -85,7 +85,7 @@ def study(found: Study, name: str, *, theme: str = "light", width: float | None 
     """
     if name == "steps" and found.steps:
         names = [found.baseline.name, *(f"+ {step.optimisation}" for step in found.steps)]
-        title = f"one optimisation upon the other, {found.gpu}"
+        title = f"each optimisation added to the previous ones, {found.gpu}"
         return _steps(title, names, [found.baseline, *(step.after for step in found.steps)], theme, width or COLUMN_IN)
     if name == "variants":
         order = sorted(found.variants, key=lambda variant: -variant.time_s)

@@ -47,7 +47,7 @@ class Worker:
 
     @property
     def analysing(self) -> bool:
-        """Whether an analysis is under way."""
+        """Whether an analysis is running."""
         return self._analysing.locked()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,16 +48,16 @@ class ProductWaits:
     name = "product-waits"
     title = "warp groups wait for the products that they have just issued"
     documentation = Documentation(
-        what="Finds kernels for Hopper whose warp groups wait for their own products (WGMMA) while the tensor cores "
+        what="Finds Hopper kernels whose warp groups wait for their own products (WGMMA) while the tensor cores "
         "have time to spare.",
-        why="wgmma.wait_group 0 right after the products leaves a warp group nothing to do until the last one is done, "
-        "and the tensor cores nothing while it then computes. With few warp groups per SM, nothing fills the gap.",
+        why="wgmma.wait_group 0 right after the products leaves a warp group idle until the last one is done, "
+        "and the tensor cores idle while it then computes. With few warp groups per SM, nothing fills the gap.",
         evidence="The share of warp time with the stall reason gmma. The gain comes from simulating products whose "
         "results are there as soon as the tensor cores are done with them: a bound, since some latency remains.",
         change="Issue the next tile's products before you use this one's (wgmma.wait_group 1), put the softmax or the "
         "epilogue of one tile between two products, or let two warp groups take turns.",
         before="product(tile); wait_group<0>(); use(result);",
-        after="product(next); wait_group<1>(); use(result of the tile before);",
+        after="product(next); wait_group<1>(); use(result of the previous tile);",
     )
 
     def look(self, case: Case) -> Suspicion | None:
@@ -83,12 +83,12 @@ class CopyWaits:
     name = "copy-waits"
     title = "warps wait for tiles that the copy engine has not delivered yet"
     documentation = Documentation(
-        what="Finds kernels for Hopper whose warps wait at barriers in shared memory for copies of the copy engine "
-        "(TMA), while neither L2 nor DRAM is busy throughout.",
+        what="Finds Hopper kernels whose warps wait at barriers in shared memory for copies of the copy engine "
+        "(TMA), while neither L2 nor DRAM is saturated.",
         why="A copy takes a microsecond or so. It is hidden if it is issued that much earlier, into a stage of a ring "
         "that is free by then. With too few stages, the copy starts when its data is already needed.",
         evidence="The share of warp time at waits for barriers in shared memory. The gain comes from simulating copies "
-        "that take no longer than the copy engine and the memory levels are busy with them: that of enough stages.",
+        "that take only as long as they keep the copy engine and the memory levels busy: the effect of enough stages.",
         change="Use more stages, or smaller ones; release a stage as soon as its last reader is done; let one warp "
         "issue all copies. If bandwidth is short, stages do not help: larger tiles, or clusters with multicast.",
         before="constexpr int STAGES = 1;",
@@ -141,14 +141,14 @@ def shared_by_pairs(copies: Collection[int], what: str) -> WhatIf:
 
 @register
 class Multicast:
-    """Tiles that several blocks copy from L2, each for itself."""
+    """Tiles that several blocks each copy from L2."""
 
     name = "multicast"
     title = "several blocks copy the same tiles from L2"
     documentation = Documentation(
         what="Finds kernels for Hopper and later whose copies by the copy engine (TMA) keep L2 busy, while the same "
         "tiles go to several blocks.",
-        why="Blocks of one row of the result need the same tile of A, those of one column the same tile of B. Each "
+        why="Blocks in one row of the result need the same tile of A, those in one column the same tile of B. Each "
         "copy reads it from L2 again, and L2 serves all SMs.",
         evidence="How busy L2 is, and the share of the copies that L2 serves because another block has fetched the "
         "same bytes. The gain comes from simulating pairs of blocks that share the tiles of the buffer that is copied "
@@ -164,32 +164,35 @@ class Multicast:
         setting, use = case.setting, case.use("l2")
         if use < _LEAST_USE:
             return None
-        sectors: dict[str, dict[int, float]] = {}
-        for n in _executed(case, _COPY):
-            if _several_times(setting, n):
-                copied = setting.behaviour.accesses[n].executions * setting.behaviour.accesses[n].units
-                sectors.setdefault(_buffer(setting, n), {})[n] = copied
-        if not sectors:
+        most, what = _most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
+        if not most:
             return None
-        name = max(sectors, key=lambda name: sum(sectors[name].values()))
-        most, what = sectors[name], f"tiles of {name}" if name else "tiles"
         hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
         return Suspicion(
             shared_by_pairs(frozenset(most), what),
             setting.places(most),
-            f"L2 is busy {use:.0%} of the time; {hits:.0%} of what is copied as {what} is in it because another block"
-            " has copied the same",
+            f"L2 is busy {use:.0%} of the time; {hits:.0%} of the bytes copied as {what} are in L2 because "
+            "another block has copied them too",
             f"let clusters of two blocks share {what} by multicast",
             use / 4,
         )
 
 
+def _most_copied(setting: Setting, copies: Iterable[int]) -> tuple[dict[int, float], str]:
+    """The copies of the buffer that these copy most, with their sectors, and what they copy in words."""
+    sectors: dict[str, dict[int, float]] = {}
+    for n in copies:
+        if behaviour := setting.behaviour.accesses.get(n):
+            sectors.setdefault(_buffer(setting, n), {})[n] = behaviour.executions * behaviour.units
+    name = max(sectors, key=lambda name: sum(sectors[name].values()), default="")
+    return sectors.get(name, {}), f"tiles of {name}" if name else "tiles"
+
+
 def _several_times(setting: Setting, index: int) -> bool:
     """Whether a copy reads, mostly, what another block has brought into the L2, and sends it to one block only."""
     instruction, behaviour = setting.instructions[index], setting.behaviour.accesses.get(index)
-    loads = instruction.memory is not None and instruction.memory.kind == "bulk_load"
     several = behaviour is not None and behaviour.units > 0 and behaviour.l2_hit >= _LEAST_HITS
-    return loads and several and "MULTICAST" not in instruction.modifiers and setting.costed.blocks > 1
+    return _loads(setting, index) and several and "MULTICAST" not in instruction.modifiers and setting.costed.blocks > 1
 
 
 def _buffer(setting: Setting, index: int) -> str:
@@ -200,3 +203,74 @@ def _buffer(setting: Setting, index: int) -> str:
         return ""
     base, buffers = int(log.base[rows[0]]), setting.profile.allocations.items()
     return next((name for name, (start, length) in buffers if start <= base < start + length), "")
+
+
+# Two blocks of an SM as one: what both copy, each for itself, is copied once.
+
+_BUSY_COPIES, _BUSY_PRODUCTS = 0.6, 0.9
+_TENSOR = ("tensor", "async_tensor")
+
+
+def larger_tiles(copies: Collection[int], what: str) -> WhatIf:
+    """Half as many of these copies, which serve twice as many products each."""
+
+    def halved(node: CostedNode) -> CostedNode:
+        if node.instruction not in copies:
+            return node
+        levels = (replace(x, lambda_ticks=x.lambda_ticks // 2, tail_ticks=x.tail_ticks // 2) for x in node.levels)
+        return replace(node, lambda_ticks=node.lambda_ticks // 2, levels=tuple(levels))
+
+    def apply(setting: Setting) -> Setting | None:
+        return setting.then(lambda costed: change_nodes(costed, halved))
+
+    return WhatIf(f"one block instead of two, with {what} copied once", "code", apply)
+
+
+@register
+class SmallTiles:
+    """Several blocks on an SM, each with its own tiles, where one with larger tiles would copy less."""
+
+    name = "small-tiles"
+    title = "tiles are smaller than an SM has room for, so that copies outweigh the products"
+    documentation = Documentation(
+        what="Finds matrix products for Hopper and later whose copies keep L2, DRAM or shared memory busier than the "
+        "tensor cores, while several blocks share an SM.",
+        why="A block that computes M x N results copies M + N rows for M · N products. Two blocks of an SM side by "
+        "side copy 2 (M + N), a block of twice the size M + 2 N with the same registers and shared memory.",
+        evidence="How busy the tensor cores are, and what is busiest of L2, DRAM and the data path of shared memory. "
+        "The gain comes from simulating half of the copies of the buffer that is copied most.",
+        change="Make the tile twice as large along the shorter side, with twice the warp groups in a block; then half "
+        "as many blocks fit on an SM.",
+        before="TILE 64 x 128, two blocks of 256 threads on an SM",
+        after="TILE 128 x 128, one block of 384 threads: one warp group copies, two multiply",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The copies of the buffer that is copied most, if two blocks of an SM would fit into one."""
+        setting, limits = case.setting, case.setting.gpu.occupancy
+        words = {"l2": "L2", "dram": "DRAM", "async_shared": "the data path of shared memory"}
+        busiest = max(words, key=case.use)
+        use, products, fits = case.use(busiest), max(map(case.use, _TENSOR)), setting.fits
+        made = _executed(case, _PRODUCT) or _executed(case, "tcgen05")
+        together = 2 * setting.workload.launch.threads_per_block <= limits.max_threads_per_block
+        room = 2 * fits.shared_bytes_per_block <= limits.shared_bytes_per_block_optin + limits.shared_reserved_per_block
+        several = fits.blocks_per_sm > 1 and setting.costed.blocks >= 2 * setting.costed.sm_count and together and room
+        if use < max(_BUSY_COPIES, products) or products >= _BUSY_PRODUCTS or not several or not made:
+            return None
+        loads = [n for n in _executed(case, _COPY) if _loads(setting, n)]
+        most, what = _most_copied(setting, loads)
+        if not most:
+            return None
+        return Suspicion(
+            larger_tiles(frozenset(most), what),
+            setting.places(most),
+            f"the tensor cores are busy {products:.0%} of the time, {words[busiest]} {use:.0%};"
+            f" {fits.blocks_per_sm} blocks on an SM copy their own {what}",
+            f"use tiles that are twice as large, with {what} copied once for both halves",
+            use / 4,
+        )
+
+
+def _loads(setting: Setting, index: int) -> bool:
+    memory = setting.instructions[index].memory
+    return memory is not None and memory.kind == "bulk_load"

@@ -103,7 +103,7 @@ def register(rule: type[Rule]) -> type[Rule]:
     """Class decorator: register a rule under its name."""
     made = rule()
     if made.name in _RULES:
-        raise ValueError(f"a rule named {made.name} is registered already")
+        raise ValueError(f"a rule named {made.name} is already registered")
     _RULES[made.name] = made
     return rule
 

@@ -1,12 +1,13 @@
-"""Reductions whose threads process few elements each before the block combines them."""
+"""Reductions whose threads process few elements each before the block combines them; clusters that leave SMs idle."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
-from ..case import Case, Setting
+from ....hardware import clusters_at_once
+from ....workload.cost import CostedNode, CostedPath, CostedWorkload, Item, Level, Repeat
+from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, register
 
@@ -88,4 +89,76 @@ class IdleThreads:
             f"each thread loads {per_thread:.3g} elements and stores {stored / loaded:.2g} results per element",
             "let each thread combine several elements in registers first, in a loop over a smaller grid",
             1 - max(case.use("dram"), 1 / _TIMES),
+        )
+
+
+# Clusters of fewer blocks, which leave fewer SMs of a GPC idle.
+
+
+def smaller_clusters(old: int, new: int, sms: int) -> WhatIf:
+    """The same blocks on all SMs that clusters of `new` blocks fill.
+
+    What a copy sends to several blocks then reaches fewer, so that L2 and DRAM are read that much more often.
+    """
+
+    def apply(setting: Setting) -> Setting | None:
+        copies = {n for n, i in enumerate(setting.instructions) if "MULTICAST" in i.modifiers}
+
+        def oftener(level: Level) -> Level:
+            taken, tail = level.lambda_ticks * old // new, level.tail_ticks * old // new
+            return replace(level, lambda_ticks=taken, tail_ticks=tail)
+
+        def change(node: CostedNode) -> CostedNode:
+            if node.instruction not in copies:
+                return node
+            return replace(node, levels=tuple(oftener(level) for level in node.levels))
+
+        filled = replace(setting, gpu=setting.gpu.with_sms(sms))
+        return filled.then(lambda costed: change_nodes(costed, change))
+
+    return WhatIf(f"clusters of {new} blocks", "launch", apply)
+
+
+@register
+class ClusterSize:
+    """SMs that no whole cluster fits on."""
+
+    name = "cluster-size"
+    title = "clusters are so large that they leave SMs idle"
+    documentation = Documentation(
+        what="Finds launches whose thread block clusters leave SMs empty, because the SMs of a GPC are not a multiple "
+        "of what a cluster fills.",
+        why="All blocks of a cluster run at once within one GPC. An H100 has GPCs of 14 to 18 SMs: clusters of 8 "
+        "blocks that fill an SM each use 14 or 16 of them at most, and the rest has no work.",
+        evidence="SMs that clusters fill now, and with fewer blocks each. The gain comes from simulating the same "
+        "blocks on these SMs; what multicast sends to fewer blocks is read from L2 again. What a kernel shares through "
+        "distributed shared memory is taken to stay as it is.",
+        change="Use clusters of 2 or 4 blocks where that is enough to share tiles, or blocks so small that several "
+        "fit on an SM. Which GPCs lack SMs differs between chips: cudaOccupancyMaxActiveClusters tells.",
+        before="__cluster_dims__(8, 1, 1)",
+        after="__cluster_dims__(2, 1, 1)",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The largest smaller cluster of those that fill most SMs, if the grid has blocks for them."""
+        setting, device = case.setting, case.setting.gpu.device
+        old, each = setting.workload.launch.cluster_blocks, setting.fits.blocks_per_sm
+        if old == 1 or not device.gpc_sms or setting.costed.runs:
+            return None
+
+        def filled(blocks: int) -> int:
+            return max(1, clusters_at_once(device.gpc_sms or (), each, blocks) * blocks // each)
+
+        smaller = [blocks for blocks in range(old // 2, 0, -1) if old % blocks == 0]
+        new = max(smaller, key=filled)
+        wanted = min(filled(new), -(-setting.costed.blocks // each))
+        if device.sm_count != filled(old) or wanted <= device.sm_count:
+            return None
+        return Suspicion(
+            smaller_clusters(old, new, filled(new)),
+            (),
+            f"clusters of {old} blocks fill {device.sm_count} of {sum(device.gpc_sms)} SMs, of {new} would fill"
+            f" {filled(new)}",
+            f"use clusters of {new} blocks" if new > 1 else "use no clusters, or smaller blocks",
+            1 - device.sm_count / wanted,
         )

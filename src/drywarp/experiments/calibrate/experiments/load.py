@@ -43,12 +43,12 @@ def measure_load(session: Session, findings: Findings) -> None:
     reached = in_flight([p[0] / p[2] for p in points], [base] * len(points))
     limit = limit_of(asked, reached)
     if limit is None:
-        findings.silent["limit of accesses under way"] = (
+        findings.silent["limit of accesses in flight"] = (
             "no limit: the number in flight rises with the number requested"
         )
     else:
         how = "Little's law with Λ of one warp; may only reflect the DRAM bandwidth"
-        findings.add("accesses under way", Estimate(limit), "warp accesses per SM", how, in_file=False)
+        findings.add("accesses in flight", Estimate(limit), "warp accesses per SM", how, in_file=False)
 
 
 def _contention(findings: Findings, points: list[tuple[float, float, float, float]], between: float) -> None:

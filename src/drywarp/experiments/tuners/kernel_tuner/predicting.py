@@ -159,7 +159,7 @@ def predict(
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
     wanted = list(space.configurations() if configurations is None else configurations)
     if not wanted:
-        raise UsageError(f"{space.kernel_name}: no configuration fulfils the restrictions")
+        raise UsageError(f"{space.kernel_name}: no configuration satisfies the restrictions")
     times: dict[Key, float] = {}
     failed: dict[Key, str] = {}
     with KeptRows(out, space.names, machine, settings) as kept, TemporaryDirectory(prefix="drywarp-") as folder:
