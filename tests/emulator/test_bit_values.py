@@ -133,6 +133,7 @@ def extended(how: str, is_signed: bool) -> Callable[..., tuple[bool, bool]]:
 
 def bitwise() -> Iterator[Row]:
     yield Row("MOV", "R20, {n}", "R20", int, uniform=True)
+    yield Row("MOV.SPILL", "R20, {n}", "R20", int)
     yield Row("MOV.64", "R20, {l}", "L20", int)
     yield Row("SEL", "R20, {n}, {n}, {p}", "R20", lambda a, b, p: a if p else b, uniform=True)
     yield Row("SEL.64", "R20, {l}, {l}, {p}", "L20", lambda a, b, p: a if p else b)

@@ -283,6 +283,42 @@ def test_tensor_copies_to_several_blocks(swizzle, compiled):
 
 
 @MODES
+@pytest.mark.parametrize("mask", [0, 0b0110, 0b1111])
+def test_tensor_copies_report_to_the_barrier_of_either_block_of_a_pair(mask, compiled):
+    """Alone, each block reports to the even block of its pair; block 1 of four copies to all in a mask, to odd ones."""
+    several, last = (".multicast::cluster", ', "h"((short)mask)') if mask else ("", "")
+    source = (
+        PREFACE
+        + f"""struct alignas(64) CUtensorMap {{ unsigned long long opaque[16]; }};
+      extern "C" __global__ void k(const __grid_constant__ CUtensorMap m, unsigned mask, unsigned* y, int* done) {{
+      __shared__ alignas(1024) unsigned s[256]; __shared__ uint64_t b;
+      auto c = cg::this_cluster(); unsigned rank = c.block_rank();
+      bool receives = mask >> rank & 1, other = mask >> (rank ^ 1) & 1;
+      unsigned bytes = 1024 * (mask ? rank & 1 ? receives + other : 0 : rank & 1 ? 0 : 2);
+      for (int i = threadIdx.x; i < 256; i += 64) s[i] = 0;
+      begin(&b, 1, bytes); c.sync();
+      unsigned pair = mask ? at(&b) | 1 << 24 : at(&b) & ~(1u << 24);
+      if (threadIdx.x == 0 && (mask == 0 || rank == 1))
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{several}"
+          ".cta_group::2 [%0], [%1, {{%2, %3}}], [%4]{", %5" if mask else ""};" :: "r"(at(s)), "l"(&m),
+          "r"(0), "r"(8 * (int)rank), "r"(pair){last} : "memory");
+      if (bytes) wait(&b, 0); done[blockIdx.x] = 1 + (bytes > 0); c.sync();
+      for (int i = threadIdx.x; i < 256; i += 64) y[blockIdx.x * 256 + i] = s[i]; }}"""
+    )
+    kernel = compile_cuda(source, arch="sm_100a")
+    data = RNG.integers(0, 2**32, (32, 32), dtype=np.uint32)
+    args = {"m": tensor_map(data, box=(8, 32)), "mask": mask, "y": np.zeros(1024, np.uint32), "done": np.zeros(4, np.int32)}
+    launch = make_launch(kernel, (4, 1, 1), (64, 1, 1), args, cluster=(4, 1, 1))
+    got = emulate(kernel, launch, blocks="all", compiled=compiled)
+    assert any("2CTA" in i.modifiers for i in kernel.instructions)
+    assert got.buffer("done").tolist() == {0: [2, 1, 2, 1], 6: [1, 2, 1, 2], 15: [1, 2, 1, 2]}[mask]
+    for rank, found in enumerate(got.buffer("y").reshape(4, 8, 32)):
+        row = rank if not mask else 1
+        expected = data[8 * row :][:8] if not mask or mask >> rank & 1 else np.zeros((8, 32), np.uint32)
+        np.testing.assert_array_equal(found, expected)
+
+
+@MODES
 def test_a_barrier_of_the_cluster_counts_blocks_that_have_left(compiled):
     source = (
         PREFACE

@@ -4,9 +4,10 @@ One warp instruction moves all the data, and here it does so immediately: progra
 uniform registers: [UR] and the next one are an address in shared memory and the barrier that receives the byte count,
 or an address in global memory; the size is in units of 16 bytes in its low half. With MULTICAST its high half is a mask
 of ranks: each of these blocks of the cluster receives the data, and the byte count at its barrier, at the same places
-as the block that copies. An address in the shared memory of a cluster begins with the rank of a block. The address (and
-the barrier) of a tensor copy are followed by its coordinates, fastest dimension first. Where a load from an im2col map
-reads beside its pixels stands below that mask: 16 bits for one spatial dimension, 8 for each of two, 5 of three.
+as the block that copies. With 2CTA (cta_group::2) the barrier may be that of either block of the receiver's pair. An
+address in the shared memory of a cluster begins with the rank of a block. The address (and the barrier) of a tensor
+copy are followed by its coordinates, fastest dimension first. Where a load from an im2col map reads beside its pixels
+stands below that mask: 16 bits for one spatial dimension, 8 for each of two, 5 of three.
 Reductions compute in the buffer's type, floats in float64 and rounded once.
 """
 
@@ -207,12 +208,12 @@ def _next_work(d: Decoder, i: Instruction) -> Step:
 # Tensor copies ------------------------------------------------------------------------------------
 
 
-@opcode("UTMALDG", f"1D 2D 3D 4D 5D IM2COL MULTICAST {UNREAD}")
+@opcode("UTMALDG", f"1D 2D 3D 4D 5D IM2COL MULTICAST 2CTA {UNREAD}")
 def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
     site, rank = Site(d, i), int(i.modifiers[0][0])
     to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
-    columns, multicast, unread = (name in i.modifiers for name in ("IM2COL", "MULTICAST", UNREAD))
+    columns, multicast, paired, unread = (name in i.modifiers for name in ("IM2COL", "MULTICAST", "2CTA", UNREAD))
     more = _uniform(d, i.operands[2], 1) if columns or multicast else None
 
     def load(f: Frame) -> None:
@@ -225,15 +226,23 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
                 data = _outside(view, box)
                 data[box.places] = site.memory.views[box.unit][_units(site, box)]
             site.record(f, row, box.pieces)
+            first, barrier = int(words[row, 0]), int(words[row, 1])
             for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
-                    site.shared(f, row, int(words[row, 0]) + further, box.size)
+                    site.shared(f, row, first + further, box.size)
                 else:
-                    places = site.places(f, row, int(words[row, 0]) + further, box, view.swizzle)
+                    places = site.places(f, row, first + further, box, view.swizzle)
                     f.machine.shared[box.unit][places] = data
-                _complete(f, site, row, int(words[row, 1]) + further, box.size)
+                signalled = _of_pair(barrier, first + further) if paired else barrier + further
+                _complete(f, site, row, signalled, box.size)
 
     return load
+
+
+def _of_pair(barrier: int, to: int) -> int:
+    """The barrier at the same place, with the same parity of rank, in the pair of blocks that receives the data."""
+    low = (2 << RANK_SHIFT) - 1
+    return to & ~low | barrier & low
 
 
 @opcode("UTMASTG", "1D 2D 3D 4D 5D IM2COL")
