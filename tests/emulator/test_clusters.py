@@ -307,7 +307,8 @@ def test_tensor_copies_report_to_the_barrier_of_either_block_of_a_pair(mask, com
     )
     kernel = compile_cuda(source, arch="sm_100a")
     data = RNG.integers(0, 2**32, (32, 32), dtype=np.uint32)
-    args = {"m": tensor_map(data, box=(8, 32)), "mask": mask, "y": np.zeros(1024, np.uint32), "done": np.zeros(4, np.int32)}
+    out = {"y": np.zeros(1024, np.uint32), "done": np.zeros(4, np.int32)}
+    args = {"m": tensor_map(data, box=(8, 32)), "mask": mask, **out}
     launch = make_launch(kernel, (4, 1, 1), (64, 1, 1), args, cluster=(4, 1, 1))
     got = emulate(kernel, launch, blocks="all", compiled=compiled)
     assert any("2CTA" in i.modifiers for i in kernel.instructions)
