@@ -1,7 +1,8 @@
-"""Links of all Markdown files, checked without MkDocs; and the checker itself."""
+"""Links and tables of all Markdown files, checked without MkDocs; and the checker of links itself."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,20 @@ def test_code_holds_no_links() -> None:
 def test_anchors_are_those_of_code_hosts() -> None:
     assert slug("What a *change* does, and which GPU?") == "what-a-change-does-and-which-gpu"
     assert slug("`[classes.NAME]`: λ and Λ") == "classesname-λ-and-λ"
+
+
+def test_every_table_has_its_header() -> None:
+    """Rows that a blank line cuts off from their table are shown as text."""
+    lost = []
+    for path in markdown_files():
+        text = re.sub(r"(?ms)^(```|~~~).*?^\1", lambda code: "\n" * code[0].count("\n"), path.read_text("utf-8"))
+        lines = ["", *text.splitlines(), ""]
+        for number in range(1, len(lines) - 1):
+            before, line, after = lines[number - 1 : number + 2]
+            if (
+                line.startswith("|")
+                and not before.startswith("|")
+                and not re.fullmatch(r"\|(\s*:?-+:?\s*\|)+\s*", after)
+            ):
+                lost.append(f"{path.name}: line {number}: {line[:60]}")
+    assert lost == []
