@@ -231,3 +231,24 @@ def test_sweeps_and_tables_of_cluster_sizes(tmp_path: Path) -> None:
     assert "clusters of 32 blocks: expected at most 16" in swept[3].reason
     assert [row.times["pipeline"] for row in table.rows] == pytest.approx(alone, rel=1e-6)
     assert len({round(time, 12) for time in alone}) == 3
+
+
+ANSWERED = (
+    PREFACE
+    + """extern "C" __global__ void k(const float* x, float* y) {
+  __shared__ uint64_t b; auto c = cg::this_cluster(); unsigned rank = c.block_rank();
+  begin(&b, 1, 0); c.sync();
+  auto send = [&] { if (threadIdx.x == 0) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+    :: "r"(map(at(&b), rank ^ 1)) : "memory"); };
+  for (int phase = 0; phase < 4; ++phase) {
+    if (rank == 1) send();
+    wait(&b, phase & 1);
+    if (rank == 0) send(); }
+  y[blockIdx.x * 128 + threadIdx.x] = x[threadIdx.x]; c.sync(); }"""
+)
+
+
+def test_a_block_that_answers_does_not_await_its_own_answer():
+    """Block 1 of two asks and awaits the answer; block 0 awaits the question, at the same place, and then answers."""
+    found = analyze(ANSWERED, gpu="h100", grid=264, block=128, args={"x": "f32[128]", "y": "f32[33792]"}, cluster=2)
+    assert found.time_s > 0

@@ -12,6 +12,8 @@ from drywarp.analysis.prepare import LoadedKernel, load
 from drywarp.analysis.request import LaunchRequest, Options
 from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.run import run_whole
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Launch
 from drywarp.support.folders import use_threads
 
@@ -51,6 +53,16 @@ def test_a_limit_ends_the_run() -> None:
     made = loaded("tiled_matmul.cu")
     assert isinstance(made.launch, Launch)
     assert run_whole(made.kernel, made.launch, 100) is None
+
+
+@pytest.mark.parametrize("blocks", [1, 5000])
+def test_a_limit_ends_the_run_within_a_block(blocks: int) -> None:
+    """A warp of these takes 10^13 instructions."""
+    source = 'extern "C" __global__ void k(long n, long* y) { long s = 0, i = 0;'
+    source += " do s = s * 5 ^ i; while (++i < n); *y = s; }"
+    kernel = compile_cuda(source, arch="sm_80")
+    launch = make_launch(kernel, (blocks, 1, 1), (32, 1, 1), {"n": 1 << 40, "y": np.zeros(1, np.int64)})
+    assert run_whole(kernel, launch, 10_000) is None
 
 
 def test_the_digest_tells_launches_apart_that_do_something_else() -> None:

@@ -228,7 +228,7 @@ def find_barrier_phases(profile: Profile) -> BarrierPhases:
         return BarrierPhases()
     receivers = frozenset[int]()
     if profile.launch.cluster_blocks > 1:
-        receivers, rows = _receivers(profile), rows.copy()
+        receivers, rows = _receivers(profile), rows[~_sent_later(profile)]
         of_words = rows[:, SYNC_BARRIER] >= 0
         rows[of_words, SYNC_BARRIER] &= _WITHIN_A_BLOCK
     signals = rows[:, SYNC_KIND] == SYNC_SIGNAL
@@ -286,6 +286,27 @@ def _receivers(profile: Profile) -> frozenset[int]:
         target = samples.get(members[block][rank], -1)
         received.setdefault((target, barrier, phase), set()).add(row[SYNC_INSTRUCTION])
     return frozenset(key[0] for key in awaited if received.get(key, set()) - sent.get(key, set()))
+
+
+def _sent_later(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows signal another block's barrier where the warp awaited the same phase of its own block's before.
+
+    Such a signal is an answer, or is passed on: the wait was for what another block sent.
+    """
+    rows, launch = profile.syncs, profile.launch
+    ranks = [launch.members(launch.cluster_of(sample.linear)).index(sample.linear) for sample in profile.blocks]
+    awaited: set[tuple[int, int, int]] = set()
+    found = np.zeros(len(rows), bool)
+    for number in np.flatnonzero(rows[:, SYNC_BARRIER] >= 0).tolist():
+        row = rows[number]
+        block = int(row[SYNC_WARP]) // launch.warps_per_block
+        rank, barrier = divmod(int(row[SYNC_BARRIER]), _WITHIN_A_BLOCK + 1)
+        phase = (int(row[SYNC_WARP]), barrier, int(row[SYNC_PHASE]))
+        if row[SYNC_KIND] == SYNC_WAIT:
+            awaited.add(phase)
+        elif rank != ranks[block]:
+            found[number] = phase in awaited
+    return found
 
 
 def _phase_numbers(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> dict[tuple[int, int], int]:

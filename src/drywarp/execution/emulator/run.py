@@ -11,6 +11,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
 from .apart import PARTS
+from .bits import LANES
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
 from .control import DeviceLaunch
 from .memory import DeviceMemory
@@ -133,7 +134,7 @@ def run_whole(
     Raises EmulationError for a faulty access, a deadlock or a trap, UnsupportedInstructionError for an unsupported
     instruction, UsageError if the launch does not fit the kernel.
     """
-    limits = Limits(lane_steps=_UNLIMITED, accesses=_UNLIMITED)
+    limits = Limits(lane_steps=min(most * LANES, _UNLIMITED), accesses=_UNLIMITED)
     if uses_grid_barrier(kernel):
         check_whole_grid(kernel, launch)
         return _at_once(kernel, launch, limits, most, watch)
@@ -155,6 +156,8 @@ def run_whole(
         if not fits_at_once(launch):
             raise
         return _at_once(kernel, launch, limits, most, watch)
+    except EmulationLimitError:
+        return None
     return _ended(session, tally)
 
 
@@ -162,7 +165,10 @@ def _at_once(kernel: Kernel, launch: Launch, limits: Limits, most: int, watch: W
     """All blocks concurrently, for those that wait for each other."""
     tally = Tally()
     session = Session(kernel, launch, limits, tally=tally, watch=watch)
-    session.run(range(launch.blocks), whole=True)
+    try:
+        session.run(range(launch.blocks), whole=True)
+    except EmulationLimitError:
+        return None
     return _ended(session, tally) if session.budget.warp_steps <= most else None
 
 

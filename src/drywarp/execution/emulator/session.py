@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.library import mode
-from ...errors import EmulationError, UsageError
+from ...errors import EmulationError, EmulationLimitError, UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
@@ -230,6 +230,8 @@ class Session:
             try:
                 done = [one.result() for one in running]
             except (EmulationError, StoppedError):
+                if self._tally and shared.exceeded():
+                    raise EmulationLimitError("all blocks together are past a limit") from None
                 return False
             finally:
                 shared.stop()
