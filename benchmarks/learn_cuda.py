@@ -169,8 +169,8 @@ def main(
                     words = ("--gpu", gpu, "--emulate-steps", "1", "--keep", folder, "--", made, str(number))
                     drywarp(*words, *map(str, extents))
                     (kept,) = folder.glob("*.launch")
-                    name = file.functions[number].partition("(")[2].rstrip(")")
-                    case = f"{name} {' x '.join(map(str, extents))}"
+                    kind, _, name = file.functions[number].rstrip(")").partition("(")
+                    case = f"{name}{'' if kind == 'F' else ' ' + kind} {' x '.join(map(str, extents))}"
                     time_us = file.flops(extents) / rate / 1e6
                     rows.writerow([case, str(kept.relative_to(out)), "", f"{time_us:.3f}"])
 

@@ -20,12 +20,16 @@ program = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 def keep(
     name: Annotated[str, typer.Argument(metavar="SET", help="A name in sets.toml.")],
     output: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The output of the set's command.")],
+    names: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="The validated table: its column `case` names rows."),
+    ] = None,
 ) -> None:
     """Keep the rows of a set."""
     if name not in (known := [one.name for one in sets()]):
         raise typer.BadParameter(f"{name}: expected one of {', '.join(known)}")
     try:
-        rows = of_output(output)
+        rows = of_output(output, names)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     print(f"{write(name, rows)}: {len(rows)} rows")

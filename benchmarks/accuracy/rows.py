@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -101,16 +101,27 @@ def _short(value: float | str | None) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def of_output(path: Path) -> list[Row]:
+def of_output(path: Path, names: Path | None = None) -> list[Row]:
     """Rows of `drywarp validate --out` (CSV) or of `benchmarks/hecbench.py --out`; those without a prediction left out.
 
-    Raises ValueError for a file that is neither.
+    `names` is the table that was validated, whose column `case` names its rows.
+
+    Raises ValueError for a file that is neither, and for a table without such a column.
     """
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = _read(path)
     if not rows or not {"position", "measured_s"} & set(rows[0]):
         raise ValueError(f"{path}: neither an output of drywarp validate nor one of benchmarks/hecbench.py")
-    return list(_of_hecbench(rows) if "position" in rows[0] else _of_validate(rows))
+    found = list(_of_hecbench(rows) if "position" in rows[0] else _of_validate(rows))
+    table = _read(names) if names else []
+    if table and "case" not in table[0]:
+        raise ValueError(f"{names}: expected a column case")
+    cases = {str(number): row["case"] for number, row in enumerate(table, start=1)}
+    return [replace(row, name=cases.get(row.name, row.name)) for row in found]
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _of_hecbench(rows: Sequence[Mapping[str, str]]) -> Iterator[Row]:

@@ -78,6 +78,20 @@ def test_what_has_moved_is_named() -> None:
     assert all(math.isfinite(float(one["time_us"])) for one in frozen())
 
 
+def test_rows_have_the_names_of_their_table(tmp_path: Path) -> None:
+    output, table = tmp_path / "rows.csv", tmp_path / "times.csv"
+    output.write_text(
+        "row,status,measured_s,wall_s,clock_mhz,band_at_clock_low_s,band_at_clock_high_s,pipeline_s,pipeline_limiter\n"
+        "2,ok,2e-6,1,1000,1e-6,4e-6,3e-6,lsu\n1,ok,1e-6,1,1000,,,1e-6,dram\n3,failed,1e-6,1,1000,,,,\n"
+    )
+    table.write_text("case,time_us\nfirst,1\nsecond,2\nthird,1\n")
+    assert [row.name for row in of_output(output)] == ["1", "2"]
+    named = of_output(output, table)
+    assert [(row.name, row.half, row.measured) for row in named] == [("first", "odd", 1.0), ("second", "even", 2.0)]
+    with pytest.raises(ValueError, match=r"rows.csv: expected a column case"):
+        of_output(output, output)
+
+
 def test_another_file_is_refused_in_one_line(tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
