@@ -139,7 +139,7 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
 
 FOLDER = "emulations"
 LARGEST_ENTRY, LARGEST_LOG, LARGEST_INPUT, MOST_BYTES = 64 << 20, 512 << 20, 256 << 20, 512 << 20
-"""Most bytes of one entry, of the accesses in one, of a launch's arrays that are hashed, and of all entries together."""
+"""Most bytes of one entry, of the accesses in it, of a launch's arrays that are hashed, and of all entries together."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on the speed of the machine."""
 _MEMBERS = ("instruction", "warp", "base", "pattern", "space", "offsets", "masks")
