@@ -36,6 +36,7 @@ def test_the_examples_are_shown() -> None:
         "examples/hopper/attention.cu",
         "examples/blackwell/tcgen05_tile.cu",
         "examples/blackwell/tcgen05_pair.cu",
+        "examples/blackwell/tcgen05_fp4.cu",
     ]
 
 

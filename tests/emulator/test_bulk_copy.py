@@ -9,12 +9,15 @@ import pytest
 
 from drywarp.errors import EmulationError, UsageError
 from drywarp.execution.emulator import emulate
+from drywarp.execution.emulator.skim import without_results
+from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.tensor_maps import tensor_map
 from drywarp.kernel.profile import SPACE_GLOBAL
 from tests.effort import first, some
 
 from .support import kernels, run
+from .test_refine import same_profile
 
 ARCHES = ("sm_90", "sm_100", "sm_120")
 RNG = np.random.default_rng(11)
@@ -502,3 +505,28 @@ def test_an_im2col_map_in_the_words_of_a_launch():
     np.testing.assert_array_equal(got, convolution(images, (1, 1), (3, 3), (1, 1))[1, 2, :8])
     with pytest.raises(UsageError, match=r"tensor map option 'lower=1\.5'"):
         make_launch(kernel, (1, 1, 1), (32, 1, 1), {**arguments, "from": said.replace("lower=-1x-1", "lower=1.5")})
+
+
+def test_a_copy_of_indices_is_not_left_out() -> None:
+    """Brief runs do not copy what only products read, until an address turns out to come from there."""
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(const __grid_constant__ CUtensorMap from, float* out) {
+      __shared__ alignas(128) int s[64]; __shared__ uint64_t b; __shared__ int first;
+      if (threadIdx.x == 0) first = blockIdx.x * 32;
+      begin(&b, sizeof s); __syncthreads();
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2}], [%3];" :: "r"(at(s)), "l"(&from), "r"(0), "r"(at(&b)) : "memory");
+      wait(&b); int at = s[threadIdx.x]; out[first + at] = at * 3.0f; }"""
+    )
+    kernel = kernels.kernel(source, "sm_90")
+    shorter = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert shorter is not None
+    assert any("UNREAD" in i.modifiers for i in shorter.code)
+    given = {"from": tensor_map(RNG.permutation(64).astype(np.int32) % 32, box=(64,)), "out": np.zeros(3200, "f4")}
+    launch = make_launch(kernel, (100, 1, 1), (32, 1, 1), given)
+    whole, brief = (emulate(kernel, launch, results=results) for results in (True, False))
+    assert len(whole.profile.blocks) > 1
+    same_profile(whole.profile, brief.profile)
+    np.testing.assert_array_equal(whole.buffer("out"), brief.buffer("out"))

@@ -122,6 +122,7 @@ def arithmetic() -> Iterator[Row]:
     yield Row("IADD3.X", "R20, {x}, {x}, {x}, {p}, {p}", "R20", lambda *terms: sum(terms), uniform=True)
     yield Row("IADD3.X", "R20, P0, P3, {x}, {x}, {x}, {p}, {p}", "R20 P0 P3", carries, uniform=True)
     yield Row("IADD.64", "R20, {l}, {q}", "L20", lambda a, b: a + b)
+    yield Row("IADD3.64", "R20, PT, PT, {l}, {l}, {q}", "L20", lambda a, b, c: a + b + c, uniform=True)
     yield Row("IABS", "R20, {n}", "R20", lambda a: abs(signed(a)))
     yield Row(
         "IMAD IMAD.U32 IMAD.MOV.U32 IMAD.SHL.U32 IMAD.IADD",

@@ -10,13 +10,16 @@ import pytest
 import drywarp
 from drywarp.analysis.result import Analysis
 from drywarp.execution.emulator import emulate
+from drywarp.execution.emulator.skim import without_results
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.hardware import load_gpu
+from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
+from tests.emulator.test_refine import same_profile
 
 FOLDER = Path(__file__).parents[2] / "examples" / "blackwell"
-PATH, PAIR = FOLDER / "tcgen05_tile.cu", FOLDER / "tcgen05_pair.cu"
+PATH, PAIR, SCALED = (FOLDER / f"tcgen05_{name}.cu" for name in ("tile", "pair", "fp4"))
 SHARED = 197768
 
 
@@ -56,6 +59,57 @@ def test_pairs_of_blocks_multiply(stages: int, grid: int, m: int, k: int) -> Non
     np.testing.assert_array_equal(run.buffer("C"), (a @ b.T).astype(np.float16))
     assert set(run.profile.products.values()) == {("256x256x16", "F16")}
     assert run.profile.kernel.resources.tensor_columns == 512
+
+
+FLOATS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+def scaled_matrix(rng: np.random.Generator, rows: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers, their codes, two of 4 bits a byte, and their scale factors in tiles for 128 rows and 64 elements."""
+    codes, scales = rng.integers(0, 16, (rows, k)), rng.integers(0x30, 0x40, (rows, k // 16))
+    factors = 2.0 ** ((scales >> 3) - 7) * (1 + (scales & 7) / 8)
+    numbers = np.where(codes & 8, -1, 1) * FLOATS[codes & 7] * np.repeat(factors, 16, axis=1)
+    # Row r of 128 is quarter and lane; the tile has lane, quarter, group.
+    tiles = scales.reshape(rows // 128, 4, 32, k // 64, 4).transpose(0, 3, 2, 1, 4)
+    return numbers, (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8), tiles.astype(np.uint8).reshape(-1)
+
+
+@pytest.mark.parametrize(("columns", "stages", "sets", "grid", "k"), [(128, 6, 2, 3, 768), (256, 4, 1, 2, 1280)])
+def test_block_scaled_products_of_4_bit_floats(columns: int, stages: int, sets: int, grid: int, k: int) -> None:
+    rng, m, n = np.random.default_rng(3), 256, 512
+    (a, codes_a, scales_a), (b, codes_b, scales_b) = (scaled_matrix(rng, rows, k) for rows in (m, n))
+    given = {
+        "A": drywarp.tensor_map(codes_a, box=(128, 128), swizzle=128),
+        "B": drywarp.tensor_map(codes_b, box=(128, 128), swizzle=128),
+        "scales_a": scales_a,
+        "scales_b": scales_b,
+        "C": np.zeros((m, n), np.float16),
+        "alpha": 0.125,
+        "m": m,
+        "n": n,
+        "k": k,
+    }
+    defines = {"COLUMNS": str(columns), "STAGES": str(stages), "SETS": str(sets)}
+    kernel = compile_cuda(SCALED, arch="sm_100a", options=CudaOptions(defines))
+    run = emulate(kernel, make_launch(kernel, (grid, 1, 1), (192, 1, 1), given, dynamic_shared=221320), blocks="all")
+    # Multiples of 2^-10 below 2^14: every partial sum is exact in single precision.
+    np.testing.assert_array_equal(run.buffer("C"), (0.125 * (a @ b.T)).astype(np.float16))
+    assert set(run.profile.products.values()) == {(f"128x{columns}x64", "E2M1")}
+    assert run.profile.kernel.resources.tensor_columns == 512
+
+
+@pytest.mark.parametrize(("path", "rows", "grid"), [(PATH, 256, 6), (PAIR, 128, 8)], ids=["one", "pair"])
+def test_a_sample_that_leaves_results_out_behaves_alike(path: Path, rows: int, grid: int) -> None:
+    given = arguments(1024, 1024, 320, rows)
+    kernel = compile_cuda(path, arch="sm_100a")
+    launch = make_launch(kernel, (grid, 1, 1), (192, 1, 1), given, dynamic_shared=SHARED)
+    shorter = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert shorter is not None
+    assert shorter.watched  # where the columns are is read from shared memory
+    assert not {i.opcode for i in shorter.code} & {"UTCHMMA", "LDTM"}
+    whole, brief = (emulate(kernel, launch, results=results) for results in (True, False))
+    same_profile(whole.profile, brief.profile)
+    assert not np.array_equal(whole.buffer("C"), brief.buffer("C"))
 
 
 def test_a_pair_reads_less_of_shared_memory_than_two_blocks_do() -> None:

@@ -82,9 +82,9 @@ def test_a_sample_that_leaves_results_out_behaves_alike(name: str) -> None:
         path, grid, shared, given = PATH, (1, 2, 1), 197632, arguments(6)
     kernel = compile_cuda(path, arch="sm_90a")
     launch = make_launch(kernel, grid, (384, 1, 1), given, dynamic_shared=shared)
-    code = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
-    assert code is not None
-    assert not {i.opcode for i in code} & {"HGMMA", "MUFU"}
+    brief_code = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert brief_code is not None
+    assert not {i.opcode for i in brief_code.code} & {"HGMMA", "MUFU"}
     whole, brief = (emulate(kernel, launch, results=results).profile for results in (True, False))
     assert len(whole.blocks) > 1
     same_profile(whole, brief)

@@ -18,6 +18,9 @@ def places(names: str) -> set[tuple[str, int]]:
     ("text", "reads", "writes"),
     [
         ("IADD3 R4, R5, 0x1, -R6", "R5 R6", "R4"),
+        ("IADD3.64 R4, PT, PT, R6, R8, 0x1", "R6 R7 R8 R9", "R4 R5"),
+        ("UIADD3.64 UR4, UPT, UPT, UR4, UR8, UR10", "UR4 UR5 UR8 UR9 UR10 UR11", "UR4 UR5"),
+        ("USEL.64 UR4, UR6, UR8, UP1", "UR6 UR7 UR8 UR9 UP1", "UR4 UR5"),
         ("FFMA R4, R4, c[0x0][0x160], RZ", "R4", "R4"),
         ("@P2 MOV R4, R5", "P2 R5", "R4"),
         ("@!UP1 UMOV UR4, UR6", "UP1 UR6", "UR4"),

@@ -296,9 +296,10 @@ static void multiply_wide(Run *run, const Instruction *row) {
 
 // Moves, sums and choices of 64-bit words.
 static void run_pairs(Run *run, const Instruction *row) {
-  Operand a, b, c, d;
+  Operand a, b, c, d, e, f;
   find_pair(run, &row->a, &a, &b);
   find_pair(run, &row->b, &c, &d);
+  find_pair(run, &row->c, &e, &f);
   Words held[2];
   for (int64_t member = 0; member < run->state->members; ++member) {
     const int64_t w = run->batch[member];
@@ -306,12 +307,13 @@ static void run_pairs(Run *run, const Instruction *row) {
     if (!lanes) continue;
     const uint32_t *low = words_for(&a, w), *high = words_for(&b, w);
     const uint32_t *other_low = words_for(&c, w), *other_high = words_for(&d, w);
+    const uint32_t *third_low = words_for(&e, w), *third_high = words_for(&f, w);
     const Lanes given = row->op == SELECT_WIDE ? lanes_of(run, row->in0, w) : ~0u;
     const uint64_t added = row->op == ADD_WIDE ? ~UINT64_C(0) : 0;
     Wide total;
     EACH_LANE {
       const uint64_t x = pair_of(low[l], high[l]), y = pair_of(other_low[l], other_high[l]);
-      total.at[l] = given & BIT[l] ? x + (y & added) : y;
+      total.at[l] = given & BIT[l] ? x + (y + pair_of(third_low[l], third_high[l]) & added) : y;
     }
     for (int further = 0; further < 2; ++further) {
       uint32_t *out = target(run, row, further, w, lanes, &held[further]);

@@ -142,14 +142,14 @@ def _size(words: npt.NDArray[np.uint32], row: int) -> int:
     return (int(words[row, 0]) & 0xFFFF) * _PIECE
 
 
-@opcode("UBLKCP", "S G MULTICAST")
+@opcode("UBLKCP", f"S G MULTICAST {UNREAD}")
 def _bulk_copy(d: Decoder, i: Instruction) -> Step:
     ends = i.modifiers[:2]
     site = Site(d, i)
     to, source, size = _uniform(d, i.operands[0], 2), _uniform(d, i.operands[1], 2), _uniform(d, i.operands[2], 1)
     if ends not in (("S", "G"), ("G", "S"), ("S", "S")):
         raise UnsupportedInstructionError(f"modifiers {'.'.join(i.modifiers)}")
-    multicast = "MULTICAST" in i.modifiers
+    multicast, unread = (name in i.modifiers for name in ("MULTICAST", UNREAD))
 
     def copy(f: Frame) -> None:
         to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
@@ -173,7 +173,10 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
                 site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
             for further in site.receivers(f, row, int(sizes[row, 0]) >> 16) if multicast else (0,):
                 at = site.shared(f, row, int(to_words[row, 0]) + further, count)
-                shared[at : at + count] = data
+                if unread:
+                    f.machine.leave_out(at, count)
+                else:
+                    shared[at : at + count] = data
                 _complete(f, site, row, int(to_words[row, 1]) + further, count)
 
     return copy
@@ -229,7 +232,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
             first, barrier = int(words[row, 0]), int(words[row, 1])
             for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
-                    site.shared(f, row, first + further, box.size)
+                    f.machine.leave_out(site.shared(f, row, first + further, box.size), box.size)
                 else:
                     places = site.places(f, row, first + further, box, view.swizzle)
                     f.machine.shared[box.unit][places] = data

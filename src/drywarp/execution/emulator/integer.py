@@ -161,12 +161,14 @@ def _add(d: Decoder, i: Instruction) -> Step:
     if "ISAT" in i.modifiers:
         return _add_saturated(d, i)
     outs, sources, ins = split_predicates(i.operands[1:])
-    if "64" in i.modifiers:
-        put_pair, left, right = d.put_pair(i.operands[0]), d.pair(sources[0]), d.pair(sources[1])
-        return lambda f: put_pair(f, left(f) + right(f))
-    put = d.put(i.operands[0])
     extended = "X" in i.modifiers
     carries_out = [o for o in outs if isinstance(o, Predicate) and o.index != PT]
+    if "64" in i.modifiers:
+        if carries_out or ins or extended:
+            raise UnsupportedInstructionError("carry of a 64-bit sum")
+        put_pair, (first, *further) = d.put_pair(i.operands[0]), [d.pair(source) for source in sources]
+        return lambda f: put_pair(f, sum((term(f) for term in further), first(f)))
+    put = d.put(i.operands[0])
     if not extended and not carries_out:
         a, *others = [d.word(s) for s in sources if d.known(s) != 0] or [constant(ZERO)]
         if len(others) == 1:

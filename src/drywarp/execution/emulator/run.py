@@ -17,7 +17,7 @@ from .control import DeviceLaunch
 from .memory import DeviceMemory
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
-from .session import WAVE_WARPS, Emulation, Session
+from .session import WAVE_WARPS, Emulation, Session, UncopiedError
 from .skim import without_results
 from .tally import Tally
 from .watch import Watch
@@ -66,6 +66,8 @@ def emulate(
         brief = without_results(drawing, cfg) if surveys and not results else None
         session = Session(kernel, launch, limits, compiled, cfg, brief=brief, runs=drawing)
         return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
+    except UncopiedError:
+        return emulate(kernel, launch, confidence=confidence, limits=limits, compiled=compiled)
     except EmulationLimitError as stopped:
         if surveys:
             stopped.iterations = session.iterations()

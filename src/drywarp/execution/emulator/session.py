@@ -22,10 +22,11 @@ from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
+from .bits import LANES
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
-from .machine import Machine, Needs, Store
+from .machine import RANK_SHIFT, Machine, Needs, Store
 from .memory import DeviceMemory
 from .program import Program, register_counts
 from .recorder import RECORD_OPTION, Recorder
@@ -36,6 +37,8 @@ from .watch import Watch
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
+_WIDEST = 16
+"""Bytes of the widest access of a thread to shared memory."""
 _MOST_UNCOUNTED = 1 << 16
 """Rows of a record above which it is counted and dropped."""
 
@@ -61,6 +64,22 @@ class Emulation:
         raise UsageError(f"no buffer {which!r} among the launch's arguments (there are: {known or 'none'})")
 
 
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """Code that does the same as a kernel's but for what it computes.
+
+    `watched` are the accesses to shared memory whose results matter, if they must not read what a tensor copy leaves
+    out: whether they do is seen as the code runs.
+    """
+
+    code: tuple[Instruction, ...]
+    watched: frozenset[int] = frozenset()
+
+
+class UncopiedError(EmulationError):
+    """Brief code reads what its copies leave out: the launch must run without it."""
+
+
 class Session:
     """One launch: its memory, and the record of the blocks that were run, which share the limits.
 
@@ -79,7 +98,7 @@ class Session:
         compiled: bool = True,
         cfg: ControlFlowGraph | None = None,
         tally: Tally | None = None,
-        brief: tuple[Instruction, ...] | None = None,
+        brief: Brief | None = None,
         watch: Watch | None = None,
         *,
         runs: Kernel | None = None,
@@ -156,7 +175,7 @@ class Session:
             clusters = dict.fromkeys(map(launch.cluster_of, new))
             new = [block for cluster in clusters for block in launch.members(cluster)]
         if self._brief and self._position and self._code is self._runs:
-            self._code = replace(self._runs, instructions=self._brief)
+            self._code = replace(self._runs, instructions=self._brief.code)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
             schedule = _compiled(program) if self._compiled else Scheduler
             self._strand = replace(self._strand, program=program, schedule=schedule)
@@ -201,6 +220,8 @@ class Session:
         first = strand.recorder.accesses
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
+            if self._brief and self._brief.watched and machine.uncopied:
+                _check_reads(strand.recorder, machine, first, self._brief.watched)
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
@@ -444,6 +465,18 @@ class Session:
             counts[:, block.start : block.end] = of_blocks[:, block.index, None]
         counts[:, guards >= 0] = np.concatenate(self._guarded)[rows]
         return counts
+
+
+def _check_reads(recorder: Recorder, machine: Machine, first: int, watched: frozenset[int]) -> None:
+    """Raise UncopiedError if accesses from row `first` on, by one of these instructions, touch what was not copied."""
+    log, rows = recorder.log, slice(first, recorder.accesses)
+    mine = np.flatnonzero(np.isin(log.instruction[rows], list(watched))) + first
+    for base, pattern in set(zip(log.base[mine].tolist(), log.pattern[mine].tolist(), strict=True)):
+        lanes = np.flatnonzero(log.masks[pattern] >> np.arange(LANES, dtype=np.uint32) & 1)
+        places = (base + log.offsets.reshape(-1, LANES)[pattern, lanes]) % (1 << RANK_SHIFT)
+        for start, size in machine.uncopied:
+            if ((places + _WIDEST > start) & (places < start + size)).any():
+                raise UncopiedError("an address or a branch depends on what a tensor copy brings")
 
 
 def _compiled(program: Program) -> Any:

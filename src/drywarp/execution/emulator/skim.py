@@ -23,7 +23,7 @@ from ...kernel.launch.launch import Launch
 from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
-from .session import Session
+from .session import Brief, Session
 
 CONFIDENCE = 0.95
 """Probability with which an interval should contain the true total."""
@@ -113,6 +113,10 @@ _UNFOLLOWED = ("wgmma", "tensor_load")
 _CERTAIN = 1.25
 """How far past a limit on accesses the blocks that were run in full say that others are, for these not to be run."""
 _WITHIN_A_BLOCK = frozenset({"shared", "local"})
+_MAY_STAY_UNREAD = frozenset({"UTMALDG", "UBLKCP"})
+"""Copies to shared memory that can be left out, so that only their accesses and signals remain."""
+_BRING_NOTHING = frozenset({"UTMASTG", "UTMAREDG", "UBLKRED", "UTMAPF", "UBLKPF"})
+"""Copies that write nothing to shared memory."""
 
 
 class Skim:
@@ -209,7 +213,7 @@ def _without_back_edges(
     return changed or None
 
 
-def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction, ...] | None:
+def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
     """The kernel's code without computations that reach neither an address nor a branch; None if there is none to omit.
 
     All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
@@ -222,22 +226,27 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> tuple[Instruction,
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
     needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
     writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
-    reads = [i for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
+    read = [index for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
+    reads = [code[index] for index in read]
     if any(i.class_ in _UNFOLLOWED and i.memory is None for i in reads):
         return None
     if writes and any(_touches(i, _BETWEEN) and "CONSTANT" not in i.modifiers for i in reads):
         return None
-    unread = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads)
-    if not unread and writes and any(i.class_ in ("bulk_copy", "async_copy") for i in code):
-        return None
+    unread, watched = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads), frozenset[int]()
+    copies = {i.opcode for i in code if i.class_ in ("bulk_copy", "async_copy")} - _BRING_NOTHING
+    if not unread and writes and copies:
+        if not copies <= _MAY_STAY_UNREAD or any(_touches(i, frozenset({"generic"})) for i in reads):
+            return None
+        unread = True
+        watched = frozenset(index for index in read if _touches(code[index], frozenset({"shared"})))
     left_out = set(range(len(code))) - stays - needed
     brief = [_nothing(i) if index in left_out else i for index, i in enumerate(code)]
     for index, i in enumerate(code):
         if i.opcode == "SYNCS" and index not in needed and isinstance(i.operands[0], Register):
             brief[index] = replace(i, operands=(replace(i.operands[0], index=RZ), *i.operands[1:]))
-        elif unread and i.opcode == "UTMALDG":
+        elif unread and i.opcode in _MAY_STAY_UNREAD:
             brief[index] = replace(i, modifiers=(*i.modifiers, UNREAD))
-    return tuple(brief) if brief != list(code) else None
+    return Brief(tuple(brief), watched) if brief != list(code) else None
 
 
 def follows_data(kernel: Kernel, cfg: ControlFlowGraph) -> bool:

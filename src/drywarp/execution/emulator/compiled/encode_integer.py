@@ -148,13 +148,15 @@ def _add(row: Row, i: Instruction) -> None:
     outs, sources, ins = split_predicates(i.operands[1:])
     row.put(i.operands[0])
     columns = list(zip((A, B, C), sources, strict=False))
+    extended, carries = "X" in i.modifiers, any(not isinstance(o, Predicate) or o.index != PT for o in outs)
     if "64" in i.modifiers:
+        if extended or carries or ins:
+            refuse()
         row[OP] = ADD_WIDE
         for column, operand in columns:
             row.pair(column, operand)
         return
-    extended = "X" in i.modifiers
-    if not extended and all(isinstance(o, Predicate) and o.index == PT for o in outs):
+    if not extended and not carries:
         row[OP] = ADD
         for column, operand in columns:
             row.word(column, operand)
