@@ -70,6 +70,12 @@ class Device(_Section, frozen=True):
         """A clock that is given in MHz or as one of `CLOCKS`; None is the boost clock. Raises UsageError otherwise."""
         if not isinstance(wanted, str):
             return wanted or self.boost_clock_mhz
+        if wanted == "sustained":
+            raise UsageError(
+                "clock 'sustained': it depends on power and cooling, for which no published figures give a rule;"
+                f" expected MHz as measured under load, or one of {', '.join(CLOCKS)}"
+                f" ({self.base_clock_mhz:g}, {self.boost_clock_mhz:g}, {self.highest_clock_mhz:g} MHz here)"
+            )
         if wanted not in CLOCKS:
             raise UsageError(f"clock {wanted!r}: expected MHz or one of {', '.join(CLOCKS)}")
         return {"base": self.base_clock_mhz, "boost": self.boost_clock_mhz, "highest": self.highest_clock_mhz}[wanted]
