@@ -230,12 +230,14 @@ class Memory(_Section, frozen=True):
 class Host(_Section, frozen=True):
     """`[host]`: copies between host and device, one direction at a time, and what calls cost the host.
 
-    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds.
+    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds. Kernels reach host
+    memory at the same rate as copies, with Λ `latency_ns`; None: with that of DRAM.
     """
 
     copy_gbs: GigabytesPerSecond
     launch_ns: Nanoseconds
     wait_ns: Nanoseconds
+    latency_ns: Nanoseconds | None = None
 
 
 class MachineCode(_Section, frozen=True, kw_only=True):
