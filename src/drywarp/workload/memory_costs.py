@@ -87,13 +87,10 @@ class MemoryCosts:
         waits = min(1.0, miss + behaviour.l1_late)
         latency = self.l1_latency * (1 - waits) + beyond * waits + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
-        to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
         if levels.l3 and (to_l3 := (to_l2 * far + behaviour.dram_write * levels.sector_bytes)):
             visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
-        if to_dram:
-            visited.append(self._level("dram", to_dram, self.dram_rate))
-        visited += self._to_host(behaviour)
+        visited += self._beyond(behaviour)
         if busy_for := self._atomic_cycles(behaviour, floats):
             full, tail = to_ticks(busy_for * self.sms), to_ticks(busy_for * self.tail_sms)
             visited.append(Level(self.index["atomics"], full, tail))
@@ -138,15 +135,14 @@ class MemoryCosts:
         visited = [Level(self.index["async_shared"], taken, taken, queues=False)]
         if moved:
             visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
-        if to_dram := (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes:
-            visited.append(self._level("dram", to_dram, self.dram_rate))
-        visited += self._to_host(behaviour)
+        visited += self._beyond(behaviour)
         return max(slot, slot * moved / levels.line_bytes), latency, tuple(visited)
 
-    def _to_host(self, behaviour: AccessBehaviour) -> list[Level]:
-        """The visit to the bus, for the sectors that lie in host memory and miss the L2."""
-        moved = (behaviour.host_read + behaviour.host_write) * self.gpu.memory.sector_bytes
-        return [self._level("host", moved, self.host_rate)] if moved else []
+    def _beyond(self, behaviour: AccessBehaviour) -> list[Level]:
+        """The visits beyond the caches: to DRAM, and to the bus for what lies in host memory."""
+        dram, host = behaviour.dram_read + behaviour.dram_write, behaviour.host_read + behaviour.host_write
+        both = ("dram", dram, self.dram_rate), ("host", host, self.host_rate)
+        return [self._level(name, each * self.gpu.memory.sector_bytes, rate) for name, each, rate in both if each]
 
     def shared_ticks(self, moved: float) -> int:
         """Ticks that `moved` bytes without bank conflicts occupy the data path of shared memory."""
