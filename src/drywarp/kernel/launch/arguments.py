@@ -180,7 +180,7 @@ def parameter_name(parameter: Parameter) -> str:
 
 def host_buffers(kernel: Kernel, launch: Launch) -> list[str]:
     """Names of the launch's buffers in host memory, as a profile's allocations have them."""
-    found = []
+    found = list(launch.memory.host) if launch.memory else []
     for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
         parts = [(path, part) for _, path, part in value.parts] if isinstance(value, Structure) else []
         named = parts or [(parameter_name(parameter), value)]
