@@ -158,3 +158,15 @@ def test_a_warm_run_loads_no_validator() -> None:
     assert converted[-1] == "0 True"
     assert wrong[-1] == "2 True"
     assert "--max-registers" in wrong[-2]
+
+
+def test_an_entry_is_measured_as_it_is_written(own_results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = ready("tiled_matmul.cu")
+    log = sum(getattr(bound.profile.accesses, field.name).nbytes for field in fields(AccessLog))
+    monkeypatch.setattr(emulations, "LARGEST_ENTRY", log // 3)  # a log is far smaller packed
+    place(bound).cache_profile(bound.profile)
+    assert place(bound).profile() is not None
+    monkeypatch.setattr(emulations, "LARGEST_ENTRY", 16)
+    other = replace(place(bound), key="another")
+    other.cache_profile(bound.profile)
+    assert other.profile() is None

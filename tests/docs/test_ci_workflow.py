@@ -25,22 +25,51 @@ def workflow() -> dict[str, Any]:
     return made
 
 
-def steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = workflow["jobs"]["compare"]["steps"]
-    return found
+def steps(workflow: dict[str, Any], *jobs: str) -> list[dict[str, Any]]:
+    """The steps of these jobs, or of all."""
+    return [step for job in jobs or workflow["jobs"] for step in workflow["jobs"][job]["steps"]]
 
 
 def test_it_is_a_workflow(workflow: dict[str, Any]) -> None:
     # YAML 1.1 reads a bare `on` as true.
     assert set(workflow) == {"name", True, "permissions", "env", "jobs"}
     assert set(workflow[True]) == {"pull_request"}
-    assert workflow["permissions"] == {"contents": "read", "pull-requests": "write"}
-    assert workflow["jobs"]["compare"]["runs-on"].startswith("ubuntu-")
+    for job in workflow["jobs"].values():
+        assert job["runs-on"].startswith("ubuntu-")
     for step in steps(workflow):
         assert set(step) <= {"uses", "with", "name", "id", "env", "if", "run"}
         assert ("uses" in step) != ("run" in step)
         if "uses" in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
+
+
+def test_what_reads_the_pull_request_may_write_nothing(workflow: dict[str, Any]) -> None:
+    """No write permission, secret or token is in the job that checks out; the one that comments takes no code."""
+    assert workflow["permissions"] == {}
+    assert {name: job["permissions"] for name, job in workflow["jobs"].items()} == {
+        "compare": {"contents": "read"},
+        "comment": {"pull-requests": "write"},
+    }
+    reads, comments = steps(workflow, "compare"), steps(workflow, "comment")
+    (checkout,) = (step for step in reads if step.get("uses", "").startswith("actions/checkout@"))
+    assert checkout["with"]["persist-credentials"] is False
+    assert "secrets." not in str(workflow)
+    assert "github.token" not in str(reads)
+    assert [step["uses"].split("@")[0] for step in comments if "uses" in step] == ["actions/download-artifact"]
+    assert [step["name"] for step in comments if "run" in step] == ["Comment"]
+
+
+def test_the_comment_is_what_the_other_job_uploads(workflow: dict[str, Any]) -> None:
+    names = [step["name"] for step in steps(workflow, "compare") if "run" in step]
+    assert names[-1] == "Gate"  # a job that has failed has uploaded before
+    (put,) = (step for step in steps(workflow) if step.get("uses", "").startswith("actions/upload-artifact@"))
+    (get,) = (step for step in steps(workflow) if step.get("uses", "").startswith("actions/download-artifact@"))
+    assert put["with"]["name"] == get["with"]["name"]
+    (script,) = (step["run"] for step in steps(workflow, "comment") if "run" in step)
+    assert script.count(f"body=@{Path(put['with']['path']).name}") == 2
+    assert workflow["jobs"]["comment"]["needs"] == "compare"
+    assert "head.repo.full_name == github.repository" in workflow["jobs"]["comment"]["if"]
+    assert "!cancelled()" in workflow["jobs"]["comment"]["if"]
 
 
 def test_no_script_holds_an_expression(workflow: dict[str, Any]) -> None:
@@ -91,14 +120,14 @@ def test_the_compare_step_reports_and_fails(workflow: dict[str, Any], tmp_path: 
     _git(repository, "commit", "--quiet", "-m", "change")
     (step,) = (step for step in steps(workflow) if step.get("id") == "compare")
     given = {**workflow["env"], "BASE": base, "GITHUB_STEP_SUMMARY": "../summary.md", "GITHUB_OUTPUT": "../output"}
-    environment = {**os.environ, **{k: str(v) for k, v in given.items()}, "GPUS": "a100"}
+    environment = {**os.environ, **{k: str(v) for k, v in given.items()}, "GPUS": "a100", "RUNNER_TEMP": str(tmp_path)}
     environment["PATH"] = f"{tools}:{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
         cwd=repository, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    comment = (repository.parent / "short.md").read_text()
+    comment = (tmp_path / "drywarp-comment.md").read_text()
     assert comment.startswith("<!-- drywarp -->\n")
     assert comment.count("### ") == 1
     assert "slower on <code>a100</code>" in comment

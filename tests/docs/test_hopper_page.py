@@ -35,6 +35,7 @@ def test_the_examples_are_shown() -> None:
         "examples/hopper/wgmma_tile.cu",
         "examples/hopper/attention.cu",
         "examples/blackwell/tcgen05_tile.cu",
+        "examples/blackwell/tcgen05_pair.cu",
     ]
 
 

@@ -15,16 +15,18 @@ from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.hardware import load_gpu
 from drywarp.kernel.launch.arguments import make_launch
 
-PATH = Path(__file__).parents[2] / "examples" / "blackwell" / "tcgen05_tile.cu"
-SHARED = 197744
+FOLDER = Path(__file__).parents[2] / "examples" / "blackwell"
+PATH, PAIR = FOLDER / "tcgen05_tile.cu", FOLDER / "tcgen05_pair.cu"
+SHARED = 197768
 
 
-def arguments(m: int, n: int, k: int) -> dict[str, object]:
+def arguments(m: int, n: int, k: int, rows: int = 256) -> dict[str, object]:
+    """Of a product; `rows` of B are copied at a time."""
     rng = np.random.default_rng(9)
-    a, b = (rng.integers(-8, 9, (rows, k)).astype(np.float16) / 8 for rows in (m, n))
+    a, b = (rng.integers(-8, 9, (length, k)).astype(np.float16) / 8 for length in (m, n))
     return {
         "A": drywarp.tensor_map(a, box=(128, 64), swizzle=128),
-        "B": drywarp.tensor_map(b, box=(256, 64), swizzle=128),
+        "B": drywarp.tensor_map(b, box=(rows, 64), swizzle=128),
         "C": np.zeros((m, n), np.float16),
         "m": m,
         "n": n,
@@ -43,6 +45,35 @@ def test_the_pipeline_multiplies(stages: int, sets: int, grid: int, m: int, k: i
     assert not [note for note in run.profile.notes if "not exact" in note]
     assert set(run.profile.products.values()) == {("128x256x16", "F16")}
     assert run.profile.kernel.resources.tensor_columns == 256 * sets
+
+
+@pytest.mark.parametrize(("stages", "grid", "m", "k"), [(6, 4, 512, 512), (2, 2, 256, 64), (3, 6, 1024, 320)])
+def test_pairs_of_blocks_multiply(stages: int, grid: int, m: int, k: int) -> None:
+    given = arguments(m, 512, k, rows=128)
+    a, b = (given[name].buffer.array.astype(np.float64) for name in "AB")  # type: ignore[attr-defined]
+    kernel = compile_cuda(PAIR, arch="sm_100a", options=CudaOptions({"STAGES": str(stages)}))
+    run = emulate(kernel, make_launch(kernel, (grid, 1, 1), (192, 1, 1), given, dynamic_shared=SHARED), blocks="all")
+    np.testing.assert_array_equal(run.buffer("C"), (a @ b.T).astype(np.float16))
+    assert set(run.profile.products.values()) == {("256x256x16", "F16")}
+    assert run.profile.kernel.resources.tensor_columns == 512
+
+
+def test_a_pair_reads_less_of_shared_memory_than_two_blocks_do() -> None:
+    """Half of B each: pairs use that path less for the same product, and are no faster than the tensor cores."""
+    found = {}
+    for path, rows in ((PATH, 256), (PAIR, 128)):
+        given = arguments(1024, 1024, 1024, rows)
+        found[path] = drywarp.analyze(path, gpu="b200", grid=32, block=192, args=given, shared=SHARED)
+    gpu = load_gpu("b200")
+    peak = 4 * gpu.tensor["fp16"] * 32 * gpu.device.boost_clock_mhz * 1e6
+    busy = {}
+    for path, one in found.items():
+        assert one.prediction.utilization is not None
+        busy[path] = one.prediction.utilization["async_shared"] * one.time_s
+        assert 1024**3 / one.time_s < peak
+    assert found[PAIR].time_s < found[PATH].time_s
+    # Of each step, products read 48 KB of a block's tiles and the copy engine writes as much; 32 KB with a pair.
+    assert busy[PAIR] == pytest.approx(busy[PATH] * 2 / 3, rel=0.1)
 
 
 def answer(sets: int = 2) -> Analysis:

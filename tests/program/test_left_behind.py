@@ -76,13 +76,19 @@ def spins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "spins"
 
 
+def heed_signals() -> None:
+    """Also where the tests themselves run in the background, whose children ignore them."""
+    for one in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(one, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def started(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """`drywarp run` as a process, with `tmp_path / "tmp"` as the folder of temporary files."""
     (tmp_path / "tmp").mkdir(exist_ok=True)
     environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
     command = [sys.executable, "-m", "drywarp", "run", "--emulate-steps", "100000000000", "--", *words]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, preexec_fn=heed_signals)
     try:
         yield process
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -137,8 +138,8 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
 # reproducible results are cached: nothing that a time limit cut short.
 
 FOLDER = "emulations"
-LARGEST_ENTRY, LARGEST_INPUT, MOST_BYTES = 64 << 20, 256 << 20, 512 << 20
-"""Most bytes of one entry, of a launch's arrays that are hashed, and of all entries together."""
+LARGEST_ENTRY, LARGEST_LOG, LARGEST_INPUT, MOST_BYTES = 64 << 20, 512 << 20, 256 << 20, 512 << 20
+"""Most bytes of one entry, of the accesses in it, of a launch's arrays that are hashed, and of all entries together."""
 LASTING = ("all", "proven", "uniform", "chosen")
 """Kinds of samples (see `Sampling`) that do not depend on the speed of the machine."""
 _MEMBERS = ("instruction", "warp", "base", "pattern", "space", "offsets", "masks")
@@ -181,8 +182,8 @@ class CacheEntry:
         if data is None:
             return None
         try:
-            entry = msgspec.msgpack.decode(data, type=_Entry)
-        except msgspec.MsgspecError:
+            entry = msgspec.msgpack.decode(zlib.decompress(data), type=_Entry)
+        except (msgspec.MsgspecError, zlib.error):
             return None
         return Profile(
             kernel=self.kernel.with_tensor_use(entry.products, entry.tensor_columns),
@@ -205,7 +206,7 @@ class CacheEntry:
         """Cache a profile for later runs, if it is reproducible."""
         log = profile.accesses
         lasting = profile.sampling is not None and profile.sampling.basis in LASTING and profile.logged is None
-        if not self.key or not lasting or sum(getattr(log, name).nbytes for name in _MEMBERS) > LARGEST_ENTRY:
+        if not self.key or not lasting or sum(getattr(log, name).nbytes for name in _MEMBERS) > LARGEST_LOG:
             return
         entry = _Entry(
             blocks=list(profile.blocks),
@@ -221,7 +222,9 @@ class CacheEntry:
             products=dict(profile.products),
             tensor_columns=profile.kernel.resources.tensor_columns,
         )
-        disk.write(FOLDER, self.key, msgspec.msgpack.encode(entry), MOST_BYTES)
+        packed = zlib.compress(msgspec.msgpack.encode(entry), 1)
+        if len(packed) <= LARGEST_ENTRY:
+            disk.write(FOLDER, self.key, packed, MOST_BYTES)
 
     def holds(self, geometry: MemoryGeometry, warm: bool) -> bool:
         """Whether both profile and behaviour are cached."""
