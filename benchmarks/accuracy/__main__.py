@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from multiprocessing import Pool
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .counts import keep as keep_counts
+from .counts import launches, of_hecbench
 from .drift import accept, frozen, moved, predicted
 from .pages import pages
 from .rows import of_output, sets, write
@@ -33,6 +36,26 @@ def keep(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     print(f"{write(name, rows)}: {len(rows)} rows")
+
+
+@program.command()
+def count(
+    sources: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="HeCBench's programs.")],
+    seconds: Annotated[int, typer.Option(help="Leave out a kernel that takes longer.")] = 60,
+) -> None:
+    """Count other people's kernels again, for the frozen sample."""
+    kept: list[dict[str, str]] = []
+    for entry in launches():
+        # A process each: it ends with its memory, and when its time is over.
+        with Pool(1) as pool:
+            try:
+                rows = pool.apply_async(of_hecbench, (sources, entry)).get(seconds)
+            except Exception as error:
+                print(f"{entry['file']}: {error or type(error).__name__}", file=sys.stderr)
+                continue
+        kept += rows
+        print(f"{entry['file']}: {len(rows)} groups", file=sys.stderr)
+    print(f"{keep_counts(kept)}: {len(kept)} groups")
 
 
 @program.command(name="pages")

@@ -1,8 +1,9 @@
-"""The drift gate: a frozen sample of our own kernels is predicted again, and nothing may have moved unnoticed.
+"""The drift gate: a frozen sample of kernels is predicted again, and nothing may have moved unnoticed.
 
 The sample is each `EVERY`-th of the configurations of the suite's kernels, examples and ladders that `drywarp measure
-suite/` would run, at its full size. A prediction that differs by more than `MOST` from `rows/frozen.csv` has moved.
-Whoever moves one writes the rows anew (`--accept`) and says why in the changelog.
+suite/` would run, at its full size; and kernels of others, from their stored counts (`counts.py`). A prediction that
+differs by more than `MOST` from `rows/frozen.csv` has moved. Whoever moves one writes the rows anew (`--accept`) and
+says why in the changelog.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from drywarp.errors import UsageError
 from drywarp.experiments.measure.configuration import configurations
 from drywarp.experiments.measure.suite_file import read_suite
 
+from .counts import counts, predicted_from
 from .rows import HERE
 
 GPUS = ("a100", "rtx2080ti")
@@ -50,7 +52,17 @@ def predicted(jobs: int | None = None) -> list[dict[str, str]]:
     numbered = [(number, at) for number, kernel in kernels for at in range(len(configurations(kernel)))]
     with ProcessPoolExecutor(jobs or os.cpu_count()) as pool:
         asked = [pool.submit(predict, *one, gpu) for one in numbered[::EVERY] for gpu in GPUS]
-        return [row for each in asked if (row := each.result()) is not None]
+        return [row for each in asked if (row := each.result()) is not None] + from_counts()
+
+
+def from_counts() -> list[dict[str, str]]:
+    """Rows of other people's kernels, predicted from their stored counts."""
+    found = []
+    for name, rows in counts().items():
+        time_s, limiter = predicted_from(rows)
+        named = {"kernel": name, "variant": "counts", "gpu": rows[0]["gpu"]}
+        found.append(named | {"time_us": f"{time_s * 1e6:.5g}", "limiter": limiter})
+    return found
 
 
 def frozen() -> list[dict[str, str]]:

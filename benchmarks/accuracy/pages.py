@@ -12,6 +12,7 @@ from docs.site.pictures.svg import HUES, Drawing
 from drywarp.experiments.validate.statistics import bias, mape, median_ratio, quantile_error, spearman, top_k_regret
 from drywarp.models import model_names
 
+from . import targets
 from .budget import budget
 from .rows import PRIMARY, Row, Set, read, sets
 
@@ -25,6 +26,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Names of files in docs/accuracy and their content, the overview first."""
     every = [(one, read(one.name)) for one in sets()]
     yield "index.md", _overview(every)
+    yield "targets.md", GENERATED + "\n" + targets.page({one.name: rows for one, rows in every})
     for one, rows in every:
         yield f"{one.name}.md", _page(one, rows)
         yield f"{one.name}.svg", str(plot(one, rows))
@@ -47,7 +49,8 @@ def _overview(every: Sequence[tuple[Set, list[Row]]]) -> str:
         " *r* is Pearson's correlation of the logarithms of the times, *ρ* Spearman's. *Regret* is how much slower than"
         " the measured best the best of the five predicted fastest is. *Band* is the share of rows within the 90 %"
         " interval at that clock, and its median width. The last two columns are the baseline that any model has to"
-        " beat: the roofline, with exact counts.\n",
+        " beat: the roofline, with exact counts. [Targets](targets.md): what was aimed at, and why some of it is not"
+        " reached.\n",
     ]
     for title, used in (
         ("Blind: no part in building drywarp", False),

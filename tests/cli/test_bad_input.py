@@ -79,6 +79,11 @@ def test_kernel(source: str, arguments: str, expected: list[str], tmp_path: Path
         (["analyze", str(SAXPY), "--clock", "nan"], "--clock nan: expected a positive number"),
         (["analyze", str(SAXPY), "--clock", "0"], "--clock 0: expected a positive number"),
         (["analyze", str(SAXPY), "--clock", "fast"], "clock 'fast': expected MHz or one of base, boost, highest"),
+        (
+            ["analyze", str(SAXPY), "--gpu", "a4000", "--clock", "sustained"],
+            "no published figures give a rule; expected MHz as measured under load, or one of base, boost, highest"
+            " (735, 1560, 1841 MHz here)",
+        ),
         (["analyze", str(SAXPY), "--seconds", "-1"], "--seconds -1: expected a positive number"),
         (["analyze", str(SAXPY), "--arg", "n=1", "--arg", "n=2"], "n is given twice"),
         (["gpus", "nothing"], "nothing"),

@@ -40,4 +40,13 @@ int main(int count, char** words) {
   int wrong = 0;
   for (float value : got) wrong += value != 0;
   std::printf("%d wrong\n", wrong);
+
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = 4, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  int clusters[2];
+  for (int alone = 0; alone < 2; alone++) {
+    config.dynamicSmemBytes = alone ? 200 * 1024 : 0;
+    cudaOccupancyMaxActiveClusters(&clusters[alone], consume, &config);
+  }
+  std::printf("%d clusters, %d with an SM for each block\n", clusters[0], clusters[1]);
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import drywarp
 from drywarp.core.library import cuda_library
 from drywarp.frontends.cuda.compile import compile_translation
 from drywarp.frontends.cuda.nvrtc import gather
@@ -144,8 +145,17 @@ def test_textures_and_surfaces_over_arrays_rows_and_lines(run: Any) -> None:
     assert "no texture object has the handle" in fault["text"]
 
 
-def test_kernels_reach_host_memory_that_was_registered(run: Any) -> None:
-    assert run("registered").status == 0
+def test_kernels_reach_host_memory_that_was_registered(run: Any, tmp_path: Path) -> None:
+    ran = run("registered", options=("--keep", str(tmp_path / "kept")))
+    assert ran.status == 0
+    device, own = ran.result["launches"]
+    assert device["time_s"] == own["time_s"]
+    for one in (device, own):
+        found = drywarp.analyze(tmp_path / "kept" / one["kept"])
+        assert found.time_s == one["time_s"]
+        # 20,000 bytes are read over the bus and written back.
+        assert any(note.startswith("39.1 KiB cross the bus to host memory") for note in found.notes)
+        assert found.memory.dram_bytes == 0
 
 
 def test_what_device_code_prints_comes_when_the_host_waits(run: Any) -> None:

@@ -184,7 +184,9 @@ def test_a_program_that_lets_a_kernel_start_early(run: Any, tmp_path_factory: py
     def device_s(early: str) -> tuple[float, float]:
         """How long the device works on kernels, and the time of the second one alone."""
         ran = run(early, options=("--gpu", "h100"), started=made)
-        assert ran.output == "0 wrong\n"
+        whole = sum(16 * sms // 4 for sms in GPU.device.gpc_sms)  # 16 blocks of 128 threads an SM, clusters of 4
+        alone = sum(sms // 4 for sms in GPU.device.gpc_sms)
+        assert ran.output == f"0 wrong\n{whole} clusters, {alone} with an SM for each block\n"
         times = {one["kernel"].split("(")[0]: one["time_s"] for one in ran.result["kernels"]}
         assert set(times) == {"produce", "consume"}
         return ran.result["busy_s"] - sum(one["time_s"] for one in ran.result["copies"]), times["consume"]

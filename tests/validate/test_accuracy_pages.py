@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.accuracy import targets
 from benchmarks.accuracy.__main__ import PAGES, program
 from benchmarks.accuracy.budget import CAUSES, shares
 from benchmarks.accuracy.drift import COLUMNS, MOST, frozen, moved
@@ -21,8 +23,30 @@ def test_pages_are_up_to_date() -> None:
         assert (PAGES / name).read_text(encoding="utf-8") == text, f"{name}: run python -m benchmarks.accuracy pages"
 
 
+def test_the_table_of_halves_is_that_of_the_rows() -> None:
+    told = (PAGES.parent / "accuracy.md").read_text(encoding="utf-8").splitlines()
+    for line in targets.halves(read("hecbench_rtx3080")):
+        assert line in told, f"docs/accuracy.md lacks {line}"
+
+
+def test_targets_follow_from_rows() -> None:
+    """Two of four rows are off by more than three times, one of them with a note; half of the bands hold."""
+    some = [row(r, band=ends, name=n) for r, n, ends in (
+        (1.0, "fhd: a", (90.0, 360.0)), (4.0, "fhd: b", (200.0, 400.0)), (5.0, "fhd: c", (50.0, 200.0)),
+        (0.9, "fhd: d", (101.0, 404.0)),
+    )]  # fmt: skip
+    some[2] = replace(some[2], doubtful=True)
+    some[3] = row(0.9, measured=200.0, band=(202.0, 808.0), name="fhd: d")
+    rows = {one.name: read(one.name) for one in sets()}
+    found = targets.page({**rows, "hecbench_rtx3080": [replace(one, half="even", dram_ratio=1.5) for one in some]})
+    assert "| off by more than 3 times without a note | 1 of 4 | none | fhd: b: clang calls other" in found
+    assert "| rows inside the 90 % band / its width | 50 % / 4.00 |" in found
+    assert "| DRAM bytes, median error | 50.0 % | 5 % |" in found
+    assert targets.band(some) == (0.5, 4.0)
+
+
 def test_every_kept_row_belongs_to_a_set_and_has_a_prediction() -> None:
-    kept = {path.stem for path in (HERE / "rows").glob("*.csv")} - {"frozen"}
+    kept = {path.stem for path in (HERE / "rows").glob("*.csv")} - {"frozen", "counts"}
     assert kept == {one.name for one in sets()}
     for one in sets():
         rows = read(one.name)
@@ -33,8 +57,8 @@ def test_every_kept_row_belongs_to_a_set_and_has_a_prediction() -> None:
         assert sum(len(some) for some in parts(one, rows).values()) == len(rows)
 
 
-def row(ratio: float, limiter: str = "lsu", measured: float = 100.0, **more: float | bool) -> Row:
-    return Row("x", "odd", measured, {PRIMARY: ratio * measured}, limiter, **more)  # type: ignore[arg-type]
+def row(ratio: float, limiter: str = "lsu", measured: float = 100.0, name: str = "x", **more: object) -> Row:
+    return Row(name, "odd", measured, {PRIMARY: ratio * measured}, limiter, **more)  # type: ignore[arg-type]
 
 
 def test_the_budget_gives_each_row_to_its_first_cause() -> None:

@@ -118,7 +118,7 @@ def with_clusters(gpu: Gpu, launch: Launch, fits: Occupancy) -> tuple[Gpu, tuple
 def check_memory(launch: Launch, gpu: Gpu) -> None:
     """Raises UsageError if the launch's buffers together do not fit in the GPU's memory."""
     room = None if gpu.machine_code else gpu.memory.dram.bytes
-    needed = sum(buffer.nbytes for argument in launch.arguments for buffer in buffers_in(argument))
+    needed = sum(buffer.nbytes for argument in launch.arguments for buffer in buffers_in(argument) if not buffer.host)
     if room is not None and needed > room:
         raise UsageError(f"buffers of {bytes_text(needed)}: expected at most the {bytes_text(room)} of {gpu.name}")
 
@@ -159,4 +159,5 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         shared_banks_serve_l1=memory.l1.bytes is None,
         dirty_share=1.0 if memory.l2.dirty_share is None else memory.l2.dirty_share,
         slice_bytes=memory.l2.slice_bytes or 0,
+        host_bus=gpu.host is not None and "host" in gpu.subsystems,
     )

@@ -243,8 +243,16 @@ def settle(
     values = {name: value if (held := buffers[name]) is None else held for name, value in given.items()}
     made = loaded.kernel.specialise(values, arch, config)
     comment = _without_fixed(loaded.kernel, made, comment, block, shared)
-    extents = grid_extents(grid, comment.grid, made.names)
+    extents = _in_blocks(grid_extents(grid, comment.grid, made.names), made.cluster_blocks)
     return Settled(made.kernel, comment, extents, made.block or block, _with_scratch(made, extents))
+
+
+def _in_blocks(grid: int | Sequence[int] | str | None, cluster_blocks: int) -> int | Sequence[int] | str | None:
+    """A grid of programs as one of blocks, `cluster_blocks` of them for each program, in x."""
+    if grid is None or cluster_blocks == 1:
+        return grid
+    x, *others = parse_dim3(_extents_text(grid), "grid")
+    return [x * cluster_blocks, *others]
 
 
 def grid_extents(grid: Grid, said: str | None, names: Mapping[str, Any]) -> int | Sequence[int] | str | None:

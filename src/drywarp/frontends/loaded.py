@@ -206,7 +206,8 @@ class Specialised:
     `arguments` are the values of the kernel's own parameters, by name; the compiler may have dropped some of the
     user's arguments and added others. `names` are all values that a grid expression may use. `block` and `shared`
     (bytes) are the values that the compiler fixed; None leaves them to the launch. `scratch` lists additional
-    buffers that the launch must allocate: bytes per block by parameter.
+    buffers that the launch must allocate: bytes per block by parameter. `cluster_blocks` blocks in x run for each
+    program of the grid that the user states.
     """
 
     kernel: Kernel
@@ -215,6 +216,7 @@ class Specialised:
     block: Dim3 | None = None
     shared: int | None = None
     scratch: Mapping[str, int] = field(default_factory=dict)
+    cluster_blocks: int = 1
 
 
 class Deferred(Protocol):

@@ -70,6 +70,12 @@ class Device(_Section, frozen=True):
         """A clock that is given in MHz or as one of `CLOCKS`; None is the boost clock. Raises UsageError otherwise."""
         if not isinstance(wanted, str):
             return wanted or self.boost_clock_mhz
+        if wanted == "sustained":
+            raise UsageError(
+                "clock 'sustained': it depends on power and cooling, for which no published figures give a rule;"
+                f" expected MHz as measured under load, or one of {', '.join(CLOCKS)}"
+                f" ({self.base_clock_mhz:g}, {self.boost_clock_mhz:g}, {self.highest_clock_mhz:g} MHz here)"
+            )
         if wanted not in CLOCKS:
             raise UsageError(f"clock {wanted!r}: expected MHz or one of {', '.join(CLOCKS)}")
         return {"base": self.base_clock_mhz, "boost": self.boost_clock_mhz, "highest": self.highest_clock_mhz}[wanted]
@@ -224,12 +230,14 @@ class Memory(_Section, frozen=True):
 class Host(_Section, frozen=True):
     """`[host]`: copies between host and device, one direction at a time, and what calls cost the host.
 
-    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds.
+    `launch_ns` is the host's time for a call that submits work, `wait_ns` what waiting for it adds. Kernels reach host
+    memory at the same rate as copies, with Λ `latency_ns`; None: with that of DRAM.
     """
 
     copy_gbs: GigabytesPerSecond
     launch_ns: Nanoseconds
     wait_ns: Nanoseconds
+    latency_ns: Nanoseconds | None = None
 
 
 class MachineCode(_Section, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..kernel.launch.arguments import host_buffers
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import fit_affine
 from .contention import ATOMIC, Busiest, busiest_address, contended_loop, lanes_together, reads_of_others
@@ -32,7 +33,8 @@ class AccessBehaviour:
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
     address, `same_slice` its most contended slice of the L2; `together` is how many of a request share an address.
     `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an active
-    lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster.
+    lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster. `host` is the
+    fraction of sectors in host memory: `host_read` and `host_write` cross the bus to it instead of going to DRAM.
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -54,6 +56,9 @@ class AccessBehaviour:
     remote: float = 0.0
     atomics_factor: float = 1.0
     l1_late: float = 0.0
+    host: float = 0.0
+    host_read: float = 0.0
+    host_write: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class MemoryBehaviour:
     least and the most bytes that may be read. `contended` is a compare-and-swap in a retry loop that several blocks aim
     at one address. `dependent` is a read of data that other blocks of the launch write and that decides what the block
     does. `dirty_bytes` are written bytes still in the L2 when the kernel ends; 0 if an earlier run left as many.
+    `host_read_bytes` and `host_write_bytes` cross the bus to host memory.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -83,6 +89,8 @@ class MemoryBehaviour:
     dram_read_range: tuple[float, float] | None = None
     contended: int | None = None
     dependent: int | None = None
+    host_read_bytes: float = 0.0
+    host_write_bytes: float = 0.0
 
     @property
     def dram_bytes(self) -> float:
@@ -103,7 +111,7 @@ def analyse_memory(
     Further blocks are run only if addresses are not affine in the block index: briefly by `looks`, a list of ways with
     the cheapest first, and whole by `emulate_blocks`.
     """
-    asked = _Asked.of(profile, request_table(profile, geometry))
+    asked = _Asked.of(profile, request_table(profile, geometry), geometry.host_bus)
     affine = fit_affine(profile)
     followed = None
     if affine is None or affine.departure > SETTLED_DEPARTURE:
@@ -141,7 +149,10 @@ def analyse_memory(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per row of the table."""
+    """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per row of the table.
+
+    `host` is the fraction of its sectors of global memory that lie in host memory.
+    """
 
     table: RequestTable
     weight: npt.NDArray[np.float64]
@@ -152,10 +163,11 @@ class _Asked:
     local: npt.NDArray[np.float64]
     space: npt.NDArray[np.intp]
     remote: npt.NDArray[np.float64]
+    host: npt.NDArray[np.float64]
     stores: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, profile: Profile, table: RequestTable) -> _Asked:
+    def of(cls, profile: Profile, table: RequestTable, host_bus: bool) -> _Asked:
         instructions = profile.kernel.instructions
         count = len(instructions)
         weights = np.array([sample.weight for sample in profile.blocks], np.float64)
@@ -181,6 +193,7 @@ class _Asked:
             local=total(table.units * counted * (table.space == SPACE_LOCAL)),
             space=_spaces(table, counted, count),
             remote=total(table.units * counted * table.remote),
+            host=_host_share(profile, table) if host_bus else np.zeros(count),
             stores=np.array([bool(i.memory and i.memory.kind == "store") for i in instructions]),
         )
 
@@ -206,7 +219,8 @@ def _accesses(
     for index in np.unique(asked.table.instruction).tolist():
         runs = float(executions[index])
         missed = totals.fetched.get(index, 0.0)
-        fetched = beyond.fetched.get(index, 0.0)
+        fetched, written = beyond.fetched.get(index, 0.0) / runs, beyond.written.get(index, 0.0) / runs
+        host = float(asked.host[index])
         accesses[index] = AccessBehaviour(
             executions=runs,
             space=int(asked.space[index]),
@@ -215,18 +229,37 @@ def _accesses(
             l1_hit=float(l1_hit[index]),
             l1_late=float(l1_late[index]),
             l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
-            dram_read=fetched / runs,
-            dram_write=beyond.written.get(index, 0.0) / runs,
+            dram_read=fetched * (1 - host),
+            dram_write=written * (1 - host),
             passes=float(asked.passes[index]) / runs,
             requests=float(asked.requests[index]) / runs,
-            l3_hit=max(0.0, 1 - fetched / missed) if missed else 0.0,
+            l3_hit=max(0.0, 1 - fetched * runs / missed) if missed else 0.0,
             same_address=float(busiest.lanes[index]) / runs,
             same_slice=float(busiest.slice_lanes[index]) / runs,
             together=float(together[index]),
             lanes=float(lanes[index]) / runs,
             remote=float(asked.remote[index] / asked.units[index]) if asked.remote[index] else 0.0,
+            host=host,
+            host_read=fetched * host,
+            host_write=written * host,
         )
     return accesses
+
+
+def _host_share(profile: Profile, table: RequestTable) -> npt.NDArray[np.float64]:
+    """The fraction of each instruction's sectors of global memory that lie in host memory, shape (instructions,)."""
+    log, count = profile.accesses, len(profile.kernel.instructions)
+    there = np.zeros(len(log), np.bool_)
+    for name in host_buffers(profile.kernel, profile.launch):
+        address, size = profile.allocations.get(name, (0, 0))
+        there |= (log.base >= address) & (log.base < address + size)
+    if not there.any():
+        return np.zeros(count)
+    weights = np.array([sample.weight for sample in profile.blocks], np.float64)
+    sectors = (table.units * weights[table.sample])[table.number] * (log.space == SPACE_GLOBAL)
+    every = np.bincount(log.instruction, sectors, minlength=count)
+    host = np.bincount(log.instruction, sectors * there, minlength=count)
+    return np.divide(host, every, out=np.zeros(count), where=every > 0)
 
 
 def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBehaviour:
@@ -244,6 +277,20 @@ def with_dram_reads(behaviour: MemoryBehaviour, read_bytes: float) -> MemoryBeha
         accesses={index: other(access) for index, access in behaviour.accesses.items()},
         dram_read_bytes=read_bytes,
     )
+
+
+def with_slower_host(behaviour: MemoryBehaviour, times: float = 1.0, cached: bool = True) -> MemoryBehaviour:
+    """The same with `times` the bytes on the bus to the host; `cached`: the L2 may keep host memory."""
+
+    def other(access: AccessBehaviour) -> AccessBehaviour:
+        read, written = access.host_read, access.host_write
+        if not cached:
+            asked = access.units * (1 - access.l1_hit) * access.host
+            read, written = (read, max(written, asked)) if written > read else (max(read, asked), written)
+        hit = access.l2_hit if cached else access.l2_hit * (1 - access.host)
+        return replace(access, host_read=read * times, host_write=written * times, l2_hit=hit)
+
+    return replace(behaviour, accesses={i: other(one) if one.host else one for i, one in behaviour.accesses.items()})
 
 
 def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
@@ -309,10 +356,12 @@ def _summary(
     )
     at_l2 = sum(a.units * a.executions * (1 - a.l1_hit) for a in accesses.values() if a.space != SPACE_SHARED)
     fetched = sum(totals.fetched.values())
-    read_range = None
+    read, written, read_range = sum(beyond.fetched.values()), sum(beyond.written.values()), None
+    host_read, host_write = (sum(getattr(a, way) * a.executions for a in accesses.values()) for way in _HOST)
     if beyond.fetches is not None:
         least, most = beyond.fetches
-        read_range = least * geometry.sector_bytes, most * geometry.sector_bytes
+        sector = geometry.sector_bytes * (1 - host_read / read if host_read else 1.0)
+        read_range = least * sector, most * sector
     return MemoryBehaviour(
         accesses=accesses,
         global_load_sectors=cached + sectors("bulk_load"),
@@ -321,11 +370,16 @@ def _summary(
         shared_conflict_degree=_rate(wavefronts, ideal),
         l1_hit_rate=_rate(hits, cached),
         l2_hit_rate=_rate(max(0.0, at_l2 - fetched), at_l2),
-        dram_read_bytes=sum(beyond.fetched.values()) * geometry.sector_bytes,
-        dram_write_bytes=sum(beyond.written.values()) * geometry.sector_bytes,
+        dram_read_bytes=max(0.0, read - host_read) * geometry.sector_bytes,
+        dram_write_bytes=max(0.0, written - host_write) * geometry.sector_bytes,
         method=method,
         dram_read_range=read_range,
+        host_read_bytes=host_read * geometry.sector_bytes,
+        host_write_bytes=host_write * geometry.sector_bytes,
     )
+
+
+_HOST = ("host_read", "host_write")
 
 
 def _rate(part: float, whole: float) -> float | None:

@@ -22,7 +22,8 @@ class MemoryGeometry:
 
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
     are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
-    holds `slice_bytes` in a row (0: unknown).
+    holds `slice_bytes` in a row (0: unknown). With `host_bus`, the bus to the host has a rate of its own; without,
+    buffers in host memory count as device memory.
     """
 
     sector_bytes: int
@@ -37,6 +38,7 @@ class MemoryGeometry:
     shared_banks_serve_l1: bool = True
     dirty_share: float = 1.0
     slice_bytes: int = 0
+    host_bus: bool = False
 
     @property
     def wave_blocks(self) -> int:

@@ -14,7 +14,7 @@ from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx
 from ..frontends.ptx.ptx import ptx_kernels, read_ptx
-from ..hardware.occupancy import occupancy
+from ..hardware.occupancy import clusters_at_once, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from . import properties as cuda
@@ -146,6 +146,20 @@ class CodeCalls(State):
             return Answer(values=(self._blocks_per_sm(found[1], n[1], n[2]),))
         except UsageError:
             return Answer(values=(0,))
+
+    @request
+    def _clusters(self, n: Numbers, data: bytes) -> Answer:
+        """Clusters that run at once: kernel, threads of a block, dynamic shared memory, blocks of a cluster."""
+        found = self._kernel(n[0])
+        if isinstance(found, int):
+            return Answer(found)
+        if min(n[1], n[3]) < 1:
+            return Answer(cuda.INVALID_VALUE)
+        try:
+            each, device = self._blocks_per_sm(found[1], n[1], n[2]), self.gpu.device
+        except UsageError:
+            return Answer(values=(0,))
+        return Answer(values=(clusters_at_once(device.gpc_sms or (device.sm_count,), each, n[3]),))
 
     @request
     def _occupancy_shared(self, n: Numbers, data: bytes) -> Answer:

@@ -254,7 +254,8 @@ class Heap:
         areas = tuple((names.get(one.start, one.name), one.start, one.size) for one in reached)
         objects = tuple((handle, *made) for handle, made in self.objects.items() if self._whole(*made))
         freed = tuple((one.name, one.start, one.size) for one in self._freed) if self.written else ()
-        return DeviceImage(self.file, START, areas, variables, objects=objects, freed=freed)
+        host = tuple(area[0] for area, one in zip(areas, reached, strict=True) if one.kind == "pinned")
+        return DeviceImage(self.file, START, areas, variables, objects=objects, freed=freed, host=host)
 
     def take_over(self, memory: DeviceMemory, most: int = 1 << 62) -> list[Change] | None:
         """Copy what a launch has written to its private view; returns what differs from before.

@@ -89,6 +89,7 @@ class Keeper:
             variables=launch.memory.variables,
             areas=list(launch.memory.areas),
             objects=[(handle, at, what.text, what.row) for handle, what, at in launch.memory.objects],
+            host=list(launch.memory.host),
         )
         name = f"{number:04}-{re.sub(r'[^A-Za-z0-9_]+', '_', kernel.name)[:_MOST_NAME]}"
         with self._lock:  # another process of the program has launches with the same numbers

@@ -305,7 +305,8 @@ def _places(asked: Asked, heap: Heap) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for ordinal, (held, offset) in pointers(asked, heap).items():
         first = firsts.setdefault(held.number, offset)
-        found.append((ordinal, [*firsts].index(held.number), held.size, offset % _ALIGNED, offset - first))
+        own = [*firsts].index(held.number), int(held.kind == "pinned")
+        found.append((ordinal, *own, held.size, offset % _ALIGNED, offset - first))
     return found
 
 

@@ -20,6 +20,7 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch, Scalar
 from ..kernel.profile import SPACE_SHARED
 from ..memory.behaviour import AccessBehaviour, MemoryBehaviour
+from ..support.text import bytes_text
 from .build import Node, Path, Workload
 from .cost import CostedNode, CostedPath, CostedWorkload, Level, Subsystem, length_of, to_ticks
 from .memory_costs import MemoryCosts
@@ -88,7 +89,7 @@ def on_gpu(
         max_blocks_per_sm=max(1, min(limits.max_warps_per_sm // warps, most_blocks), conditions.blocks_per_sm),
         sm_count=gpu.device.sm_count,
         clock_hz=conditions.clock_mhz * 1e6,
-        notes=(*_clock_notes(gpu, conditions.clock_mhz), *notes),
+        notes=(*_clock_notes(gpu, conditions.clock_mhz), *_host_notes(gpu, memory), *notes),
         parameters=model_parameters(gpu, conditions.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
         read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
@@ -102,6 +103,15 @@ def _clock_notes(gpu: Gpu, clock_mhz: float) -> tuple[str, ...]:
     return (f"{clock_mhz:g} MHz is above the highest clock of {gpu.name}, {high:.0f} MHz",) if clock_mhz > high else ()
 
 
+def _host_notes(gpu: Gpu, memory: MemoryBehaviour) -> tuple[str, ...]:
+    """A note on the bytes that cross the bus to the host."""
+    moved = memory.host_read_bytes + memory.host_write_bytes
+    if gpu.host is None or not moved:
+        return ()
+    said = f"{bytes_text(moved)} cross the bus to host memory at {gpu.host.copy_gbs:g} GB/s in each direction"
+    return (f"{said}; the L2 is taken to keep them as it keeps device memory",)
+
+
 class _Costs:
     """Looks up what each node costs on one GPU."""
 
@@ -113,8 +123,8 @@ class _Costs:
         self.memory, self.gpu, self.index = memory, gpu, index
         self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
-        self.access = MemoryCosts(gpu, conditions.clock_mhz, workload.launch.blocks, index, read, write)
-
+        host = memory.host_read_bytes, memory.host_write_bytes
+        self.access = MemoryCosts(gpu, conditions.clock_mhz, workload.launch.blocks, index, read, write, host)
         self.known: dict[int, CostedNode] = {}
         self.equal: dict[Node, CostedNode] = {}
         self.stalls: dict[tuple[str, int, bool], int] = {}

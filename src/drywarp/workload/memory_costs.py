@@ -9,10 +9,20 @@ from .cost import Level, to_ticks
 
 
 class MemoryCosts:
-    """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM."""
+    """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM.
+
+    `host` are the bytes that they read from host memory, and those that they write there.
+    """
 
     def __init__(
-        self, gpu: Gpu, clock_mhz: float, blocks: int, index: dict[str, int], read: float, write: float
+        self,
+        gpu: Gpu,
+        clock_mhz: float,
+        blocks: int,
+        index: dict[str, int],
+        read: float,
+        write: float,
+        host: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.gpu, self.index = gpu, index
         levels, sms = gpu.memory, gpu.device.sm_count
@@ -27,6 +37,11 @@ class MemoryCosts:
         self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
         gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
         self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
+        self.host_rate, self.host_latency = 0.0, self.dram_latency
+        if gpu.host is not None:
+            self.host_rate = gpu.bytes_per_cycle(duplex_bandwidth(gpu.host.copy_gbs, *host), clock_mhz)
+            beyond = max(0.0, (gpu.host.latency_ns or levels.dram.latency_ns) - near)
+            self.host_latency = self.l2_latency + gpu.cycles(beyond, clock_mhz)
 
     def cost(
         self, shared: bool, behaviour: AccessBehaviour | None, slot: float, floats: str = "", returned: int = 0
@@ -67,16 +82,15 @@ class MemoryCosts:
         busy = max(moved, bank_pass * (behaviour.passes + idle))
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
+        farthest += (self.host_latency - farthest) * behaviour.host
         beyond = self.l2_latency * (1 - far) + farthest * far
         waits = min(1.0, miss + behaviour.l1_late)
         latency = self.l1_latency * (1 - waits) + beyond * waits + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
-        to_dram = (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes
         visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
         if levels.l3 and (to_l3 := (to_l2 * far + behaviour.dram_write * levels.sector_bytes)):
             visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
-        if to_dram:
-            visited.append(self._level("dram", to_dram, self.dram_rate))
+        visited += self._beyond(behaviour)
         if busy_for := self._atomic_cycles(behaviour, floats):
             full, tail = to_ticks(busy_for * self.sms), to_ticks(busy_for * self.tail_sms)
             visited.append(Level(self.index["atomics"], full, tail))
@@ -115,14 +129,20 @@ class MemoryCosts:
         levels = self.gpu.memory
         moved = behaviour.units * levels.sector_bytes
         far = 1 - behaviour.l2_hit
-        latency = engine + self.l2_latency * (1 - far) + self.dram_latency * far
+        farthest = self.dram_latency + (self.host_latency - self.dram_latency) * behaviour.host
+        latency = engine + self.l2_latency * (1 - far) + farthest * far
         taken = self.shared_ticks(moved)
         visited = [Level(self.index["async_shared"], taken, taken, queues=False)]
         if moved:
             visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
-        if to_dram := (behaviour.dram_read + behaviour.dram_write) * levels.sector_bytes:
-            visited.append(self._level("dram", to_dram, self.dram_rate))
+        visited += self._beyond(behaviour)
         return max(slot, slot * moved / levels.line_bytes), latency, tuple(visited)
+
+    def _beyond(self, behaviour: AccessBehaviour) -> list[Level]:
+        """The visits beyond the caches: to DRAM, and to the bus for what lies in host memory."""
+        dram, host = behaviour.dram_read + behaviour.dram_write, behaviour.host_read + behaviour.host_write
+        both = ("dram", dram, self.dram_rate), ("host", host, self.host_rate)
+        return [self._level(name, each * self.gpu.memory.sector_bytes, rate) for name, each, rate in both if each]
 
     def shared_ticks(self, moved: float) -> int:
         """Ticks that `moved` bytes without bank conflicts occupy the data path of shared memory."""
@@ -137,6 +157,11 @@ class MemoryCosts:
             to_ticks(max(moved * self.sms / rate, alone)),
             to_ticks(max(moved * self.tail_sms / rate, alone)),
         )
+
+
+def duplex_bandwidth(gbs: float, read: float, written: float) -> float:
+    """Bandwidth in GB/s of a bus that carries `gbs` in each direction at once, for a mix of bytes read and written."""
+    return gbs * (read + written) / max(read, written) if read + written > 0 else gbs
 
 
 def dram_bandwidth(read_gbs: float, copy_gbs: float, write_gbs: float, read: float, written: float) -> float:

@@ -77,6 +77,19 @@ def test_matrix_product_on_tensor_cores(arch: str, config: int, k: int) -> None:
 
 
 @needs_triton
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+def test_blocks_of_a_cluster_share_a_program(blocks: int) -> None:
+    n = 128
+    a, b = normal(n, n, dtype="float16"), normal(n, n, dtype="float16")
+    args = {"a": a, "b": b, "c": np.zeros((n, n), np.float32), "n": n, "M": 128, "N": 64, "K": 32, "num_ctas": blocks}
+    said = settled("product", "cdiv(n, M) * cdiv(n, N)", args, "sm_90")
+    launch = stated_launch(said.kernel, said.comment, said.grid, said.block, said.args, None, None)
+    assert (launch.grid, launch.cluster) == ((2 * blocks, 1, 1), (blocks, 1, 1))
+    done = emulate(said.kernel, launch, blocks="all")
+    np.testing.assert_allclose(done.buffer("c"), a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=1e-2)
+
+
+@needs_triton
 def test_atomics() -> None:
     x = normal(5000)
     got = run("total", "cdiv(n, BLOCK)", {"x": x, "sums": np.zeros(1, np.float32), "n": 5000, "BLOCK": 1024})

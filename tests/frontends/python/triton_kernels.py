@@ -88,3 +88,17 @@ def wrong_inside(x, BLOCK: tl.constexpr):
 def refuses(size: tl.constexpr):
     tl.static_assert(size < 8, "a small size")
     return size
+
+
+@triton.jit
+def product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    across = tl.cdiv(n, N)
+    rows = tl.program_id(0) // across * M + tl.arange(0, M)
+    columns = tl.program_id(0) % across * N + tl.arange(0, N)
+    inner = tl.arange(0, K)
+    sums = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, K):
+        left = tl.load(a + rows[:, None] * n + (start + inner)[None, :])
+        right = tl.load(b + (start + inner)[:, None] * n + columns[None, :])
+        sums = tl.dot(left, right, sums)
+    tl.store(c + rows[:, None] * n + columns[None, :], sums)

@@ -174,7 +174,7 @@ def _tidy(value: float) -> float:
 
 # `count`: a kernel's counters, as a profiler would report them.
 
-NO_PIPES = frozenset({"issue", "bar", "l2", "dram", "atomics"})
+NO_PIPES = frozenset({"issue", "bar", "l2", "dram", "host", "atomics"})
 """Subsystems of the GPU files that are not pipes in Nsight Compute."""
 
 

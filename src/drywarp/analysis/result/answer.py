@@ -20,6 +20,7 @@ LIMIT_WORDS = {
     "issue": "the warp schedulers' issue slots",
     "latency": "latency",
     "launch": "the launch of blocks",
+    "host": "the bus to host memory",
     "atomics": "atomics in the L2",
     UNKNOWN_LIMIT: "something unknown",
     "lsu": "the load-store unit",

@@ -47,10 +47,11 @@ class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MemoryRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Factors for the cost of certain kinds of accesses."""
+    """Factors for the cost of certain kinds of accesses; `host` is for the rate of the bus to host memory."""
 
     atomics: Entry
     scattered: Entry
+    host: Entry
 
 
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,11 +68,10 @@ class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Factors for the cost of a launch besides its blocks; `host_gbs` is the rate of the bus to the host, in GB/s."""
+    """Factors for the cost of a launch besides its blocks."""
 
     kernel_start: Entry
     dependent_blocks: Entry
-    host_gbs: Entry
 
 
 class ModelError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

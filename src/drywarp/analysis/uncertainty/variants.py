@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
-from ...kernel.launch.arguments import parameter_name
-from ...kernel.launch.launch import buffers_in
+from ...kernel.launch.arguments import host_buffers
 from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from ...memory.averaged import METHOD as AVERAGED
-from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads
+from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads, with_slower_host
 from ...models.base import UNKNOWN_LIMIT, Model, Prediction
 from ...pipeline.result import POLICIES
 from ...support.text import bytes_text
@@ -61,13 +60,9 @@ def doubts_of(prepared: Prepared) -> tuple[str, ...]:
     return (*prepared.profile.doubts, *_host_doubts(prepared), *_doubts(prepared.kernel, prepared.behaviour))
 
 
-def _in_host_memory(prepared: Prepared) -> list[str]:
-    pairs = zip(prepared.kernel.parameters, prepared.launch.arguments, strict=True)
-    return [parameter_name(p) for p, value in pairs if any(b.host for b in buffers_in(value))]
-
-
 def _host_doubts(prepared: Prepared) -> Iterator[str]:
-    if names := _in_host_memory(prepared):
+    names = host_buffers(prepared.kernel, prepared.launch)
+    if names and prepared.gpu.host is None:
         yield (
             f"the time is a lower bound: {', '.join(names)} in host memory, which is modelled as device memory; "
             "accesses to it cross the bus to the host"
@@ -105,7 +100,7 @@ def memory_doubt(behaviour: MemoryBehaviour) -> tuple[str, ...]:
 
 ATOMICS, SCATTERED = "atomics", "scattered accesses"
 """Names of parts."""
-_MEMORY = ("l2", "l3", "dram", "atomics")
+_MEMORY = ("l2", "l3", "dram", "host", "atomics")
 _ALONE, _SCATTERED = 0.9, 8.0
 """A request is scattered if this fraction of its sectors lie in separate lines and it has this many sectors."""
 LEAST_WARM = 0.05
@@ -190,9 +185,12 @@ def _others(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
         together = min(prepared.costed.blocks, prepared.costed.sm_count * prepared.costed.blocks_per_sm)
         reason = f"{together} concurrent blocks retry on one address; only one block's own attempts are counted"
         yield Variant("contention", reason, factors=(float(together),))
-    if _in_host_memory(prepared):
-        factor = prepared.gpu.memory.dram.peak_gbs / known.launch.host_gbs.value
-        yield Variant("host memory", "the bus to the host is slower than DRAM", factors=(max(1.0, factor),))
+    behaviour = prepared.behaviour
+    if behaviour.host_read_bytes + behaviour.host_write_bytes:
+        factor = known.accesses.host.value
+        changed = with_slower_host(behaviour, factor), with_slower_host(behaviour, cached=False)
+        reason = f"the bus to the host may take {factor:g} times as long, and the L2 may not keep host memory"
+        yield Variant("host memory", reason, tuple(Change(memory=memory) for memory in changed))
 
 
 def _scheduler(prepared: Prepared, options: Options) -> Iterator[Variant]:

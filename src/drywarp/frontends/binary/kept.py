@@ -63,7 +63,8 @@ class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
     kernel reads them; `constants` is constant bank 3. `areas` are all allocations in order of their addresses, each
     with its name, and `pieces` the content that is not zero: address, size, and size in the file. Memory lies from
     `start` on, the module's variables at `variables`. `objects` are texture and surface objects: handle, address of the
-    first texel, what it is in the user's syntax, and the distance of rows in texels.
+    first texel, what it is in the user's syntax, and the distance of rows in texels. `host` names the areas in
+    host memory.
     """
 
     form: int = _FORM
@@ -84,6 +85,7 @@ class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
     areas: list[tuple[str, _Address, _Size]]
     pieces: list[tuple[_Address, Annotated[int, msgspec.Meta(ge=1, le=PIECE_BYTES)], _Size]] = []
     objects: list[_Object] = []
+    host: list[str] = []
 
 
 class _Form(msgspec.Struct):
@@ -264,7 +266,7 @@ def _filled(
     """The memory of a kept launch, in an anonymous file that ends with it."""
     file = os.memfd_create("drywarp-launch", os.MFD_CLOEXEC)
     objects = tuple((handle, _object(text, row), address) for handle, address, text, row in kept.objects)
-    image = DeviceImage(file, kept.start, areas, variables, digest, objects)
+    image = DeviceImage(file, kept.start, areas, variables, digest, objects, host=tuple(kept.host))
     weakref.finalize(image, os.close, file)
     os.ftruncate(file, image.scratch + SCRATCH_BYTES - kept.start)
     at, held = len(KEPT_MAGIC) + _HEAD.size, memoryview(data)

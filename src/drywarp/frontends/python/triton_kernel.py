@@ -163,8 +163,6 @@ class TritonKernel:
                 failure = error
         if failure is not None:
             raise CompileError(compile_message(failure, jit, self.origin, printed[0]), printed[0]) from None
-        if compiled.metadata.num_ctas > 1:
-            raise UsageError(f"{self.name}: num_ctas={compiled.metadata.num_ctas}: clusters are not emulated")
         return compiled
 
     def _specialised(
@@ -182,7 +180,8 @@ class TritonKernel:
                 scratch[parameter.name] = int(size)
             values[parameter.name] = None
         threads = compiled.metadata.num_warps * 32
-        return Specialised(kernel, values, names, (threads, 1, 1), compiled.metadata.shared, scratch)
+        shared, blocks = compiled.metadata.shared, compiled.metadata.num_ctas
+        return Specialised(kernel, values, names, (threads, 1, 1), shared, scratch, blocks)
 
     def _passed(self, signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The parameters that remain in machine code: those that Triton did not treat as constants."""

@@ -28,6 +28,7 @@ from .launch import (
     TensorMap,
     Texture,
     TextureTable,
+    buffers_in,
 )
 from .layout import ENUMERATION, is_table, root_of
 from .structures import fields_in, structure, whole_bytes
@@ -175,6 +176,16 @@ def bind_constants(kernel: Kernel, constants: Mapping[str, Any]) -> dict[str, Ar
 def parameter_name(parameter: Parameter) -> str:
     """The name by which a user sets a parameter; `argN` if the source has no name."""
     return parameter.name or f"arg{parameter.ordinal}"
+
+
+def host_buffers(kernel: Kernel, launch: Launch) -> list[str]:
+    """Names of the launch's buffers in host memory, as a profile's allocations have them."""
+    found = list(launch.memory.host) if launch.memory else []
+    for parameter, value in zip(kernel.parameters, launch.arguments, strict=True):
+        parts = [(path, part) for _, path, part in value.parts] if isinstance(value, Structure) else []
+        named = parts or [(parameter_name(parameter), value)]
+        found += [name for name, part in named if any(buffer.host for buffer in buffers_in(part))]
+    return found
 
 
 _SHOWN_FIELDS = 12

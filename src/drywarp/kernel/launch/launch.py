@@ -139,7 +139,7 @@ class DeviceImage:
     `SCRATCH_BYTES` beyond `scratch`. `areas` are the allocations in order, each with its name, address
     and bytes, and `variables` is the address of the module's `__device__` variables. `digest` stands for the content;
     empty if that changes. `objects` are texture and surface objects: handle, what it is, and the address of its first
-    texel. `freed` are allocations that ended, in the form of areas.
+    texel. `freed` are allocations that ended, in the form of areas. `host` are the names of areas in host memory.
     """
 
     file: int
@@ -149,6 +149,7 @@ class DeviceImage:
     digest: str = ""
     objects: tuple[tuple[int, Texture, int], ...] = ()
     freed: tuple[tuple[str, int, int], ...] = ()
+    host: tuple[str, ...] = ()
 
     @property
     def scratch(self) -> int:

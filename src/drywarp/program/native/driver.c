@@ -425,6 +425,16 @@ API result_t cuLaunchKernelEx(const struct config *config, struct kernel *kernel
                             config->stream, cooperative, cluster));
 }
 
+API result_t cuOccupancyMaxActiveClusters(int *clusters, struct kernel *kernel, const struct config *config) {
+    dim3 cluster = ALONE, block = config->block;
+    int ignored = 0;
+    read_attributes(config->attributes, config->count, &ignored, &cluster);
+    int64_t threads = (int64_t)block.x * block.y * block.z, blocks = (int64_t)cluster.x * cluster.y * cluster.z;
+    struct answer answer = ASK("clusters", N(kernel), threads, (int64_t)config->shared, blocks);
+    *clusters = (int)answer.value[0];
+    return as_result(answer.status);
+}
+
 API result_t cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, struct kernel *kernel, int threads,
                                                                   size_t shared, unsigned flags) {
     struct answer answer = ASK("occupancy", N(kernel), threads, (int64_t)shared, flags);

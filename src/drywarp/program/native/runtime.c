@@ -226,6 +226,16 @@ API error_t cudaLaunchKernelExC(const struct launch_config *config, const void *
 }
 ALSO(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
+API error_t cudaOccupancyMaxActiveClusters(int *clusters, const void *function, const struct launch_config *config) {
+    dim3 cluster = ALONE, block = config->block;
+    int ignored = 0;
+    read_attributes(config->attributes, config->count, &ignored, &cluster);
+    int64_t threads = (int64_t)block.x * block.y * block.z, blocks = (int64_t)cluster.x * cluster.y * cluster.z;
+    struct answer answer = ASK("clusters", N(function), threads, (int64_t)config->shared, blocks);
+    *clusters = (int)answer.value[0];
+    return say(answer);
+}
+
 /* nvcc 13 asks for a kernel's handle first; a kernel's address in the program serves as one. */
 API error_t __cudaGetKernel(void **kernel, const void *function) {
     *kernel = (void *)function;
