@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -167,3 +168,20 @@ def rows(profile: Profile) -> list[tuple[Any, ...]]:
     return list(
         zip(log.warp[chosen].tolist(), log.instruction[chosen].tolist(), log.base[chosen].tolist(), lanes, strict=True)
     )
+
+
+def test_blocks_that_all_differ_are_not_all_looked_at() -> None:
+    source = """extern "C" __global__ void k(float* y) {
+      for (int i = 0; i <= blockIdx.x; ++i) y[i * 32 + threadIdx.x] = 1;
+    }"""
+    kernel = compile_cuda(source, arch="sm_80")
+    launch = Launch(dim3(300), dim3(32), (argument(np.zeros(300 * 32, np.float32)),))
+    sample = emulate(kernel, launch, blocks=[0, 150]).profile
+    skim, asked = Skim(kernel, launch, sample.cfg, Limits()), list[int]()
+
+    def look(blocks: Sequence[int]) -> Profile | None:
+        asked.extend(blocks)
+        return skim(blocks)
+
+    assert not FollowedBlocks(sample, look, None, geometry()).look(range(300))
+    assert len(asked) < 100

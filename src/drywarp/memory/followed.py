@@ -27,6 +27,8 @@ EmulateBlocks = Callable[[Sequence[int]], "Profile | None"]
 """Runs whole blocks for their addresses; None if that would exceed a limit."""
 MOST_CLASSES = 24
 """Most kinds of blocks for which each gets its own reference."""
+_FEW = 2 * MOST_CLASSES
+"""Blocks that are looked at first, at least, spread over all."""
 
 
 class Look(Protocol):
@@ -121,11 +123,17 @@ class FollowedBlocks:
         sampled = (sample.linear for sample in self._profile.blocks)
         asked = sorted({*blocks, *self._class_of, *sampled})
         new = [block for block in asked if block not in self._brief]
-        seen = self._look(new) if new else None
-        if seen is None and new:
-            return False
-        if seen is not None:
-            self._keep(seen, self._brief)
+        # Where a few already differ too much, the others need no look.
+        some = new[:: max(1, len(new) // _FEW)]
+        few = set(some)
+        for part in (some, [block for block in new if block not in few]):
+            seen = self._look(part) if part else None
+            if seen is None and part:
+                return False
+            if seen is not None:
+                self._keep(seen, self._brief)
+            if len({run.requests.key for run in self._brief.values()}) > MOST_CLASSES:
+                return False
         try:
             self._classify(asked)
         except _UnlikeError:
