@@ -37,7 +37,8 @@ print("missing:", called("cuModuleGetFunction", byref(kernel), module, b"nothing
 call("cuModuleGetFunction", byref(kernel), module, sys.argv[2].encode())
 
 LATER_THAN_13_0, OVERSIZED = 17, 3
-print("attributes:", *(called("cuFuncSetAttribute", kernel, c_int(key), c_int(OVERSIZED)) for key in (LATER_THAN_13_0, 14)))
+set_to = [called("cuFuncSetAttribute", kernel, c_int(key), c_int(OVERSIZED)) for key in (LATER_THAN_13_0, 14)]
+print("attributes:", *set_to)
 
 grid, block = c_int(), c_int()
 call("cuOccupancyMaxPotentialBlockSize", byref(grid), byref(block), kernel, None, c_size_t(0), c_int(768))
