@@ -36,6 +36,10 @@ call("cuModuleLoadData", byref(module), image)
 print("missing:", called("cuModuleGetFunction", byref(kernel), module, b"nothing"))
 call("cuModuleGetFunction", byref(kernel), module, sys.argv[2].encode())
 
+LATER_THAN_13_0, OVERSIZED = 17, 3
+set_to = [called("cuFuncSetAttribute", kernel, c_int(key), c_int(OVERSIZED)) for key in (LATER_THAN_13_0, 14)]
+print("attributes:", *set_to)
+
 grid, block = c_int(), c_int()
 call("cuOccupancyMaxPotentialBlockSize", byref(grid), byref(block), kernel, None, c_size_t(0), c_int(768))
 print("fills:", grid.value, block.value)
@@ -51,6 +55,9 @@ named = {"n": c_int(count), "a": c_float(2.0), "x": memory, "y": c_uint64(memory
 given = [named[letter] for letter in sys.argv[3]]
 pointers = (c_void_p * 4)(*(ctypes.cast(byref(one), c_void_p) for one in given))
 call("cuEventRecord", begin, None)
+too_much = [c_uint(number) for number in (4, 1, 1, 256, 1, 1, 65536)]
+print("too much:", called("cuLaunchKernel", kernel, *too_much, None, pointers, None))
+print("runtime:", ctypes.CDLL("libcudart.so.13").cudaGetLastError())
 extents = [c_uint(number) for number in (4, 1, 1, 256, 1, 1, 0)]
 call("cuLaunchKernel", kernel, *extents, None, pointers, None)
 call("cuEventRecord", end, None)

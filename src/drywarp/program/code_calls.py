@@ -25,6 +25,8 @@ from .timeline import Overlap
 
 _MAX_DYNAMIC_SHARED = 8
 """`cudaFuncAttributeMaxDynamicSharedMemorySize`."""
+_SETTABLE = range(8, 16)
+"""Attributes of a function that a program may set, up to those of CUDA 13.0: later ones a program has to do without."""
 _CONSTANT_BANK = 3
 _BY_KERNELS = "kernels launched by kernels run after these, one after another; launching takes no time"
 
@@ -129,6 +131,8 @@ class CodeCalls(State):
         found = self._kernel(n[0])
         if isinstance(found, int):
             return Answer(found)
+        if n[1] not in _SETTABLE:
+            return Answer(cuda.INVALID_VALUE)
         if n[1] == _MAX_DYNAMIC_SHARED:
             if n[2] + found[1].resources.shared_bytes > self.gpu.occupancy.shared_bytes_per_block_optin:
                 return Answer(cuda.INVALID_VALUE)

@@ -98,7 +98,8 @@ API error_t cudaGraphCreate(void **graph, unsigned flags) {
 }
 
 static error_t launched(void *graph, const struct kernel_node *how) {
-    return launch(how->function, how->grid, how->block, how->arguments, packed_in(how->extra), how->shared, graph, 0, ALONE);
+    return noted(launch(how->function, how->grid, how->block, how->arguments, packed_in(how->extra), how->shared, graph, 0,
+                        ALONE));
 }
 static error_t filled(void *graph, const struct fill_node *how) {
     int64_t row = (int64_t)(how->width * how->element), pitch = how->height > 1 ? (int64_t)how->pitch : row;

@@ -162,7 +162,7 @@ int launch(const void *function, dim3 grid, dim3 block, void **arguments, const 
     const struct layout *layout;
     error_t status = layout_of(function, &layout);
     if (status)
-        return noted(status);
+        return status;
     char *parameters = calloc(1, layout->bytes + 1);
     for (int n = 0; n < layout->parameters; n++) {
         const void *from = packed ? (const char *)packed + layout->place[2 * n] : arguments[n];
@@ -173,7 +173,7 @@ int launch(const void *function, dim3 grid, dim3 block, void **arguments, const 
                                      (int64_t)shared, N(stream), cooperative, blocks};
     status = ask_with("launch", numbers, parameters, layout->bytes, NULL, 0).status;
     free(parameters);
-    return noted(status);
+    return status;
 }
 
 const void *packed_in(void **extra) {
@@ -185,7 +185,7 @@ const void *packed_in(void **extra) {
 }
 
 API error_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, stream_t stream) {
-    return launch(function, grid, block, arguments, NULL, shared, stream, 0, ALONE);
+    return noted(launch(function, grid, block, arguments, NULL, shared, stream, 0, ALONE));
 }
 ALSO(cudaLaunchKernel_ptsz, cudaLaunchKernel);
 ALSO(__cudaLaunchKernel, cudaLaunchKernel);
@@ -193,7 +193,7 @@ ALSO(__cudaLaunchKernel_ptsz, cudaLaunchKernel);
 
 API error_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                                         stream_t stream) {
-    return launch(function, grid, block, arguments, NULL, shared, stream, 1, ALONE);
+    return noted(launch(function, grid, block, arguments, NULL, shared, stream, 1, ALONE));
 }
 ALSO(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
 
@@ -221,8 +221,8 @@ API error_t cudaLaunchKernelExC(const struct launch_config *config, const void *
     dim3 cluster = ALONE;
     int cooperative = 0;
     read_attributes(config->attributes, config->count, &cooperative, &cluster);
-    return launch(function, config->grid, config->block, arguments, NULL, config->shared, config->stream, cooperative,
-                  cluster);
+    return noted(launch(function, config->grid, config->block, arguments, NULL, config->shared, config->stream,
+                        cooperative, cluster));
 }
 ALSO(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 

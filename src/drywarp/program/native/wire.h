@@ -84,7 +84,8 @@ struct launch_attribute {
 };
 
 /* A launch whose arguments are given one by one, or `packed` as the kernel reads them. `cooperative` is 1 for such a launch,
-   plus 2 for one that may start before the launch before it on its stream has ended (programmatic serialization). */
+   plus 2 for one that may start before the launch before it on its stream has ended (programmatic serialization).
+   The runtime's last error stays: the driver's calls do not set it. */
 int launch(const void *function, dim3 grid, dim3 block, void **arguments, const void *packed, size_t shared,
            stream_t stream, int cooperative, dim3 cluster);
 /* Arguments as the driver takes them in one piece; NULL if there are none. */
