@@ -258,6 +258,35 @@ for _old, _new in (
     assert _old in _SMALL
     _SMALL = _SMALL.replace(_old, _new)
 
+# Products in tensor memory: single blocks, pairs of them, and 4-bit floats with scale factors.
+_BLACKWELL = Path(__file__).parents[2] / "examples" / "blackwell"
+_SINGLE, _PAIRED, _SCALED = (
+    (_BLACKWELL / f"tcgen05_{name}.cu").read_text(encoding="utf-8") for name in ("tile", "pair", "fp4")
+)
+_ONE_SET = _SINGLE.replace("SETS 2", "SETS 1")
+_FEW_STAGES = _SINGLE.replace("STAGES 4", "STAGES 2").replace("--shared 197744", "--shared 99400")
+_WIDE = _SCALED.replace("COLUMNS 128", "COLUMNS 256").replace("SETS 2", "SETS 1").replace("STAGES 6", "STAGES 4")
+_PRODUCT = {
+    "A": "tensormap(box=128x64,swizzle=128):f16[2048,1024]:random",
+    "B": "tensormap(box=256x64,swizzle=128):f16[4096,1024]:random",
+    "C": "f16[2048,4096]",
+    "m": "2048",
+    "n": "4096",
+    "k": "1024",
+}
+_HALF_OF_B = _PRODUCT | {"B": "tensormap(box=128x64,swizzle=128):f16[4096,1024]:random"}
+_PACKED = {
+    "A": "tensormap(box=128x128,swizzle=128):u8[2048,2048]:random",
+    "B": "tensormap(box=128x128,swizzle=128):u8[4096,2048]:random",
+    "scales_a": "u8[524288]:random(48,63)",
+    "scales_b": "u8[1048576]:random(48,63)",
+    "alpha": "0.01",
+    "C": "f16[2048,4096]",
+    "m": "2048",
+    "n": "4096",
+    "k": "4096",
+}
+
 _CLUSTERS = """__global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(1024, 1) k(float* y) {
   float a = threadIdx.x;
   for (int n = 0; n < 64; ++n) a = sqrtf(a) + 1;
@@ -297,6 +326,31 @@ PAIRS: dict[str, Pair] = {
         Launch(_ATTENTION, (8, 8), 384, _HEADS, "h100"),
         line=26,
         gain=1.05,
+        top=False,
+    ),
+    "occupancy-tensor-memory": Pair(
+        Launch(_FEW_STAGES, (296,), 192, _PRODUCT, "b200"),
+        Launch(_FEW_STAGES.replace("SETS 2", "SETS 1"), (296,), 192, _PRODUCT, "b200"),
+        line=55,
+        top=False,
+    ),
+    "single-blocks": Pair(
+        Launch(_SINGLE, (148,), 192, _PRODUCT, "b200"),
+        Launch(_PAIRED, (148,), 192, _HALF_OF_B, "b200"),
+        line=55,
+        gain=1.2,
+        top=False,
+    ),
+    "sums-not-overlapped": Pair(
+        Launch(_ONE_SET, (64,), 192, _PRODUCT, "b200"),
+        Launch(_SINGLE, (64,), 192, _PRODUCT, "b200"),
+        line=33,
+        top=False,
+    ),
+    "scale-factors": Pair(
+        Launch(_WIDE, (128,), 192, _PACKED, "b200"),
+        Launch(_SINGLE, (64,), 192, _PRODUCT, "b200"),
+        line=69,
         top=False,
     ),
     "uncoalesced-access": Pair(

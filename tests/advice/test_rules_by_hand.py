@@ -14,13 +14,14 @@ from drywarp.analysis.advice.rules.atomics import lanes_per_address
 from drywarp.analysis.advice.rules.idle_threads import smaller_clusters
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
+from drywarp.analysis.advice.rules.tensor_memory import readers_phases, without_waits
 from drywarp.analysis.advice.rules.uneven_work import imbalance
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.launch.launch import Dim3
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour
-from drywarp.workload.cost import BlockType
+from drywarp.workload.cost import SYNC_AWAITS, SYNC_SIGNALS, BlockType, CostedNode, CostedPath
 from tests.advice.cases import A, B, case, look, places, seen, setting
 from tests.memory.profiles import LANES, Access, access
 from tests.test_cluster_times import ARGS, COPIED, COPY
@@ -349,6 +350,84 @@ def test_tiles_that_are_smaller_than_an_sm_has_room_for() -> None:
     # One block an SM, and two that would be too large as one.
     assert look("small-tiles", made(*code, shared=120_000), use={"l2": 0.8}) is None
     assert look("small-tiles", made(*code, threads=544, registers=56), use={"l2": 0.8}) is None
+
+
+def node(instruction: int, class_: str, sync: int = 0) -> CostedNode:
+    """A node of one tick."""
+    return CostedNode(instruction, class_, 0, 1, 1, sync=sync)
+
+
+PRODUCT = "gdesc[UR4], gdesc[UR6], tmem[UR8], tmem[UR10], idesc[UR11], UP0"
+
+
+def cycles(made: Setting, subsystem: str) -> dict[int, float]:
+    """Of every instruction in a subsystem beyond its first."""
+    number = [one.name for one in made.costed.subsystems].index(subsystem)
+    nodes = (node for path in made.costed.paths for node in path.nodes)
+    return {n.instruction: sum(x.lambda_ticks for x in n.levels if x.subsystem == number) / 240 for n in nodes}
+
+
+def test_blocks_that_multiply_alone() -> None:
+    some = AccessBehaviour(40, SPACE_GLOBAL, 512, 128, l2_hit=0.75)
+    behaviour = replace(setting(ADD).behaviour, accesses={0: some, 1: replace(some, units=1024)})
+    logged = [access(0, A + LANES * 16), access(1, B + LANES * 16)]
+
+    def made(product: str, grid: int = 40) -> Setting:
+        code = ("UTMALDG.2D [UR8], [UR12]", "UTMALDG.2D [UR8], [UR16]", f"{product} {PRODUCT}", ADD)
+        return setting(*code, behaviour=behaviour, accesses=logged, gpu=load_gpu("b200"), grid=grid)
+
+    alone = made("UTCHMMA.128x256x16.F16")
+    found = seen("single-blocks", alone, use={"async_shared": 0.9, "l2": 0.8, "async_tensor": 0.6})
+    assert found.evidence == (
+        "the data path of shared memory is busy 90% of the time, the tensor cores 60%;"
+        " every block copies whole tiles of b"
+    )
+    assert (places(found), found.weight) == ([2, 3], pytest.approx(0.225))
+    changed = found.what_if.apply(alone)
+    assert changed is not None
+    # Of 384 rows of 32 bytes 128 less are read, at 128 bytes a cycle; b's tiles are half as large.
+    before, after = (cycles(one, "async_shared") for one in (alone, changed))
+    assert (before[2], after[2]) == (96, 64)
+    assert (after[0], after[1]) == (before[0], before[1] / 2)
+    for product, grid, use in (
+        ("UTCHMMA.2CTA.256x256x16.F16", 40, {"async_shared": 0.9}),
+        ("UTCHMMA.128x64x16.F16", 40, {"async_shared": 0.9}),
+        ("UTCHMMA.128x256x16.F16", 1, {"async_shared": 0.9}),
+        ("UTCHMMA.128x256x16.F16", 40, {"async_shared": 0.74}),
+        ("UTCHMMA.128x256x16.F16", 40, {"async_shared": 0.9, "async_tensor": 0.95}),
+    ):
+        assert look("single-blocks", made(product, grid), use=use) is None
+
+
+def test_copies_of_scale_factors() -> None:
+    copy = "UTCCP.T.S.4x32dp128bit tmem[UR5+0x100], gdesc[UR30]"
+    scaled = f"UTCOMMA.4X.128x128x64.E2M1 {PRODUCT.replace(', UP0', ', tmem[UR24], UP0')}"
+    made = setting(copy, copy, scaled, gpu=load_gpu("b200"))
+    found = seen("scale-factors", made, use={"async_shared": 0.9})
+    # 512 bytes each, beside 256 rows of 32 bytes.
+    assert found.evidence == "copies of scale factors keep the data path of shared memory busy 10% of the time"
+    assert (places(found), found.weight) == ([1, 2], pytest.approx(0.9 * 8 / 72))
+    changed = found.what_if.apply(made)
+    assert changed is not None
+    assert cycles(changed, "async_shared") == {**cycles(made, "async_shared"), 0: 0, 1: 0}
+    assert look("scale-factors", made, use={"async_shared": 0.1}) is None
+    assert look("scale-factors", setting(copy, ADD, gpu=load_gpu("b200")), use={"async_shared": 0.9}) is None
+
+
+def test_products_that_wait_for_readers() -> None:
+    """Two warps multiply and read; the one's waits for what the other alone signals are left out, no others."""
+    paths = (
+        CostedPath((node(0, "tcgen05", SYNC_AWAITS), node(1, "bulk_copy", SYNC_SIGNALS)), (0, 1, 0, 0), 0),
+        CostedPath((node(2, "tensor_load"), node(3, "mbarrier", SYNC_SIGNALS)), (0, 1), 0),
+    )
+    made = (
+        replace(paths[0], events=(0, 1, 1, 0, 0, 0, 0, 2), signals=(1, 0, 1)),
+        replace(paths[1], events=(2, 1, 2), signals=(0, 1, 1)),
+    )
+    costed = replace(setting(ADD).costed, paths=made, block_types=(BlockType((0, 1), 1.0),))
+    waits = readers_phases(costed, {0})
+    assert waits == {0: {1}}
+    assert without_waits(costed, {0}).paths[0].events == (0, -1, 1, 0, 0, 0, 0, 2)
 
 
 def test_clusters_that_leave_sms_idle() -> None:

@@ -128,9 +128,9 @@ class CostedPath:
     refers to its latest writers, and several outstanding writers must all be done.
 
     `events` holds for every execution of every node with `sync`, in program order: the number of phases that it
-    signals, those phases, and the phase that it awaits (-1: none). Phases are numbered within a block, so warps that
-    name the same phase synchronise there. `signals` counts, by phase, how often this path signals it; a phase is
-    complete when all of the block's warps have signalled as often as their paths specify.
+    signals, those phases, and with SYNC_AWAITS the phase that it awaits (-1: none). Phases are numbered within a block,
+    so warps that name the same phase synchronise there. `signals` counts, by phase, how often this path signals it; a
+    phase is complete when all of the block's warps have signalled as often as their paths specify.
 
     Read by analytical models only: `idle`, the warp instructions that the lanes which are off are worth: Σ over the
     executed instructions of the share of the warp's lanes that is off (0: none, or not known).

@@ -164,7 +164,7 @@ class Multicast:
         setting, use = case.setting, case.use("l2")
         if use < _LEAST_USE:
             return None
-        most, what = _most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
+        most, what = most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
         if not most:
             return None
         hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
@@ -178,7 +178,7 @@ class Multicast:
         )
 
 
-def _most_copied(setting: Setting, copies: Iterable[int]) -> tuple[dict[int, float], str]:
+def most_copied(setting: Setting, copies: Iterable[int]) -> tuple[dict[int, float], str]:
     """The copies of the buffer that these copy most, with their sectors, and what they copy in words."""
     sectors: dict[str, dict[int, float]] = {}
     for n in copies:
@@ -258,7 +258,7 @@ class SmallTiles:
         if use < max(_BUSY_COPIES, products) or products >= _BUSY_PRODUCTS or not several or not made:
             return None
         loads = [n for n in _executed(case, _COPY) if _loads(setting, n)]
-        most, what = _most_copied(setting, loads)
+        most, what = most_copied(setting, loads)
         if not most:
             return None
         return Suspicion(

@@ -1,0 +1,270 @@
+"""Products in tensor memory (compute capability 10.x): its room, its readers, single blocks, and scale factors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ....kernel.isa.nvidia.registers import matrix_form
+from ....workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload
+from ..case import Case, Setting, change_nodes
+from ..whatif import WhatIf, lighter, resident_blocks
+from .asynchronous import larger_tiles, most_copied
+from .base import FULL, WAITING, Documentation, Suspicion, lone_limit, register
+
+_PRODUCTS, _COPY = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"}), "UTCCP"
+_TENSOR, _SHARED = "async_tensor", "async_shared"
+
+
+def _executed(case: Case, opcodes: Collection[str]) -> list[int]:
+    return [n for n in case.setting.indices("tcgen05") if case.setting.instructions[n].opcode in opcodes]
+
+
+@register
+class OccupancyTensorMemory:
+    """Occupancy limited by tensor memory alone."""
+
+    name = "occupancy-tensor-memory"
+    title = "tensor memory has no room for another block"
+    documentation = Documentation(
+        what="Finds kernels for Blackwell whose blocks per SM are limited by the columns of tensor memory alone, and "
+        "that would run faster with more of them.",
+        why="An SM has 512 columns. A block allocates a power of two of them, and one that finds too few free waits "
+        "until another block ends.",
+        evidence="Columns per block, and blocks per SM with and without that limit. The gain comes from simulating the "
+        "same code with as many blocks as the other resources allow.",
+        change="Allocate no more columns than the sums need: half as many sets of sums, or narrower tiles. Two blocks "
+        "on an SM overlap one's products with the other's reading just as two sets of sums do.",
+        before='asm volatile("tcgen05.alloc... [%0], 512;");   // two sets of 256 columns',
+        after='asm volatile("tcgen05.alloc... [%0], 256;");   // one set, two blocks on an SM',
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The blocks that would fit with fewer columns."""
+        fits, target = case.setting.fits, lone_limit(case, "tensor_memory")
+        if target is None:
+            return None
+        columns = case.setting.workload.kernel.resources.tensor_columns
+        return Suspicion(
+            resident_blocks(target),
+            case.setting.places(_executed(case, _PRODUCTS)),
+            f"{columns} columns of tensor memory per block allow {fits.blocks_per_sm} blocks per SM, {target} without "
+            "that limit",
+            "allocate fewer columns: one set of sums, or narrower tiles",
+            case.stall_share(*WAITING) / 2,
+        )
+
+
+# A warp that multiplies awaits phases that only readers of its sums signal: with more sets of sums it need not.
+
+
+def _events(path: CostedPath) -> Iterator[tuple[CostedNode, int, int]]:
+    """Each execution of a node that awaits a phase, the place of that phase among the path's events, and the phase."""
+    at = 0
+    for number in path.expand():
+        node = path.nodes[number]
+        if node.sync:
+            at += 1 + path.events[at]
+        if node.sync & SYNC_AWAITS:
+            yield node, at, path.events[at]
+            at += 1
+
+
+def readers_phases(costed: CostedWorkload, products: Collection[int]) -> dict[int, set[int]]:
+    """By path that multiplies: phases that warps which read tensor memory signal, and no others of its block."""
+    found: dict[int, set[int]] = {}
+    for block in costed.block_types:
+        read: set[int] = set()
+        others: set[int] = set()
+        for number in set(block.paths):
+            path = costed.paths[number]
+            reads = any(node.class_ == "tensor_load" for node in path.nodes)
+            (read if reads else others).update(phase for phase, count in enumerate(path.signals) if count)
+            if not reads and any(node.instruction in products for node in path.nodes):
+                found.setdefault(number, set())
+        for number in found.keys() & set(block.paths):
+            found[number] |= read - others
+    return found
+
+
+def without_waits(costed: CostedWorkload, products: Collection[int]) -> CostedWorkload:
+    """The workload whose products await none of these phases."""
+    paths = list(costed.paths)
+    for number, phases in readers_phases(costed, products).items():
+        events = list(paths[number].events)
+        for _, at, awaited in _events(paths[number]):
+            events[at] = -1 if awaited in phases else awaited
+        paths[number] = replace(paths[number], events=tuple(events))
+    return replace(costed, paths=tuple(paths))
+
+
+def more_sums(products: Collection[int]) -> WhatIf:
+    """Products that do not wait until earlier sums have been read, as if there were always a free set of them."""
+
+    def apply(setting: Setting) -> Setting | None:
+        changed = setting.then(lambda costed: without_waits(costed, products))
+        return changed if changed.costed.paths != setting.costed.paths else None
+
+    return WhatIf("products that need not wait for earlier sums to be read", "code", apply)
+
+
+@register
+class SumsNotOverlapped:
+    """Products that wait until the sums of the tile before have been read."""
+
+    name = "sums-not-overlapped"
+    title = "products wait until the last tile's sums have been read"
+    documentation = Documentation(
+        what="Finds kernels for Blackwell in which one warp multiplies, others read the sums from tensor memory, and "
+        "the first waits for them.",
+        why="The columns of a tile's sums are free for the next tile once they have been read. With one set, "
+        "the tensor cores stand still while the results of a tile are read, converted and stored.",
+        evidence="How busy the tensor cores are, and how often a block's products wait. The gain comes from "
+        "simulating products that find free columns at once: a bound, as two sets may still be too few.",
+        change="Allocate two sets of columns and let tiles take turns, or free each part of the columns as soon as it "
+        "is read. Shorter reading helps too: larger stores, or stores by the copy engine from shared memory.",
+        before="SETS = 1: multiply(tile) ... read(tile); multiply(next) ... read(next)",
+        after="SETS = 2: multiply(tile); multiply(next) while read(tile)",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The waits of the warps that multiply, in the order of the code."""
+        products, costed = frozenset(_executed(case, _PRODUCTS)), case.setting.costed
+        if not products or case.use(_TENSOR) >= FULL:
+            return None
+        waits: dict[int, int] = {}
+        for number, phases in readers_phases(costed, products).items():
+            for node, _, awaited in _events(costed.paths[number]):
+                if awaited in phases:
+                    waits[node.instruction] = waits.get(node.instruction, 0) + 1
+        if not waits:
+            return None
+        return Suspicion(
+            more_sums(products),
+            case.setting.places(sorted(waits)),
+            f"the tensor cores are busy {case.use(_TENSOR):.0%} of the time; products wait for warps that read sums "
+            f"{sum(waits.values())} times in a block",
+            "give the products a second set of columns, and let tiles take turns",
+            (1 - case.use(_TENSOR)) / 4,
+        )
+
+
+# A pair of blocks multiplies with the tensor cores of both SMs; each loads and reads half of the second operand.
+
+_LEAST_USE = 0.75
+
+
+def pairs_of_blocks(products: Collection[int], copies: Collection[int], what: str) -> WhatIf:
+    """Products that read half of their second operand from each SM's shared memory, and half of its copies."""
+    halved = larger_tiles(copies, what)
+
+    def apply(setting: Setting) -> Setting | None:
+        names = [subsystem.name for subsystem in setting.costed.subsystems]
+
+        def change(node: CostedNode) -> CostedNode:
+            form = matrix_form(setting.instructions[node.instruction]) if node.instruction in products else None
+            if form is None:
+                return node
+            own = form.rows if "gdesc" in setting.instructions[node.instruction].text.split(",")[0] else 0
+            share = (own + form.columns / 2) / (own + form.columns)
+            levels = (
+                replace(x, lambda_ticks=round(x.lambda_ticks * share), tail_ticks=round(x.tail_ticks * share))
+                if names[x.subsystem] == _SHARED
+                else x
+                for x in node.levels
+            )
+            return replace(node, levels=tuple(levels))
+
+        less = halved.apply(setting)
+        return less and less.then(lambda costed: change_nodes(costed, change))
+
+    return WhatIf(f"pairs of blocks, each with half of {what}", "code", apply)
+
+
+@register
+class SingleBlocks:
+    """Products of single blocks where pairs would copy and read less."""
+
+    name = "single-blocks"
+    title = "blocks multiply alone where a pair would read half of an operand each"
+    documentation = Documentation(
+        what="Finds kernels for Blackwell whose products are those of single blocks (cta_group::1), while the data "
+        "path of shared memory or L2 is busier than the tensor cores.",
+        why="A product of 128 x N reads 128 rows of A and N of B from shared memory. Two SMs that form 256 x N "
+        "together (cta_group::2) have half of B each, so that each copies and reads N / 2 rows for as much work.",
+        evidence="How busy the data path of shared memory and L2 are. The gain comes from simulating half of the "
+        "copies of the buffer that is copied most, and products that read half as much of it.",
+        change="Launch clusters of two blocks, load half of B in each, let the first one's warp issue products with "
+        "cta_group::2, and signal both blocks' barriers. examples/blackwell/tcgen05_pair.cu is such a kernel.",
+        before="tcgen05.mma.cta_group::1 ...  // 128 x 256 in each block",
+        after="tcgen05.mma.cta_group::2 ...  // 256 x 256 in two blocks",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The copies of the buffer that is copied most, and the products."""
+        setting = case.setting
+        products = [n for n in _executed(case, _PRODUCTS) if "2CTA" not in setting.instructions[n].modifiers]
+        words = {_SHARED: "the data path of shared memory", "l2": "L2"}
+        busiest = max(words, key=case.use)
+        forms = [matrix_form(setting.instructions[n]) for n in products]
+        wide = all(form is not None and form.rows == 128 and form.columns >= form.rows for form in forms)
+        if not products or not wide or setting.costed.blocks < 2 or case.use(busiest) < _LEAST_USE:
+            return None
+        loads = [n for n in setting.indices("bulk_copy") if setting.instructions[n].opcode == "UTMALDG"]
+        most, what = most_copied(setting, loads)
+        if not most or case.use(busiest) < case.use(_TENSOR):
+            return None
+        return Suspicion(
+            pairs_of_blocks(frozenset(products), frozenset(most), what),
+            setting.places([*most, *products]),
+            f"{words[busiest]} is busy {case.use(busiest):.0%} of the time, the tensor cores {case.use(_TENSOR):.0%};"
+            f" every block copies whole {what}",
+            f"let pairs of blocks multiply together (cta_group::2), each with half of {what}",
+            case.use(busiest) / 4,
+        )
+
+
+_LEAST_COPIES = 0.02
+
+
+@register
+class ScaleFactors:
+    """Copies of scale factors to tensor memory that hold up products."""
+
+    name = "scale-factors"
+    title = "copies of scale factors to tensor memory stand in the way of products"
+    documentation = Documentation(
+        what="Finds kernels for Blackwell that copy scale factors from shared to tensor memory (tcgen05.cp) between "
+        "products.",
+        why="Products with block scales read the factors from tensor memory. The copies take the data path by which "
+        "products read their operands: 512 bytes for 128 rows and 64 elements of NVFP4.",
+        evidence="The time of that data path that the copies take. The gain comes from simulating the kernel with "
+        "scale factors that are in tensor memory already: a bound.",
+        change="Let more products share a copy: wider tiles, so that A's factors serve more columns, pairs of blocks; "
+        "or fewer factors: blocks of 32 (mxf4) instead of 16 (mxf4nvf4), where accuracy allows.",
+        before="copy_scales(a), copy_scales(b); multiply 128 x 128",
+        after="copy_scales(a), copy_scales(b), copy_scales(b + 128); multiply 128 x 256",
+    )
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The copies, if they take a noticeable part of what passes through shared memory."""
+        setting, copies = case.setting, frozenset(_executed(case, {_COPY}))
+        scaled = {"UTCQMMA", "UTCOMMA"} & {setting.instructions[n].opcode for n in _executed(case, _PRODUCTS)}
+        names = [subsystem.name for subsystem in setting.costed.subsystems]
+        if not copies or not scaled:
+            return None
+        mine = total = 0.0
+        each = {node.instruction: node for path in setting.costed.paths for node in path.nodes}
+        for n, node in each.items():
+            taken = sum(x.lambda_ticks for x in node.levels if names[x.subsystem] == _SHARED) * setting.executions[n]
+            total, mine = total + taken, mine + taken * (n in copies)
+        share = case.use(_SHARED) * mine / total if total else 0.0
+        if share < _LEAST_COPIES:
+            return None
+        return Suspicion(
+            lighter(copies, 0, "scale factors in tensor memory from the start"),
+            setting.places(sorted(copies)),
+            f"copies of scale factors keep the data path of shared memory busy {share:.0%} of the time",
+            "let more products share a copy of scale factors, or use fewer factors",
+            share,
+        )
