@@ -116,7 +116,8 @@ def test_one_block_asks_for_its_whole_cluster() -> None:
     """The answer and the signal reach every block of the cluster; what lay there before is overwritten."""
     source = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(unsigned* told) {
   __shared__ __align__(16) uint4 answer[2]; __shared__ __align__(8) unsigned long long barrier;
-  unsigned a = (unsigned)__cvta_generic_to_shared(answer + 1), b = (unsigned)__cvta_generic_to_shared(&barrier), done = 0;
+  unsigned a = (unsigned)__cvta_generic_to_shared(answer + 1), done = 0;
+  unsigned b = (unsigned)__cvta_generic_to_shared(&barrier);
   if (threadIdx.x == 0) {
     answer[0] = answer[1] = make_uint4(7, 7, 7, 7);
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
