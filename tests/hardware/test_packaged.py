@@ -134,6 +134,12 @@ def test_tensor_rates(a100: Gpu, h100: Gpu) -> None:
         a100.tensor_lambda("fp8", 16, 8, 32)
 
 
+def test_floats_with_scale_factors_run_at_the_plain_rate_where_no_other_is_known() -> None:
+    assert load_gpu("rtx5090").tensor_rate("fp8_scaled") == 2 * (load_gpu("rtx5090").tensor_rate("fp8") or 0)
+    assert load_gpu("l4").tensor_rate("fp8_scaled") == load_gpu("l4").tensor_rate("fp8") == load_gpu("l4").tensor["fp8"]
+    assert load_gpu("a100").tensor_rate("fp8_scaled") is None
+
+
 def test_the_papers_example() -> None:
     gpu = load_gpu("papers/example")
     assert gpu.abstract_only

@@ -6,6 +6,7 @@ import pytest
 
 from drywarp.kernel.isa.nvidia.registers import accessed, written
 from drywarp.kernel.kernel import Resources
+from drywarp.workload.cost_model import matrix_work
 from tests.listing import code
 
 
@@ -44,6 +45,20 @@ def test_registers(text: str, reads: str, writes: str) -> None:
     instruction = code(text)[0]
     assert set(accessed(instruction).reads) == places(reads)
     assert set(written(instruction)) == places(writes)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "kind"),
+    [
+        ("QMMA.16832.F32.E4M3.E5M2 R4, R8, R12, R4", "fp8"),
+        ("QMMA.16832.F32.E2M1.E2M1 R4, R8, R12, R4", "fp8"),
+        ("QMMA.SF.16832.F32.E4M3.E5M2.E8 R4, R8, R12, R4, R16, R17, URZ", "fp8_scaled"),
+        ("QMMA.SF.16832.F32.E4M3.E2M3.E8 R4, R8, R12, R4, R16, R17, URZ", "fp8"),
+        ("OMMA.SF.16864.F32.E2M1.E2M1.E8 R4, R8, R12, R4, R16, R17, URZ", "fp4"),
+    ],
+)
+def test_the_rate_that_a_product_of_small_floats_runs_at(spelled: str, kind: str) -> None:
+    assert matrix_work(code(spelled)[0]) == (kind, 16 * 8 * (64 if kind == "fp4" else 32))
 
 
 def test_a_kernel_that_says_nothing_needs_nothing() -> None:

@@ -36,11 +36,14 @@ def classes_of(arch: str) -> frozenset[str]:
 
 
 TENSOR_TYPES = (
-    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8", "fp4"),
+    *("fp16", "bf16", "tf32", "fp64", "int8", "fp8", "fp8_scaled", "fp4"),
     *("fp32", "bf16_narrow", "fp32_blocks", "fp16_blocks", "bf16_blocks", "int8_blocks", "fp64_blocks"),
     *("fp16_sparse", "bf16_sparse", "int8_sparse", "fp8_sparse"),
 )
-"""Input types that section `[tensor]` may give a rate for; the second and third lines are AMD's."""
+"""Input types that section `[tensor]` may give a rate for; the second and third lines are AMD's.
+
+`fp8_scaled` is of 8-bit floats with scale factors; where it is not given, they run at the rate of `fp8`.
+"""
 
 
 # A value in a GPU file together with its source.

@@ -390,6 +390,10 @@ class Gpu:
             known = ", ".join(self.tensor) or "none"
             raise UsageError(f"GPU {self.name} has no tensor rate for {input_type}; it has: {known}") from None
 
+    def tensor_rate(self, input_type: str) -> float | None:
+        """Multiply-adds a cycle of a partition's tensor core; None if unknown. `fp8_scaled` falls back on `fp8`."""
+        return self.tensor.get(input_type, self.tensor.get("fp8") if input_type == "fp8_scaled" else None)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; facts keyed by their dotted keys."""
         return {

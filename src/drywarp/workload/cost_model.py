@@ -271,7 +271,8 @@ class _Costs:
     def _tensor(self, instruction: Instruction, usual: float) -> float:
         """λ of a matrix instruction from its shape and input type; the class's λ if unknown."""
         found = matrix_work(instruction)
-        return found[1] / self.gpu.tensor[found[0]] if found and found[0] in self.gpu.tensor else usual
+        rate = self.gpu.tensor_rate(found[0]) if found else None
+        return found[1] / rate if found and rate else usual
 
 
 def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
@@ -301,11 +302,15 @@ def _input_type(instruction: Instruction, element_bits: int) -> str:
         return "int8"
     if instruction.opcode in ("UTCQMMA", "UTCOMMA"):
         return "fp8" if instruction.opcode == "UTCQMMA" else "fp4"
+    if instruction.opcode == "QMMA":  # floats of 6 and 4 bits at the rate of 8
+        widest = sum(instruction.modifiers.count(one) for one in ("E4M3", "E5M2")) == _OPERANDS
+        return "fp8_scaled" if widest and "SF" in instruction.modifiers else "fp8"
     if element_bits == 16:
         return "bf16" if instruction.class_ in ("wgmma", "tcgen05") and "BF16" in instruction.modifiers else "fp16"
     return {64: "fp64", 32: "tf32", 8: "fp8", 4: "fp4", 1: "bits"}[element_bits]
 
 
+_OPERANDS = 2
 _REGISTER_BYTES = 4
 _ALIKE = 1.1
 """Ratio of warp instructions up to which blocks count as equally long."""

@@ -269,7 +269,7 @@ def operations_by_kind(prepared: Prepared) -> tuple[dict[str, float], dict[str, 
         total[kind] = total.get(kind, 0.0) + executed * each
         cost = gpu.classes["tensor" if matrix else instruction.class_]
         pipes = gpu.scheduler.partitions if gpu.subsystems[cost.subsystem].scope == "partition" else 1
-        rate = gpu.tensor.get(kind.removeprefix(MATRIX)) if matrix else None
+        rate = gpu.tensor_rate(kind.removeprefix(MATRIX)) if matrix else None
         peak[kind] = max(peak.get(kind, 0.0), pipes * (2 * rate if rate else warp * most / cost.lambda_))
     return total, peak, tuple(sorted(uncounted))
 
