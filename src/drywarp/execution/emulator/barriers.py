@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Predicate, Register
-from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
+from ...kernel.profile import SYNC_SIGNAL, SYNC_SKIP, SYNC_WAIT
 from .decode import Decoder, Step, opcode
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
@@ -49,6 +49,9 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
             groups.reduction[used] = kind
         if len(fetches) > 1:
             _record(s, number, words, arrive_only)
+        elif i.guard is not None:
+            for warp in s.warps[words == 0].tolist():
+                s.recorder.sync(warp, index, SYNC_SKIP, -1, 0)
         if vote is not None:
             given = f.spread(vote(f)) & f.lanes()
             groups.votes[number, warps] |= words_of(f, given) & words
