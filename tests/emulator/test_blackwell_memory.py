@@ -110,3 +110,30 @@ def test_a_program_that_takes_over_blocks_does_all_the_work_once(arch: str) -> N
         assert e.buffer("told").tolist() == [1] * blocks
         assert any("each block does its own work" in note for note in e.profile.notes)
         assert any(i.opcode == "UGETNEXTWORKID" for i in e.profile.kernel.instructions)
+
+
+def test_one_block_asks_for_its_whole_cluster() -> None:
+    """The answer and the signal reach every block of the cluster; what lay there before is overwritten."""
+    source = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(unsigned* told) {
+  __shared__ __align__(16) uint4 answer[2]; __shared__ __align__(8) unsigned long long barrier;
+  unsigned a = (unsigned)__cvta_generic_to_shared(answer + 1), done = 0;
+  unsigned b = (unsigned)__cvta_generic_to_shared(&barrier);
+  if (threadIdx.x == 0) {
+    answer[0] = answer[1] = make_uint4(7, 7, 7, 7);
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 16;" :: "r"(b) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+  if (blockIdx.x % 4 == 1 && threadIdx.x == 0)
+    asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster::all.b128 [%0], [%1];" :: "r"(a), "r"(b) : "memory");
+  while (!done)
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(done) : "r"(b) : "memory");
+  if (threadIdx.x == 0) told[2 * blockIdx.x] = answer[0].x, told[2 * blockIdx.x + 1] = answer[1].x + answer[1].z;
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}"""
+    for compiled in (True, False):
+        e = run(source, 8, 32, np.full(16, 9, np.uint32), arch="sm_100a", compiled=compiled)
+        assert e.buffer("told").reshape(8, 2).tolist() == [[7, 0]] * 8
+        assert any("BROADCAST" in i.modifiers for i in e.profile.kernel.instructions if i.opcode == "UGETNEXTWORKID")

@@ -187,22 +187,25 @@ def _complete(f: Frame, site: Site, row: int, barrier: int, count: int) -> None:
     BarrierWords(f.machine, site.recorder, site.where).add(int(f.warps[row]), barrier, site.number, 0, -count)
 
 
-@opcode("UGETNEXTWORKID", "SELFCAST")
+@opcode("UGETNEXTWORKID", "SELFCAST BROADCAST")
 def _next_work(d: Decoder, i: Instruction) -> Step:
     """Ask for a block that has not started, to do its work (clusterlaunchcontrol.try_cancel): there is none.
 
     A program has to expect that answer; every block then does its own work. Bit 64 of the 16 bytes would say
-    that a block was taken, whose index would stand below it.
+    that a block was taken, whose index would stand below it. `BROADCAST` (multicast::cluster::all) answers every
+    block of the cluster, at the same places in its shared memory.
     """
-    site = Site(d, i)
+    site, broadcast = Site(d, i), "BROADCAST" in i.modifiers
     answer, barrier = _uniform(d, i.operands[0], 1), _uniform(d, i.operands[1], 1)
 
     def ask(f: Frame) -> None:
         answers, barriers = _words(f, answer), _words(f, barrier)
         for row in _acting(f):
-            at = site.shared(f, row, int(answers[row, 0]), 16)
-            f.machine.shared[1][at : at + 16] = 0
-            _complete(f, site, row, int(barriers[row, 0]), 16)
+            everyone = (1 << f.machine.cluster_blocks) - 1
+            for further in site.receivers(f, row, everyone) if broadcast else (0,):
+                at = site.shared(f, row, int(answers[row, 0]) + further, 16)
+                f.machine.shared[1][at : at + 16] = 0
+                _complete(f, site, row, int(barriers[row, 0]) + further, 16)
         f.machine.notes.add("the kernel takes over blocks that have not started; here each block does its own work")
 
     return ask
