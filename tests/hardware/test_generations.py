@@ -21,7 +21,7 @@ PRODUCTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("rtx4060", "rtx4060ti", "rtx4070", "rtx4070ti", "rtx4080", "rtx4090"), ("8.9", "sm_89")),
     **dict.fromkeys(("l4", "l40", "l40s", "rtx6000-ada"), ("8.9", "sm_89")),
     **dict.fromkeys(("h100", "h100-pcie", "h100-nvl", "h200", "gh200"), ("9.0", "sm_90a")),
-    "b200": ("10.0", "sm_100a"),
+    **dict.fromkeys(("b200", "gb200"), ("10.0", "sm_100a")),
     "b300": ("10.3", "sm_103a"),
     **dict.fromkeys(("rtx5070", "rtx5070ti", "rtx5080", "rtx5090"), ("12.0", "sm_120a")),
 }

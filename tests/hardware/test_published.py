@@ -153,8 +153,8 @@ def test_a_datasheet(name: str) -> None:
     assert device.tdp_w == sheet["tdp_w"]
     assert gpu.memory.dram.bytes == sheet["memory_gb"] * 2**30
     pins = sheet["memory_mhz"] * sheet["transfers_per_clock"] * sheet["bus_bits"] / 8 / 1000
-    # Vendors round down: 4.8 TB/s of H200's 4.89, 8 TB/s of B200's 8.19 and B300's; others to the last digit.
-    assert number(gpu, PEAK) == pytest.approx(pins, rel=0.025 if name in ("h200", "b200", "b300") else 0.005)
+    # Vendors round down: 4.8 TB/s of H200's 4.89, 8 TB/s of B200's 8.19, GB200's and B300's; others to the last digit.
+    assert number(gpu, PEAK) == pytest.approx(pins, rel=0.025 if name in ("h200", "b200", "gb200", "b300") else 0.005)
     assert number(gpu, PEAK) == pytest.approx(sheet["vendor_gbs"], rel=5e-4)
     for class_ in ("fp32", "fp64"):
         tflops = printed[f"{class_}_tflops"]

@@ -284,6 +284,7 @@ def test_a_missing_class_is_named() -> None:
         ("NVIDIA RTX 6000 Ada Generation", "rtx6000-ada"),
         ("NVIDIA H100 NVL", "h100-nvl"),
         ("NVIDIA GH200 480GB", "gh200"),
+        ("NVIDIA GB200", "gb200"),
         ("NVIDIA B300 SXM6 AC", "b300"),
         ("Tesla V100-PCIE-16GB", "v100-pcie"),
         ("Tesla V100-SXM2-32GB", "v100-32gb"),

@@ -114,8 +114,8 @@ def test_a_gpu_of_a_users_file_is_ranked_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in gpu_names() if not name.startswith("papers/")])
 def test_every_product_states_its_power(name: str) -> None:
     fact = drywarp.load_gpu(name).fact("device.tdp_w")
-    # A die of MI250X has half of the module's, and of GH200 the driver's limit is known.
-    assert fact.kind == {"mi250x": "derived", "gh200": "documented"}.get(name, "datasheet")
+    # A die of MI250X has half of the module's, and of GH200 and GB200 the driver's limit is known.
+    assert fact.kind == {"mi250x": "derived", "gh200": "documented", "gb200": "documented"}.get(name, "datasheet")
     assert fact.unit == "W"
     assert 50 < float(fact.value) < 2000  # type: ignore[arg-type]
 

@@ -48,7 +48,7 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         for used in np.unique(number).tolist():
             groups.reduction[used] = kind
         if len(fetches) > 1:
-            _record(s, number, arrive_only)
+            _record(s, number, words, arrive_only)
         if vote is not None:
             given = f.spread(vote(f)) & f.lanes()
             groups.votes[number, warps] |= words_of(f, given) & words
@@ -60,10 +60,10 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         groups.release_barriers(warps)
         return MOVED
 
-    def _record(s: Scheduling, number: npt.NDArray[np.int64], arrive_only: bool) -> None:
+    def _record(s: Scheduling, number: npt.NDArray[np.int64], words: npt.NDArray[np.uint32], arrive_only: bool) -> None:
         """Record the participants of a barrier with a stated number of threads: it need not be the whole block."""
-        phases, recorder = s.machine.barrier_phases, s.recorder
-        for warp, which in zip(s.warps.tolist(), number.tolist(), strict=True):
+        phases, recorder, some = s.machine.barrier_phases, s.recorder, words != 0
+        for warp, which in zip(s.warps[some].tolist(), number[some].tolist(), strict=True):
             phase = int(phases[which, s.machine.block_of(warp)])
             recorder.sync(warp, index, SYNC_SIGNAL, ~which, phase)
             if not arrive_only:

@@ -24,7 +24,8 @@ _Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
 /* The emulator's element types in the order of CUDA's CUtensorMapDataType: place among `DTYPES`, bytes. */
 static const struct {
     uint8_t place, bytes;
-} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4}, {8, 1}};
+} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4},
+             {8, 1}};
 /* Two elements of 4 bits that stay packed (16U4_ALIGN8B) are a byte here. */
 enum { TYPES = sizeof types / sizeof *types, ALL_TYPES = 16, FIRST_FLOAT = 6, PAIRS = 13, LAST_FLOAT = PAIRS - 1 };
 enum { IM2COL = 1, PAIRED = 2 };
@@ -43,7 +44,7 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
         swizzle >= SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
         return ERROR_INVALID;
     if (type >= TYPES || interleave || swizzles[swizzle] == NO_SWIZZLE)
-        return unsupported("cuTensorMapEncode (types that a copy unpacks, interleaved layouts, a swizzle that flips 8 bytes)");
+        return unsupported("cuTensorMapEncode (types that a copy pads, interleaved layouts, a swizzle that flips 8 bytes)");
     *map = (struct map){.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
                         .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
     if (fill && (type < FIRST_FLOAT || type > LAST_FLOAT))
