@@ -7,6 +7,8 @@ import pytest
 
 from drywarp.frontends.binary.sass import parse_listing
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
+from drywarp.kernel.profile import SYNC_INSTRUCTION, SYNC_KIND, SYNC_SIGNAL, SYNC_WAIT, SYNC_WARP
+from drywarp.workload.build import build_workload
 from tests.effort import first
 from tests.listing import listing
 
@@ -148,6 +150,49 @@ extern "C" __global__ void k(int* o) {
 }""".replace("TURN", turn)
     o = run(source, 1, 64, np.full(8, -1, np.int32), arch=arch).buffer("o")
     np.testing.assert_array_equal(o, np.arange(8))
+
+
+def test_warps_that_skip_a_named_barrier_do_not_count(arch):
+    """Guards choose between two barriers: each warp is recorded at its own alone, and arrives there once."""
+    code = parse_listing(
+        listing(
+            "S2R R0, SR_TID.X",
+            "ISETP.GE.AND P0, PT, R0, 0x40, PT",
+            "@P0 BAR.ARV 0x1, 0x60",
+            "@P0 BAR.SYNC 0x2, 0x60",
+            "@!P0 BAR.SYNC 0x1, 0x60",
+            "@!P0 BAR.ARV 0x2, 0x60",
+            "EXIT",
+        )
+    )["k"].instructions
+    kernel = Kernel("k", "k", arch, code, (), 0x160, Resources(8, 0))
+    profile = run(kernel, 1, 96).profile
+    rows = profile.syncs
+    signals = rows[rows[:, SYNC_KIND] == SYNC_SIGNAL]
+    assert sorted(zip(signals[:, SYNC_WARP].tolist(), signals[:, SYNC_INSTRUCTION].tolist(), strict=True)) == [
+        (0, 4), (0, 5), (1, 4), (1, 5), (2, 2), (2, 3),
+    ]  # fmt: skip
+    waits = rows[rows[:, SYNC_KIND] == SYNC_WAIT]
+    assert sorted(waits[:, SYNC_WARP].tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("threads", [64, 32])
+def test_a_barrier_that_a_warp_skips_is_none_for_it(arch, threads):
+    """Triton's idle warps pass some barriers of the block; where all warps pass one, it stays as it was."""
+    code = parse_listing(
+        listing(
+            "S2R R0, SR_TID.X",
+            "ISETP.GE.AND P0, PT, R0, 0x20, PT",
+            "BAR.SYNC 0x1",
+            "@P0 BAR.SYNC 0x1",
+            "@!P0 BAR.SYNC 0x1",
+            "EXIT",
+        )
+    )["k"].instructions
+    profile = run(Kernel("k", "k", arch, code, (), 0x160, Resources(8, 0)), 1, threads).profile
+    workload = build_workload(profile)
+    skipped = [{n.instruction for n in path.nodes if n.skipped} for path in workload.paths]
+    assert [skipped[number] for number in workload.block_types[0].paths] == ([{3}, {4}] if threads == 64 else [set()])
 
 
 def test_a_barrier_for_two_of_three_warps_waits_for_both(arch):

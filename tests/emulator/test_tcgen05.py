@@ -413,10 +413,21 @@ def test_columns_that_are_not_allocated_are_an_error():
 
 
 def test_a_warp_reaches_its_own_lanes_only():
-    text = moves("32x32b", 1, "", 0).replace('"r"(own + (0 << 16))', '"r"(where)', 1)
+    text = moves("32x32b", 1, "", 0).replace('"r"(own + (0 << 16))', '"r"(where + (64 << 16))', 1)
     arguments = np.zeros((128, 64), np.uint32), np.zeros((128, 1), np.uint32), np.zeros((128, 64), np.uint32)
-    with pytest.raises(EmulationError, match="expected lane 32, since warp 1 of its block reaches lanes 32 to 63"):
+    with pytest.raises(EmulationError, match="expected lane 0, since warp 0 of its block reaches lanes 0 to 31"):
         run(text, 1, 128, *arguments, arch="sm_100a")
+
+
+def test_an_address_in_the_first_lanes_stands_for_the_own_lanes_of_every_warp():
+    text = moves("32x32b", 1, "", 0).replace("own + (0 << 16)", "where").replace("own + 64 + (0 << 16)", "where + 64")
+    assert text.count("(where") == 3
+    memory = RNG.integers(0, 1 << 32, (128, 64), dtype=np.uint32)
+    got = run(text, 1, 128, memory, np.zeros((128, 1), np.uint32), np.zeros((128, 64), np.uint32), arch="sm_100a")
+    registers, back = got.buffer("registers"), got.buffer("back")
+    assert np.array_equal(registers[:, 0], memory[:, 0])
+    assert np.array_equal(back[:, 0], memory[:, 0])
+    assert (back[:, 1:] == 7).all()
 
 
 def test_room_that_never_comes_is_a_deadlock():

@@ -138,6 +138,7 @@ def test_constants(text: str, expected: Operand) -> None:
             "desc[UR4][R2.U32+UR6+-0x4]",
             Address(R2, base_unsigned32=True, uniform=Register(6, uniform=True), offset=-4, descriptor=UR4),
         ),
+        ("tmem[0x100]", Address(Register(RZ), offset=0x100, descriptor=Register(RZ, uniform=True))),
         ("gdesc[UR8]", Address(Register(RZ), descriptor=Register(8, uniform=True))),
         ("[R4.X4+`((sym + 0x200))]", Address(Register(4), scale=4, offset=0x200, symbol="sym")),
         ("[R4+`(sym)]", Address(Register(4), symbol="sym")),

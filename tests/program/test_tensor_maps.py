@@ -49,3 +49,19 @@ def test_a_kept_launch_holds_its_tensor_maps(run: Any, maps: Path, tmp_path: Pat
     assert len(launches) == 2
     for launch in launches:
         assert analyze(launch, gpu="h100").time_s > 0
+
+
+def test_larger_pieces_and_pairs_of_4_bits(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Swizzles of 32- and 64-byte pieces, and maps of packed 4-bit elements; what is not emulated is refused."""
+    forms = built(Path(__file__).with_name("tensor_map_forms.cu"), tmp_path_factory.getbasetemp(), "sm_100a")
+    ran = run(options=("--gpu", "b200"), started=forms)
+    assert ran.output.splitlines() == [
+        "32 bytes: 0 0",
+        "64 bytes: 0 0",
+        "pairs: 0 0",
+        f"odd: {INVALID}",
+        f"flipped: {UNSUPPORTED}",
+        f"unpacked: {UNSUPPORTED}",
+    ]
+    assert ran.status == 0
+    assert "cuTensorMapEncode" in ran.report

@@ -140,7 +140,7 @@ class AccessLog:
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE = range(4)
 GRID_BARRIER_AREA = "the grid barrier's area"
 """Allocation that holds the counter of a grid-wide barrier; the blocks of such a launch were run together."""
-SYNC_SIGNAL, SYNC_WAIT = 1, 2
+SYNC_SIGNAL, SYNC_WAIT, SYNC_SKIP = 1, 2, 3
 SYNC_WARP, SYNC_STEP, SYNC_INSTRUCTION, SYNC_KIND, SYNC_BARRIER, SYNC_PHASE = range(6)
 SYNC_COLUMNS = 6
 
@@ -163,7 +163,8 @@ class Profile:
     `AccessLog`), the step of its path and the instruction; SYNC_SIGNAL for an event that a barrier phase waits for (an
     arrival, a copy by the copy engine) or SYNC_WAIT for a wait on the phase; the barrier (an address in shared memory,
     or ~n for barrier n of BAR and ~16 for that of the cluster); and the phase, counted from 0 (-1 for a wait on a phase
-    that was already complete at the start). Barriers of the whole block have no rows.
+    that was already complete at the start). Barriers of the whole block have no rows, but for warps whose guard lets
+    them pass one: SYNC_SKIP.
 
     `products` are the shapes and element types that `Kernel.with_tensor_use` has given the kernel's instructions.
     """

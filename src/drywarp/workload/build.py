@@ -45,7 +45,8 @@ class Node:
 
     `waits` are the slots that must be ready; `sets` is the slot of its result, `sets_read` the slot that is ready once
     its operands have been read (-1: none). `stall` is the compiler's distance to the next instruction, in issue slots
-    of the warp. `taken` marks a branch that is mostly taken. `sync` and `after` are as in `CostedNode`.
+    of the warp. `taken` marks a branch that is mostly taken, `skipped` a barrier that the warp's guard lets it pass.
+    `sync` and `after` are as in `CostedNode`.
     """
 
     instruction: int
@@ -56,6 +57,7 @@ class Node:
     taken: bool = False
     sync: int = 0
     after: int = -1
+    skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def build_workload(profile: Profile) -> Workload:
     kernel, size = profile.kernel, profile.launch.warp_size
     phases = find_barrier_phases(profile)
     bare: dict[int, Path] = {}
-    paths: dict[tuple[int, tuple[int, ...]], int] = {}
+    paths: dict[tuple[int, tuple[int, ...], frozenset[int]], int] = {}
     made: list[Path] = []
     plain: dict[tuple[int, int], Node] = {}
     weights: dict[tuple[int, ...], float] = {}
@@ -117,10 +119,12 @@ def build_workload(profile: Profile) -> Workload:
         key = []
         for warp, path in enumerate(sample.paths if number not in instead else ()):
             events, signals = phases.of(number, warp)
-            if (path, events) not in paths:
-                paths[path, events] = len(made)
-                made.append(replace(folded(path), events=events, signals=signals) if events else folded(path))
-            key.append(paths[path, events])
+            skipped = phases.skipped.get((number, warp), frozenset())
+            if (path, events, skipped) not in paths:
+                paths[path, events, skipped] = len(made)
+                new = replace(folded(path), events=events, signals=signals) if events else folded(path)
+                made.append(_past(new, skipped) if skipped else new)
+            key.append(paths[path, events, skipped])
         keys.append(tuple(key))
     for number, sample in enumerate(profile.blocks):
         other = _simulated(profile, number, phases.receivers)
@@ -187,6 +191,11 @@ def _simulated(profile: Profile, number: int, receivers: frozenset[int]) -> int:
     cluster = launch.cluster_of(blocks[number].linear)
     others = (n for n, one in enumerate(blocks) if n not in receivers and launch.cluster_of(one.linear) == cluster)
     return next(others, number)
+
+
+def _past(path: Path, skipped: frozenset[int]) -> Path:
+    """The path of a warp that its guards let pass some barriers."""
+    return replace(path, nodes=tuple(replace(n, skipped=n.instruction in skipped) for n in path.nodes))
 
 
 def node_of(instructions: Sequence[Instruction], index: int, sync: int = 0) -> Node:

@@ -173,7 +173,7 @@ class _Costs:
             sets=node.sets,
             sets_read=node.sets_read,
             read_ticks=ticks[2],
-            barrier=is_barrier(instruction) and not node.sync,
+            barrier=is_barrier(instruction) and not (node.sync or node.skipped),
             async_result=access is not None and access.kind in _ACCEPTED,
             levels=levels,
             transactions=_transactions(instruction, behaviour),

@@ -9,10 +9,12 @@ pattern repeats.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernel.profile import (
     SYNC_BARRIER,
@@ -20,6 +22,7 @@ from ..kernel.profile import (
     SYNC_KIND,
     SYNC_PHASE,
     SYNC_SIGNAL,
+    SYNC_SKIP,
     SYNC_STEP,
     SYNC_WAIT,
     SYNC_WARP,
@@ -209,12 +212,14 @@ class BarrierPhases:
     """The effect of each instruction on phases, and the events and signals of each warp of each sampled block.
 
     `receivers` are the sampled blocks that wait for what only others of their cluster send. Barriers go by their places
-    in shared memory, whichever block of the cluster they belong to.
+    in shared memory, whichever block of the cluster they belong to. `skipped` are the barriers of the whole block that
+    a warp's guards always let it pass, while others of its block stop there.
     """
 
     sync: Mapping[int, int] = field(default_factory=dict)
     warps: Mapping[tuple[int, int], Events] = field(default_factory=dict)
     receivers: frozenset[int] = frozenset()
+    skipped: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def of(self, block: int, warp: int) -> Events:
         """Events and signals of a warp, as `CostedPath` has them."""
@@ -223,9 +228,11 @@ class BarrierPhases:
 
 def find_barrier_phases(profile: Profile) -> BarrierPhases:
     """Read the record of a profile; empty if only whole blocks synchronise."""
-    rows = profile.syncs
+    skips = profile.syncs[:, SYNC_KIND] == SYNC_SKIP
+    rows, skipped = profile.syncs[~skips], _skipped(profile, profile.syncs[skips])
     if not len(rows):
-        return BarrierPhases()
+        return BarrierPhases(skipped=skipped)
+    profile = replace(profile, syncs=rows)
     receivers = frozenset[int]()
     if profile.launch.cluster_blocks > 1:
         receivers, rows = _receivers(profile), rows[~_sent_later(profile)]
@@ -260,7 +267,24 @@ def find_barrier_phases(profile: Profile) -> BarrierPhases:
                 for index in by_block[int(profile.paths[path].blocks[step])]:
                     _entry(told.get((step, index), []), sync[index], numbers, events, counts)
             warps[block, warp] = (tuple(events), tuple(counts))
-    return BarrierPhases(sync, warps, receivers)
+    return BarrierPhases(sync, warps, receivers, skipped)
+
+
+def _skipped(profile: Profile, rows: npt.NDArray[np.int64]) -> dict[tuple[int, int], frozenset[int]]:
+    """By sampled block and warp, the barriers that it passes each time that it comes to them, and not all warps do."""
+    per_block = profile.launch.warps_per_block
+    within = {i: n for n, block in enumerate(profile.cfg.blocks) for i in range(block.start, block.end)}
+    times = Counter(map(tuple, rows[:, [SYNC_WARP, SYNC_INSTRUCTION]].tolist()))
+    found: dict[tuple[int, int], frozenset[int]] = {}
+    for block in sorted({warp // per_block for warp, _ in times}):
+        paths = [profile.paths[path].blocks for path in profile.blocks[block].paths]
+        passed = [
+            {i for (one, i), count in times.items() if one == warp and count == int((path == within[i]).sum())}
+            for warp, path in enumerate(paths, block * per_block)
+        ]
+        common = set.intersection(*passed)
+        found |= {(block, warp): frozenset(some - common) for warp, some in enumerate(passed) if some - common}
+    return found
 
 
 _RANK_SHIFT = 24

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Predicate, Register
-from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
+from ...kernel.profile import SYNC_SIGNAL, SYNC_SKIP, SYNC_WAIT
 from .decode import Decoder, Step, opcode
 from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
@@ -48,7 +48,10 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         for used in np.unique(number).tolist():
             groups.reduction[used] = kind
         if len(fetches) > 1:
-            _record(s, number, arrive_only)
+            _record(s, number, words, arrive_only)
+        elif i.guard is not None:
+            for warp in s.warps[words == 0].tolist():
+                s.recorder.sync(warp, index, SYNC_SKIP, -1, 0)
         if vote is not None:
             given = f.spread(vote(f)) & f.lanes()
             groups.votes[number, warps] |= words_of(f, given) & words
@@ -60,10 +63,10 @@ def _block_barrier(d: Decoder, i: Instruction, fall: int) -> Finish:
         groups.release_barriers(warps)
         return MOVED
 
-    def _record(s: Scheduling, number: npt.NDArray[np.int64], arrive_only: bool) -> None:
+    def _record(s: Scheduling, number: npt.NDArray[np.int64], words: npt.NDArray[np.uint32], arrive_only: bool) -> None:
         """Record the participants of a barrier with a stated number of threads: it need not be the whole block."""
-        phases, recorder = s.machine.barrier_phases, s.recorder
-        for warp, which in zip(s.warps.tolist(), number.tolist(), strict=True):
+        phases, recorder, some = s.machine.barrier_phases, s.recorder, words != 0
+        for warp, which in zip(s.warps[some].tolist(), number[some].tolist(), strict=True):
             phase = int(phases[which, s.machine.block_of(warp)])
             recorder.sync(warp, index, SYNC_SIGNAL, ~which, phase)
             if not arrive_only:

@@ -315,6 +315,8 @@ def _box(
     site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
 ) -> Box:
     first = tuple(coordinates.view(np.int32).tolist())
+    if view.paired:
+        first = (first[0] // 2, *first[1:])
     if view.lower:
         bits = _OFFSET_BITS[len(view.lower)]
         beside = (offsets >> bits * axis & (1 << bits) - 1 for axis in range(len(view.lower)))

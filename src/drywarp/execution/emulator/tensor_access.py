@@ -69,11 +69,17 @@ def fragment(modifiers: tuple[str, ...]) -> Fragment:
     return Fragment(lanes, columns, threads, 16 if shape else LANES, packed)
 
 
-def _start(address: TensorAddress, f: Frame, row: int, at: tuple[int, int], form: Fragment, what: str) -> int:
-    """The block of a warp, whose part of tensor memory an access has to lie in."""
+def _start(
+    address: TensorAddress, f: Frame, row: int, at: tuple[int, int], form: Fragment, what: str
+) -> tuple[int, int]:
+    """The block of a warp, and the lane at which an access begins: in the warp's own quarter of tensor memory.
+
+    An address in the first quarter stands for every warp's own. PTX asks for the warp's lanes; DeepGEMM's kernels
+    (sm100_bf16_gemm.cuh) leave them out, since the hardware ignores these bits.
+    """
     machine, warp, (lane, column) = f.machine, int(f.warps[row]), at
     quarter = warp % machine.warps_per_block % 4
-    if lane // LANES != quarter or lane % form.rows:
+    if lane // LANES not in (0, quarter) or lane % form.rows:
         whole = f"lane {LANES * quarter}" + ("" if form.rows == LANES else f" or {LANES * quarter + form.rows}")
         raise EmulationError(
             f"{address.where}: {what} tensor memory from lane {lane} on, {machine.thread_name(warp, 0)}: expected"
@@ -82,7 +88,7 @@ def _start(address: TensorAddress, f: Frame, row: int, at: tuple[int, int], form
         )
     block = machine.block_of(warp)
     address.check(machine, block, column, form.width, what)
-    return block
+    return block, lane % LANES + LANES * quarter
 
 
 @opcode("LDTM", None)
@@ -95,8 +101,8 @@ def _load(d: Decoder, i: Instruction) -> Step:
     def load(f: Frame) -> None:
         places, words = address.of(f), np.zeros((count, f.rows, LANES), np.uint32)
         for row in acting(f):
-            block = _start(address, f, row, places[row], form, "loads")
-            lane, column = places[row]
+            block, lane = _start(address, f, row, places[row], form, "loads")
+            column = places[row][1]
             held = f.machine.tensor.words[block]
             if form.packed:
                 columns = column + 2 * form.columns
@@ -128,8 +134,8 @@ def _store(d: Decoder, i: Instruction) -> Step:
         words = np.stack([f.spread(fetch(f)) for fetch in sources])
         on = form.threads
         for row in acting(f):
-            block = _start(address, f, row, places[row], form, "stores to")
-            lane, column = places[row]
+            block, lane = _start(address, f, row, places[row], form, "stores to")
+            column = places[row][1]
             held, lanes = f.machine.tensor.words[block], lane + form.lanes[:, on]
             values = words[:, row][:, on]
             if form.packed:

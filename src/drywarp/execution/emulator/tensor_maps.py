@@ -17,6 +17,7 @@ _DIMENSIONS = 5
 _SPATIAL = _DIMENSIONS - 2
 _FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}BB{2 * _SPATIAL}h")
 _TYPES = tuple(DTYPES)
+_IM2COL, _PAIRED = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class TensorView:
     """A tensor map as the copy engine reads it; the fastest dimension comes first, as coordinates do.
 
     `base` is the address of the first element, `strides` are bytes in every dimension. A map with corners (`lower` and
-    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels).
+    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels). If elements of 4 bits lie in
+    pairs (`paired`), everything but the coordinates of a copy counts bytes, of two elements each.
     """
 
     base: int
@@ -37,6 +39,7 @@ class TensorView:
     nan: bool
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
+    paired: bool = False
 
     @property
     def element_bytes(self) -> int:
@@ -84,13 +87,14 @@ def decode(data: bytes, where: str) -> TensorView:
     extents, rest = rest[:rank], rest[_DIMENSIONS:]
     strides, rest = rest[: rank - 1], rest[_DIMENSIONS - 1 :]
     box, steps = rest[:rank], rest[_DIMENSIONS : _DIMENSIONS + rank]
-    columns, *corners = rest[2 * _DIMENSIONS :]
+    flags, *corners = rest[2 * _DIMENSIONS :]
     whole = (DTYPES[dtype][1], *strides)
-    view = TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan))
-    if not columns:
+    paired = bool(flags & _PAIRED)
+    view = TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan), paired=paired)
+    if not flags & _IM2COL:
         return view
-    lower, upper = corners[: rank - 2], corners[_SPATIAL : _SPATIAL + rank - 2]
-    return replace(view, box=tuple(box[:2]), lower=tuple(lower), upper=tuple(upper))
+    lower, upper = tuple(corners[: rank - 2]), tuple(corners[_SPATIAL : _SPATIAL + rank - 2])
+    return replace(view, box=tuple(box[:2]), lower=lower, upper=upper)
 
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
@@ -143,8 +147,7 @@ def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
     width = view.element_bytes
     offsets: Ints = np.zeros(1, np.int64)
     inside: npt.NDArray[np.bool_] = np.ones(1, bool)
-    # The slowest dimension outermost, so that the fastest runs fastest.
-    for axis in reversed(range(len(view.extents))):
+    for axis in reversed(range(len(view.extents))):  # The slowest outermost, so that the fastest runs fastest.
         per = 1 if axis else unit // width
         count = view.copied[axis] // per
         index = coordinates[axis] // per + view.steps[axis] * np.arange(count, dtype=np.int64)
@@ -167,10 +170,10 @@ def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.
 def swizzled(addresses: Ints, width: int) -> Ints:
     """Where bytes at these shared addresses go in a pattern of `width` bytes; 0 leaves them in place.
 
-    The number of the 16-byte piece within `width` bytes is combined, by exclusive or, with the low bits of
-    the number of the 128-byte line: as many bits as the piece has.
+    The number of the 16-byte piece within `width` bytes is combined, by exclusive or, with the low bits of the number
+    of the 128-byte line. 129 and 130: 128 bytes in pieces of 32 and 64 (CUTLASS's Swizzle<2,5,2> and Swizzle<1,6,1>).
     """
     if not width:
         return addresses
-    pieces = width // _PIECE - 1
-    return addresses ^ (((addresses >> 7) & pieces) << 4)
+    pieces = width // _PIECE - 1 >> (width & 3)
+    return addresses ^ (((addresses >> 7) & pieces) << 4 + (width & 3))

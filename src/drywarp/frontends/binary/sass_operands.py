@@ -115,10 +115,10 @@ _TERM = re.compile(r"^(U?)R(\d{1,3}|Z)((?:\.\w++)*+)$")
 def _address(text: str) -> Address:
     descriptor = None
     marks: tuple[str, ...] = ()
-    if match := re.match(r"^(?:[gi]?desc|tmem)\[(UR\w+)(\+-?0x[0-9a-f]+)?\]((?:\.\w+)*)(.*)$", text):
-        descriptor = _register(match[1])
+    if match := re.match(r"^(?:[gi]?desc|tmem)\[(UR\w+(?=[+\]]))?(\+?-?0x[0-9a-f]+)?\]((?:\.\w+)*)(.*)$", text):
+        descriptor = _register(match[1] or "URZ")
         marks = tuple(match[3].split(".")[1:])
-        text = match[4] or f"[RZ{match[2] or ''}]"
+        text = match[4] or f"[RZ+{match[2] or '0x0'}]".replace("++", "+")
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         raise ValueError(f"address {text}")

@@ -16,7 +16,7 @@ struct __attribute__((packed)) map {
     uint64_t extent[DIMENSIONS], stride[DIMENSIONS - 1];
     uint16_t box[DIMENSIONS];
     uint8_t step[DIMENSIONS];
-    uint8_t im2col;
+    uint8_t flags;
     int16_t lower[SPATIAL], upper[SPATIAL];
 };
 _Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
@@ -24,25 +24,30 @@ _Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
 /* The emulator's element types in the order of CUDA's CUtensorMapDataType: place among `DTYPES`, bytes. */
 static const struct {
     uint8_t place, bytes;
-} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4}};
-enum { TYPES = sizeof types / sizeof *types, PACKED_TYPES = 16, FIRST_FLOAT = 6 };
+} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4},
+             {8, 1}};
+/* Two elements of 4 bits that stay packed (16U4_ALIGN8B) are a byte here. */
+enum { TYPES = sizeof types / sizeof *types, ALL_TYPES = 16, FIRST_FLOAT = 6, PAIRS = 13, LAST_FLOAT = PAIRS - 1 };
+enum { IM2COL = 1, PAIRED = 2 };
 
-/* Bytes of a row in shared memory that the swizzles of CUtensorMapSwizzle permute; 128 bytes in larger atoms follow. */
-static const uint8_t swizzles[] = {0, 32, 64, 128};
-enum { SWIZZLES = sizeof swizzles, ALL_SWIZZLES = 7 };
+/* Bytes of a row in shared memory that the swizzles of CUtensorMapSwizzle permute; the last two bits are the logarithm of
+   the 16-byte pieces that stay together. None of 32-byte pieces with turned halves. */
+enum { NO_SWIZZLE = 255, SPAN = 0xFC };
+static const uint8_t swizzles[] = {0, 32, 64, 128, 128 | 1, NO_SWIZZLE, 128 | 2};
+enum { SWIZZLES = sizeof swizzles };
 
 /* What both kinds of maps have: all but the box. */
 static int started(struct map *map, const void *made, int type, uint32_t rank, const void *base, const uint64_t *extents,
                    const uint64_t *strides, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
     if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE || rank < 1 || rank > DIMENSIONS || !extents || !steps ||
-        (rank > 1 && !strides) || type < 0 || type >= PACKED_TYPES || interleave < 0 || interleave > 2 || swizzle < 0 ||
-        swizzle >= ALL_SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
+        (rank > 1 && !strides) || type < 0 || type >= ALL_TYPES || interleave < 0 || interleave > 2 || swizzle < 0 ||
+        swizzle >= SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
         return ERROR_INVALID;
-    if (type >= TYPES || interleave || swizzle >= SWIZZLES)
-        return unsupported("cuTensorMapEncode (packed types, interleaved layouts, swizzles of larger atoms)");
+    if (type >= TYPES || interleave || swizzles[swizzle] == NO_SWIZZLE)
+        return unsupported("cuTensorMapEncode (types that a copy pads, interleaved layouts, a swizzle that flips 8 bytes)");
     *map = (struct map){.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
                         .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
-    if (fill && type < FIRST_FLOAT)
+    if (fill && (type < FIRST_FLOAT || type > LAST_FLOAT))
         return ERROR_INVALID;
     for (uint32_t n = 0; n < rank; n++) {
         if (!extents[n] || extents[n] > 1ull << 32 || !steps[n] || steps[n] > LARGEST_STEP)
@@ -58,8 +63,13 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
 }
 
 static int finished(void *made, struct map *map, int type) {
+    if (type == PAIRS) {
+        if (map->extent[0] % 2 || map->box[0] % 2 || map->step[0] != 1)
+            return ERROR_INVALID;
+        map->extent[0] /= 2, map->box[0] /= 2, map->flags |= PAIRED;
+    }
     uint64_t row = (uint64_t)map->box[0] * types[type].bytes;
-    if (row % PIECE || (map->swizzle && row > map->swizzle))
+    if (row % PIECE || (map->swizzle && row > (map->swizzle & SPAN)))
         return ERROR_INVALID;
     memset(made, 0, MAP_BYTES);
     memcpy(made, map, sizeof *map);
@@ -94,7 +104,7 @@ API int cuTensorMapEncodeIm2col(void *made, int type, uint32_t rank, void *base,
                     : started(&map, made, type, rank, base, extents, strides, steps, interleave, swizzle, promotion, fill);
     if (error)
         return error;
-    map.im2col = 1, map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
+    map.flags = IM2COL, map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
     for (uint32_t n = 0; n + 2 < rank; n++) {
         int most = farthest[rank];
         if (lower[n] < -most || lower[n] >= most || upper[n] < -most || upper[n] >= most)
