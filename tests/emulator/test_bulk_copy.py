@@ -530,3 +530,53 @@ def test_a_copy_of_indices_is_not_left_out() -> None:
     assert len(whole.profile.blocks) > 1
     same_profile(whole.profile, brief.profile)
     np.testing.assert_array_equal(whole.buffer("out"), brief.buffer("out"))
+
+
+FOUR_ROWS = (
+    PREFACE
+    + """extern "C" __global__ void k(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
+    const int* rows, int column, int swizzle, float* out) {
+  __shared__ alignas(1024) float s[4 * 32]; __shared__ uint64_t b; begin(&b, sizeof s); __syncthreads();
+  if (threadIdx.x == 0)
+    asm volatile("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%0],"
+      " [%1, {%2, %3, %4, %5, %6}], [%7];" :: "r"(at(s)), "l"(&A), "r"(column), "r"(rows[0]), "r"(rows[1]),
+      "r"(rows[2]), "r"(rows[3]), "r"(at(&b)) : "memory");
+  wait(&b);
+  for (int r = 0; r < 4; ++r) {
+    int word = r * 32 + (threadIdx.x ^ (swizzle ? r * 4 : 0));
+    out[r * 32 + threadIdx.x] = s[word]; s[word] += 1; }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
+      " [%0, {%1, %2, %3, %4, %5}], [%6];" :: "l"(&B), "r"(column), "r"(rows[4]), "r"(rows[5]), "r"(rows[6]), "r"(rows[7]), "r"(at(s)) : "memory");
+    finish(); } }"""
+)
+
+
+@pytest.mark.parametrize("swizzle", [0, 128])
+@pytest.mark.parametrize("column", [0, 16, 84])
+def test_four_rows_are_gathered_and_scattered(swizzle, column):
+    """Rows and columns outside the tensor are read as zeros and not written."""
+    a, b = RNG.random((2, 20, 96), dtype=np.float32)
+    rows = np.array([7, 0, 19, 20, 3, 12, 25, 1], np.int32)
+    maps = {name: tensor_map(t.copy(), box=(1, 32), swizzle=swizzle) for name, t in (("A", a), ("B", b))}
+    kernel = kernels.kernel(FOUR_ROWS, "sm_100a")
+    given = {**maps, "rows": rows, "column": column, "swizzle": swizzle, "out": np.zeros((4, 32), np.float32)}
+    run = emulate(kernel, make_launch(kernel, (1, 1, 1), (32, 1, 1), given), blocks="all")
+    padded = np.zeros((26, 128), np.float32)
+    padded[:20, :96] = a
+    gathered, width = padded[rows[:4], column : column + 32], min(32, 96 - column)
+    np.testing.assert_array_equal(run.buffer("out"), gathered)
+    want = b.copy()
+    for row, new in zip(rows[4:], gathered + np.float32(1), strict=True):
+        if row < 20:
+            want[row, column : column + width] = new[:width]
+    np.testing.assert_array_equal(run.buffer("B"), want)
+
+
+def test_four_rows_need_boxes_of_one():
+    maps = {name: tensor_map(np.zeros((20, 96), np.float32), box=(2, 32)) for name in "AB"}
+    kernel = kernels.kernel(FOUR_ROWS, "sm_100a")
+    given = {**maps, "rows": np.zeros(8, np.int32), "column": 0, "swizzle": 0, "out": np.zeros((4, 32), np.float32)}
+    with pytest.raises(EmulationError, match="a copy of four rows through boxes of 2 rows: expected one"):
+        emulate(kernel, make_launch(kernel, (1, 1, 1), (32, 1, 1), given), blocks="all")

@@ -14,6 +14,7 @@ Reductions compute in the buffer's type, floats in float64 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -214,11 +215,11 @@ def _next_work(d: Decoder, i: Instruction) -> Step:
 # Tensor copies ------------------------------------------------------------------------------------
 
 
-@opcode("UTMALDG", f"1D 2D 3D 4D 5D IM2COL MULTICAST 2CTA {UNREAD}")
+@opcode("UTMALDG", f"1D 2D 3D 4D 5D IM2COL GATHER4 MULTICAST 2CTA {UNREAD}")
 def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
-    site, rank = Site(d, i), int(i.modifiers[0][0])
-    to, held = _uniform(d, i.operands[0], 2 + rank), _uniform(d, i.operands[1], 2)
+    site, rank, apart = Site(d, i), int(i.modifiers[0][0]), "GATHER4" in i.modifiers
+    to, held = _uniform(d, i.operands[0], 2 + (_ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
     columns, multicast, paired, unread = (name in i.modifiers for name in ("IM2COL", "MULTICAST", "2CTA", UNREAD))
     more = _uniform(d, i.operands[2], 1) if columns or multicast else None
 
@@ -227,7 +228,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
         further_words = _words(f, more) if more is not None else np.zeros((f.rows, 1), np.uint32)
         for row in _acting(f):
             view, beside = _view(site, f, row, _pair(maps, row), rank, columns), int(further_words[row, 0])
-            box = _box(site, f, row, view, words[row, 2:], beside & 0xFFFF)
+            box = (_rows if apart else _box)(site, f, row, view, words[row, 2:], beside & 0xFFFF)
             if not unread:
                 data = _outside(view, box)
                 data[box.places] = site.memory.views[box.unit][_units(site, box)]
@@ -251,7 +252,7 @@ def _of_pair(barrier: int, to: int) -> int:
     return to & ~low | barrier & low
 
 
-@opcode("UTMASTG", "1D 2D 3D 4D 5D IM2COL")
+@opcode("UTMASTG", "1D 2D 3D 4D 5D IM2COL SCATTER4")
 def _tensor_store(d: Decoder, i: Instruction) -> Step:
     """A box from shared to global memory; what lies outside the tensor is dropped."""
 
@@ -273,15 +274,15 @@ def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
 
 
 def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any], Any]) -> Step:
-    site, rank = Site(d, i), int(i.modifiers[0][0])
-    source, held = _uniform(d, i.operands[0], 1 + rank), _uniform(d, i.operands[1], 2)
+    site, rank, apart = Site(d, i), int(i.modifiers[0][0]), "SCATTER4" in i.modifiers
+    source, held = _uniform(d, i.operands[0], 1 + (_ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
     columns = "IM2COL" in i.modifiers
 
     def store(f: Frame) -> None:
         words, maps = _words(f, source), _words(f, held)
         for row in _acting(f):
             view = _view(site, f, row, _pair(maps, row), rank, columns)
-            box = _box(site, f, row, view, words[row, 1:])
+            box = (_rows if apart else _box)(site, f, row, view, words[row, 1:])
             data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
             memory, targets = site.memory.views[box.unit], _units(site, box)
             memory[targets] = put(view, memory[targets], data[box.places])
@@ -327,6 +328,26 @@ def _box(
         low, high = int(box.sources.min()), int(box.sources.max())
         site._check(f, row, low, high - low + 1, "tensor copy")
     return box
+
+
+_ROWS = 4
+
+
+def _rows(
+    site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
+) -> Box:
+    """Four rows of a matrix, one behind the other (tile::gather4, tile::scatter4): a column, and the row of each."""
+    if view.box[1] != 1:
+        raise EmulationError(f"{site.where}: a copy of four rows through boxes of {view.box[1]} rows: expected one")
+    boxes = [_box(site, f, row, view, coordinates[[0, n]], offsets) for n in range(1, _ROWS + 1)]
+    units = boxes[0].size // boxes[0].unit
+    return replace(
+        boxes[0],
+        sources=np.concatenate([box.sources for box in boxes]),
+        places=np.concatenate([box.places + units * n for n, box in enumerate(boxes)]),
+        pieces=np.concatenate([box.pieces for box in boxes]),
+        size=_ROWS * boxes[0].size,
+    )
 
 
 def _units(site: Site, box: Box) -> npt.NDArray[np.int64]:

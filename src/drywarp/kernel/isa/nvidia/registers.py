@@ -214,6 +214,8 @@ def _copied(instruction: Instruction) -> Iterator[Place]:
     """Uniform registers in a bulk copy's memory operands: addresses, barrier and coordinates."""
     modifiers = instruction.modifiers
     rank = next((int(m[0]) for m in modifiers if m in ("1D", "2D", "3D", "4D", "5D")), 0)
+    if {"GATHER4", "SCATTER4"} & set(modifiers):
+        rank = 5  # a column and four rows
     first = {"UTMALDG": 2 + rank, "UTMASTG": 1 + rank, "UTMAREDG": 1 + rank, "UTMAPF": rank}.get(instruction.opcode, 2)
     memory = [o for o in instruction.operands if isinstance(o, Address) and o.uniform is not None]
     for operand, width in zip(memory, (first, 2), strict=False):
