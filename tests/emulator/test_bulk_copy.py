@@ -548,7 +548,8 @@ FOUR_ROWS = (
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();
   if (threadIdx.x == 0) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
-      " [%0, {%1, %2, %3, %4, %5}], [%6];" :: "l"(&B), "r"(column), "r"(rows[4]), "r"(rows[5]), "r"(rows[6]), "r"(rows[7]), "r"(at(s)) : "memory");
+      " [%0, {%1, %2, %3, %4, %5}], [%6];" :: "l"(&B), "r"(column), "r"(rows[4]), "r"(rows[5]), "r"(rows[6]),
+      "r"(rows[7]), "r"(at(s)) : "memory");
     finish(); } }"""
 )
 

@@ -184,6 +184,18 @@ def test_a_look_before_the_own_arrival_runs_out_of_time():
     assert any("timed out" in note for note in got.profile.notes)
 
 
+def test_a_look_whose_answer_nobody_reads_runs_out_of_time_too():
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(int* out) {
+      __shared__ uint64_t b; init(&b, 1);
+      asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;}" ::
+        "r"((uint32_t)__cvta_generic_to_shared(&b)) : "memory");
+      out[0] = 1; }"""
+    )
+    assert run(source, 1, 1, np.zeros(1, np.int32), arch="sm_90").buffer("out").tolist() == [1]
+
+
 def test_too_many_arrivals_are_an_error():
     source = (
         PREFACE

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernel.instruction import PT
 from ...kernel.profile import SYNC_KIND
 from .bits import LANES, popcount
 from .machine import BARRIER_REGISTERS, BLOCK_BARRIERS, Machine
@@ -244,7 +245,7 @@ class Groups:
         found = {key: wait for key, wait in self.phase_waits.items() if wait.predicate >= 0}
         for key, wait in found.items():
             for barrier, (needed, lanes) in wait.barriers.items():
-                if phases.get(barrier, 0) < needed:
+                if phases.get(barrier, 0) < needed and wait.predicate != PT:
                     self.machine.predicates[wait.predicate, key[1]] &= ~lanes
             wait.event[SYNC_KIND] = 0
             self.state[key] = RUN
