@@ -532,6 +532,35 @@ def test_a_copy_of_indices_is_not_left_out() -> None:
     np.testing.assert_array_equal(whole.buffer("out"), brief.buffer("out"))
 
 
+def test_a_map_that_the_kernel_changes_is_not_left_out() -> None:
+    """What a kernel stores into a tensor map decides where copies read, so brief runs omit nothing."""
+    source = (
+        PREFACE
+        + """extern "C" __global__ void k(const __grid_constant__ CUtensorMap from, char* maps, float* out) {
+      __shared__ alignas(128) float s[32]; __shared__ uint64_t b;
+      char* own = maps + blockIdx.x * 128;
+      ((int*)own)[threadIdx.x] = ((const int*)&from)[threadIdx.x]; __syncwarp();
+      if (threadIdx.x == 0) *(long long*)own += blockIdx.x * 128;  // its first field is the address
+      __threadfence();
+      asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" :: "l"(own) : "memory");
+      begin(&b, sizeof s); __syncthreads();
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2}], [%3];" :: "r"(at(s)), "l"(own), "r"(0), "r"(at(&b)) : "memory");
+      wait(&b); out[blockIdx.x * 32 + threadIdx.x] = s[threadIdx.x]; }"""
+    )
+    kernel = kernels.kernel(source, "sm_90")
+    assert without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries)) is None
+    data = RNG.random((8, 32)).astype(np.float32)
+    given = {"from": tensor_map(data, box=(32,), shape=(32,)), "maps": np.zeros(8 * 128, np.uint8)}
+    given["out"] = np.zeros((8, 32), np.float32)
+    whole, brief = (
+        emulate(kernel, make_launch(kernel, (8, 1, 1), (32, 1, 1), given), results=results) for results in (True, False)
+    )
+    same_profile(whole.profile, brief.profile)
+    np.testing.assert_array_equal(whole.buffer("out").reshape(8, 32), data)
+
+
 FOUR_ROWS = (
     PREFACE
     + """extern "C" __global__ void k(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,

@@ -65,3 +65,17 @@ def test_larger_pieces_and_pairs_of_4_bits(run: Any, tmp_path_factory: pytest.Te
     ]
     assert ran.status == 0
     assert "cuTensorMapEncode" in ran.report
+
+
+def test_kernels_make_and_change_tensor_maps(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`tensormap.replace` writes what `cuTensorMapEncodeTiled` does, and copies go by the map as it then is."""
+    made = built(Path(__file__).with_name("tensor_map_made.cu"), tmp_path_factory.getbasetemp(), "sm_90a")
+    ran = run(options=("--gpu", "h100"), started=made)
+    assert ran.output.splitlines() == [
+        "encoded: 0, the same bytes",
+        "encoded: 0",
+        "cudaSuccess",
+        "0 wrong, 160 outside",
+        "nothing: cudaErrorLaunchFailure",
+    ]
+    assert "there is no tensor map at this address" in ran.report

@@ -218,10 +218,10 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
 
     All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
     warp-group product or a load from tensor memory reaches an address or a branch, or what is read from global memory
-    that the kernel might write: values are not followed through these.
+    that the kernel might write, its tensor maps among it: values are not followed through these.
     """
     code = kernel.instructions
-    if any(i.opcode == "CALL" and jump_target(i) is None for i in code):
+    if _makes_maps(code) or any(i.opcode == "CALL" and jump_target(i) is None for i in code):
         return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
     needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
@@ -260,6 +260,11 @@ def follows_data(kernel: Kernel, cfg: ControlFlowGraph) -> bool:
     return any(i.memory is not None and i.memory.kind != "store" for i in reads)
 
 
+def _makes_maps(code: Sequence[Instruction]) -> bool:
+    """Whether copies may go by tensor maps that the kernel itself writes, as data: it fetches them anew."""
+    return any(i.opcode == "UTMACCTL" and "IV" in i.modifiers for i in code)
+
+
 def _touches(instruction: Instruction, spaces: frozenset[str]) -> bool:
     return instruction.memory is not None and instruction.memory.space in spaces
 
@@ -285,6 +290,8 @@ def _unneeded(code: Sequence[Instruction], cfg: ControlFlowGraph) -> list[int]:
 
     Values stored to global memory are not followed.
     """
+    if _makes_maps(code):
+        return []
     stays = [index for index, i in enumerate(code) if _stays(i)]
     needed = Dataflow(code, cfg).slice_of((index, _which_matter(code[index])) for index in stays) | set(stays)
     return [index for index in range(len(code)) if index not in needed]

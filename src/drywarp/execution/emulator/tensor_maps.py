@@ -1,4 +1,9 @@
-"""Tensor maps in our own encoding (CUDA's is not documented), and which bytes of a tensor a box contains."""
+"""Tensor maps as bytes, and which bytes of a tensor a box contains.
+
+A tiled map is encoded as hardware has it: PTX's `tensormap.replace` compiles to plain stores, which show where each
+field is (ptxas 13, the same for sm_90a, sm_100a and sm_120a). Bits that no field has are zero here. An im2col map has
+no such instruction, so its encoding is our own.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError
-from ...kernel.launch.launch import DTYPES, MAP_BYTES, TensorMap
+from ...kernel.launch.launch import DTYPES, MAP_BYTES, SWIZZLES, TensorMap
 
-_MAGIC = b"drywarp\1"
 _DIMENSIONS = 5
+_PIECE = 16
 _SPATIAL = _DIMENSIONS - 2
-_FORM = struct.Struct(f"<8sQ4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q{_DIMENSIONS}H{_DIMENSIONS}BB{2 * _SPATIAL}h")
-_TYPES = tuple(DTYPES)
-_IM2COL, _PAIRED = 1, 2
+_TILED = struct.Struct(f"<QI{_DIMENSIONS - 1}II{_DIMENSIONS}II4B")
+"""Address; kind; strides / 16; their upper 4 bits each; extents - 1; steps - 1 in 3 bits each and, in the upper 8, the
+first extent of the box - 1; its other extents - 1."""
+_RANK, _TYPE, _LAYOUT, _SWIZZLE, _NAN, _ATOM = 4, 7, 11, 13, 15, 19
+"""Lowest bits of the fields of a map's kind: rank - 1 in 3 bits, type in 4, layout in 2, swizzle in 2, fill in 1, what
+stays together in a swizzle in 3."""
+_FREE = 0xFFC6_000F
+"""Bits of the kind that belong to no field; bit 16 tells TF32 from F32."""
+_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32", "f64", "bf16", "u8")
+"""By the number of an element type; the second f32 is flushed, the second u8 is a pair of 4-bit elements."""
+_PAIRS = 11
+_SIGNLESS = {"i8": "u8", "i16": "u16"}
+_PIECES_TOGETHER = {0: 0, 1: 1, 3: 2}
+"""Logarithms, by what a map says stays together; 2 also turns halves around, which is not modelled."""
+_MAGIC = b"drywarp\1"
+_COLUMNS = struct.Struct(f"<Q8s4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q2H{_DIMENSIONS}B{2 * _SPATIAL}h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,52 +73,83 @@ class TensorView:
 def encode(made: TensorMap, base: int) -> bytes:
     """The bytes of a complete map of a tensor at address `base`."""
     rank, width = len(made.shape), DTYPES[made.dtype][1]
+    kind, swizzle = _TYPES.index(_SIGNLESS.get(made.dtype, made.dtype)), SWIZZLES.index(made.swizzle)
+    strides = tuple(stride * width for stride in made.strides)
 
-    def filled(values: tuple[int, ...], count: int) -> tuple[int, ...]:
-        return (*values[::-1], *(0,) * (count - len(values)))
+    def filled(values: tuple[int, ...], count: int, less: int = 0) -> tuple[int, ...]:
+        return (*(value - less for value in values[::-1]), *(0,) * (count - len(values)))
 
-    data = _FORM.pack(
-        _MAGIC,
-        base,
-        _TYPES.index(made.dtype),
-        rank,
-        made.swizzle,
-        made.nan,
-        *filled(made.shape, _DIMENSIONS),
-        *filled(tuple(stride * width for stride in made.strides), _DIMENSIONS - 1),
-        *filled(made.box, _DIMENSIONS),
-        *filled(made.element_strides, _DIMENSIONS),
-        bool(made.lower),
-        *filled(made.lower, _SPATIAL),
-        *filled(made.upper, _SPATIAL),
-    )
+    if made.lower:
+        lists = (*filled(made.shape, _DIMENSIONS), *filled(strides, _DIMENSIONS - 1), *made.box[::-1])
+        corners = (*filled(made.lower, _SPATIAL), *filled(made.upper, _SPATIAL))
+        steps = filled(made.element_strides, _DIMENSIONS)
+        data = _COLUMNS.pack(base, _MAGIC, kind, rank, swizzle, made.nan, *lists, *steps, *corners)
+        return data.ljust(MAP_BYTES, b"\0")
+    word = rank - 1 << _RANK | kind << _TYPE | swizzle << _SWIZZLE | made.nan << _NAN
+    apart = [stride >> 4 for stride in filled(strides, _DIMENSIONS - 1)]
+    upper = sum((gap >> 32) << 4 * axis for axis, gap in enumerate(apart))
+    box = filled(made.box, _DIMENSIONS, 1)
+    last = sum(step << 3 * axis for axis, step in enumerate(filled(made.element_strides, _DIMENSIONS, 1)))
+    lower = (gap & 0xFFFF_FFFF for gap in apart)
+    data = _TILED.pack(base, word, *lower, upper, *filled(made.shape, _DIMENSIONS, 1), last | box[0] << 24, *box[1:])
     return data.ljust(MAP_BYTES, b"\0")
 
 
 @lru_cache(maxsize=256)
 def decode(data: bytes, where: str) -> TensorView:
     """The map that bytes encode. Raises EmulationError naming `where` for bytes that encode none."""
-    if data[: len(_MAGIC)] != _MAGIC:
+    if data[8 : 8 + len(_MAGIC)] == _MAGIC:
+        return _columns(data)
+    base, word, *rest = _TILED.unpack_from(data)
+    lower, upper, extents, last = rest[:4], rest[4], rest[5:10], rest[10]
+    rank, kind, atom = (word >> _RANK & 7) + 1, word >> _TYPE & 15, word >> _ATOM & 7
+    fits = base and base % _PIECE == 0 and rank <= _DIMENSIONS and not word & _FREE
+    if not fits or any(data[_TILED.size :]):
         raise EmulationError(f"{where}: there is no tensor map at this address; give one, as tensormap(…)")
-    _, base, kind, rank, swizzle, nan, *rest = _FORM.unpack(data[: _FORM.size])
-    dtype = _TYPES[kind]
+    if kind >= len(_TYPES) or word >> _LAYOUT & 3 or atom not in _PIECES_TOGETHER:
+        raise EmulationError(f"{where}: this tensor map's element type, layout or swizzle is not modelled")
+    axes = range(rank)
+    box = (last >> 24, *rest[11:])
+    view = TensorView(
+        base=base,
+        dtype=_TYPES[kind],
+        extents=tuple(extents[axis] + 1 for axis in axes),
+        strides=(DTYPES[_TYPES[kind]][1], *(lower[axis] + ((upper >> 4 * axis & 15) << 32) << 4 for axis in axes[:-1])),
+        box=tuple(box[axis] + 1 for axis in axes),
+        steps=tuple((last >> 3 * axis & 7) + 1 for axis in axes),
+        swizzle=_width(word >> _SWIZZLE & 3 | atom << 2),
+        nan=bool(word >> _NAN & 1),
+    )
+    return _paired(view) if kind == _PAIRS else view
+
+
+def _columns(data: bytes) -> TensorView:
+    """The im2col map that bytes encode."""
+    base, _, kind, rank, swizzle, nan, *rest = _COLUMNS.unpack_from(data)
     extents, rest = rest[:rank], rest[_DIMENSIONS:]
     strides, rest = rest[: rank - 1], rest[_DIMENSIONS - 1 :]
-    box, steps = rest[:rank], rest[_DIMENSIONS : _DIMENSIONS + rank]
-    flags, *corners = rest[2 * _DIMENSIONS :]
-    whole = (DTYPES[dtype][1], *strides)
-    paired = bool(flags & _PAIRED)
-    view = TensorView(base, dtype, tuple(extents), whole, tuple(box), tuple(steps), swizzle, bool(nan), paired=paired)
-    if not flags & _IM2COL:
-        return view
-    lower, upper = tuple(corners[: rank - 2]), tuple(corners[_SPATIAL : _SPATIAL + rank - 2])
-    return replace(view, box=tuple(box[:2]), lower=lower, upper=upper)
+    box, steps, corners = rest[:2], rest[2 : 2 + rank], rest[2 + _DIMENSIONS :]
+    lower, upper = corners[: rank - 2], corners[_SPATIAL : _SPATIAL + rank - 2]
+    whole = (DTYPES[_TYPES[kind]][1], *strides)
+    view = TensorView(base, _TYPES[kind], tuple(extents), whole, tuple(box), tuple(steps), _width(swizzle), bool(nan))
+    view = replace(view, lower=tuple(lower), upper=tuple(upper))
+    return _paired(view) if kind == _PAIRS else view
+
+
+def _width(swizzle: int) -> int:
+    """`swizzled`'s width, from a map's kind of swizzle (2 bits) and, above it, what stays together."""
+    return SWIZZLES[swizzle & 3] | _PIECES_TOGETHER[swizzle >> 2] if swizzle & 3 else 0
+
+
+def _paired(view: TensorView) -> TensorView:
+    """A view whose elements have 4 bits, in bytes of two each."""
+    extents, box = (view.extents[0] // 2, *view.extents[1:]), (view.box[0] // 2, *view.box[1:])
+    return replace(view, extents=extents, box=box, paired=True)
 
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
 
 Ints = npt.NDArray[np.int64]
-_PIECE = 16
 
 
 @dataclass(frozen=True, slots=True)

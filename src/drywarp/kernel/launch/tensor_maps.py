@@ -129,7 +129,7 @@ def completed(made: TensorMap, buffer: Buffer, place: str) -> TensorMap:
         return "x".join(map(str, extents))
 
     need(1 <= rank <= _MOST_DIMENSIONS, f"a tensor of {rank} dimensions: expected 1 to {_MOST_DIMENSIONS}")
-    need(min(shape) >= 1, f"shape {listed(shape)}: expected extents of at least 1")
+    need(min(shape) >= 1 and max(shape) <= 1 << 32, f"shape {listed(shape)}: expected extents of 1 to 2³²")
     if made.lower or made.upper:
         _check_columns(made, rank, need)
     else:
@@ -150,6 +150,7 @@ def completed(made: TensorMap, buffer: Buffer, place: str) -> TensorMap:
     need(len(strides) == rank - 1, f"strides {listed(strides)}: expected {rank - 1} in elements, all but the last")
     apart = tuple(stride * width for stride in strides)
     need(all(gap % _PIECE == 0 for gap in apart), f"rows {listed(apart)} bytes apart: expected multiples of {_PIECE}")
+    need(max(apart, default=0) < 1 << 40, f"rows {listed(apart)} bytes apart: expected less than 2⁴⁰")
     last = sum((extent - 1) * stride for extent, stride in zip(shape, (*strides, 1), strict=True)) + 1
     need(last <= buffer.count, f"the tensor needs {last} elements, but its buffer has {buffer.count}")
     need(not made.nan or buffer.dtype in ("f16", "bf16", "f32", "f64"), f"nan: {buffer.dtype} has no NaN")

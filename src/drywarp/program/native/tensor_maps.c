@@ -1,39 +1,51 @@
 /* Tensor maps that a program makes itself, and how it finds the driver's functions through the runtime.
 
-   CUDA's encoding is not documented, so a map has ours, which the emulator reads (execution/emulator/tensor_maps.py):
-   to a program these are 128 bytes that it passes on. What the driver refuses is refused here. */
+   The emulator reads them (execution/emulator/tensor_maps.py). A tiled map is encoded as hardware has it, so that a kernel
+   can change it by `tensormap.replace`, which compiles to plain stores; an im2col map, which no instruction changes, has an
+   encoding of ours. What the driver refuses is refused here. */
 #include "wire.h"
 
 #include <string.h>
 
 enum { DIMENSIONS = 5, SPATIAL = 3, MAP_BYTES = 128, PIECE = 16, LARGEST_BOX = 256, LARGEST_STEP = 8, MOST_PIXELS = 1024 };
 
-/* Fields as in `_FORM` there: little-endian and without gaps. */
-struct __attribute__((packed)) map {
-    char magic[8];
+/* A map before it is encoded. */
+struct map {
     uint64_t base;
     uint8_t type, rank, swizzle, nan;
     uint64_t extent[DIMENSIONS], stride[DIMENSIONS - 1];
     uint16_t box[DIMENSIONS];
     uint8_t step[DIMENSIONS];
-    uint8_t flags;
+};
+
+/* As `_TILED` and `_COLUMNS` there: little-endian and without gaps. */
+struct __attribute__((packed)) tiled {
+    uint64_t base;
+    uint32_t kind, stride[DIMENSIONS - 1], strides_above, last[DIMENSIONS], steps;
+    uint8_t box[DIMENSIONS - 1]; /* the first extent is above the steps */
+};
+struct __attribute__((packed)) columns {
+    uint64_t base;
+    char magic[8];
+    uint8_t type, rank, swizzle, nan;
+    uint64_t extent[DIMENSIONS], stride[DIMENSIONS - 1];
+    uint16_t box[2];
+    uint8_t step[DIMENSIONS];
     int16_t lower[SPATIAL], upper[SPATIAL];
 };
-_Static_assert(sizeof(struct map) <= MAP_BYTES, "a map's fields fit into it");
+_Static_assert(sizeof(struct tiled) == 60 && sizeof(struct columns) <= MAP_BYTES, "a map's fields fit into it");
 
-/* The emulator's element types in the order of CUDA's CUtensorMapDataType: place among `DTYPES`, bytes. */
+/* Element types in the order of CUDA's CUtensorMapDataType: number in a map, bytes. */
 static const struct {
-    uint8_t place, bytes;
-} types[] = {{8, 1}, {9, 2}, {10, 4}, {6, 4}, {11, 8}, {7, 8}, {0, 2}, {2, 4}, {3, 8}, {1, 2}, {2, 4}, {2, 4}, {2, 4},
-             {8, 1}};
-/* Two elements of 4 bits that stay packed (16U4_ALIGN8B) are a byte here. */
-enum { TYPES = sizeof types / sizeof *types, ALL_TYPES = 16, FIRST_FLOAT = 6, PAIRS = 13, LAST_FLOAT = PAIRS - 1 };
-enum { IM2COL = 1, PAIRED = 2 };
+    uint8_t number, bytes;
+} types[] = {{0, 1}, {1, 2}, {2, 4}, {3, 4}, {4, 8}, {5, 8}, {6, 2}, {7, 4}, {9, 8}, {10, 2}, {8, 4}, {7, 4}, {8, 4}, {11, 0}};
+/* Two elements of 4 bits stay packed in a byte (16U4_ALIGN8B). */
+enum { TYPES = sizeof types / sizeof *types, ALL_TYPES = 16, FIRST_FLOAT = 6, FIRST_TF32 = 11, LAST_FLOAT = 12, PAIRS = 13 };
 
-/* Bytes of a row in shared memory that the swizzles of CUtensorMapSwizzle permute; the last two bits are the logarithm of
-   the 16-byte pieces that stay together. None of 32-byte pieces with turned halves. */
-enum { NO_SWIZZLE = 255, SPAN = 0xFC };
-static const uint8_t swizzles[] = {0, 32, 64, 128, 128 | 1, NO_SWIZZLE, 128 | 2};
+/* By CUtensorMapSwizzle: 32, 64 or 128 bytes of a row in shared memory are permuted (1 to 3); above that, what stays
+   together: 16-byte pieces, two or four of them (3). None of 32-byte pieces with turned halves. */
+enum { NO_SWIZZLE = 255 };
+static const uint8_t swizzles[] = {0, 1, 2, 3, 1 << 2 | 3, NO_SWIZZLE, 3 << 2 | 3};
 enum { SWIZZLES = sizeof swizzles };
 
 /* What both kinds of maps have: all but the box. */
@@ -45,8 +57,8 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
         return ERROR_INVALID;
     if (type >= TYPES || interleave || swizzles[swizzle] == NO_SWIZZLE)
         return unsupported("cuTensorMapEncode (types that a copy pads, interleaved layouts, a swizzle that flips 8 bytes)");
-    *map = (struct map){.magic = "drywarp\1", .base = N(base), .type = types[type].place, .rank = (uint8_t)rank,
-                        .swizzle = swizzles[swizzle], .nan = (uint8_t)fill};
+    *map = (struct map){.base = N(base), .type = types[type].number, .rank = (uint8_t)rank, .swizzle = swizzles[swizzle],
+                        .nan = (uint8_t)fill};
     if (fill && (type < FIRST_FLOAT || type > LAST_FLOAT))
         return ERROR_INVALID;
     for (uint32_t n = 0; n < rank; n++) {
@@ -62,18 +74,12 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
     return 0;
 }
 
-static int finished(void *made, struct map *map, int type) {
-    if (type == PAIRS) {
-        if (map->extent[0] % 2 || map->box[0] % 2 || map->step[0] != 1)
-            return ERROR_INVALID;
-        map->extent[0] /= 2, map->box[0] /= 2, map->flags |= PAIRED;
-    }
-    uint64_t row = (uint64_t)map->box[0] * types[type].bytes;
-    if (row % PIECE || (map->swizzle && row > (map->swizzle & SPAN)))
-        return ERROR_INVALID;
-    memset(made, 0, MAP_BYTES);
-    memcpy(made, map, sizeof *map);
-    return 0;
+/* Whether the rows of a box are such as the driver takes. */
+static int fits(const struct map *map, int type) {
+    if (type == PAIRS && (map->extent[0] % 2 || map->box[0] % 2 || map->step[0] != 1))
+        return 0;
+    int row = type == PAIRS ? map->box[0] / 2 : map->box[0] * types[type].bytes, kind = map->swizzle & 3;
+    return row % PIECE == 0 && (!kind || row <= PIECE << kind);
 }
 
 API int cuTensorMapEncodeTiled(void *made, int type, uint32_t rank, void *base, const uint64_t *extents,
@@ -89,7 +95,26 @@ API int cuTensorMapEncodeTiled(void *made, int type, uint32_t rank, void *base, 
             return ERROR_INVALID;
         map.box[n] = (uint16_t)box[n];
     }
-    return finished(made, &map, type);
+    if (!fits(&map, type))
+        return ERROR_INVALID;
+    struct tiled tiled = {.base = map.base, .kind = (rank - 1) << 4 | (uint32_t)map.type << 7 | (map.swizzle & 3u) << 13 |
+                                                    (uint32_t)map.nan << 15 | (uint32_t)map.swizzle >> 2 << 19 |
+                                                    (uint32_t)(type >= FIRST_TF32 && type <= LAST_FLOAT) << 16};
+    for (uint32_t n = 0; n < rank; n++) {
+        tiled.last[n] = (uint32_t)(map.extent[n] - 1);
+        tiled.steps |= (map.step[n] - 1u) << 3 * n;
+        if (n)
+            tiled.box[n - 1] = (uint8_t)(map.box[n] - 1);
+        else
+            tiled.steps |= (map.box[0] - 1u) << 24;
+        if (n + 1 < rank) {
+            tiled.stride[n] = (uint32_t)(map.stride[n] >> 4);
+            tiled.strides_above |= (uint32_t)(map.stride[n] >> 36) << 4 * n;
+        }
+    }
+    memset(made, 0, MAP_BYTES);
+    memcpy(made, &tiled, sizeof tiled);
+    return 0;
 }
 
 /* The box is (channels, pixels); the corners bound the spatial dimensions. */
@@ -104,22 +129,30 @@ API int cuTensorMapEncodeIm2col(void *made, int type, uint32_t rank, void *base,
                     : started(&map, made, type, rank, base, extents, strides, steps, interleave, swizzle, promotion, fill);
     if (error)
         return error;
-    map.flags = IM2COL, map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
+    map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
+    struct columns columns = {map.base, "", map.type, map.rank, map.swizzle, map.nan, .box = {map.box[0], map.box[1]}};
+    memcpy(columns.magic, "drywarp\1", sizeof columns.magic);
+    memcpy(columns.extent, map.extent, sizeof map.extent);
+    memcpy(columns.stride, map.stride, sizeof map.stride);
+    memcpy(columns.step, map.step, sizeof map.step);
     for (uint32_t n = 0; n + 2 < rank; n++) {
         int most = farthest[rank];
         if (lower[n] < -most || lower[n] >= most || upper[n] < -most || upper[n] >= most)
             return ERROR_INVALID;
-        map.lower[n] = (int16_t)lower[n], map.upper[n] = (int16_t)upper[n];
+        columns.lower[n] = (int16_t)lower[n], columns.upper[n] = (int16_t)upper[n];
     }
-    return finished(made, &map, type);
+    if (!fits(&map, type))
+        return ERROR_INVALID;
+    memset(made, 0, MAP_BYTES);
+    memcpy(made, &columns, sizeof columns);
+    return 0;
 }
 
 /* The same tensor at another place. */
 API int cuTensorMapReplaceAddress(void *made, void *base) {
-    struct map *map = made;
-    if (!made || (uintptr_t)base % PIECE || memcmp(map->magic, "drywarp\1", sizeof map->magic))
+    if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE)
         return ERROR_INVALID;
-    map->base = N(base);
+    *(uint64_t *)made = N(base); /* in both encodings */
     return 0;
 }
 
