@@ -18,8 +18,6 @@ from .table import MemoryGeometry, distinct_rows
 MOST_RUNS = 20_000_000
 """Most runs of sectors in the footprint of one wave before it is rejected as too large."""
 
-_Moves = npt.NDArray[np.int64]
-
 
 class _Shift(NamedTuple):
     """Remaining bytes, less than a sector, and whole sectors, ascending: `first`, then `steps` from there.
@@ -29,7 +27,7 @@ class _Shift(NamedTuple):
 
     residue: int
     first: int
-    steps: _Moves
+    steps: Ints
     key: bytes
 
 
@@ -115,14 +113,12 @@ class MovedFootprints:
         parts = [self._repeated(*moved).whole() for group in self._together for moved in self._moved(group, shifts)]
         return self._within(Moved(union(EMPTY, *parts))).whole()
 
-    def _shifts(self, moved: npt.NDArray[np.int64]) -> list[_Shift]:
+    def _shifts(self, moved: Ints) -> list[_Shift]:
         """Distinct shifts in bytes as whole sectors, grouped by the remaining bytes."""
-        sector = self._geometry.sector_bytes
-        distinct = np.unique(moved)
-        rest = distinct % sector
+        whole, rest = np.divmod(np.unique(moved), self._geometry.sector_bytes)
         found = []
         for residue in np.unique(rest).tolist():
-            moves = distinct[rest == residue] // sector
+            moves = whole[rest == residue]
             steps = moves - moves[0]
             found.append(_Shift(residue, int(moves[0]), steps, steps.tobytes()))
         return found
