@@ -239,8 +239,10 @@ def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.
     return Box(unit, sources, places, piece[fresh] * _PIECE, len(offsets) * unit)
 
 
-def swizzled(addresses: Ints, width: int) -> Ints:
+def swizzled(addresses: Ints, width: int, offset: int = 0) -> Ints:
     """Where bytes at these shared addresses go in a pattern of `width` bytes; 0 leaves them in place.
+
+    A pattern begins where the number of the 128-byte line is a multiple of 8, or `offset` lines behind that.
 
     The number of the 16-byte piece within `width` bytes is combined, by exclusive or, with the low bits of the number
     of the 128-byte line. 129 and 130: 128 bytes in pieces of 32 and 64 (CUTLASS's Swizzle<2,5,2> and Swizzle<1,6,1>).
@@ -248,4 +250,4 @@ def swizzled(addresses: Ints, width: int) -> Ints:
     if not width:
         return addresses
     pieces = width // _PIECE - 1 >> (width & 3)
-    return addresses ^ (((addresses >> 7) & pieces) << 4 + (width & 3))
+    return addresses ^ (((addresses >> 7) - offset & pieces) << 4 + (width & 3))
