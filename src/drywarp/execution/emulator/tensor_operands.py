@@ -74,7 +74,7 @@ def in_bounds(f: Frame, block: int, places: Ints, width: int, where: str) -> Non
 
 
 def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
-    """Numbers of the elements in rows of 32 bytes.
+    """Numbers of the elements in rows of bytes.
 
     Floats of less than a byte are `packed` without gaps, or 16 of them at the start of each 16 bytes.
     """
@@ -87,14 +87,14 @@ def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
     return small_to_single(bits @ (1 << np.arange(each)), kind)
 
 
-def bytes_across(f: Frame, block: int, word: int, extent: int, width: int, where: str) -> Bytes:
-    """Like `matrix_bytes`, where elements that follow each other along the extent are neighbours."""
+def bytes_across(f: Frame, block: int, word: int, extent: int, size: int, width: int, where: str) -> Bytes:
+    """Like `matrix_bytes`, where elements of `width` bytes that follow each other along the extent are neighbours."""
     machine = f.machine
     start, layout = described(word, where)
-    places = layout.permuted(start + offsets(layout, extent, K_BYTES // width, width, True))
+    places = layout.permuted(start + offsets(layout, extent, size // width, width, True))
     in_bounds(f, block, places, width, where)
     found = machine.shared[width].take((places + block * machine.shared_stride) // width)
-    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, K_BYTES)
+    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, size)
 
 
 def scale_factors(found: Bytes, exponents: bool) -> Singles:
