@@ -5,7 +5,8 @@ registers: the descriptor of A, or where in tensor memory it lies; that of B; wh
 which holds shape and types (of the pair `tmem[UR4], idesc[UR5]` the first is where the metadata of a sparse A lie);
 then scale factors (`tmem[UR12]`: those of A, and in the next register those of B) or a mask of lanes that are not
 written; whether the old D counts; and n where the old D is divided by 2^n. UTCHMMA takes 16-bit and TF32 elements,
-UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-bit floats. K is 32 bytes of them.
+UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-bit floats. K is 32 bytes of them,
+64 where A is sparse.
 
 Row m of D is lane m; of 64 rows, 16 lie in each quarter of the lanes. Of a pair's 256 rows each block has half; of its
 128 each has 64, and the second half of the columns lies in lanes 64 to 127. Each block provides its rows of A and half
@@ -39,7 +40,7 @@ _NAMED = frozenset(name for formats in FORMATS.values() for name in formats.valu
 @opcode("UTCHMMA UTCIMMA UTCQMMA UTCOMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     # Shape and type are our own annotation (`kernel.kernel.with_products`).
-    known = {"2CTA", "4X"}
+    known = {"2CTA", "4X", "SP"}
     unknown = [m for m in i.modifiers if m not in known and not re.match(r"\d+x\d+x\d+|T\.", m) and m not in _NAMED]
     if unknown:
         raise UnsupportedInstructionError(f"modifier .{unknown[0]}")
@@ -57,12 +58,13 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
             form = product.form(int(words[row, 0]))
             warp = int(f.warps[row])
             blocks = blocks_of(machine, warp, product.paired, product.where)
-            recorder.product(number, form.shape, form.left)
+            recorder.product(number, *form.stated)
             each = form.columns // len(blocks)
             parts = [product.columns_of(f, form, block, int(rights[row]), each) for block in blocks]
             right = np.concatenate(parts) if len(parts) > 1 else parts[0]
             for at, block in enumerate(blocks):
                 left = product.rows_of(f, form, block, int(lefts[row]), form.rows // len(blocks))
+                left = product.whole(f, form, block, left, row)
                 scaled = product.scaled(f, form, block, left, row, 0)
                 sums = product.scaled(f, form, block, right, row, 1) @ scaled.T
                 off = [int(mask[row, 0]) for mask in masks[4 * at : 4 * at + 4]]
@@ -79,7 +81,7 @@ def _product(d: Decoder, i: Instruction) -> Product:
     shift = next((int(o.value) for o in i.operands if isinstance(o, Immediate)), 0)
     if len(addresses) not in (5, 6) or predicate is None:
         raise UnsupportedInstructionError(f"operands {i.text}")
-    first, right, target, _, described_by, *scales = addresses
+    first, right, target, metadata, described_by, *scales = addresses
     held = re.search(r"\s(gdesc|tmem)\[", i.text)
     if held is None:
         raise UnsupportedInstructionError(f"operands {i.text}")
@@ -90,6 +92,7 @@ def _product(d: Decoder, i: Instruction) -> Product:
         left=tensor_address(d, i, first) if held[1] == "tmem" else descriptor_words(d, first),
         right=descriptor_words(d, right),
         target=tensor_address(d, i, target),
+        metadata=tensor_address(d, i, metadata),
         descriptor=_register(d, described_by, 0),
         scales=_scale_addresses(d, i, scales[0]) if scales else None,
         disabled=[d.register(r.index + part, True) for r in registers for part in range(8 if paired else 4)],

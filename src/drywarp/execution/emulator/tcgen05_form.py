@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import EmulationError, UnsupportedInstructionError
 from .frame import Frame
 from .operands import Fetch
+from .sparse import expanded, tensor_codes
 from .tensor_memory import TensorAddress
 from .tensor_operands import (
     BELOW_A_BYTE,
@@ -40,7 +41,8 @@ HALF_LANES = np.arange(64) % 16 + 32 * (np.arange(64) // 16)
 @dataclass(frozen=True, slots=True)
 class Form:
     """What an instruction descriptor says. `rows` are those of all blocks together, `transposed` says which of A and B
-    have their elements along rows or columns instead of along K."""
+    have their elements along rows or columns instead of along K. `depth` is K as far as it is stored of a `sparse` A,
+    of which `selector` names the column of metadata."""
 
     left: str
     right: str
@@ -53,11 +55,14 @@ class Form:
     saturates: bool
     scale_ids: tuple[int, int]
     exponents: bool
+    sparse: bool
+    selector: int
 
     @property
-    def shape(self) -> str:
-        """Rows, columns and K, as the modifiers of other instructions give them."""
-        return f"{self.rows}x{self.columns}x{self.depth}"
+    def stated(self) -> tuple[str, ...]:
+        """Rows, columns and K, the type of A, and whether it is sparse, as the modifiers of other instructions say."""
+        shape = f"{self.rows}x{self.columns}x{self.depth * (1 + self.sparse)}"
+        return (shape, self.left, "SP") if self.sparse else (shape, self.left)
 
 
 @cache
@@ -66,8 +71,6 @@ def form_of(word: int, name: str, scaled: bool) -> Form:
     formats = FORMATS[name]
     left, right = (formats.get(word >> low & 7, "") for low in (7, 10))
     result = "F32" if scaled else dict(enumerate(_RESULTS)).get(word >> 4 & 3, "")
-    if word >> 2 & 1:
-        raise UnsupportedInstructionError("a sparse first operand")
     if scaled and word >> 31:
         raise UnsupportedInstructionError("96 elements along K")
     if not left or not right or not result:
@@ -84,6 +87,8 @@ def form_of(word: int, name: str, scaled: bool) -> Form:
         saturates=not scaled and bool(word >> 3 & 1),
         scale_ids=(word >> 29 & 3, word >> 4 & 3),
         exponents=bool(word >> 23 & 1),
+        sparse=bool(word >> 2 & 1),
+        selector=0 if scaled else word & 3,
     )
 
 
@@ -96,6 +101,7 @@ class Product:
     left: Any
     right: Any
     target: TensorAddress
+    metadata: TensorAddress
     descriptor: Fetch
     scales: tuple[TensorAddress, TensorAddress] | None
     disabled: list[Fetch]
@@ -116,6 +122,8 @@ class Product:
             raise EmulationError(
                 f"{self.where}: {self.name} of {form.rows} rows and {form.columns} columns: expected {expected} rows"
             )
+        if form.sparse and self.paired and form.rows == 128:
+            raise UnsupportedInstructionError(f"{self.where}: a sparse {self.name} of 128 rows by a pair of blocks")
         return form
 
     def rows_of(self, f: Frame, form: Form, block: int, word: int, count: int) -> Singles:
@@ -132,24 +140,37 @@ class Product:
             found = self._shared(f, form, block, word, count, 0)
         return self._numbers(form, found, 0)
 
+    def whole(self, f: Frame, form: Form, block: int, stored: Singles, row: int) -> Singles:
+        """Rows of a sparse A with their zeros. Of 64 rows the metadata are in the same lanes as the results."""
+        if not form.sparse:
+            return stored
+        (lane, column), count = self.metadata.of(f)[row], len(stored)
+        units, columns = (16, 1) if self.name == "UTCHMMA" else (32, 2)
+        column += form.selector
+        self.metadata.check(f.machine, block, column, columns, "reads metadata from")
+        lanes: Any = lane + HALF_LANES if count == 64 else slice(count)
+        words = f.machine.tensor.words[block, column : column + columns, lanes]
+        return expanded(stored, tensor_codes(words, count, units))
+
     def columns_of(self, f: Frame, form: Form, block: int, word: int, count: int) -> Singles:
         """The columns of B that a block provides."""
         return self._numbers(form, self._shared(f, form, block, word, count, 1), 1)
 
     def _shared(self, f: Frame, form: Form, block: int, word: int, count: int, side: int) -> Bytes:
-        kind = (form.left, form.right)[side]
+        kind, size = (form.left, form.right)[side], K_BYTES * (1 + (side and form.sparse))
         if not form.transposed[side]:
-            return matrix_bytes(f, block, word, count, K_BYTES, self.where)
+            return matrix_bytes(f, block, word, count, size, self.where)
         if kind in BELOW_A_BYTE:
             raise UnsupportedInstructionError(f"{self.where}: {kind} elements that do not lie along K")
-        return bytes_across(f, block, word, count, KINDS[kind].width, self.where)
+        return bytes_across(f, block, word, count, size, KINDS[kind].width, self.where)
 
     def _numbers(self, form: Form, found: Bytes, side: int) -> Singles:
         numbers = elements(found, (form.left, form.right)[side], self.name == "UTCOMMA")
         return np.negative(numbers) if form.negated[side] else numbers
 
     def scaled(self, f: Frame, form: Form, block: int, numbers: Singles, row: int, side: int) -> Singles:
-        """Rows of A or columns of B times their scale factors: a byte for each 16 or 32 elements along K.
+        """Rows of A or columns of B times their scale factors: a byte for each 16 or 32 elements along K, or if A is
+        sparse for twice as many.
 
         Row m has its bytes in the word at lane m % 32 and column m / 32; of pairs with 64 rows each, the second half of
         the columns is scaled from lane 64 on.
@@ -163,8 +184,9 @@ class Product:
         lanes = index % 32 + 64 * (np.arange(count) // (count // halves))
         address.check(f.machine, block, column, -(-count // halves // 32), "scales by")
         words = np.ascontiguousarray(f.machine.tensor.words[block][column + index // 32, lanes])
-        groups = numbers.shape[1] // self.per_scale
+        per_scale = self.per_scale * (1 + form.sparse)
+        groups = numbers.shape[1] // per_scale
         found = words.view(np.uint8).reshape(count, 4)[:, first : first + groups]
         if found.shape[1] < groups:
             raise EmulationError(f"{self.where}: scale factors from byte {first} on: expected {groups} within a word")
-        return numbers * np.repeat(scale_factors(found, form.exponents), self.per_scale, axis=1)
+        return numbers * np.repeat(scale_factors(found, form.exponents), per_scale, axis=1)

@@ -21,7 +21,6 @@ from .frame import Frame
 from .machine import TENSOR_LANES
 from .operands import join
 from .rounding import SMALL, scale_to_double, small_to_single
-from .tensor_maps import swizzled
 from .tensor_memory import Ints, acting, blocks_of, tensor_address
 from .wgmma import KINDS, offsets, split_descriptor
 
@@ -47,7 +46,7 @@ def matrix_bytes(f: Frame, block: int, word: int, rows: int, size: int, where: s
     if 0 < layout.swizzle < size:
         raise UnsupportedInstructionError(f"{where}: rows longer than their pattern")
     whole = offsets(layout, rows, size // _PIECE, _PIECE, False)
-    places = swizzled(start + whole, layout.swizzle)
+    places = layout.permuted(start + whole)
     in_bounds(f, block, places, _PIECE, where)
     pieces = machine.shared[16].take(places // _PIECE + block * machine.shared_stride // _PIECE)
     return np.ascontiguousarray(pieces).view(np.uint8).reshape(rows, size)
@@ -55,9 +54,7 @@ def matrix_bytes(f: Frame, block: int, word: int, rows: int, size: int, where: s
 
 def described(word: int, where: str) -> tuple[int, Any]:
     """Start and layout of a matrix descriptor. Raises UnsupportedInstructionError for what is not emulated."""
-    start, layout, base_offset = split_descriptor(word)
-    if base_offset:
-        raise UnsupportedInstructionError(f"{where}: a matrix descriptor with a base offset")
+    start, layout = split_descriptor(word)
     if word >> 61 & 1 or word >> 52 & 1:
         raise UnsupportedInstructionError(
             f"{where}: a matrix descriptor with layout {word >> 61} and mode {word >> 52 & 1}"
@@ -77,7 +74,7 @@ def in_bounds(f: Frame, block: int, places: Ints, width: int, where: str) -> Non
 
 
 def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
-    """Numbers of the elements in rows of 32 bytes.
+    """Numbers of the elements in rows of bytes.
 
     Floats of less than a byte are `packed` without gaps, or 16 of them at the start of each 16 bytes.
     """
@@ -90,14 +87,14 @@ def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
     return small_to_single(bits @ (1 << np.arange(each)), kind)
 
 
-def bytes_across(f: Frame, block: int, word: int, extent: int, width: int, where: str) -> Bytes:
-    """Like `matrix_bytes`, where elements that follow each other along the extent are neighbours."""
+def bytes_across(f: Frame, block: int, word: int, extent: int, size: int, width: int, where: str) -> Bytes:
+    """Like `matrix_bytes`, where elements of `width` bytes that follow each other along the extent are neighbours."""
     machine = f.machine
     start, layout = described(word, where)
-    places = swizzled(start + offsets(layout, extent, K_BYTES // width, width, True), layout.swizzle)
+    places = layout.permuted(start + offsets(layout, extent, size // width, width, True))
     in_bounds(f, block, places, width, where)
     found = machine.shared[width].take((places + block * machine.shared_stride) // width)
-    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, K_BYTES)
+    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, size)
 
 
 def scale_factors(found: Bytes, exponents: bool) -> Singles:
