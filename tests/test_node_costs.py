@@ -268,6 +268,15 @@ def test_products_of_a_warp_group_visit_the_banks_and_the_tensor_core(code: str,
     ]
 
 
+def test_a_product_of_96_elements_reads_rows_of_48_bytes() -> None:
+    gpu = replace(round_gpu(base="b200"), tensor={"fp4": 1024.0})
+    text = "UTCOMMA.BLOCK16.128x64x96.E2M1 gdesc[UR8], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR10], UP0"
+    (node, *_) = nodes(hand_made(text), gpu)
+    names = list(gpu.subsystems)
+    found = {names[at.subsystem]: at.lambda_ticks for at in node.levels}
+    assert found == {"async_shared": ticks(192 * 48 / 128), "async_tensor": ticks(128 * 64 * 96 / 1024 / 4)}
+
+
 @pytest.mark.parametrize(
     ("form", "product", "fetch"),
     [

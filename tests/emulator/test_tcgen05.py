@@ -93,6 +93,7 @@ def execute(
     group: int = 1,
     prefix: str = "",
     line: int = 0,
+    arch: str = "sm_100a",
 ) -> np.ndarray:
     """Tensor memory, shape (blocks * 128, columns), after one thread acted; `images` as `k_major` gives them.
 
@@ -110,7 +111,7 @@ def execute(
     text = kernel(act, before.shape[1], group, prefix)
     got = run(
         text, group, 128, whole.view(np.uint32), pieces, np.ascontiguousarray(before), *map(np_scalar, words),
-        np_scalar32(idesc), keep, arch="sm_100a", dynamic_shared=16 * pieces + 16,
+        np_scalar32(idesc), keep, arch=arch, dynamic_shared=16 * pieces + 16,
     )  # fmt: skip
     return np.asarray(got.buffer("memory")).reshape(before.shape)
 
@@ -286,6 +287,45 @@ def test_block_scaled_products(form):
     text = f"tcgen05.mma.cta_group::1.kind::{kind}.{words} [%0], %1, %2, %3, [s], [t], p;"
     got = execute(text, images, before, word, prefix="add.u32 s, %0, 64; add.u32 t, %0, 68;")
     spread = [part * np.repeat(factor, per_scale, axis=1) for part, factor in zip((a, b), factors, strict=True)]
+    np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
+
+
+@pytest.mark.parametrize(("first", "vector", "n"), [(0, 16, 128), (2, 16, 256), (3, 32, 64), (1, 32, 192), (2, 16, 8)])
+def test_96_elements_along_k_out_of_a_ring_of_buffers(first, vector, n):
+    """Rows of 48 bytes that begin 96 or 112 bytes into a line go on in another buffer; so do scale factors in words."""
+    a, b = (RNG.choice([-3.0, -1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 6.0], (rows, 96)) for rows in (128, n))
+    start = 96 if first % 2 == 0 else 112
+    images = []
+    for part in (a, b):
+        line = np.zeros((len(part), 256), np.uint8)
+        line[:, start : start + 48] = packed(small(part, 2, 1), 4, gaps=False)
+        halves = [k_major(np.ascontiguousarray(half), 128)[0] for half in np.split(line, 2, axis=1)]
+        images.append(np.concatenate([np.pad(half, (0, -len(half) % 1024)) for half in halves]))
+    count = 96 // vector
+    factors = [2.0 ** RNG.integers(-2, 3, (rows, count)) for rows in (128, n)]
+    codes = [(np.log2(part) + 127).astype(np.uint8) for part in factors]
+    if vector == 16:
+        codes = [float8(part, 4, 3) for part in factors]
+    before = np.zeros((128, 512), np.uint32)
+    for place, part in zip((256, 272), codes, strict=True):
+        apart = 4 * -(-len(part) // 128)
+        held = before[:, place : place + 2 * apart].view(np.uint8).reshape(128, -1)
+        for row, factor in enumerate(part):
+            for k, code in enumerate(factor):
+                word, byte = divmod(first + k, 4)
+                held[row % 32 + 32 * np.arange(4), 4 * (apart * word + row // 32) + byte] = code
+        before[:, place : place + 2 * apart] = held.view(np.uint32)
+    word = 1 << 7 | 1 << 10 | (n >> 3) << 17 | (vector == 32) << 23 | 8 << 24 | first << 29 | first << 4 | 1 << 31
+    text = f"tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block{vector} [%0], x, y, %3, [s], [t], p;"
+    # Where the next buffer begins takes the place of the leading offset.
+    ahead = [(start >> 4) + ((len(image) // 2 >> 4) << 16) + (1 << 52) for image in images]
+    prefix = ".reg .b64 x, y, z; add.u32 s, %0, 256; add.u32 t, %0, 272;" + "".join(
+        f" and.b64 z, {given}, 0x3fff; shl.b64 z, z, 16; and.b64 {made}, {given}, 0xffffffffc000ffff;"
+        f" or.b64 {made}, {made}, z; add.s64 {made}, {made}, {more};"
+        for given, made, more in zip(("%1", "%2"), "xy", ahead, strict=True)
+    )
+    got = execute(text, [(image, 0, 1024, 128) for image in images], before, word, prefix=prefix, arch="sm_103a")
+    spread = [part * np.repeat(factor, vector, axis=1) for part, factor in zip((a, b), factors, strict=True)]
     np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
 
 

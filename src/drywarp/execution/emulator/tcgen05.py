@@ -6,7 +6,7 @@ which holds shape and types (of the pair `tmem[UR4], idesc[UR5]` the first is wh
 then scale factors (`tmem[UR12]`: those of A, and in the next register those of B) or a mask of lanes that are not
 written; whether the old D counts; and n where the old D is divided by 2^n. UTCHMMA takes 16-bit and TF32 elements,
 UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-bit floats. K is 32 bytes of them,
-64 where A is sparse.
+64 where A is sparse, and 96 packed 4-bit floats where the instruction descriptor says so (10.3).
 
 Row m of D is lane m; of 64 rows, 16 lie in each quarter of the lanes. Of a pair's 256 rows each block has half; of its
 128 each has 64, and the second half of the columns lies in lanes 64 to 127. Each block provides its rows of A and half
@@ -34,13 +34,15 @@ from .tensor_memory import TensorAddress, acting, blocks_of, tensor_address
 from .tensor_operands import Singles, descriptor_words
 
 Words = npt.NDArray[np.uint32]
+_BY_SIXTEEN = frozenset({"4X", "BLOCK16"})
+"""What says that 16 elements share a scale factor; the second is that of compute capability 10.3."""
 _NAMED = frozenset(name for formats in FORMATS.values() for name in formats.values())
 
 
 @opcode("UTCHMMA UTCIMMA UTCQMMA UTCOMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     # Shape and type are our own annotation (`kernel.kernel.with_products`).
-    known = {"2CTA", "4X", "SP"}
+    known = {"2CTA", "SP", *_BY_SIXTEEN}
     unknown = [m for m in i.modifiers if m not in known and not re.match(r"\d+x\d+x\d+|T\.", m) and m not in _NAMED]
     if unknown:
         raise UnsupportedInstructionError(f"modifier .{unknown[0]}")
@@ -85,7 +87,7 @@ def _product(d: Decoder, i: Instruction) -> Product:
     held = re.search(r"\s(gdesc|tmem)\[", i.text)
     if held is None:
         raise UnsupportedInstructionError(f"operands {i.text}")
-    paired, wide = "2CTA" in i.modifiers, "4X" in i.modifiers
+    paired, wide = "2CTA" in i.modifiers, not _BY_SIXTEEN.isdisjoint(i.modifiers)
     return Product(
         name=i.opcode,
         where=place(d.kernel, i),

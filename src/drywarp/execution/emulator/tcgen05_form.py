@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import EmulationError, UnsupportedInstructionError
 from .frame import Frame
+from .machine import TENSOR_LANES
 from .operands import Fetch
 from .sparse import expanded, tensor_codes
 from .tensor_memory import TensorAddress
@@ -25,7 +26,7 @@ from .tensor_operands import (
 )
 from .wgmma import KINDS
 
-_K_WORDS = 8
+_K_WORDS, _LONG, _PER_WORD = 8, 96, 4
 FORMATS = {
     "UTCHMMA": {0: "F16", 1: "BF16", 2: "TF32"},
     "UTCIMMA": {0: "U8", 1: "S8"},
@@ -71,8 +72,9 @@ def form_of(word: int, name: str, scaled: bool) -> Form:
     formats = FORMATS[name]
     left, right = (formats.get(word >> low & 7, "") for low in (7, 10))
     result = "F32" if scaled else dict(enumerate(_RESULTS)).get(word >> 4 & 3, "")
-    if scaled and word >> 31:
-        raise UnsupportedInstructionError("96 elements along K")
+    long = bool(scaled and word >> 31)
+    if long and (name != "UTCOMMA" or word >> 2 & 1):
+        raise UnsupportedInstructionError("96 elements along K that are not dense 4-bit ones")
     if not left or not right or not result:
         raise UnsupportedInstructionError(f"instruction descriptor {word:#010x}")
     return Form(
@@ -81,7 +83,7 @@ def form_of(word: int, name: str, scaled: bool) -> Form:
         result,
         rows=(word >> 24 & 31) << 4,
         columns=(word >> 17 & 63) << 3,
-        depth=2 * K_BYTES if name == "UTCOMMA" else K_BYTES // (KINDS[left].width if left in KINDS else 1),
+        depth=(_LONG if long else 64) if name == "UTCOMMA" else K_BYTES // (KINDS[left].width if left in KINDS else 1),
         negated=(bool(word >> 13 & 1), bool(word >> 14 & 1)),
         transposed=(bool(word >> 15 & 1), bool(word >> 16 & 1)),
         saturates=not scaled and bool(word >> 3 & 1),
@@ -134,8 +136,8 @@ class Product:
             held = f.machine.tensor.words[block, column : column + _K_WORDS]
             lanes: Any = lane + HALF_LANES if count == 64 and not self.paired else slice(count)
             found = np.ascontiguousarray(held[:, lanes].T).view(np.uint8)
-            if form.left in BELOW_A_BYTE and self.name == "UTCQMMA":
-                raise UnsupportedInstructionError(f"{self.where}: {form.left} in tensor memory")
+            if (form.left in BELOW_A_BYTE and self.name == "UTCQMMA") or form.depth == _LONG:
+                raise UnsupportedInstructionError(f"{self.where}: K = {form.depth} of {form.left} in tensor memory")
         else:
             found = self._shared(f, form, block, word, count, 0)
         return self._numbers(form, found, 0)
@@ -157,7 +159,9 @@ class Product:
         return self._numbers(form, self._shared(f, form, block, word, count, 1), 1)
 
     def _shared(self, f: Frame, form: Form, block: int, word: int, count: int, side: int) -> Bytes:
-        kind, size = (form.left, form.right)[side], K_BYTES * (1 + (side and form.sparse))
+        kind = (form.left, form.right)[side]
+        size = form.depth // 2 if self.name == "UTCOMMA" else K_BYTES
+        size *= 1 + (side and form.sparse)
         if not form.transposed[side]:
             return matrix_bytes(f, block, word, count, size, self.where)
         if kind in BELOW_A_BYTE:
@@ -173,7 +177,8 @@ class Product:
         sparse for twice as many.
 
         Row m has its bytes in the word at lane m % 32 and column m / 32; of pairs with 64 rows each, the second half of
-        the columns is scaled from lane 64 on.
+        the columns is scaled from lane 64 on. Of 96 elements they may go on in the words behind those of 128 rows, or
+        of as many times 128 as there are.
         """
         if self.scales is None:
             return numbers
@@ -182,11 +187,15 @@ class Product:
         halves = 2 if side and self.paired and form.rows == 128 else 1
         index = np.arange(count) % (count // halves)
         lanes = index % 32 + 64 * (np.arange(count) // (count // halves))
-        address.check(f.machine, block, column, -(-count // halves // 32), "scales by")
-        words = np.ascontiguousarray(f.machine.tensor.words[block][column + index // 32, lanes])
         per_scale = self.per_scale * (1 + form.sparse)
         groups = numbers.shape[1] // per_scale
-        found = words.view(np.uint8).reshape(count, 4)[:, first : first + groups]
-        if found.shape[1] < groups:
+        if first + groups > _PER_WORD and form.depth != _LONG:
             raise EmulationError(f"{self.where}: scale factors from byte {first} on: expected {groups} within a word")
+        ahead = 4 * -(-count // halves // TENSOR_LANES)
+        behind = np.arange(-(-(first + groups) // _PER_WORD))
+        rows_each = -(-count // halves // 32)
+        address.check(f.machine, block, column, int(behind[-1]) * ahead + rows_each, "scales by")
+        columns = column + (index // 32)[:, None] + ahead * behind
+        words = np.ascontiguousarray(f.machine.tensor.words[block][columns, lanes[:, None]])
+        found = words.view(np.uint8).reshape(count, -1)[:, first : first + groups]
         return numbers * np.repeat(scale_factors(found, form.exponents), per_scale, axis=1)
