@@ -36,7 +36,8 @@ _NARROW = {11: (4, False), 12: (4, True), 13: (6, True)}
 _SIGNLESS = {"i8": "u8", "i16": "u16"}
 _PIECES_TOGETHER = {0: 0, 1: 1, 3: 2}
 """Logarithms, by what a map says stays together; 2 also turns halves around, which is not modelled."""
-_MAGIC = b"drywarp\1"
+_MAGIC = b"drYwarp\1"
+"""Marks an im2col map. Bit 21 is zero: CUTLASS clears it in every map of a small tensor."""
 _COLUMNS = struct.Struct(f"<Q8s4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q2H{_DIMENSIONS}B{2 * _SPATIAL}h")
 
 

@@ -138,7 +138,7 @@ API int cuTensorMapEncodeIm2col(void *made, int type, uint32_t rank, void *base,
         return error;
     map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
     struct columns columns = {map.base, "", map.type, map.rank, map.swizzle, map.nan, .box = {map.box[0], map.box[1]}};
-    memcpy(columns.magic, "drywarp\1", sizeof columns.magic);
+    memcpy(columns.magic, "drYwarp\1", sizeof columns.magic);
     memcpy(columns.extent, map.extent, sizeof map.extent);
     memcpy(columns.stride, map.stride, sizeof map.stride);
     memcpy(columns.step, map.step, sizeof map.step);
