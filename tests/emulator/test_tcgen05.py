@@ -439,6 +439,26 @@ def test_sparse_block_scaled_products(form):
     np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
 
 
+# Products that keep B ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "form"), in_turn(["f16", "s8", "tf32"], [(32, 64), (64, 128), (128, 64)]))
+@pytest.mark.parametrize("collector", ["", ".collector::b1::fill"])
+def test_products_that_keep_the_second_operand(kind, form, collector):
+    """Of 32 rows each quarter of the columns lies in lanes of its own, of 64 each half."""
+    (m, n), width, out = form, {"f16": 2, "tf32": 4}.get(kind, 1), "s32" if kind == "s8" else "f32"
+    a, b = numbers(kind, (m, 32 // width)), numbers(kind, (n, 32 // width))
+    c = np.round(numbers("f16", (m, n)))
+    images = [(*k_major(stored(part, kind), 128), 128) for part in (a, b)]
+
+    def placed(matrix: np.ndarray) -> np.ndarray:
+        return accumulator(np.concatenate(np.split(matrix, 128 // m, axis=1)), out)
+
+    text = mma(kind).replace("mma", "mma.ws").replace(" [%0]", f"{collector} [%0]")
+    got = execute(text, images, placed(c), instruction(kind, out, m, n), keep=1)
+    np.testing.assert_array_equal(got, placed(a @ b.T + c))
+
+
 # Pairs of blocks -----------------------------------------------------------------------------------------------------
 
 
@@ -625,7 +645,8 @@ def test_columns_are_given_out_again():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p;", "UTCHMMA.WS is not supported"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p, %1;", "operands UTCHMMA.WS"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p;", "of 32 columns: expected 64, 128 or 256"),
         ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%0], %1;", "UTCCP.T.S.U4x16P64 is not supported"),
     ],
 )

@@ -103,9 +103,7 @@ class OrderCalls(State):
         if graph is None or n[0] in self.graphs:
             return Answer(cuda.INVALID_VALUE)
         # Streams that waited for an event of the captured one were captured with it.
-        self.capturing = {
-            one: made for one, made in self.capturing.items() if made is not graph or one == graph.handle
-        }
+        self.capturing = {one: made for one, made in self.capturing.items() if made is not graph or one == graph.handle}
         return Answer(values=(graph.handle,))
 
     @request

@@ -9,7 +9,8 @@ UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-
 64 where A is sparse, and 96 packed 4-bit floats where the instruction descriptor says so (10.3).
 
 Row m of D is lane m; of 64 rows, 16 lie in each quarter of the lanes. Of a pair's 256 rows each block has half; of its
-128 each has 64, and the second half of the columns lies in lanes 64 to 127. Each block provides its rows of A and half
+128 each has 64, and the second half of the columns lies in lanes 64 to 127. So it is with 64 rows of one block where B
+is kept (.WS); of 32, each quarter of the columns lies in 32 lanes. Each block provides its rows of A and half
 of the columns of B. Column n of D is a column of tensor memory, a half-precision number in its low half.
 
 Products are exact in float32 and summed there, integers without rounding; the hardware's sums keep other bits.
@@ -28,6 +29,7 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Address, Immediate, Instruction, Operand, Predicate, Register
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
+from .machine import TENSOR_LANES
 from .operands import Fetch, single_bits
 from .tcgen05_form import FORMATS, HALF_LANES, Form, Product
 from .tensor_memory import TensorAddress, acting, blocks_of, tensor_address
@@ -42,7 +44,7 @@ _NAMED = frozenset(name for formats in FORMATS.values() for name in formats.valu
 @opcode("UTCHMMA UTCIMMA UTCQMMA UTCOMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     # Shape and type are our own annotation (`kernel.kernel.with_products`).
-    known = {"2CTA", "SP", *_BY_SIXTEEN}
+    known = {"2CTA", "SP", "WS", *_BY_SIXTEEN}
     unknown = [m for m in i.modifiers if m not in known and not re.match(r"\d+x\d+x\d+|T\.", m) and m not in _NAMED]
     if unknown:
         raise UnsupportedInstructionError(f"modifier .{unknown[0]}")
@@ -85,7 +87,7 @@ def _product(d: Decoder, i: Instruction) -> Product:
         raise UnsupportedInstructionError(f"operands {i.text}")
     first, right, target, metadata, described_by, *scales = addresses
     held = re.search(r"\s(gdesc|tmem)\[", i.text)
-    if held is None:
+    if held is None or ("WS" in i.modifiers and registers):
         raise UnsupportedInstructionError(f"operands {i.text}")
     paired, wide = "2CTA" in i.modifiers, not _BY_SIXTEEN.isdisjoint(i.modifiers)
     return Product(
@@ -101,6 +103,7 @@ def _product(d: Decoder, i: Instruction) -> Product:
         counts=d.predicate(predicate),
         divisor=2.0**shift,
         paired=paired,
+        stationary="WS" in i.modifiers,
         per_scale=16 if wide else 32,
     )
 
@@ -122,8 +125,8 @@ def _accumulate(
 ) -> None:
     """Add products, shape (columns, rows of the block), to D; lanes whose bit in `off` is set stay as they are."""
     lane, column = at
-    if sums.shape[1] == 64 and product.paired:
-        sums = np.concatenate(np.split(sums, 2), axis=1)
+    if product.paired or product.stationary:
+        sums = np.concatenate(np.split(sums, TENSOR_LANES // sums.shape[1]), axis=1)
     product.target.check(f.machine, block, column, len(sums), "accumulates in")
     held = f.machine.tensor.words[block, column : column + len(sums)]
     lanes: Any = slice(None) if sums.shape[1] == 128 else lane + HALF_LANES

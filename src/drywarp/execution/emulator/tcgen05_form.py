@@ -34,6 +34,8 @@ FORMATS = {
     "UTCOMMA": {1: "E2M1"},
 }
 """Element types by the number in an instruction descriptor."""
+_KEPT = (64, 128, 256)
+"""Columns of products that keep B."""
 _RESULTS = ("F16", "F32", "S32")
 HALF_LANES = np.arange(64) % 16 + 32 * (np.arange(64) // 16)
 """The lanes of 64 rows."""
@@ -110,6 +112,7 @@ class Product:
     counts: Fetch
     divisor: float
     paired: bool
+    stationary: bool
     per_scale: int
 
     def form(self, word: int) -> Form:
@@ -118,20 +121,25 @@ class Product:
             form = form_of(word, self.name, self.scales is not None)
         except UnsupportedInstructionError as error:
             raise UnsupportedInstructionError(f"{self.where}: {self.name} with {error} is not emulated") from None
-        known = (128, 256) if self.paired else (64, 128)
+        known = (128, 256) if self.paired else (32, 64, 128) if self.stationary else (64, 128)
         if form.rows not in known or not form.columns or (self.scales and not self.paired and form.rows != 128):
             expected = " or ".join(map(str, known))
             raise EmulationError(
                 f"{self.where}: {self.name} of {form.rows} rows and {form.columns} columns: expected {expected} rows"
             )
-        if form.sparse and self.paired and form.rows == 128:
-            raise UnsupportedInstructionError(f"{self.where}: a sparse {self.name} of 128 rows by a pair of blocks")
+        if form.sparse and (self.stationary or (self.paired and form.rows == 128)):
+            kind = "that keeps B" if self.stationary else "of 128 rows by a pair of blocks"
+            raise UnsupportedInstructionError(f"{self.where}: a sparse {self.name} {kind}")
+        if self.stationary and form.columns not in _KEPT:
+            raise EmulationError(f"{self.where}: {self.name}.WS of {form.columns} columns: expected 64, 128 or 256")
         return form
 
     def rows_of(self, f: Frame, form: Form, block: int, word: int, count: int) -> Singles:
         """The rows of A that a block provides."""
         if isinstance(self.left, TensorAddress):
             lane, column = word >> 16 & 127, word & 0xFFFF
+            if self.stationary and count < TENSOR_LANES:
+                raise UnsupportedInstructionError(f"{self.where}: {count} rows in tensor memory where B is kept")
             self.left.check(f.machine, block, column, _K_WORDS, "multiplies")
             held = f.machine.tensor.words[block, column : column + _K_WORDS]
             lanes: Any = lane + HALF_LANES if count == 64 and not self.paired else slice(count)
