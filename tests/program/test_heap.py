@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drywarp.execution.emulator.memory import DeviceMemory
 from drywarp.kernel.launch.textures import texture
-from drywarp.program.heap import START, Change, Heap
+from drywarp.program.heap import START, Heap
 
 from ..effort import examples
 
@@ -175,12 +175,11 @@ def test_private_views_of_launches_are_freed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(launches.gc, "collect", lambda: collected.append(1))
     monkeypatch.setattr(launches, "_MOST_HELD", 100)
     some = launches.Launches(load_gpu("a100"), launches.Plan(launches.quiet_options()), [])
-    half = [Change(0, 1, [(0, np.zeros(60, np.uint8))])]
-    some._tidy(half)
+    some._tidy(60)
     assert not collected
-    some._tidy(half)
+    some._tidy(60)
     assert len(collected) == 1
-    some._tidy(half)
+    some._tidy(60)
     assert len(collected) == 1
-    some._tidy(None)
+    some._tidy(100)
     assert len(collected) == 2

@@ -35,6 +35,8 @@ OVERLAPS = LETS, WAITS = "PREEXIT", "ACQBULK"
 _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
+_PREDICTION = 64 << 20
+"""Bytes that a prediction may leave, about."""
 _MOST_HELD = 256 << 20
 """Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
@@ -221,13 +223,13 @@ class Launches:
             found = replace(self._known[key], same=same)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
-        self._tidy(changes)
+        self._tidy(_MOST_HELD if changes is None else sum(change.size for change in changes))
         found = replace(found, computed=True, printed=done.printed, launched=done.launched)
         return replace(found, warp_instructions=done.warp_instructions), changes
 
-    def _tidy(self, changes: list[Change] | None) -> None:
-        """Free private views of launches before they fill the memory: Python does not see how large they are."""
-        self._written += _MOST_HELD if changes is None else sum(change.size for change in changes)
+    def _tidy(self, size: int) -> None:
+        """Free what earlier launches leave before it fills the memory: Python does not see how large it is."""
+        self._written += size
         if self._written >= _MOST_HELD:
             self._written = 0
             gc.collect()
@@ -263,6 +265,7 @@ class Launches:
     def _predicted(self, asked: Asked, launch: Launch) -> Outcome:
         """The prediction from a sample of blocks, or why there is none."""
         kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
+        self._tidy(_PREDICTION)
         try:
             if any(i.opcode in OVERLAPS for i in kernel.instructions):
                 options = replace(options, brief=False)  # where in a block's time these stand
