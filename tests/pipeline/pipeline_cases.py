@@ -36,6 +36,7 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
         BlockType(tuple(r.randrange(len(paths)) for _ in range(per_block)), r.choice((1.0, 2.0, 0.5)))
         for _ in range(r.randint(1, 2))
     )
+    rivals = [at for at, one in enumerate(subsystems) if one.scope == "partition" and not one.outstanding]
     return CostedWorkload(
         paths=paths,
         block_types=kinds,
@@ -52,6 +53,8 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
         sm_count=r.randint(1, 3),
         clock_hz=1e9,
         read_window_ticks=r.choice((3, 3, 4)),
+        bank_rival=r.choice([-1, *rivals]),
+        beside_rival=r.choice((0.5, 1.0)),
         launch_interval_ticks=r.choice((0, 0, 2, 7)),
     )
 

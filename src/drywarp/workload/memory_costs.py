@@ -11,7 +11,8 @@ from .cost import Level, to_ticks
 class MemoryCosts:
     """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM.
 
-    `host` are the bytes that they read from host memory, and those that they write there.
+    `host` are the bytes that they read from host memory, and those that they write there. With `beside_products`,
+    warp-group products read shared memory, and other accesses take their part of its data path.
     """
 
     def __init__(
@@ -23,8 +24,9 @@ class MemoryCosts:
         read: float,
         write: float,
         host: tuple[float, float] = (0.0, 0.0),
+        beside_products: bool = False,
     ) -> None:
-        self.gpu, self.index = gpu, index
+        self.gpu, self.index, self.beside_products = gpu, index, beside_products
         levels, sms = gpu.memory, gpu.device.sm_count
         # SMs active in the partial last wave; all of them if the grid divides evenly.
         self.sms, self.tail_sms = sms, blocks % sms or sms
@@ -58,7 +60,8 @@ class MemoryCosts:
         pending hits of Chen and Aamodt, MICRO 2008). Wavefronts at the shared memory of another block of the cluster
         have a Λ of their own, and take the load-store unit for as long as the network between the SMs takes to move
         them. Executions without
-        an active lane also take their slot, so they do not hide the conflicts of the others.
+        an active lane also take their slot, so they do not hide the conflicts of the others. Accesses to shared memory
+        go first on its data path, which delays products.
         """
         levels = self.gpu.memory
         if behaviour is None:
@@ -72,7 +75,9 @@ class MemoryCosts:
             latency += remote * ((levels.shared.remote_latency or latency) - latency)
             if remote and (rate := levels.shared.remote_bytes_per_cycle):
                 bank_pass += remote * max(0.0, levels.shared.banks * levels.shared.bank_bytes / rate - bank_pass)
-            return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, ()
+            moving = to_ticks(bank_pass * behaviour.units) if self.beside_products else 0
+            path = (Level(self.index["async_shared"], moving, moving, queues=False),) if moving else ()
+            return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, path
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
