@@ -11,8 +11,7 @@ from .cost import Level, to_ticks
 class MemoryCosts:
     """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM.
 
-    `host` are the bytes that they read from host memory, and those that they write there. With `beside_products`,
-    warp-group products read shared memory, and other accesses take their part of its data path.
+    `host` are the bytes that they read from and write to host memory. `beside_products`: shared memory is theirs too.
     """
 
     def __init__(
@@ -28,8 +27,7 @@ class MemoryCosts:
     ) -> None:
         self.gpu, self.index, self.beside_products = gpu, index, beside_products
         levels, sms = gpu.memory, gpu.device.sm_count
-        # SMs active in the partial last wave; all of them if the grid divides evenly.
-        self.sms, self.tail_sms = sms, blocks % sms or sms
+        self.sms, self.tail_sms = sms, blocks % sms or sms  # those of the partial last wave, or all
         self.l1_latency = levels.l1.latency
         # The crossbar and the L2 follow the SM clock; everything beyond them does not.
         near, far = levels.l2.latency_ns, levels.l3.latency_ns if levels.l3 else 0.0
@@ -60,8 +58,7 @@ class MemoryCosts:
         pending hits of Chen and Aamodt, MICRO 2008). Wavefronts at the shared memory of another block of the cluster
         have a Λ of their own, and take the load-store unit for as long as the network between the SMs takes to move
         them. Executions without
-        an active lane also take their slot, so they do not hide the conflicts of the others. Accesses to shared memory
-        go first on its data path, which delays products.
+        an active lane also take their slot, so they do not hide the conflicts of the others.
         """
         levels = self.gpu.memory
         if behaviour is None:
@@ -75,7 +72,7 @@ class MemoryCosts:
             latency += remote * ((levels.shared.remote_latency or latency) - latency)
             if remote and (rate := levels.shared.remote_bytes_per_cycle):
                 bank_pass += remote * max(0.0, levels.shared.banks * levels.shared.bank_bytes / rate - bank_pass)
-            moving = to_ticks(bank_pass * behaviour.units) if self.beside_products else 0
+            moving = to_ticks(bank_pass * behaviour.units * self.beside_products)
             path = (Level(self.index["async_shared"], moving, moving, queues=False),) if moving else ()
             return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, path
         sectors = behaviour.units
