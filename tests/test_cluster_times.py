@@ -79,8 +79,8 @@ def test_clusters_fill_only_whole_parts_of_a_gpc(size, sms):
 def test_clusters_that_are_too_large():
     with pytest.raises(UsageError, match="k: clusters of 32 blocks: expected at most 16 on h100"):
         made(IN_TURN, cluster=32)
-    with pytest.raises(UsageError, match="k: clusters of 16 blocks: expected at most 8 on b200"):
-        made(IN_TURN, gpu="b200", cluster=16)
+    with pytest.raises(UsageError, match="k: clusters of 16 blocks: expected at most 8 on rtx5090"):
+        made(IN_TURN, gpu="rtx5090", cluster=16)
 
 
 def test_remote_loads_take_the_networks_latency_and_rate():

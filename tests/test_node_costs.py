@@ -312,6 +312,33 @@ def test_shared_memory_has_one_data_path() -> None:
     assert all(not node.levels for node in nodes(hand_made(*lines, accesses=seen), gpu)[:2])
 
 
+def test_a_product_of_96_elements_reads_rows_of_48_bytes() -> None:
+    gpu = replace(round_gpu(base="b200"), tensor={"fp4": 1024.0})
+    text = "UTCOMMA.BLOCK16.128x64x96.E2M1 gdesc[UR8], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR10], UP0"
+    (node, *_) = nodes(hand_made(text), gpu)
+    names = list(gpu.subsystems)
+    found = {names[at.subsystem]: at.lambda_ticks for at in node.levels}
+    assert found == {"async_shared": ticks(192 * 48 / 128), "async_tensor": ticks(128 * 64 * 96 / 1024 / 4)}
+
+
+@pytest.mark.parametrize(
+    ("form", "product", "fetch"),
+    [
+        # 128 rows of 64 columns and a depth of 16, by four partitions: 256 cycles. 128 + 64 rows of 32 bytes: 48.
+        ("128x64x16.F16", 256, 48),
+        # Of a sparse one the stored half is multiplied, with twice as many bytes of the second operand.
+        ("128x64x32.F16.SP", 256, 64),
+        ("2CTA.256x64x32.F16.SP", 256, 48),
+    ],
+)
+def test_products_in_tensor_memory_visit_the_banks_and_all_tensor_cores(form: str, product: int, fetch: int) -> None:
+    gpu = replace(round_gpu(base="b200"), tensor=TENSOR)
+    (node, *_) = nodes(hand_made(f"UTCHMMA.{form} gdesc[UR8], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], UP0"), gpu)
+    names = list(gpu.subsystems)
+    found = {names[at.subsystem]: at.lambda_ticks for at in node.levels}
+    assert found == {"async_shared": ticks(fetch), "async_tensor": ticks(product)}
+
+
 # The machine around the nodes -----------------------------------------------------------------------------------
 
 

@@ -237,6 +237,28 @@ extern "C" __global__ void k(const int* leaves, int* o) {
     np.testing.assert_array_equal(o, [there[: min(int(n), 32)].sum() for n in leaves])
 
 
+def test_lanes_that_gave_way_before_a_branch_meet_after_it(arch, compiled):
+    """A warp that arrived in two parts at the barrier of a stated count would be counted twice."""
+    source = """
+extern "C" __global__ void k(const int* in, int* o) {
+  __shared__ int sum;
+  for (int i = 0; i < 3; ++i) {
+    __nanosleep(20);
+    if (threadIdx.x == 5) {
+      int s = 0;
+      for (int j = 0; j < in[i]; ++j) s += in[j] ^ j;
+      sum = s;
+    }
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    o[i * 64 + threadIdx.x] = sum;
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+  }
+}"""
+    data = np.array([3, 9, 5, 40, 2, 7, 8, 1, 6], np.int32)
+    o = run(source, 1, 64, data, zeros(192), arch=arch, compiled=compiled).buffer("o")
+    np.testing.assert_array_equal(o, np.repeat([(data[:n] ^ np.arange(n)).sum() for n in data[:3]], 64))
+
+
 def test_locks_in_shared_memory_and_two_at_once(arch, compiled):
     source = """
 __device__ void lock(int* m) {

@@ -320,6 +320,26 @@ def test_matrix_loads_and_stores(count, turned):
     np.testing.assert_array_equal(got.buffer("out").view(np.uint16), tiles.reshape(-1))
 
 
+def test_a_matrix_store_by_part_of_a_warp():
+    """The rows that are stored are those whose lanes take part; here the other half of the warp has exited."""
+    source = """extern "C" __global__ void k(const unsigned* in, unsigned* out) {
+  __shared__ __align__(16) unsigned s[128]; int t = threadIdx.x;
+  unsigned at = (unsigned)__cvta_generic_to_shared(s) + 16 * (t & 31), d[4];
+  if (t < 32) for (int i = 0; i < 4; ++i) { d[i] = in[32 * i + t]; s[32 * i + t] = 7; }
+  __syncthreads();
+  if (t >= 16 && t < 32) return;
+  if (t < 32) asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0, %1, %2, %3};"
+    :: "r"(d[0]), "r"(d[1]), "r"(d[2]), "r"(d[3]), "r"(at) : "memory");
+  __syncthreads();
+  if (t >= 32) for (int i = 0; i < 4; ++i) out[32 * i + t - 32] = s[32 * i + t - 32]; }"""
+    tiles = RNG.integers(0, 1 << 32, (4, 8, 4), dtype=np.uint32)
+    got = run(source, 1, 64, tiles, np.zeros((4, 8, 4), np.uint32), arch="sm_90")
+    found = got.buffer("out").reshape(tiles.shape)
+    np.testing.assert_array_equal(found[:2, :4], tiles[:2, :4])
+    assert (found[2:] == 7).all()
+    assert any("by part of a warp" in note for note in got.profile.notes)
+
+
 @pytest.mark.parametrize("arch", first(["sm_80", "sm_90"]))
 @pytest.mark.parametrize(("form", "size"), some([("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)], 3))
 def test_asynchronous_copies_of_less_than_they_store(arch, form, size):

@@ -84,16 +84,26 @@ def instruction(kind: str, out: str, m: int, n: int, *, right: str = "", flags: 
 
 
 def execute(
-    act: str, images: list, before: np.ndarray, idesc: int = 0, keep: int = 0, *, group: int = 1, prefix: str = ""
+    act: str,
+    images: list,
+    before: np.ndarray,
+    idesc: int = 0,
+    keep: int = 0,
+    *,
+    group: int = 1,
+    prefix: str = "",
+    line: int = 0,
+    arch: str = "sm_100a",
 ) -> np.ndarray:
     """Tensor memory, shape (blocks * 128, columns), after one thread acted; `images` as `k_major` gives them.
 
     A pair's blocks have their images one after the other: those of the first block, then those of the second.
+    Each image begins at a multiple of 1024 bytes, or so many lines of 128 bytes behind it.
     """
     words, parts, start = [], [], 0
     for data, leading, stride, swizzle in images:
-        words.append(descriptor(start, leading, stride, swizzle))
-        parts.append(np.pad(data, (0, -len(data) % 1024)))
+        words.append(descriptor(start + 128 * line, leading, stride, swizzle) | np.uint64(line << 49))
+        parts.append(np.pad(data, (128 * line, (-len(data) - 128 * line) % 1024)))
         start += len(parts[-1])
     whole = np.concatenate(parts) if parts else np.zeros(1024, np.uint8)
     pieces = len(whole) // 16 // group
@@ -101,7 +111,7 @@ def execute(
     text = kernel(act, before.shape[1], group, prefix)
     got = run(
         text, group, 128, whole.view(np.uint32), pieces, np.ascontiguousarray(before), *map(np_scalar, words),
-        np_scalar32(idesc), keep, arch="sm_100a", dynamic_shared=16 * pieces + 16,
+        np_scalar32(idesc), keep, arch=arch, dynamic_shared=16 * pieces + 16,
     )  # fmt: skip
     return np.asarray(got.buffer("memory")).reshape(before.shape)
 
@@ -172,6 +182,15 @@ def test_layouts(swizzle, turned):
     ]
     word = instruction("f16", "f32", 128, 64, flags=turned[0] << 15 | turned[1] << 16)
     got = execute(mma("f16"), images, np.ones((128, 64), np.uint32), word)
+    np.testing.assert_array_equal(got, accumulator(a @ b.T, "f32"))
+
+
+@pytest.mark.parametrize(("swizzle", "line"), in_turn([32, 64, 128, 0], [1, 3, 6, 5]))
+def test_a_pattern_that_begins_behind_an_aligned_address(swizzle, line):
+    """The base offset of a descriptor says at which line; without a pattern it has no meaning."""
+    a, b = numbers("f16", (128, 16)), numbers("f16", (64, 16))
+    images = [(*k_major(stored(part, "f16"), swizzle), swizzle) for part in (a, b)]
+    got = execute(mma("f16"), images, np.ones((128, 64), np.uint32), instruction("f16", "f32", 128, 64), line=line)
     np.testing.assert_array_equal(got, accumulator(a @ b.T, "f32"))
 
 
@@ -269,6 +288,175 @@ def test_block_scaled_products(form):
     got = execute(text, images, before, word, prefix="add.u32 s, %0, 64; add.u32 t, %0, 68;")
     spread = [part * np.repeat(factor, per_scale, axis=1) for part, factor in zip((a, b), factors, strict=True)]
     np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
+
+
+@pytest.mark.parametrize(("first", "vector", "n"), [(0, 16, 128), (2, 16, 256), (3, 32, 64), (1, 32, 192), (2, 16, 8)])
+def test_96_elements_along_k_out_of_a_ring_of_buffers(first, vector, n):
+    """Rows of 48 bytes that begin 96 or 112 bytes into a line go on in another buffer; so do scale factors in words."""
+    a, b = (RNG.choice([-3.0, -1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 6.0], (rows, 96)) for rows in (128, n))
+    start = 96 if first % 2 == 0 else 112
+    images = []
+    for part in (a, b):
+        line = np.zeros((len(part), 256), np.uint8)
+        line[:, start : start + 48] = packed(small(part, 2, 1), 4, gaps=False)
+        halves = [k_major(np.ascontiguousarray(half), 128)[0] for half in np.split(line, 2, axis=1)]
+        images.append(np.concatenate([np.pad(half, (0, -len(half) % 1024)) for half in halves]))
+    count = 96 // vector
+    factors = [2.0 ** RNG.integers(-2, 3, (rows, count)) for rows in (128, n)]
+    codes = [(np.log2(part) + 127).astype(np.uint8) for part in factors]
+    if vector == 16:
+        codes = [float8(part, 4, 3) for part in factors]
+    before = np.zeros((128, 512), np.uint32)
+    for place, part in zip((256, 272), codes, strict=True):
+        apart = 4 * -(-len(part) // 128)
+        held = before[:, place : place + 2 * apart].view(np.uint8).reshape(128, -1)
+        for row, factor in enumerate(part):
+            for k, code in enumerate(factor):
+                word, byte = divmod(first + k, 4)
+                held[row % 32 + 32 * np.arange(4), 4 * (apart * word + row // 32) + byte] = code
+        before[:, place : place + 2 * apart] = held.view(np.uint32)
+    word = 1 << 7 | 1 << 10 | (n >> 3) << 17 | (vector == 32) << 23 | 8 << 24 | first << 29 | first << 4 | 1 << 31
+    text = f"tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block{vector} [%0], x, y, %3, [s], [t], p;"
+    # Where the next buffer begins takes the place of the leading offset.
+    ahead = [(start >> 4) + ((len(image) // 2 >> 4) << 16) + (1 << 52) for image in images]
+    prefix = ".reg .b64 x, y, z; add.u32 s, %0, 256; add.u32 t, %0, 272;" + "".join(
+        f" and.b64 z, {given}, 0x3fff; shl.b64 z, z, 16; and.b64 {made}, {given}, 0xffffffffc000ffff;"
+        f" or.b64 {made}, {made}, z; add.s64 {made}, {made}, {more};"
+        for given, made, more in zip(("%1", "%2"), "xy", ahead, strict=True)
+    )
+    got = execute(text, [(image, 0, 1024, 128) for image in images], before, word, prefix=prefix, arch="sm_103a")
+    spread = [part * np.repeat(factor, vector, axis=1) for part, factor in zip((a, b), factors, strict=True)]
+    np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
+
+
+# Sparse first operands -----------------------------------------------------------------------------------------------
+
+
+def thinned(kind: str, rows: int, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A sparse matrix, its stored half, and codes of 2 bits: two for each pair of stored units.
+
+    Of four neighbours two are stored, of two TF32 elements one, of four pairs of packed 4-bit elements two.
+    """
+    unit = {"tf32": 2, "e2m1": 2}.get(kind, 1)
+    groups = depth // (2 if kind == "tf32" else 4 * unit)
+    values = RNG.choice([-2.0, -1.5, -0.5, 0.5, 1.0, 1.5, 3.0], (rows, depth))
+    if kind in ("s8", "u8"):
+        values = RNG.integers(1, 9, (rows, depth)).astype(float)
+    pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+    if kind == "tf32":
+        pairs = np.array([(0, 1), (2, 3)])
+    codes = pairs[RNG.integers(0, len(pairs), (rows, groups))]
+    kept = np.zeros((rows, groups, 4), bool)
+    np.put_along_axis(kept, codes, True, axis=2)
+    kept = kept.reshape(rows, -1)
+    # A code names half a TF32 element, or two packed ones.
+    kept = kept[:, ::2] if kind == "tf32" else np.repeat(kept, unit, axis=1)
+    whole = np.where(kept, values, 0)
+    return whole, values[kept].reshape(rows, depth // 2), codes.reshape(rows, -1)
+
+
+def metadata(codes: np.ndarray, wide: bool) -> np.ndarray:
+    """Words of tensor memory, shape (lanes, columns), found one code after the other."""
+    rows, units = codes.shape
+    words = np.zeros((rows, units // 16), np.uint32)
+    for row in range(rows):
+        for code in range(units):
+            lane, column, bit = row, code // 16, 2 * (code % 16)
+            if wide:  # 16 codes: the right half of a row's lies 8 lanes on, those of rows 8 to 15 in the high halves
+                lane, column = row // 16 * 16 + code // 8 * 8 + row % 8, 0
+                bit = 16 * (row // 8 % 2) + 2 * (code % 8)
+            words[lane, column] |= np.uint32(codes[row, code] << bit)
+    return words
+
+
+SPARSE = ["f16", "tf32", "e4m3", "s8", "bf16", "u8"]
+
+
+@pytest.mark.parametrize(("kind", "form"), in_turn(SPARSE, [(128, 128), (64, 0), (128, 64)]))
+def test_sparse_first_operands(kind, form):
+    m, swizzle = form
+    width, n, out = {"tf32": 4, "f16": 2, "bf16": 2}.get(kind, 1), 32, "s32" if kind in ("s8", "u8") else "f32"
+    depth, wide = 64 // width, width > 1
+    whole, held, codes = thinned(kind, m, depth)
+    b = numbers(kind, (n, depth))
+    words, selector = metadata(codes, wide), int(wide)
+    before = RNG.integers(0, 1 << 32, (128, 2 * n), dtype=np.uint32)
+    lanes = np.arange(m) if m == 128 else np.arange(m) % 16 + 32 * (np.arange(m) // 16)
+    before[lanes, n + 2 + selector] = words[:, 0]
+    if not wide:
+        before[lanes, n + 3] = words[:, 1]
+    images = [(*k_major(stored(part, kind), swizzle), swizzle) for part in (held, b)]
+    text = mma(kind).replace("mma", "mma.sp").replace("%2, %3", "%2, [s], %3")
+    word = instruction(kind, out, m, n, flags=4 | selector)
+    got = execute(text, images, before, word, prefix=f"add.u32 s, %0, {n + 2};")
+    np.testing.assert_array_equal(got[lanes, :n], accumulator(whole @ b.T, out))
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_sparse_operand_in_tensor_memory(group):
+    """Each of a pair's blocks has the metadata of its own rows."""
+    n, m = 32, 128 * group
+    whole, held, codes = thinned("f16", m, 32)
+    b = numbers("f16", (n, 32))
+    before = np.zeros((m, 64), np.uint32)
+    before[:, 32:40] = np.ascontiguousarray(stored(held, "f16")).view(np.uint32)
+    before[:, 40] = np.concatenate([metadata(part, True)[:, 0] for part in np.split(codes, group)])
+    images = []
+    for part in np.split(b, group):
+        image = (*k_major(stored(part, "f16"), 64), 64)
+        images += [image, image]
+    text = mma("f16", group, left="[s]").replace("mma", "mma.sp").replace("%2, %3", "%2, [t], %3")
+    word = instruction("f16", "f32", m, n, flags=4)
+    got = execute(text, images, before, word, group=group, prefix="add.u32 s, %0, 32; add.u32 t, %0, 40;")
+    np.testing.assert_array_equal(got[:, :n], accumulator(whole @ b.T, "f32"))
+
+
+@pytest.mark.parametrize("form", SCALED, ids=[form[0] for form in SCALED])
+def test_sparse_block_scaled_products(form):
+    """A factor for twice as many elements along K as of dense products."""
+    kind, words, per_scale, count, first_byte = form
+    fp8, n = kind == "mxf8f6f4", 64
+    k = 64 if fp8 else 128
+    whole, held, sparse_codes = thinned("e4m3" if fp8 else "e2m1", 128, k)
+    b = RNG.choice([-3.0, -1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 6.0], (n, k))
+    exponents = kind != "mxf4nvf4"
+    factors = [2.0 ** RNG.integers(-2, 3, (rows, count)) for rows in (128, n)]
+    codes = [(np.log2(part) + 127).astype(np.uint8) if exponents else float8(part, 4, 3) for part in factors]
+    if fp8:
+        rows, bits = [stored(part, "e4m3") for part in (held, b)], 0
+    else:
+        rows, bits = [packed(small(part, 2, 1), 4, gaps=False) for part in (held, b)], 1 << 7 | 1 << 10
+    images = [(*k_major(part, 128), 128) for part in rows]
+    ids = first_byte << 29 | first_byte << 4
+    word = 4 | bits | (n >> 3) << 17 | exponents << 23 | (128 >> 4) << 24 | ids
+    before = np.zeros((128, 128), np.uint32)
+    before[:, 64:68], before[:, 68:70] = scales(codes[0], first_byte), scales(codes[1], first_byte)
+    before[:, 72:74] = metadata(sparse_codes, False)
+    text = f"tcgen05.mma.sp.cta_group::1.kind::{kind}.{words} [%0], %1, %2, [u], %3, [s], [t], p;"
+    place = "add.u32 s, %0, 64; add.u32 t, %0, 68; add.u32 u, %0, 72;"
+    got = execute(text, images, before, word, prefix=place)
+    spread = [part * np.repeat(factor, 2 * per_scale, axis=1) for part, factor in zip((whole, b), factors, strict=True)]
+    np.testing.assert_array_equal(got[:, :n], accumulator(spread[0] @ spread[1].T, "f32"))
+
+
+# Products that keep B ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "form"), in_turn(["f16", "s8", "tf32"], [(32, 64), (64, 128), (128, 64)]))
+@pytest.mark.parametrize("collector", ["", ".collector::b1::fill"])
+def test_products_that_keep_the_second_operand(kind, form, collector):
+    """Of 32 rows each quarter of the columns lies in lanes of its own, of 64 each half."""
+    (m, n), width, out = form, {"f16": 2, "tf32": 4}.get(kind, 1), "s32" if kind == "s8" else "f32"
+    a, b = numbers(kind, (m, 32 // width)), numbers(kind, (n, 32 // width))
+    c = np.round(numbers("f16", (m, n)))
+    images = [(*k_major(stored(part, kind), 128), 128) for part in (a, b)]
+
+    def placed(matrix: np.ndarray) -> np.ndarray:
+        return accumulator(np.concatenate(np.split(matrix, 128 // m, axis=1)), out)
+
+    text = mma(kind).replace("mma", "mma.ws").replace(" [%0]", f"{collector} [%0]")
+    got = execute(text, images, placed(c), instruction(kind, out, m, n), keep=1)
+    np.testing.assert_array_equal(got, placed(a @ b.T + c))
 
 
 # Pairs of blocks -----------------------------------------------------------------------------------------------------
@@ -457,21 +645,20 @@ def test_columns_are_given_out_again():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p;", "UTCHMMA.WS is not supported"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%0], %1, %2, [s], %3, p;", "a sparse first operand"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p, %1;", "operands UTCHMMA.WS"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, p;", "of 32 columns: expected 64, 128 or 256"),
         ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%0], %1;", "UTCCP.T.S.U4x16P64 is not supported"),
     ],
 )
 def test_what_is_not_emulated_is_named(text, message):
     a, b = numbers("f16", (128, 16)), numbers("f16", (32, 16))
     images = [(*k_major(stored(part, "f16"), 128), 128) for part in (a, b)]
-    sparse = 4 if ".sp" in text else 0
-    word = instruction("f16", "f32", 128, 32, flags=sparse)
+    word = instruction("f16", "f32", 128, 32)
     with pytest.raises((EmulationError, UnsupportedInstructionError), match=message):
         execute(text, images, np.zeros((128, 32), np.uint32), word, prefix="mov.u32 s, %0;")
 
 
-@pytest.mark.parametrize("word", first([np.uint64(3 << 49), np.uint64(1 << 61)]))
+@pytest.mark.parametrize("word", first([np.uint64(1 << 61)]))
 def test_descriptors_of_other_forms_are_refused(word):
     text = kernel(mma("f16"), 32)
     with pytest.raises(UnsupportedInstructionError, match="a matrix descriptor"):

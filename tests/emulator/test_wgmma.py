@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drywarp.errors import UnsupportedInstructionError
 from tests.effort import first, in_turn, some
 
 from .support import run
@@ -346,16 +345,6 @@ def test_an_operand_beyond_shared_memory_is_an_error():
         run(
             text, 1, 128, np.zeros(256, np.uint32), 64, np.zeros((128, 4), np.uint32), np.zeros((128, 4), np.float32),
             *map(np_scalar, [descriptor(0, 16, 1024, 128)] * 2), 0, arch="sm_90a", dynamic_shared=1024,
-        )  # fmt: skip
-
-
-def test_a_base_offset_is_refused():
-    text = source("f16", "f32", 8, 16, tails=tails("f16"))
-    word = descriptor(0, 16, 1024, 128) | np.uint64(3 << 49)
-    with pytest.raises(UnsupportedInstructionError, match="base offset"):
-        run(
-            text, 1, 128, np.zeros(4096, np.uint32), 1024, np.zeros((128, 4), np.uint32),
-            np.zeros((128, 4), np.float32), *map(np_scalar, [word, word]), 0, arch="sm_90a", dynamic_shared=16384,
         )  # fmt: skip
 
 

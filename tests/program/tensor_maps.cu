@@ -102,6 +102,7 @@ static int images() {
   };
   std::printf("refused images: %d %d %d\n", encoded(-129, 36, 4), encoded(-1, 1025, 4), encoded(-1, 36, 2));
   if (encoded(-1, 36, 4)) return 3;
+  reinterpret_cast<unsigned long long*>(&map)[1] &= ~(1ull << 21);  // as CUTLASS does for small tensors
   neighbours<<<IMAGES, 128>>>(map, to);
   std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
   cudaMemcpy(out.data(), to, out.size() * 4, cudaMemcpyDeviceToHost);

@@ -51,8 +51,8 @@ def test_a_kept_launch_holds_its_tensor_maps(run: Any, maps: Path, tmp_path: Pat
         assert analyze(launch, gpu="h100").time_s > 0
 
 
-def test_larger_pieces_and_pairs_of_4_bits(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Swizzles of 32- and 64-byte pieces, and maps of packed 4-bit elements; what is not emulated is refused."""
+def test_larger_pieces_and_elements_of_less_than_a_byte(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Swizzles of 32- and 64-byte pieces; 4- and 6-bit elements, packed or padded. What is not emulated is refused."""
     forms = built(Path(__file__).with_name("tensor_map_forms.cu"), tmp_path_factory.getbasetemp(), "sm_100a")
     ran = run(options=("--gpu", "b200"), started=forms)
     assert ran.output.splitlines() == [
@@ -61,10 +61,16 @@ def test_larger_pieces_and_pairs_of_4_bits(run: Any, tmp_path_factory: pytest.Te
         "pairs: 0 0",
         f"odd: {INVALID}",
         f"flipped: {UNSUPPORTED}",
-        f"unpacked: {UNSUPPORTED}",
+        "padded 4: 0 0",
+        "padded 4: 0 0",
+        "padded 6: 0 0 0",
+        f"refused: {INVALID} {INVALID} {INVALID} {INVALID} {INVALID} {INVALID}",
+        "packed 6: 0 0 0",
+        "packed 4: cudaErrorLaunchFailure",
     ]
     assert ran.status == 0
     assert "cuTensorMapEncode" in ran.report
+    assert "a map of 4-bit elements, which no such copy takes" in ran.report
 
 
 def test_kernels_make_and_change_tensor_maps(run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:

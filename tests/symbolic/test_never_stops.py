@@ -11,7 +11,7 @@ from drywarp.execution.symbolic.walk import Effort
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
 from tests.effort import first
 from tests.listing import code
-from tests.symbolic.kernels import compiled, follow
+from tests.symbolic.kernels import ROOT, compiled, example, follow
 
 RECURSION = """
 __device__ __noinline__ int walk(const int* tree, int at) {
@@ -88,6 +88,15 @@ def test_odd_control_flow_gets_an_answer(source: str, arch: str) -> None:
     assert profile.executions().sum() > 0
     assert profile.notes == ()
     assert sum(block.weight for block in profile.blocks) == pytest.approx(profile.launch.blocks)
+
+
+@pytest.mark.parametrize("name", ["tcgen05_tile", "tcgen05_pair", "tcgen05_fp4"])
+def test_tensor_memory_is_not_followed(name: str) -> None:
+    """Its allocation, loads and products have no values here, and still count."""
+    kernel, _ = example(ROOT / "examples" / "blackwell" / f"{name}.cu", "sm_100a")
+    found = static_profile(kernel)
+    classes = {kernel.instructions[i].class_ for i in np.flatnonzero(found.profile.executions())}
+    assert {"tcgen05", "tensor_load", "mbarrier"} <= classes
 
 
 def test_a_function_that_calls_itself_is_gone_through_once() -> None:

@@ -164,7 +164,7 @@ class _Entry(msgspec.Struct):
     doubts: tuple[str, ...]
     syncs: _Array
     sampling: Sampling | None
-    products: dict[int, tuple[str, str]]
+    products: dict[int, tuple[str, ...]]
     tensor_columns: int
 
 

@@ -130,10 +130,10 @@ class Kernel:
         """Offsets of the functions in the kernel's section that computed calls may reach."""
         return [symbol.offset for symbol in self.symbols.values() if symbol.space == "code"]
 
-    def with_tensor_use(self, products: Mapping[int, tuple[str, str]], columns: int) -> Kernel:
+    def with_tensor_use(self, products: Mapping[int, tuple[str, ...]], columns: int) -> Kernel:
         """The kernel with what only a run shows of its use of tensor memory.
 
-        `products` are the shape and the element type of matrix instructions that take both from a register, by index;
+        `products` are what matrix instructions take from a register, by index: shape, element type, ``SP`` if sparse;
         these become modifiers, as other matrix instructions have them.
         """
         if not products and not columns:

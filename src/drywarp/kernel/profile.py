@@ -183,7 +183,7 @@ class Profile:
     syncs: npt.NDArray[np.int64] = field(default_factory=_no_syncs)
     logged: npt.NDArray[np.float64] | None = None
     sampling: Sampling | None = None
-    products: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    products: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def executions(self) -> npt.NDArray[np.float64]:
         """Warp-level executions of each instruction over the whole grid, shape (instructions,)."""

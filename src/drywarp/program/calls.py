@@ -55,6 +55,7 @@ class Graph:
     """The requests that a stream captured, with their numbers and bytes, in order."""
 
     steps: list[tuple[str, Numbers, bytes]] = field(default_factory=list)
+    handle: int = 0
 
 
 class State:

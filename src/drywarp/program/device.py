@@ -156,7 +156,8 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
 
     @request
     def _capture_state(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(values=(int(n[0] in self.capturing),))
+        graph = self.capturing.get(n[0])
+        return Answer(values=(1, graph.handle) if graph else (0,))
 
 
 _ALWAYS = frozenset(

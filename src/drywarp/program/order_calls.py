@@ -82,12 +82,13 @@ class OrderCalls(State):
     def _capture_begin(self, n: Numbers, data: bytes) -> Answer:
         if n[0] == 0 or n[0] in self.capturing:
             return Answer(cuda.CAPTURE_UNSUPPORTED)
-        self.capturing[n[0]] = Graph()
+        graph = self.capturing[n[0]] = Graph()
+        self._held(graph)
         return Answer()
 
     def _held(self, graph: Graph) -> int:
         """Keep a graph; its handle is also that of a stream, which adds to the graph whatever is submitted to it."""
-        handle = self.timeline.handle()
+        handle = graph.handle = self.timeline.handle()
         self.graphs[handle] = self.capturing[handle] = graph
         self.timeline.streams[handle] = Stream(False, 0, 0.0, device=self.device)
         return handle
@@ -102,8 +103,8 @@ class OrderCalls(State):
         if graph is None or n[0] in self.graphs:
             return Answer(cuda.INVALID_VALUE)
         # Streams that waited for an event of the captured one were captured with it.
-        self.capturing = {one: made for one, made in self.capturing.items() if made is not graph}
-        return Answer(values=(self._held(graph),))
+        self.capturing = {one: made for one, made in self.capturing.items() if made is not graph or one == graph.handle}
+        return Answer(values=(graph.handle,))
 
     @request
     def _graph_instantiate(self, n: Numbers, data: bytes) -> Answer:

@@ -278,9 +278,12 @@ class _Costs:
         if form := matrix_form(instruction):
             paired = 1 + ("2CTA" in instruction.modifiers)
             kind, rows = _input_type(instruction, form.element_bits), form.rows // paired
-            busy = self.gpu.tensor_lambda(kind, rows, form.columns, form.depth) / self.gpu.scheduler.partitions
+            depth = form.depth // (1 + form.sparse)
+            busy = self.gpu.tensor_lambda(kind, rows, form.columns, depth) / self.gpu.scheduler.partitions
             own = 0 if re.search(r"\stmem\[", instruction.text.split(",")[0]) else rows
-            moved = (own + form.columns / paired) * _GROUP_K_BYTES
+            # The only products whose K is not always 32 bytes are those of packed 4-bit floats.
+            row = depth // 2 if instruction.opcode == "UTCOMMA" else _GROUP_K_BYTES
+            moved = (own + form.columns * (1 + form.sparse) / paired) * row
         levels = []
         if moved:
             fetch = self.access.shared_ticks(moved)

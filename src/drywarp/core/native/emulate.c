@@ -11,7 +11,9 @@ static void begin_convergence(Run *run, const Instruction *row) {
   uint32_t *barrier = run->barriers + row->imm * run->state->warps;
   for (int64_t member = 0; member < run->state->members; ++member) {
     const int64_t w = run->batch[member];
-    barrier[w] |= executing(run, row, w);
+    const Lanes lanes = executing(run, row, w);
+    barrier[w] |= lanes;
+    run->yielded[w] &= ~lanes;
   }
 }
 

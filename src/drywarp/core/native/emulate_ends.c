@@ -116,10 +116,12 @@ static int64_t leave(Run *run, const Instruction *row, int64_t fall) {
   act(run, row);
   for (int64_t member = 0; member < at->members; ++member) {
     const int64_t w = run->batch[member];
-    if (row->op == YIELD)
-      run->yielded[w] |= (Lanes)run->lane_sets[member];
-    else
+    if (row->op == YIELD) {
+      // A warp whose lanes are all here gives way to none of its own.
+      if (run->active[w] != run->live[w]) run->yielded[w] |= (Lanes)run->lane_sets[member];
+    } else {
       run->barriers[row->imm * at->warps + w] &= ~(Lanes)run->lane_sets[member];
+    }
   }
   if (at->others_wait) {
     release(run);

@@ -91,11 +91,11 @@ class Site:
             )
         return [(rank << RANK_SHIFT) - int(f.machine.shared_first[f.warps[row]]) for rank in ranks]
 
-    def places(self, f: Frame, row: int, address: int, box: Box, swizzle: int) -> npt.NDArray[np.int64]:
+    def places(self, f: Frame, row: int, address: int, box: Box, view: TensorView) -> npt.NDArray[np.int64]:
         """Where the units of a box lie in shared memory's view of their width; the block's addresses permute them."""
-        start = self.shared(f, row, address, box.size)
-        own = address + np.arange(0, box.size, box.unit, dtype=np.int64)
-        return (swizzled(own, swizzle) + (start - address)) // box.unit
+        start = self.shared(f, row, address, view.room(box.size))
+        own = address + view.apart(np.arange(0, box.size, box.unit, dtype=np.int64))
+        return (swizzled(own, view.swizzle) + (start - address)) // box.unit
 
     def _aligned(self, f: Frame, row: int, address: int, space: str) -> None:
         if address % _PIECE:
@@ -236,9 +236,10 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
             first, barrier = int(words[row, 0]), int(words[row, 1])
             for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
-                    f.machine.leave_out(site.shared(f, row, first + further, box.size), box.size)
+                    room = view.room(box.size)
+                    f.machine.leave_out(site.shared(f, row, first + further, room), room)
                 else:
-                    places = site.places(f, row, first + further, box, view.swizzle)
+                    places = site.places(f, row, first + further, box, view)
                     f.machine.shared[box.unit][places] = data
                 signalled = _of_pair(barrier, first + further) if paired else barrier + further
                 _complete(f, site, row, signalled, box.size)
@@ -276,19 +277,35 @@ def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
 def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any], Any]) -> Step:
     site, rank, apart = Site(d, i), int(i.modifiers[0][0]), "SCATTER4" in i.modifiers
     source, held = _uniform(d, i.operands[0], 1 + (_ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
-    columns = "IM2COL" in i.modifiers
+    columns, reduces = "IM2COL" in i.modifiers, i.opcode == "UTMAREDG"
 
     def store(f: Frame) -> None:
         words, maps = _words(f, source), _words(f, held)
         for row in _acting(f):
             view = _view(site, f, row, _pair(maps, row), rank, columns)
             box = (_rows if apart else _box)(site, f, row, view, words[row, 1:])
-            data = f.machine.shared[box.unit][site.places(f, row, int(words[row, 0]), box, view.swizzle)]
+            if view.bits < 8 and (reduces or (view.padded and view.bits == 4)):
+                raise EmulationError(f"{site.where}: a map of {view.bits}-bit elements, which no such copy takes")
+            data = (_squeezed if view.padded else _dense)(site, f, row, int(words[row, 0]), box, view)
             memory, targets = site.memory.views[box.unit], _units(site, box)
             memory[targets] = put(view, memory[targets], data[box.places])
             site.record(f, row, box.pieces)
 
     return store
+
+
+def _dense(site: Site, f: Frame, row: int, address: int, box: Box, view: TensorView) -> Any:
+    """The units of a box that lies in shared memory as in global memory, but for the permutation."""
+    return f.machine.shared[box.unit][site.places(f, row, address, box, view)]
+
+
+def _squeezed(site: Site, f: Frame, row: int, address: int, box: Box, view: TensorView) -> Any:
+    """The units of a box whose 6-bit elements have a byte each in shared memory (.b6p2x16)."""
+    pieces = replace(box, unit=_PIECE, size=view.room(box.size))
+    places = site.places(f, row, address, pieces, replace(view, padded=False))
+    elements = f.machine.shared[_PIECE][places].view(np.uint8).reshape(-1, _PIECE, 1)
+    bits = np.unpackbits(elements, axis=2, count=view.bits, bitorder="little")
+    return np.packbits(bits.reshape(len(bits), -1), axis=1, bitorder="little").reshape(-1).view(np.uint32)
 
 
 def _view(site: Site, f: Frame, row: int, address: int, rank: int, columns: bool) -> TensorView:
@@ -316,8 +333,8 @@ def _box(
     site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
 ) -> Box:
     first = tuple(coordinates.view(np.int32).tolist())
-    if view.paired:
-        first = (first[0] // 2, *first[1:])
+    if view.bits < 8:
+        first = (first[0] * view.bits // 8, *first[1:])
     if view.lower:
         bits = _OFFSET_BITS[len(view.lower)]
         beside = (offsets >> bits * axis & (1 << bits) - 1 for axis in range(len(view.lower)))
@@ -374,10 +391,8 @@ def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[in
     As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
     first, by the element strides; then comes the next image.
     """
-    width, channel, channels = view.element_bytes, coordinates[0], view.box[0]
-    whole = (channel * width | channels * width | view.extents[0] * width | view.base) % _PIECE == 0
-    unit = _PIECE if whole else width
-    per = unit // width
+    channel, channels, unit = coordinates[0], view.box[0], view.unit(coordinates[0])
+    per = unit // view.element_bytes
     places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
     index = channel // per + np.arange(channels // per, dtype=np.int64)
     inside: npt.NDArray[np.bool_] = np.all((places >= 0) & (places < np.array(view.extents[1:])), axis=1)

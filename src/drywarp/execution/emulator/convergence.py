@@ -26,11 +26,16 @@ def _barrier_number(i: Instruction) -> int:
 
 @opcode("BSSY", "RECONVERGENT RELIABLE")
 def _begin_convergence(d: Decoder, i: Instruction) -> Step:
-    """Add the executing lanes to a barrier. Two groups may execute the same BSSY at different times."""
+    """Add the executing lanes to a barrier. Two groups may execute the same BSSY at different times.
+
+    What lanes gave way to (see YIELD) before they came here does not hold for this barrier.
+    """
     number = _barrier_number(i)
 
     def begin(f: Frame) -> None:
-        f.machine.barriers[number][f.index] |= f.active if f.exec is None else f.words()
+        words = f.active if f.exec is None else f.words()
+        f.machine.barriers[number][f.index] |= words
+        f.machine.yielded[f.index] &= ~words
 
     return begin
 
@@ -83,12 +88,12 @@ def _converge(d: Decoder, i: Instruction, fall: int) -> Finish:
         lanes = condition(f)
         words = words_of(f, lanes)
         groups, machine, warps = s.groups, f.machine, s.warps
-        groups.yielded[warps] &= ~words
+        machine.yielded[warps] &= ~words
         barrier = machine.barriers[number]
         if lanes is None:
-            missing = barrier[warps] & machine.live[warps] & ~groups.yielded[warps] & ~words
+            missing = barrier[warps] & machine.live[warps] & ~machine.yielded[warps] & ~words
             if not missing.any() and not s.others_wait:
-                barrier[warps] &= ~(words | groups.yielded[warps])
+                barrier[warps] &= ~(words | machine.yielded[warps])
                 return fall
         # Lanes that the barrier has already released (see YIELD) need not wait.
         words = np.where((words & barrier[warps]) != ZERO, words, ZERO)
@@ -186,13 +191,15 @@ def _go_on(d: Decoder, i: Instruction, fall: int) -> Finish:
 def _yield(d: Decoder, i: Instruction, fall: int) -> Finish:
     """Compilers put YIELD into loops that may wait for lanes of the same warp, unless these sleep anyway.
 
-    Lanes at a convergence barrier must not wait for these, or a lock that they hold would never be released.
+    Lanes at a convergence barrier must not wait for these, or a lock that they hold would never be released. A warp
+    whose lanes are all here gives way to none of its own.
     """
 
     condition = condition_of(d, i)
 
     def yield_(s: Scheduling, f: Frame) -> int:
-        s.groups.yielded[s.warps] |= words_of(f, condition(f))
+        whole = words_of(f, None) == f.machine.live[s.warps]
+        f.machine.yielded[s.warps] |= np.where(whole, ZERO, words_of(f, condition(f)))
         if s.others_wait:
             s.groups.release(s.warps)
             s.refresh()

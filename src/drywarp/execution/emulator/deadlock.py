@@ -60,7 +60,7 @@ class DeadlockWatch:
         digest = hashlib.blake2b(digest_size=16)
         for array in (
             machine.registers, machine.uniform, machine.predicates, machine.uniform_predicates, machine.barriers,
-            machine.live, groups.pc, groups.mask, groups.state, groups.yielded,
+            machine.live, machine.yielded, groups.pc, groups.mask, groups.state,
         ):  # fmt: skip
             digest.update(array.data)
         return digest.digest()

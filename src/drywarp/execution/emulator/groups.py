@@ -61,7 +61,6 @@ class Groups:
         self.argument = np.zeros((1, warps), np.int64)
         self.stamp = np.zeros((1, warps), np.int64)
         self.every = np.arange(warps)
-        self.yielded: U32 = np.zeros(warps, np.uint32)
         self.live_version = 0
         # Lanes that arrived without waiting (BAR.ARV), how often a warp's did before, and predicates passed to barrier
         # reductions.
@@ -130,13 +129,13 @@ class Groups:
             # saved and will restore.
             waits &= (self.mask[:, here] & barriers[number, here]) != 0
             waiting = np.bitwise_or.reduce(np.where(waits, self.mask[:, here], np.uint32(0)), axis=0)
-            needed = barriers[number, here] & live[here] & ~self.yielded[here]
+            needed = barriers[number, here] & live[here] & ~self.machine.yielded[here]
             ready = ((needed & ~waiting) == 0) & (waiting != 0)
             if not ready.any():
                 continue
             here, waits, waiting = here[ready], waits[:, ready], waiting[ready]
             # Lanes that were not waited for must not be waited for later either.
-            barriers[number, here] &= ~(waiting | self.yielded[here])
+            barriers[number, here] &= ~(waiting | self.machine.yielded[here])
             self._merge(here, waits)
 
     def break_convergence(self) -> bool:

@@ -183,6 +183,7 @@ class Machine:
         self.warps = warps = len(self.blocks) * self.warps_per_block
         self._register_files(needs.registers)
         self.barriers: U32 = np.zeros((BARRIER_REGISTERS, warps), np.uint32)
+        self.yielded: U32 = np.zeros(warps, np.uint32)  # Lanes that no convergence barrier waits for.
         self.program_counters = _ProgramCounters(warps)
         self.guards = needs.guards
         rows = int(needs.guards.max(initial=-1)) + 1

@@ -105,7 +105,7 @@ class Recorder:
             weights=WEIGHTS,
         )
         self._syncs: list[list[int]] = []
-        self.products: dict[int, Counter[tuple[str, str]]] = {}
+        self.products: dict[int, Counter[tuple[str, ...]]] = {}
         """Shapes and element types of products whose instructions do not state them, and how often there was each."""
         # Records of accesses that others have written, and the numbers here of their patterns.
         self._absorbed: list[tuple[Recorder, npt.NDArray[np.int32]]] = []
@@ -241,11 +241,11 @@ class Recorder:
             self._event([warp], instruction, event | (barrier << 8 | phase & 0xFF) << 2)
         return row
 
-    def product(self, instruction: int, shape: str, kind: str) -> None:
-        """Record the shape and the element type of a product."""
-        self.products.setdefault(instruction, Counter())[shape, kind] += 1
+    def product(self, instruction: int, *stated: str) -> None:
+        """Record the shape and the element type of a product, and ``SP`` if its first operand is sparse."""
+        self.products.setdefault(instruction, Counter())[stated] += 1
 
-    def usual_products(self) -> tuple[dict[int, tuple[str, str]], tuple[str, ...]]:
+    def usual_products(self) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
         """The most frequent product of each instruction, and what to say where there are others."""
         usual = {instruction: found.most_common(1)[0][0] for instruction, found in self.products.items()}
         if all(len(found) == 1 for found in self.products.values()):

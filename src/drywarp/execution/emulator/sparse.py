@@ -12,7 +12,8 @@ g = lane / 4 and t = lane % 4 the 16 rows of a warp have their codes
   units lanes 0 and 1 hold the left halves, 2 and 3 the right ones.
 
 Source: PTX ISA, "Sparse matrix storage" and the metadata figures of mma.sp and wgmma.mma_async.sp; code that ptxas
-makes of 8-bit products for sm_90, out of 16-bit ones, agrees.
+makes of 8-bit products for sm_90, out of 16-bit ones, agrees. Layouts in tensor memory (tcgen05.mma.sp): CUTLASS
+(sm1xx_sparse_config.inl, mma_traits_sm100_frag.hpp) and JAX's Mosaic GPU, which agree.
 """
 
 from __future__ import annotations
@@ -62,17 +63,35 @@ class Sparsity:
         """The whole first operand, shape (warps, 16, K), of its stored half; `rows` of the frame or all."""
         words = f.spread(self.metadata(f))
         words = np.ascontiguousarray(words if rows is None else words[rows]).reshape(-1, LANES)
-        elements = stored.shape[2]
-        found = codes(words, self.selector, self.unit_bits, int(elements / self.per_unit))
-        if self.per_unit < 1:
-            places = 2 * np.arange(elements) + (found[:, :, ::2] >> 1)
-        else:
-            whole = 4 * (np.arange(found.shape[2]) // 2) + found
-            per = int(self.per_unit)
-            places = (per * whole[..., None] + np.arange(per)).reshape(stored.shape)
-        result = np.zeros((*stored.shape[:2], 2 * elements), stored.dtype)
-        np.put_along_axis(result, places, stored, axis=2)
-        return result
+        return expanded(stored, codes(words, self.selector, self.unit_bits, int(stored.shape[2] / self.per_unit)))
+
+
+def expanded(stored: npt.NDArray[Any], found: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Rows, along the last axis, of twice as many elements as are stored: a code for each unit, two for a TF32 one."""
+    elements, units = stored.shape[-1], found.shape[-1]
+    if units > elements:
+        places = 2 * np.arange(elements) + (found[..., ::2] >> 1)
+    else:
+        per, whole = elements // units, 4 * (np.arange(units) // 2) + found
+        places = (per * whole[..., None] + np.arange(per)).reshape(stored.shape)
+    result = np.zeros((*stored.shape[:-1], 2 * elements), stored.dtype)
+    np.put_along_axis(result, places, stored, axis=-1)
+    return result
+
+
+def tensor_codes(words: npt.NDArray[np.uint32], rows: int, units: int) -> npt.NDArray[np.int64]:
+    """The codes of rows whose metadata lie in tensor memory, shape (rows, units); `words` are (columns, lanes).
+
+    A row has its 32 codes in two columns of its own lane. Of 16 codes, a word has 8 in its low half for one row and 8
+    in its high half for the row 8 below; of 16 lanes the first 8 hold the codes of columns to the left.
+    """
+    split = words[..., None] >> (2 * np.arange(16, dtype=np.uint32)) & np.uint32(3)
+    if units == 16:
+        # (lanes of 16, left or right, lane of 8, upper or lower row, code) to (…, row, left or right, code)
+        ordered = split.reshape(rows // 16, 2, 8, 2, 8).transpose(0, 3, 2, 1, 4)
+    else:
+        ordered = split.transpose(1, 0, 2)
+    return np.asarray(ordered.reshape(rows, units).astype(np.int64))
 
 
 def sparsity(d: Decoder, metadata: Operand, selector: Operand | None, element_bits: int) -> Sparsity:

@@ -5,10 +5,12 @@ registers: the descriptor of A, or where in tensor memory it lies; that of B; wh
 which holds shape and types (of the pair `tmem[UR4], idesc[UR5]` the first is where the metadata of a sparse A lie);
 then scale factors (`tmem[UR12]`: those of A, and in the next register those of B) or a mask of lanes that are not
 written; whether the old D counts; and n where the old D is divided by 2^n. UTCHMMA takes 16-bit and TF32 elements,
-UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-bit floats. K is 32 bytes of them.
+UTCQMMA 8-bit floats and smaller ones in bytes, UTCIMMA bytes, UTCOMMA packed 4-bit floats. K is 32 bytes of them,
+64 where A is sparse, and 96 packed 4-bit floats where the instruction descriptor says so (10.3).
 
 Row m of D is lane m; of 64 rows, 16 lie in each quarter of the lanes. Of a pair's 256 rows each block has half; of its
-128 each has 64, and the second half of the columns lies in lanes 64 to 127. Each block provides its rows of A and half
+128 each has 64, and the second half of the columns lies in lanes 64 to 127. So it is with 64 rows of one block where B
+is kept (.WS); of 32, each quarter of the columns lies in 32 lanes. Each block provides its rows of A and half
 of the columns of B. Column n of D is a column of tensor memory, a half-precision number in its low half.
 
 Products are exact in float32 and summed there, integers without rounding; the hardware's sums keep other bits.
@@ -27,19 +29,22 @@ from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Address, Immediate, Instruction, Operand, Predicate, Register
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
+from .machine import TENSOR_LANES
 from .operands import Fetch, single_bits
 from .tcgen05_form import FORMATS, HALF_LANES, Form, Product
 from .tensor_memory import TensorAddress, acting, blocks_of, tensor_address
 from .tensor_operands import Singles, descriptor_words
 
 Words = npt.NDArray[np.uint32]
+_BY_SIXTEEN = frozenset({"4X", "BLOCK16"})
+"""What says that 16 elements share a scale factor; the second is that of compute capability 10.3."""
 _NAMED = frozenset(name for formats in FORMATS.values() for name in formats.values())
 
 
 @opcode("UTCHMMA UTCIMMA UTCQMMA UTCOMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     # Shape and type are our own annotation (`kernel.kernel.with_products`).
-    known = {"2CTA", "4X"}
+    known = {"2CTA", "SP", "WS", *_BY_SIXTEEN}
     unknown = [m for m in i.modifiers if m not in known and not re.match(r"\d+x\d+x\d+|T\.", m) and m not in _NAMED]
     if unknown:
         raise UnsupportedInstructionError(f"modifier .{unknown[0]}")
@@ -57,12 +62,13 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
             form = product.form(int(words[row, 0]))
             warp = int(f.warps[row])
             blocks = blocks_of(machine, warp, product.paired, product.where)
-            recorder.product(number, form.shape, form.left)
+            recorder.product(number, *form.stated)
             each = form.columns // len(blocks)
             parts = [product.columns_of(f, form, block, int(rights[row]), each) for block in blocks]
             right = np.concatenate(parts) if len(parts) > 1 else parts[0]
             for at, block in enumerate(blocks):
                 left = product.rows_of(f, form, block, int(lefts[row]), form.rows // len(blocks))
+                left = product.whole(f, form, block, left, row)
                 scaled = product.scaled(f, form, block, left, row, 0)
                 sums = product.scaled(f, form, block, right, row, 1) @ scaled.T
                 off = [int(mask[row, 0]) for mask in masks[4 * at : 4 * at + 4]]
@@ -79,23 +85,25 @@ def _product(d: Decoder, i: Instruction) -> Product:
     shift = next((int(o.value) for o in i.operands if isinstance(o, Immediate)), 0)
     if len(addresses) not in (5, 6) or predicate is None:
         raise UnsupportedInstructionError(f"operands {i.text}")
-    first, right, target, _, described_by, *scales = addresses
+    first, right, target, metadata, described_by, *scales = addresses
     held = re.search(r"\s(gdesc|tmem)\[", i.text)
-    if held is None:
+    if held is None or ("WS" in i.modifiers and registers):
         raise UnsupportedInstructionError(f"operands {i.text}")
-    paired, wide = "2CTA" in i.modifiers, "4X" in i.modifiers
+    paired, wide = "2CTA" in i.modifiers, not _BY_SIXTEEN.isdisjoint(i.modifiers)
     return Product(
         name=i.opcode,
         where=place(d.kernel, i),
         left=tensor_address(d, i, first) if held[1] == "tmem" else descriptor_words(d, first),
         right=descriptor_words(d, right),
         target=tensor_address(d, i, target),
+        metadata=tensor_address(d, i, metadata),
         descriptor=_register(d, described_by, 0),
         scales=_scale_addresses(d, i, scales[0]) if scales else None,
         disabled=[d.register(r.index + part, True) for r in registers for part in range(8 if paired else 4)],
         counts=d.predicate(predicate),
         divisor=2.0**shift,
         paired=paired,
+        stationary="WS" in i.modifiers,
         per_scale=16 if wide else 32,
     )
 
@@ -117,8 +125,8 @@ def _accumulate(
 ) -> None:
     """Add products, shape (columns, rows of the block), to D; lanes whose bit in `off` is set stay as they are."""
     lane, column = at
-    if sums.shape[1] == 64 and product.paired:
-        sums = np.concatenate(np.split(sums, 2), axis=1)
+    if product.paired or product.stationary:
+        sums = np.concatenate(np.split(sums, TENSOR_LANES // sums.shape[1]), axis=1)
     product.target.check(f.machine, block, column, len(sums), "accumulates in")
     held = f.machine.tensor.words[block, column : column + len(sums)]
     lanes: Any = slice(None) if sums.shape[1] == 128 else lane + HALF_LANES

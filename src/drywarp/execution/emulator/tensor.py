@@ -308,8 +308,12 @@ def _double_multiply(d: Decoder, i: Instruction) -> Step:
     return multiply
 
 
+def _by_whole_warps(f: Frame) -> bool:
+    return f.exec is None or bool((f.exec | ~f.lanes().any(axis=1, keepdims=True)).all())
+
+
 def _whole_warps(f: Frame, where: str, what: str) -> None:
-    if f.exec is not None and not (f.exec | ~f.lanes().any(axis=1, keepdims=True)).all():
+    if not _by_whole_warps(f):
         raise UnsupportedInstructionError(f"{where}: {what} by part of a warp is not supported by the emulator")
 
 
@@ -368,7 +372,11 @@ def _tile_rows(
 
 @opcode("STSM", "16 M88 MT88 1 2 4")
 def _store_matrix(d: Decoder, i: Instruction) -> Step:
-    """Store 8x8 tiles of 16-bit elements to shared memory: the reverse of a matrix load."""
+    """Store 8x8 tiles of 16-bit elements to shared memory: the reverse of a matrix load.
+
+    PTX wants the whole warp. Where part of it stores, the rows that its lanes name are stored, out of the registers of
+    all lanes: what is read of lanes that do not take part is not documented.
+    """
     count = int(next((n for n in i.modifiers if n in ("1", "2", "4")), "1"))
     transposed = "MT88" in i.modifiers
     site, addresses = Site(d, i, "matrix store", 16), address32(d, i.operands[0])
@@ -378,7 +386,8 @@ def _store_matrix(d: Decoder, i: Instruction) -> Step:
     used, where = np.arange(LANES) < 8 * count, place(d.kernel, i)
 
     def store(f: Frame) -> None:
-        _whole_warps(f, where, "STSM")
+        if not _by_whole_warps(f):
+            f.machine.notes.add(f"{where}: a matrix store by part of a warp, whose rows alone are stored")
         words = np.stack([f.spread(fetch(f)) for fetch in sources], axis=1)
         tiles = np.ascontiguousarray(words).view(np.uint16).reshape(f.rows, count, 8, 8)
         if transposed:

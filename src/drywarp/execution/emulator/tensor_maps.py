@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...errors import EmulationError
 from ...kernel.launch.launch import DTYPES, MAP_BYTES, SWIZZLES, TensorMap
 
+Ints = npt.NDArray[np.int64]
 _DIMENSIONS = 5
 _PIECE = 16
 _SPATIAL = _DIMENSIONS - 2
@@ -28,13 +29,15 @@ _RANK, _TYPE, _LAYOUT, _SWIZZLE, _NAN, _ATOM = 4, 7, 11, 13, 15, 19
 stays together in a swizzle in 3."""
 _FREE = 0xFFC6_000F
 """Bits of the kind that belong to no field; bit 16 tells TF32 from F32."""
-_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32", "f64", "bf16", "u8")
-"""By the number of an element type; the second f32 is flushed, the second u8 is a pair of 4-bit elements."""
-_PAIRS = 11
+_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32", "f64", "bf16", "u8", "u8", "u8")
+"""By the number of an element type; the second f32 is flushed, further u8 hold elements of fewer bits."""
+_NARROW = {11: (4, False), 12: (4, True), 13: (6, True)}
+"""Bits of an element by the number of its type, and whether 16 of them are padded to 16 bytes in shared memory."""
 _SIGNLESS = {"i8": "u8", "i16": "u16"}
 _PIECES_TOGETHER = {0: 0, 1: 1, 3: 2}
 """Logarithms, by what a map says stays together; 2 also turns halves around, which is not modelled."""
-_MAGIC = b"drywarp\1"
+_MAGIC = b"drYwarp\1"
+"""Marks an im2col map. Bit 21 is zero: CUTLASS clears it in every map of a small tensor."""
 _COLUMNS = struct.Struct(f"<Q8s4B{_DIMENSIONS}Q{_DIMENSIONS - 1}Q2H{_DIMENSIONS}B{2 * _SPATIAL}h")
 
 
@@ -43,8 +46,9 @@ class TensorView:
     """A tensor map as the copy engine reads it; the fastest dimension comes first, as coordinates do.
 
     `base` is the address of the first element, `strides` are bytes in every dimension. A map with corners (`lower` and
-    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels). If elements of 4 bits lie in
-    pairs (`paired`), everything but the coordinates of a copy counts bytes, of two elements each.
+    `upper`, of the spatial dimensions) is an im2col map: its `box` is (channels, pixels). If elements have 4 or 6
+    `bits`, everything but the coordinates of a copy counts packed bytes; those of 16 `padded` ones start 16 bytes apart
+    in shared memory.
     """
 
     base: int
@@ -57,7 +61,8 @@ class TensorView:
     nan: bool
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
-    paired: bool = False
+    bits: int = 8
+    padded: bool = False
 
     @property
     def element_bytes(self) -> int:
@@ -68,6 +73,25 @@ class TensorView:
     def copied(self) -> tuple[int, ...]:
         """Elements of one copy in each dimension."""
         return tuple(-(-extent // step) for extent, step in zip(self.box, self.steps, strict=True))
+
+    def unit(self, first: int) -> int:
+        """Bytes that a copy moves together if its first coordinate is `first`."""
+        if self.padded:
+            return 4 if self.bits == 6 else 8
+        width = self.element_bytes
+        within = (first | self.box[0] | self.extents[0]) * width | self.base
+        return _PIECE if self.steps[0] == 1 and within % _PIECE == 0 else width
+
+    def apart(self, offsets: Ints) -> Ints:
+        """Where packed bytes of a box lie in shared memory, before they are permuted."""
+        if not self.padded:
+            return offsets
+        used = 2 * self.bits
+        return offsets // used * _PIECE + offsets % used
+
+    def room(self, size: int) -> int:
+        """Bytes of shared memory that a box of so many bytes takes."""
+        return size * 8 // self.bits if self.padded else size
 
 
 def encode(made: TensorMap, base: int) -> bytes:
@@ -120,7 +144,7 @@ def decode(data: bytes, where: str) -> TensorView:
         swizzle=_width(word >> _SWIZZLE & 3 | atom << 2),
         nan=bool(word >> _NAN & 1),
     )
-    return _paired(view) if kind == _PAIRS else view
+    return _narrow(view, kind)
 
 
 def _columns(data: bytes) -> TensorView:
@@ -133,7 +157,7 @@ def _columns(data: bytes) -> TensorView:
     whole = (DTYPES[_TYPES[kind]][1], *strides)
     view = TensorView(base, _TYPES[kind], tuple(extents), whole, tuple(box), tuple(steps), _width(swizzle), bool(nan))
     view = replace(view, lower=tuple(lower), upper=tuple(upper))
-    return _paired(view) if kind == _PAIRS else view
+    return _narrow(view, kind)
 
 
 def _width(swizzle: int) -> int:
@@ -141,15 +165,16 @@ def _width(swizzle: int) -> int:
     return SWIZZLES[swizzle & 3] | _PIECES_TOGETHER[swizzle >> 2] if swizzle & 3 else 0
 
 
-def _paired(view: TensorView) -> TensorView:
-    """A view whose elements have 4 bits, in bytes of two each."""
-    extents, box = (view.extents[0] // 2, *view.extents[1:]), (view.box[0] // 2, *view.box[1:])
-    return replace(view, extents=extents, box=box, paired=True)
+def _narrow(view: TensorView, kind: int) -> TensorView:
+    """A view whose elements, if their type says so, have fewer than 8 bits, by the bytes in which these are packed."""
+    if kind not in _NARROW:
+        return view
+    bits, padded = _NARROW[kind]
+    extents, box = ((n[0] * bits // 8, *n[1:]) for n in (view.extents, view.box))
+    return replace(view, extents=extents, box=box, bits=bits, padded=padded)
 
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +194,11 @@ class Box:
 
 def box_of(view: TensorView, coordinates: tuple[int, ...]) -> Box:
     """The box at some coordinates, the fastest dimension's first."""
-    width = view.element_bytes
-    whole = view.steps[0] == 1 and (coordinates[0] * width | view.extents[0] * width | view.base) % _PIECE == 0
-    unit = _PIECE if whole else width
+    unit = view.unit(coordinates[0])
+    whole = unit > view.element_bytes
     ends = (c + step * (n - 1) for c, step, n in zip(coordinates, view.steps, view.copied, strict=True))
     if whole and min(coordinates) >= 0 and all(end < extent for end, extent in zip(ends, view.extents, strict=True)):
-        first, fresh = _inside(view)
+        first, fresh = _inside(view, unit)
         start = view.base + sum(c * stride for c, stride in zip(coordinates, view.strides, strict=True))
         sources = start + first.sources
         if start % _PIECE == 0:
@@ -183,9 +207,9 @@ def box_of(view: TensorView, coordinates: tuple[int, ...]) -> Box:
 
 
 @lru_cache(maxsize=64)
-def _inside(view: TensorView) -> tuple[Box, npt.NDArray[np.bool_]]:
+def _inside(view: TensorView, unit: int) -> tuple[Box, npt.NDArray[np.bool_]]:
     """A box within the tensor, its sources relative to the first one, and which of these begin another piece."""
-    box = _box(view, (0,) * len(view.extents), _PIECE)
+    box = _box(view, (0,) * len(view.extents), unit)
     relative = box.sources - view.base
     fresh = np.ones(len(relative), bool)
     fresh[1:] = relative[1:] // _PIECE != relative[:-1] // _PIECE
@@ -216,8 +240,10 @@ def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.
     return Box(unit, sources, places, piece[fresh] * _PIECE, len(offsets) * unit)
 
 
-def swizzled(addresses: Ints, width: int) -> Ints:
+def swizzled(addresses: Ints, width: int, offset: int = 0) -> Ints:
     """Where bytes at these shared addresses go in a pattern of `width` bytes; 0 leaves them in place.
+
+    A pattern begins where the number of the 128-byte line is a multiple of 8, or `offset` lines behind that.
 
     The number of the 16-byte piece within `width` bytes is combined, by exclusive or, with the low bits of the number
     of the 128-byte line. 129 and 130: 128 bytes in pieces of 32 and 64 (CUTLASS's Swizzle<2,5,2> and Swizzle<1,6,1>).
@@ -225,4 +251,4 @@ def swizzled(addresses: Ints, width: int) -> Ints:
     if not width:
         return addresses
     pieces = width // _PIECE - 1 >> (width & 3)
-    return addresses ^ (((addresses >> 7) & pieces) << 4 + (width & 3))
+    return addresses ^ (((addresses >> 7) - offset & pieces) << 4 + (width & 3))

@@ -2,7 +2,9 @@
 
 A descriptor is that of a warp-group product (`wgmma`) with other codes for the patterns. Copies (UTCCP) take rows of
 16 or 32 bytes to lanes, which for scale factors are repeated in other quarters. Floats of less than a byte are packed,
-or sixteen of them lie at the start of each 16 bytes.
+or sixteen of them lie at the start of each 16 bytes. A row that reaches the end of its pattern may go on at the start
+of a line elsewhere, which the descriptor gives in place of the leading offset: products of 96 elements along K read
+rings of buffers so (CUTLASS, sm103_blockscaled_mma_warpspecialized.hpp).
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from .frame import Frame
 from .machine import TENSOR_LANES
 from .operands import join
 from .rounding import SMALL, scale_to_double, small_to_single
-from .tensor_maps import swizzled
 from .tensor_memory import Ints, acting, blocks_of, tensor_address
 from .wgmma import KINDS, offsets, split_descriptor
 
@@ -43,26 +44,33 @@ def descriptor_words(d: Decoder, operand: Operand) -> Callable[[Frame], npt.NDAr
 def matrix_bytes(f: Frame, block: int, word: int, rows: int, size: int, where: str) -> npt.NDArray[np.uint8]:
     """Rows of `size` bytes that a descriptor finds in a block's shared memory, shape (rows, size); along K."""
     machine = f.machine
-    start, layout = described(word, where)
+    start, layout, further = described(word, where)
     if 0 < layout.swizzle < size:
         raise UnsupportedInstructionError(f"{where}: rows longer than their pattern")
     whole = offsets(layout, rows, size // _PIECE, _PIECE, False)
-    places = swizzled(start + whole, layout.swizzle)
+    addresses = start + whole
+    if further is not None:
+        if not layout.swizzle:
+            raise UnsupportedInstructionError(f"{where}: rows that go on at another address, without a pattern")
+        within = start % layout.swizzle + whole[:1]
+        addresses = np.where(
+            within < layout.swizzle, addresses, addresses - start + further + within[0, 0] - layout.swizzle
+        )
+    places = layout.permuted(addresses)
     in_bounds(f, block, places, _PIECE, where)
     pieces = machine.shared[16].take(places // _PIECE + block * machine.shared_stride // _PIECE)
     return np.ascontiguousarray(pieces).view(np.uint8).reshape(rows, size)
 
 
-def described(word: int, where: str) -> tuple[int, Any]:
-    """Start and layout of a matrix descriptor. Raises UnsupportedInstructionError for what is not emulated."""
-    start, layout, base_offset = split_descriptor(word)
-    if base_offset:
-        raise UnsupportedInstructionError(f"{where}: a matrix descriptor with a base offset")
-    if word >> 61 & 1 or word >> 52 & 1:
-        raise UnsupportedInstructionError(
-            f"{where}: a matrix descriptor with layout {word >> 61} and mode {word >> 52 & 1}"
-        )
-    return start, layout
+def described(word: int, where: str) -> tuple[int, Any, int | None]:
+    """Start and layout of a matrix descriptor, and where rows go on that reach the end of their pattern, if it says so.
+
+    Raises UnsupportedInstructionError for what is not emulated.
+    """
+    start, layout = split_descriptor(word)
+    if word >> 61 & 1:
+        raise UnsupportedInstructionError(f"{where}: a matrix descriptor with layout {word >> 61}")
+    return start, layout, layout.leading if word >> 52 & 1 else None
 
 
 def in_bounds(f: Frame, block: int, places: Ints, width: int, where: str) -> None:
@@ -77,7 +85,7 @@ def in_bounds(f: Frame, block: int, places: Ints, width: int, where: str) -> Non
 
 
 def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
-    """Numbers of the elements in rows of 32 bytes.
+    """Numbers of the elements in rows of bytes.
 
     Floats of less than a byte are `packed` without gaps, or 16 of them at the start of each 16 bytes.
     """
@@ -90,14 +98,16 @@ def elements(rows: Bytes, kind: str, packed: bool) -> Singles:
     return small_to_single(bits @ (1 << np.arange(each)), kind)
 
 
-def bytes_across(f: Frame, block: int, word: int, extent: int, width: int, where: str) -> Bytes:
-    """Like `matrix_bytes`, where elements that follow each other along the extent are neighbours."""
+def bytes_across(f: Frame, block: int, word: int, extent: int, size: int, width: int, where: str) -> Bytes:
+    """Like `matrix_bytes`, where elements of `width` bytes that follow each other along the extent are neighbours."""
     machine = f.machine
-    start, layout = described(word, where)
-    places = swizzled(start + offsets(layout, extent, K_BYTES // width, width, True), layout.swizzle)
+    start, layout, further = described(word, where)
+    if further is not None:
+        raise UnsupportedInstructionError(f"{where}: rows that go on at another address, across K")
+    places = layout.permuted(start + offsets(layout, extent, size // width, width, True))
     in_bounds(f, block, places, width, where)
     found = machine.shared[width].take((places + block * machine.shared_stride) // width)
-    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, K_BYTES)
+    return np.ascontiguousarray(found).view(np.uint8).reshape(extent, size)
 
 
 def scale_factors(found: Bytes, exponents: bool) -> Singles:

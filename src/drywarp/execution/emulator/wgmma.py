@@ -45,17 +45,25 @@ _T = LANE.astype(np.int64) % 4
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of an operand, from its descriptor: bytes between pieces, and the pattern of its permutation."""
+    """The layout of an operand, from its descriptor: bytes between pieces, and the pattern of its permutation.
+
+    `offset` is the line of 128 bytes, of 8, at which the pattern begins.
+    """
 
     leading: int
     stride: int
     swizzle: int
+    offset: int = 0
+
+    def permuted(self, addresses: Ints) -> Ints:
+        """Where bytes lie that would lie at these addresses without a pattern."""
+        return swizzled(addresses, self.swizzle, self.offset)
 
 
-def split_descriptor(word: int) -> tuple[int, Layout, int]:
-    """Start address, layout and base offset of a 64-bit descriptor; addresses count 16 bytes."""
-    layout = Layout((word >> 16 & 0x3FFF) << 4, (word >> 32 & 0x3FFF) << 4, _SWIZZLES[word >> 62])
-    return (word & 0x3FFF) << 4, layout, word >> 49 & 7
+def split_descriptor(word: int) -> tuple[int, Layout]:
+    """Start address and layout of a 64-bit descriptor; addresses count 16 bytes."""
+    layout = Layout((word >> 16 & 0x3FFF) << 4, (word >> 32 & 0x3FFF) << 4, _SWIZZLES[word >> 62], word >> 49 & 7)
+    return (word & 0x3FFF) << 4, layout
 
 
 @lru_cache(maxsize=256)
@@ -131,15 +139,13 @@ class SharedOperand:
         # Everything except the start is almost always the same for all.
         for rest in np.unique(words & ~_START).tolist():
             same = np.flatnonzero((words & ~_START) == np.uint64(rest))
-            _, layout, base_offset = split_descriptor(rest)
-            if base_offset:
-                raise UnsupportedInstructionError(f"{self._where}: a matrix descriptor with a base offset")
+            _, layout = split_descriptor(rest)
             if 0 < layout.swizzle < depth * kind.width and not self._transposed:
                 raise UnsupportedInstructionError(f"{self._where}: rows longer than their pattern")
             whole = offsets(layout, self._extent, depth, kind.width, self._transposed)
             start = (words[same] & _START).astype(np.int64) << 4
             places = start[:, None, None] + whole.reshape(-1, height, depth)[parts[same]]
-            places = swizzled(places, layout.swizzle)
+            places = layout.permuted(places)
             if places.max() + kind.width > machine.shared_bytes:
                 self._outside(f, warps[same], places)
             places += machine.shared_base[warps[same]][:, None, None]

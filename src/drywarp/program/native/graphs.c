@@ -45,19 +45,32 @@ API error_t cudaStreamIsCapturing(stream_t stream, int *status) {
     return noted(answer.status);
 }
 ALSO(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
-/* Versions of this differ in what follows `id`, which is left alone where nothing is captured, and not served else. */
-API error_t cudaStreamGetCaptureInfo(stream_t stream, int *status, uint64_t *id, void **graph) {
+/* What follows `id` is left alone where nothing is captured. The next step has no node that it must name: it stands behind
+   all that was captured before. */
+API error_t cudaStreamGetCaptureInfo(stream_t stream, int *status, uint64_t *id, void **graph, const void **after,
+                                     const void **edges, size_t *count) {
     struct answer answer = ASK("capture_state", N(stream));
     *status = (int)answer.value[0];
     if (answer.status || !*status)
         return noted(answer.status);
     if (id)
-        *id = (uint64_t)(uintptr_t)stream;
-    return graph ? unsupported("cudaStreamGetCaptureInfo of a capture's graph") : 0;
+        *id = (uint64_t)answer.value[1];
+    if (graph)
+        *graph = (void *)(intptr_t)answer.value[1];
+    if (after)
+        *after = NULL;
+    if (edges)
+        *edges = NULL;
+    if (count)
+        *count = 0;
+    return 0;
+}
+API error_t cudaStreamGetCaptureInfo_v2(stream_t stream, int *status, uint64_t *id, void **graph, const void **after,
+                                        size_t *count) {
+    return cudaStreamGetCaptureInfo(stream, status, id, graph, after, NULL, count);
 }
 ALSO(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo);
-ALSO(cudaStreamGetCaptureInfo_v2, cudaStreamGetCaptureInfo);
-ALSO(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo);
+ALSO(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2);
 ALSO(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo);
 ALSO(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo);
 API error_t cudaThreadExchangeStreamCaptureMode(int *mode) {

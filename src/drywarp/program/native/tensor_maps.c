@@ -38,9 +38,11 @@ _Static_assert(sizeof(struct tiled) == 60 && sizeof(struct columns) <= MAP_BYTES
 /* Element types in the order of CUDA's CUtensorMapDataType: number in a map, bytes. */
 static const struct {
     uint8_t number, bytes;
-} types[] = {{0, 1}, {1, 2}, {2, 4}, {3, 4}, {4, 8}, {5, 8}, {6, 2}, {7, 4}, {9, 8}, {10, 2}, {8, 4}, {7, 4}, {8, 4}, {11, 0}};
-/* Two elements of 4 bits stay packed in a byte (16U4_ALIGN8B). */
-enum { TYPES = sizeof types / sizeof *types, ALL_TYPES = 16, FIRST_FLOAT = 6, FIRST_TF32 = 11, LAST_FLOAT = 12, PAIRS = 13 };
+} types[] = {{0, 1}, {1, 2}, {2, 4}, {3, 4}, {4, 8}, {5, 8}, {6, 2}, {7, 4}, {9, 8}, {10, 2}, {8, 4}, {7, 4}, {8, 4},
+             {11, 0}, {12, 0}, {13, 0}};
+/* Two elements of 4 bits stay packed in a byte (16U4_ALIGN8B); 16 of 4 or 6 bits take 16 bytes of shared memory. */
+enum { TYPES = sizeof types / sizeof *types, FIRST_FLOAT = 6, FIRST_TF32 = 11, LAST_FLOAT = 12, PAIRS = 13, PADDED_4 = 14,
+       PADDED_6 = 15, PADDED_BOX = 128, PADDED_ALIGNMENT = 32 };
 
 /* By CUtensorMapSwizzle: 32, 64 or 128 bytes of a row in shared memory are permuted (1 to 3); above that, what stays
    together: 16-byte pieces, two or four of them (3). None of 32-byte pieces with turned halves. */
@@ -52,11 +54,11 @@ enum { SWIZZLES = sizeof swizzles };
 static int started(struct map *map, const void *made, int type, uint32_t rank, const void *base, const uint64_t *extents,
                    const uint64_t *strides, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
     if (!made || (uintptr_t)made % 64 || (uintptr_t)base % PIECE || rank < 1 || rank > DIMENSIONS || !extents || !steps ||
-        (rank > 1 && !strides) || type < 0 || type >= ALL_TYPES || interleave < 0 || interleave > 2 || swizzle < 0 ||
+        (rank > 1 && !strides) || type < 0 || type >= TYPES || interleave < 0 || interleave > 2 || swizzle < 0 ||
         swizzle >= SWIZZLES || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
         return ERROR_INVALID;
-    if (type >= TYPES || interleave || swizzles[swizzle] == NO_SWIZZLE)
-        return unsupported("cuTensorMapEncode (types that a copy pads, interleaved layouts, a swizzle that flips 8 bytes)");
+    if (interleave || swizzles[swizzle] == NO_SWIZZLE)
+        return unsupported("cuTensorMapEncode (interleaved layouts, a swizzle that flips 8 bytes)");
     *map = (struct map){.base = N(base), .type = types[type].number, .rank = (uint8_t)rank, .swizzle = swizzles[swizzle],
                         .nan = (uint8_t)fill};
     if (fill && (type < FIRST_FLOAT || type > LAST_FLOAT))
@@ -66,7 +68,7 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
             return ERROR_INVALID;
         map->extent[n] = extents[n], map->step[n] = (uint8_t)steps[n];
         if (n + 1 < rank) {
-            if (strides[n] % PIECE || strides[n] >= 1ull << 40)
+            if (strides[n] % (type >= PADDED_4 ? PADDED_ALIGNMENT : PIECE) || strides[n] >= 1ull << 40)
                 return ERROR_INVALID;
             map->stride[n] = strides[n];
         }
@@ -78,6 +80,11 @@ static int started(struct map *map, const void *made, int type, uint32_t rank, c
 static int fits(const struct map *map, int type) {
     if (type == PAIRS && (map->extent[0] % 2 || map->box[0] % 2 || map->step[0] != 1))
         return 0;
+    if (type >= PADDED_4) {
+        int within = map->swizzle & 3, together = map->swizzle >> 2;
+        return map->base % PADDED_ALIGNMENT == 0 && map->extent[0] % PADDED_BOX == 0 && map->box[0] == PADDED_BOX &&
+               map->step[0] == 1 && (!within || (within == 3 && (together < 3 || type == PADDED_6)));
+    }
     int row = type == PAIRS ? map->box[0] / 2 : map->box[0] * types[type].bytes, kind = map->swizzle & 3;
     return row % PIECE == 0 && (!kind || row <= PIECE << kind);
 }
@@ -131,7 +138,7 @@ API int cuTensorMapEncodeIm2col(void *made, int type, uint32_t rank, void *base,
         return error;
     map.box[0] = (uint16_t)channels, map.box[1] = (uint16_t)pixels;
     struct columns columns = {map.base, "", map.type, map.rank, map.swizzle, map.nan, .box = {map.box[0], map.box[1]}};
-    memcpy(columns.magic, "drywarp\1", sizeof columns.magic);
+    memcpy(columns.magic, "drYwarp\1", sizeof columns.magic);
     memcpy(columns.extent, map.extent, sizeof map.extent);
     memcpy(columns.stride, map.stride, sizeof map.stride);
     memcpy(columns.step, map.step, sizeof map.step);

@@ -285,7 +285,7 @@ class CompiledScheduler(Scheduler):
             GROUP_STAMP: groups.stamp,
             LIVE: machine.live,
             BARRIERS: machine.barriers,
-            YIELDED: groups.yielded,
+            YIELDED: machine.yielded,
             ARRIVED: groups.arrived,
             EARLIER: groups.earlier,
             VOTES: groups.votes,

@@ -19,6 +19,8 @@ from .reads import StaticBanks
 
 FILES = {"R": "R", "UR": "U", "P": "P", "UP": "UP"}
 """Names of the register files, in places and in the emulator's frames."""
+_OF_THE_BLOCK = ("wgmma", "mbarrier", "tcgen05", "tensor_load", "tensor_store")
+"""Classes whose operands lie in shared or tensor memory, which a walk does not have."""
 assert HANDLER_MODULES, "their import registers the functions of opcodes"
 
 
@@ -32,7 +34,7 @@ class StaticDecoder(Decoder):
 
     def values(self, instruction: Instruction) -> Step | None:
         """The function of an instruction on a batch; None if the emulator does not support it, or it reads memory."""
-        if instruction.class_ in ("wgmma", "mbarrier"):  # their operands lie in shared memory
+        if instruction.class_ in _OF_THE_BLOCK or instruction.opcode == "UTCATOMSWS":
             return None
         try:
             step: Step = _of_batch(self._step(instruction))
