@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drywarp.execution.emulator.memory import DeviceMemory
 from drywarp.kernel.launch.textures import texture
-from drywarp.program.heap import START, Heap
+from drywarp.program.heap import START, Change, Heap
 
 from ..effort import examples
 
@@ -165,3 +165,22 @@ def test_launches_do_not_see_objects_over_memory_that_was_freed(heap: Heap) -> N
     assert held[0] is not None
     heap.free(held[0].start)
     assert [handle for handle, _, _ in heap.image(0, {}).objects] == [2]
+
+
+def test_private_views_of_launches_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from drywarp.hardware import load_gpu
+    from drywarp.program import launches
+
+    collected: list[int] = []
+    monkeypatch.setattr(launches.gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(launches, "_MOST_HELD", 100)
+    some = launches.Launches(load_gpu("a100"), launches.Plan(launches.quiet_options()), [])
+    half = [Change(0, 1, [(0, np.zeros(60, np.uint8))])]
+    some._tidy(half)
+    assert not collected
+    some._tidy(half)
+    assert len(collected) == 1
+    some._tidy(half)
+    assert len(collected) == 1
+    some._tidy(None)
+    assert len(collected) == 2

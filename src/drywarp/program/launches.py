@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -119,7 +120,7 @@ class Launches:
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
         self._graphs: dict[int, ControlFlowGraph] = {}
         self._uses: dict[int, Uses] = {}
-        self._held = 0
+        self._held = self._written = 0
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
         """Compute the launch's results, if the limits allow it, and predict its time.
@@ -220,8 +221,16 @@ class Launches:
             found = replace(self._known[key], same=same)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
+        self._tidy(changes)
         found = replace(found, computed=True, printed=done.printed, launched=done.launched)
         return replace(found, warp_instructions=done.warp_instructions), changes
+
+    def _tidy(self, changes: list[Change] | None) -> None:
+        """Free private views of launches before they fill the memory: Python does not see how large they are."""
+        self._written += _MOST_HELD if changes is None else sum(change.size for change in changes)
+        if self._written >= _MOST_HELD:
+            self._written = 0
+            gc.collect()
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
         return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
