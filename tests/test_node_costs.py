@@ -268,6 +268,50 @@ def test_products_of_a_warp_group_visit_the_banks_and_the_tensor_core(code: str,
     ]
 
 
+def test_products_queue_and_take_a_part_of_the_register_file() -> None:
+    product, other = "HGMMA.64x64x16.F32 R24, gdesc[UR8], R24", "FADD R4, R4, R5"
+    gpu = with_scheduler(round_gpu(base="h100"), product_registers=1.0, product_queue=3)
+    made = bound(hand_made(product, other), gpu)
+    names = [one.name for one in made.subsystems]
+    assert names[made.bank_rival] == "tensor"
+    assert made.beside_rival == 1  # one of the two registers a cycle is left: reads take twice as long
+    assert bound(hand_made(product), with_scheduler(gpu, product_registers=0.5)).beside_rival == pytest.approx(1 / 3)
+    assert {one.name: one.outstanding for one in made.subsystems if one.outstanding} == {"gmma": 3}
+    assert names[made.paths[0].nodes[0].subsystem] == "gmma"
+    without = bound(hand_made(other), gpu)
+    assert (without.bank_rival, bound(hand_made(product), with_scheduler(gpu, product_registers=None)).bank_rival) == (
+        -1,
+        -1,
+    )
+    assert bound(hand_made(other), round_gpu()).bank_rival == -1
+
+
+def test_fences_of_a_block_have_a_latency_of_their_own() -> None:
+    gpu = round_gpu(base="h100")
+    fence = msgspec.structs.replace(gpu.classes["fence"], latency=12.0, block_latency=5.0)
+    gpu = replace(gpu, classes={**gpu.classes, "fence": fence})
+    lines = ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S", "MEMBAR.SC.GPU", "FENCE.VIEW.ASYNC.G", "ERRBAR")
+    assert [node.latency_ticks for node in nodes(hand_made(*lines), gpu)[:5]] == [ticks(c) for c in (5, 5, 12, 12, 12)]
+    alike = replace(gpu, classes={**gpu.classes, "fence": msgspec.structs.replace(fence, block_latency=None)})
+    assert {node.latency_ticks for node in nodes(hand_made(*lines), alike)[:5]} == {ticks(12)}
+
+
+def test_shared_memory_has_one_data_path() -> None:
+    """Where products read it too, loads and stores take their part of it, without waiting for those."""
+    lines, product = ("LDS R5, [R6]", "STS [R6], R5"), "HGMMA.64x64x16.F32 R24, gdesc[UR8], R24"
+    seen = (access(0, LANES * 4, space=SPACE_SHARED), access(1, LANES * 128, space=SPACE_SHARED))
+    gpu = round_gpu(base="h100")
+    load, store, *_ = nodes(hand_made(*lines, product, accesses=seen), gpu)
+    names = list(gpu.subsystems)
+    # One wavefront, and 32 of a column, each of a cycle.
+    for node, cycles in ((load, 1), (store, 32)):
+        assert [(names[at.subsystem], at.lambda_ticks, at.queues) for at in node.levels] == [
+            ("async_shared", ticks(cycles), False)
+        ]
+        assert not node.goes_on
+    assert all(not node.levels for node in nodes(hand_made(*lines, accesses=seen), gpu)[:2])
+
+
 def test_a_product_of_96_elements_reads_rows_of_48_bytes() -> None:
     gpu = replace(round_gpu(base="b200"), tensor={"fp4": 1024.0})
     text = "UTCOMMA.BLOCK16.128x64x96.E2M1 gdesc[UR8], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR10], UP0"

@@ -231,7 +231,18 @@ def test_a_product_of_a_warp_group() -> None:
     gpu = GPUS["h100"]
     product = 64 * 64 * 16 / (4 * number(gpu, "tensor.bf16"))
     assert product + 8 + gpu.classes["wgmma"].latency == pytest.approx(79, abs=2)
-    assert GPUS["a100"].classes["wgmma"] == gpu.classes["wgmma"]
+    assert GPUS["a100"].classes["wgmma"].latency == gpu.classes["wgmma"].latency
+
+
+def test_what_orders_warps_on_an_h100() -> None:
+    """FlashGPU-Sim: 111 cycles for a token among three warp groups; 48 and 66 for fences behind 8 and 16 stores."""
+    gpu = GPUS["h100"]
+    arrive, more = gpu.classes["barrier"].lambda_, (66 - 48) / 8
+    assert 3 * (number(gpu, "classes.barrier.latency") + 4 * arrive) == pytest.approx(111, abs=4)
+    assert number(gpu, "classes.fence.block_latency") == pytest.approx(48 - 7 * more, abs=0.5)
+    # A result of 16 x 8 takes four cycles of 512 multiply-adds, and is four registers.
+    assert number(gpu, "scheduler.product_registers") == 16 * 8 / 32 / (16 * 8 * 16 / number(gpu, "tensor.fp16"))
+    assert number(gpu, "scheduler.product_registers") / 2 == 512 / 1024
 
 
 def test_a_product_in_tensor_memory() -> None:

@@ -57,7 +57,10 @@ def random_workload(seed: int, in_order: bool = True) -> CostedWorkload:
 
 
 def reissuing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
-    """A random workload with an issue limit, of whose instructions some are dual-issued and some reissued."""
+    """A random workload with an issue limit, of whose instructions some are dual-issued and some reissued.
+
+    While one of its subsystems is busy, registers are read more slowly.
+    """
     r = random.Random(seed)
     work = random_workload(r.randrange(10**9), in_order)
 
@@ -65,7 +68,9 @@ def reissuing_workload(seed: int, in_order: bool = True) -> CostedWorkload:
         return replace(node, issues=r.choice((0, 1, 1, 2, 3)))
 
     paths = tuple(replace(path, nodes=tuple(issuing(node) for node in path.nodes)) for path in work.paths)
-    return replace(work, paths=paths, issue_ticks=r.choice((1, 2, 3)))
+    rivals = [at for at, one in enumerate(work.subsystems) if one.scope == "partition" and not one.outstanding]
+    rival, share = r.choice([-1, *rivals]), r.choice((0.5, 1.0))
+    return replace(work, paths=paths, issue_ticks=r.choice((1, 2, 3)), bank_rival=rival, beside_rival=share)
 
 
 def queueing_workload(seed: int, in_order: bool = True) -> CostedWorkload:

@@ -291,18 +291,19 @@ class Reference:
 
     def _read(self, node: CostedNode, partition: int, tick: int) -> int:
         """When the instruction has what it reads of the register file for certain: not before all fits its window."""
-        begins = tick
+        begins, reads = tick, node.register_ticks
+        rival = (self.w.bank_rival, partition)
+        if self.w.bank_rival >= 0 and tick < max(self.level_free.get(rival, 0), sum(self.resource_last.get(rival, ()))):
+            reads = tuple(ticks + round(ticks * self.w.beside_rival) for ticks in reads)  # type: ignore[assignment]
         while True:
             ends = [
                 max(begins, self.banks.get((partition, bank), 0)) + ticks if ticks else begins
-                for bank, ticks in enumerate(node.register_ticks)
+                for bank, ticks in enumerate(reads)
             ]
-            if all(
-                end <= begins + self.w.read_window_ticks for end, n in zip(ends, node.register_ticks, strict=True) if n
-            ):
+            if all(end <= begins + self.w.read_window_ticks for end, n in zip(ends, reads, strict=True) if n):
                 break
             begins += 1
-        for bank, ticks in enumerate(node.register_ticks):
+        for bank, ticks in enumerate(reads):
             if ticks:
                 self.banks[partition, bank] = ends[bank]
         return begins

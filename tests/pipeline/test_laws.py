@@ -324,3 +324,22 @@ def test_banks_of_the_register_file(reads: tuple[tuple[int, int], ...], cycles: 
     work = replace(workload(path, issue_limit=1, policy=policy), read_window_ticks=3 * TICKS_PER_CYCLE)
     result = run(work, 1)
     assert result.cycles == pytest.approx(iterations * len(nodes) * cycles, abs=6)
+
+
+def test_banks_beside_a_rival() -> None:
+    """Products keep their sums in the register file: while one is computed, the banks give others half as much."""
+
+    def cycles(rival: int, share: float, product: int) -> float:
+        product_node = replace(
+            node(COMP, 0, 0), levels=(Level(MEM, product * TICKS_PER_CYCLE, product * TICKS_PER_CYCLE),)
+        )
+        reads = replace(node(COMP, 0, 0), register_ticks=(TICKS_PER_CYCLE, TICKS_PER_CYCLE))
+        path = CostedPath((product_node, reads), (0, Repeat(600, (1,))), 1)
+        made = replace(workload(path, issue_limit=1), read_window_ticks=3 * TICKS_PER_CYCLE)
+        scopes = tuple(replace(one, scope="partition") for one in made.subsystems)
+        return run(replace(made, subsystems=scopes, bank_rival=rival, beside_rival=share), 1).cycles
+
+    assert cycles(-1, 1.0, 200) == pytest.approx(600, abs=6)
+    assert cycles(MEM, 1.0, 200) == pytest.approx(700, abs=6)  # 100 of them in the first 200 cycles
+    assert cycles(MEM, 0.5, 300) == pytest.approx(700, abs=6)
+    assert cycles(MEM, 1.0, 2000) == pytest.approx(1200, abs=6)

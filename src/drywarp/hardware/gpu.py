@@ -30,6 +30,7 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1, extra={"unit": ""})]
 Watts = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "W"})]
 CLOCKS = ("base", "boost", "highest")
 """Clocks of a GPU file that have names."""
+Rate = Annotated[float, msgspec.Meta(gt=0, lt=2, extra={"unit": "registers/cycle"})]
 FmaRate = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "FMA/cycle"})]
 
 
@@ -87,7 +88,9 @@ class Scheduler(_Section, frozen=True):
     `slot_cycles` is the minimum time between two instructions of a warp: 1, or 4 if the partitions take turns to
     issue. Stall counts are in these slots. `read_cycles` is the time in which an instruction of fixed latency reads its
     registers, one per cycle from each of two banks; None means no limit. `taken_cycles` is the minimum time that a warp
-    waits after a taken branch.
+    waits after a taken branch. `product_registers` is how many registers a cycle of these the sums of a warp-group
+    product take while it is computed, and `product_queue` how many products a partition accepts before the oldest is
+    done; None means none and no limit.
     """
 
     partitions: Count
@@ -97,6 +100,8 @@ class Scheduler(_Section, frozen=True):
     slot_cycles: Cycles = 1.0
     read_cycles: Cycles | None = None
     taken_cycles: Cycles | None = None
+    product_registers: Rate | None = None
+    product_queue: Count | None = None
 
 
 class Subsystem(_Section, frozen=True):
@@ -115,7 +120,8 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
     A memory class has λ per wavefront and no Λ, which depends on the memory level that serves the access. The
     exception is `bulk_copy`, whose Λ is what the copy engine adds.
     `read_latency` is Λ_read, after which the source registers are free again, if known. `arithmetic_latency` is Λ
-    towards an instruction of the CUDA cores, if it differs (Volkov 2016, §4.7).
+    towards an instruction of the CUDA cores, if it differs (Volkov 2016, §4.7). `block_latency` is Λ of a fence that
+    orders a block's own accesses alone, if it differs.
     """
 
     subsystem: str
@@ -123,6 +129,7 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
     latency: Cycles | None = None
     read_latency: Cycles | None = None
     arithmetic_latency: Cycles | None = None
+    block_latency: Cycles | None = None
 
 
 class L1Level(_Section, frozen=True):

@@ -14,9 +14,10 @@ READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASO
 # Its effect on phases (`blocks.py`).
 SYNC, AFTER_SLOT, AWAIT_REASON = range(16, 19)
 # Its use of the register file's two banks, the window in which it must get that, whether a greedy policy may stay with
-# its warp, and for how long it shuts the valve.
-READS_EVEN, READS_ODD, READ_WINDOW, STAYS, ISSUE_TICKS = range(19, 24)
-NODE_COLUMNS = 24
+# its warp, and for how long it shuts the valve; the resource of partition 0 that takes a part of the banks (-1: none),
+# and how much longer the reads take beside it.
+READS_EVEN, READS_ODD, READ_WINDOW, STAYS, ISSUE_TICKS, RIVAL, MORE_EVEN, MORE_ODD = range(19, 27)
+NODE_COLUMNS = 27
 
 # A phase of a block's barriers: missing signals, and the time of the latest signal so far.
 MISSING, COMPLETE_AT = range(2)

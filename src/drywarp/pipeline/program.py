@@ -29,6 +29,7 @@ from .columns import (
     NODE_COLUMNS,
     PER_PARTITION,
     RESOURCE,
+    RIVAL,
 )
 from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
@@ -178,15 +179,24 @@ def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: l
         level_from,
         len(levels),
         int(workload.subsystems[node.subsystem].scope == "partition"),
-        *_reasons(node.class_, bool(node.levels))[:2],
+        *_reasons(node.class_, node.goes_on)[:2],
         node.sync,
         node.after,
-        _reasons(node.class_, bool(node.levels))[2],
+        _reasons(node.class_, node.goes_on)[2],
         *node.register_ticks,
         workload.read_window_ticks,
         int(node.stays),
         workload.issue_ticks * node.issues,
+        *_beside(node, workload),
     ]
+
+
+def _beside(node: CostedNode, workload: CostedWorkload) -> tuple[int, int, int]:
+    """The resource that takes its share of the register file's banks, and how much longer reads take beside it."""
+    if workload.bank_rival < 0 or not any(node.register_ticks):
+        return -1, 0, 0
+    even, odd = (round(ticks * workload.beside_rival) for ticks in node.register_ticks)
+    return workload.bank_rival * workload.partitions, even, odd
 
 
 @cache
@@ -281,6 +291,7 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
     loops = [_loops_of(tables, int(tables.path_from[path]), int(tables.path_from[path + 1])) for path in paths]
     rows = tables.nodes[nodes]
     rows[:, RESOURCE] = rows[:, RESOURCE] // workload.partitions * len(paths)
+    rows[:, RIVAL] = np.where(rows[:, RIVAL] < 0, -1, rows[:, RIVAL] // workload.partitions * len(paths))
     rows[:, PER_PARTITION] = 1
     rows[:, ISSUE_TICKS] = 0
     levels = tables.levels.copy()

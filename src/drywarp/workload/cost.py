@@ -107,6 +107,11 @@ class CostedNode:
         """Whether the subsystem itself is among the `levels`: it issues at once and waits there, not in its warp."""
         return any(level.subsystem == self.subsystem for level in self.levels)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it visits further levels at which it may have to wait."""
+        return any(level.queues for level in self.levels)
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
@@ -198,6 +203,7 @@ class CostedWorkload:
     `blocks_per_sm` the number resident on one SM in this launch (`max_blocks_per_sm` is the limit at any occupancy:
     warp slots over warps per block, and the block limit). `launch_ticks` is Λ_launch; an SM starts its blocks at least
     `launch_interval_ticks` apart; `read_window_ticks` is the time within which an instruction reads its registers.
+    While subsystem `bank_rival` (-1: none) of the partition is busy, reads take longer by the share `beside_rival`.
     `start_s` is the fixed time before the kernel's first and after its last instruction. `clock_hz` converts cycles to
     seconds. `runs` above 0 is for abstract workloads: at every occupancy each SM runs that many times its concurrent
     warps (1: nothing replaces them), and `blocks` is ignored.
@@ -231,6 +237,8 @@ class CostedWorkload:
     data_bytes: float | None = None
     names: tuple[str, ...] = ()
     read_window_ticks: int = 0
+    bank_rival: int = -1
+    beside_rival: float = 0.0
     launch_interval_ticks: int = 0
     start_s: float = 0.0
     worked_out: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

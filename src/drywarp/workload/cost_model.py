@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from ..hardware import ClassCost, Gpu, model_parameters
 from ..kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Register
@@ -74,7 +75,7 @@ def on_gpu(
     return CostedWorkload(
         paths=paths,
         block_types=workload.block_types,
-        subsystems=tuple(Subsystem(name, its.scope, its.upstream) for name, its in gpu.subsystems.items()),
+        subsystems=tuple(_subsystem(name, gpu) for name in gpu.subsystems),
         partitions=scheduler.partitions,
         issue_ticks=to_ticks(1 / scheduler.issue_per_cycle) if scheduler.issue_per_cycle else 0,
         policy=conditions.policy,
@@ -93,8 +94,32 @@ def on_gpu(
         parameters=model_parameters(gpu, conditions.clock_mhz),
         data_bytes=memory.dram_read_bytes + memory.dram_write_bytes,
         read_window_ticks=to_ticks(scheduler.read_cycles or 0.0),
+        **_products(workload, gpu),
         start_s=(gpu.device.kernel_start_ns or 0.0) * 1e-9,
     )
+
+
+def _subsystem(name: str, gpu: Gpu) -> Subsystem:
+    """A subsystem of the GPU's file; the one for warp-group products accepts a few at a time."""
+    product, its = gpu.classes.get("wgmma"), gpu.subsystems[name]
+    most = gpu.scheduler.product_queue if product is not None and product.subsystem == name else None
+    return Subsystem(name, its.scope, its.upstream, most or 0)
+
+
+class _Products(TypedDict, total=False):
+    bank_rival: int
+    beside_rival: float
+
+
+def _products(workload: Workload, gpu: Gpu) -> _Products:
+    """What warp-group products do to the register file: their sums lie there, and take a part of what banks give."""
+    taken = gpu.scheduler.product_registers
+    if taken is None or all(one.class_ != "wgmma" for one in workload.kernel.instructions):
+        return {}
+    return {
+        "bank_rival": list(gpu.subsystems).index(gpu.classes["tensor"].subsystem),
+        "beside_rival": taken / (_BANKS - taken),
+    }
 
 
 def _clock_notes(gpu: Gpu, clock_mhz: float) -> tuple[str, ...]:
@@ -124,7 +149,8 @@ class _Costs:
         self.reads = register_reads(self.instructions) if gpu.scheduler.read_cycles else ()
         read, write = memory.dram_read_bytes, memory.dram_write_bytes
         host = memory.host_read_bytes, memory.host_write_bytes
-        self.access = MemoryCosts(gpu, conditions.clock_mhz, workload.launch.blocks, index, read, write, host)
+        products = any(one.class_ == "wgmma" for one in self.instructions)
+        self.access = MemoryCosts(gpu, conditions.clock_mhz, workload.launch.blocks, index, read, write, host, products)
         self.known: dict[int, CostedNode] = {}
         self.equal: dict[Node, CostedNode] = {}
         self.stalls: dict[tuple[str, int, bool], int] = {}
@@ -148,10 +174,12 @@ class _Costs:
         behaviour = self.memory.accesses.get(node.instruction)
         levels: tuple[Level, ...] = ()
         if access is None and class_ not in _OWN_COSTS:
-            # All instructions of such a class cost the same.
-            ticks = self.usual.get(class_)
+            # All instructions of such a class cost the same, but for fences.
+            block = class_ == "fence" and _of_block(instruction)
+            ticks = self.usual.get(class_ + "_block" * block)
             if ticks is None:
-                ticks = self.usual[class_] = _ticks(cost, cost.lambda_, cost.latency or 0.0)
+                latency = (cost.block_latency if block else None) or cost.latency or 0.0
+                ticks = self.usual[class_ + "_block" * block] = _ticks(cost, cost.lambda_, latency)
         else:
             lambda_, latency, levels = self._own(instruction, cost, behaviour)
             ticks = _ticks(cost, lambda_, latency)
@@ -223,8 +251,8 @@ class _Costs:
         """Tensor-core cycles of a partition for a warp's part of a warp-group product, and the levels it visits.
 
         A warp computes a quarter of the rows. Operands pass through the data path of shared memory: a warp's own rows
-        of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads
-        and stores of shared memory are assumed to fit into the gaps.
+        of the first, unless registers hold it, and its share of the second, which all four warps read together. Loads,
+        stores and copies go first there.
         """
         form = matrix_form(instruction)
         assert form is not None
@@ -276,6 +304,11 @@ class _Costs:
         found = matrix_work(instruction)
         rate = self.gpu.tensor_rate(found[0]) if found else None
         return found[1] / rate if found and rate else usual
+
+
+def _of_block(fence: Instruction) -> bool:
+    """Whether a fence orders a block's own accesses alone: among its threads, or before copies from shared memory."""
+    return "CTA" in fence.modifiers or (fence.opcode == "FENCE" and {"ASYNC", "S"} <= set(fence.modifiers))
 
 
 def matrix_work(instruction: Instruction) -> tuple[str, int] | None:
@@ -359,6 +392,8 @@ def idle_instructions(counts: Sequence[int], lanes: Sequence[float]) -> float:
 _COPIED = re.compile(r"(?:(\d)x)?(\d+)dp(\d+)bit")
 _OWN_COSTS = ("tensor", "wgmma", "bulk_copy", "tcgen05", "tensor_load", "tensor_store")
 """Classes whose costs depend on their shapes and bytes."""
+_BANKS = 2
+"""Banks of a partition's register file, each of which gives one register a cycle."""
 _FIXED = ("alu", "fma", "fp16")
 """Pipes whose instructions have fixed latencies."""
 _ACCEPTED = ("store", "reduction", "bulk_store", "bulk_reduction")

@@ -11,7 +11,7 @@ from .cost import Level, to_ticks
 class MemoryCosts:
     """λ, Λ and further levels of memory accesses on one GPU, given the bytes that its blocks move to and from DRAM.
 
-    `host` are the bytes that they read from host memory, and those that they write there.
+    `host` are the bytes that they read from and write to host memory. `beside_products`: shared memory is theirs too.
     """
 
     def __init__(
@@ -23,11 +23,11 @@ class MemoryCosts:
         read: float,
         write: float,
         host: tuple[float, float] = (0.0, 0.0),
+        beside_products: bool = False,
     ) -> None:
-        self.gpu, self.index = gpu, index
+        self.gpu, self.index, self.beside_products = gpu, index, beside_products
         levels, sms = gpu.memory, gpu.device.sm_count
-        # SMs active in the partial last wave; all of them if the grid divides evenly.
-        self.sms, self.tail_sms = sms, blocks % sms or sms
+        self.sms, self.tail_sms = sms, blocks % sms or sms  # those of the partial last wave, or all
         self.l1_latency = levels.l1.latency
         # The crossbar and the L2 follow the SM clock; everything beyond them does not.
         near, far = levels.l2.latency_ns, levels.l3.latency_ns if levels.l3 else 0.0
@@ -72,7 +72,9 @@ class MemoryCosts:
             latency += remote * ((levels.shared.remote_latency or latency) - latency)
             if remote and (rate := levels.shared.remote_bytes_per_cycle):
                 bank_pass += remote * max(0.0, levels.shared.banks * levels.shared.bank_bytes / rate - bank_pass)
-            return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, ()
+            moving = to_ticks(bank_pass * behaviour.units * self.beside_products)
+            path = (Level(self.index["async_shared"], moving, moving, queues=False),) if moving else ()
+            return max(slot, bank_pass * passes), latency + (passes - 1) * bank_pass, path
         sectors = behaviour.units
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes

@@ -108,7 +108,7 @@ def more_loads_in_flight() -> WhatIf:
     """Halve Λ of memory accesses other than to shared memory."""
 
     def change(node: CostedNode) -> CostedNode:
-        waited = dependent_reason(node.class_, bool(node.levels)) == "long_scoreboard" and node.sets >= 0
+        waited = dependent_reason(node.class_, node.goes_on) == "long_scoreboard" and node.sets >= 0
         return replace(node, latency_ticks=node.latency_ticks // TWICE) if waited else node
 
     def apply(setting: Setting) -> Setting | None:
@@ -125,7 +125,7 @@ def more_independent_instructions() -> WhatIf:
 
         def change(node: CostedNode) -> CostedNode:
             stall = min(node.stall_ticks, max(slot, node.stall_ticks // TWICE))
-            if dependent_reason(node.class_, bool(node.levels)) == "long_scoreboard" or node.barrier or node.sync:
+            if dependent_reason(node.class_, node.goes_on) == "long_scoreboard" or node.barrier or node.sync:
                 return replace(node, stall_ticks=stall)
             return replace(node, stall_ticks=stall, latency_ticks=node.latency_ticks // TWICE)
 

@@ -38,6 +38,7 @@ LIMIT_WORDS = {
     "tma": "the copy engine (TMA)",
     "async_shared": "the data path of shared memory",
     "async_tensor": "the tensor cores",
+    "gmma": "the queue of warp-group products",
     "tensor_memory": "loads and stores of tensor memory",
     "valu": "the vector units",
     "salu": "the scalar unit",

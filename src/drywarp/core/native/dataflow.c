@@ -260,7 +260,7 @@ static int64_t issue(Dataflow *s, int64_t q, int64_t tick, int64_t issued) {
     if (m->changed[s->listed[there->candidate * s->longest + there->picked] >> NODE_BITS]) there->stale = 1;
   }
   forget_changes(m, node, own, q);
-  issued_in(m, part, node, w, tick, read_registers(part, node, tick));
+  issued_in(m, part, node, w, tick, read_registers(m, node, q, tick));
   if (m->issue_room) m->table[issued] = (Issue){w, warp->base.block, number, d, tick, completion, reason};
   warp->base.record = issued;
   // The node leaves the list, and its consumers are told.

@@ -619,7 +619,7 @@ static inline __attribute__((always_inline)) int64_t issue(
     }
   }
   forget_changes(m, node, own, q);
-  issued_in(m, &m->parts[q], node, w, tick, read_registers(&m->parts[q], node, tick));
+  issued_in(m, &m->parts[q], node, w, tick, read_registers(m, node, q, tick));
   m->parts[q].others = m->parts[q].next;
   s->ready[at] = NEVER;
   wait_no_more(s, q, w, tick, own);

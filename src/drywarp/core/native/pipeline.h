@@ -23,7 +23,7 @@ typedef struct {
   int64_t resource, lambda, latency, stall, wait_from, wait_to, sets, sets_read;
   int64_t read_ticks, barrier, async, level_from, level_to, per_partition, dependent_reason, busy_reason;
   int64_t sync, after_slot, await_reason;
-  int64_t reads_even, reads_odd, read_window, stays, issue_ticks;
+  int64_t reads_even, reads_odd, read_window, stays, issue_ticks, rival, more_even, more_odd;
 } Node;
 
 typedef struct {
@@ -202,13 +202,17 @@ static inline void forget_changes(Machine *m, const Node *node, int64_t own, int
 
 // Occupy the register file's banks; returns how long the instruction is delayed before it reads its operands.
 //
-// It waits until both banks have time for it within its window, and delays what issues after it.
-static inline int64_t read_registers(Partition *part, const Node *node, int64_t tick) {
+// It waits until both banks have time for it within its window, and delays what issues after it. While the rival is busy,
+// which takes a share of both banks for itself, its reads take longer.
+static inline int64_t read_registers(Machine *m, const Node *node, int64_t q, int64_t tick) {
+  Partition *part = &m->parts[q];
+  const int64_t beside = node->rival >= 0 && m->free[node->rival + q] > tick;
+  const int64_t even = node->reads_even + beside * node->more_even, odd = node->reads_odd + beside * node->more_odd;
   int64_t start = tick;
-  if (node->reads_even > 0) start = most(start, part->even_free + node->reads_even - node->read_window);
-  if (node->reads_odd > 0) start = most(start, part->odd_free + node->reads_odd - node->read_window);
-  if (node->reads_even > 0) part->even_free = most(start, part->even_free) + node->reads_even;
-  if (node->reads_odd > 0) part->odd_free = most(start, part->odd_free) + node->reads_odd;
+  if (even > 0) start = most(start, part->even_free + even - node->read_window);
+  if (odd > 0) start = most(start, part->odd_free + odd - node->read_window);
+  if (even > 0) part->even_free = most(start, part->even_free) + even;
+  if (odd > 0) part->odd_free = most(start, part->odd_free) + odd;
   return start - tick;
 }
 

@@ -26,7 +26,7 @@ BARRIER, FIXED = "barrier", "wait"
 
 def group_of(node: CostedNode) -> str:
     """The stall reason of an instruction that depends on this one."""
-    return BARRIER if node.barrier or node.sync else dependent_reason(node.class_, bool(node.levels))
+    return BARRIER if node.barrier or node.sync else dependent_reason(node.class_, node.goes_on)
 
 
 def lambdas(costed: CostedWorkload) -> dict[str, float]:
