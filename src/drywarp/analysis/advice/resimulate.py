@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from ...errors import UsageError
 from ...hardware.occupancy import OccupancyLimits, occupancy
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
+from ...kernel.profile import SPACE_GLOBAL
 from ...memory.table import active_lanes
 from ...models.base import Prediction
 from ...models.pipeline import limiter, utilization
@@ -52,15 +52,15 @@ def reuse_by_buffer(setting: Setting) -> dict[str, Reuse]:
         return {}
     size = 32 if setting.gpu.machine_code is not None else setting.gpu.memory.sector_bytes
     addresses, active = active_lanes(log, rows)
-    starts = sorted((start, length, name) for name, (start, length) in profile.allocations.items())
+    starts = sorted((start, name) for name, (start, _) in profile.allocations.items())
     found: dict[str, Reuse] = {}
     first = np.where(active, addresses, np.iinfo(np.int64).max).min(axis=1)
-    owner = np.searchsorted(np.array([start for start, _, _ in starts], dtype=np.int64), first, side="right") - 1
+    owner = np.searchsorted(np.array([start for start, _ in starts], dtype=np.int64), first, side="right") - 1
     for number in np.unique(owner).tolist():
         mine = owner == number
         distinct = np.unique(addresses[mine][active[mine]] // size)
         instructions = np.unique(log.instruction[rows[mine]])
-        found[starts[number][2] if number >= 0 else ""] = Reuse(
+        found[starts[number][1] if number >= 0 else ""] = Reuse(
             float(table.units[table.number[rows[mine]]].sum()), len(distinct), tuple(instructions.tolist())
         )
     return found
@@ -123,8 +123,7 @@ def affordable(setting: Setting) -> int:
 
 
 def _total(setting: Setting) -> int:
-    costed = setting.costed
-    return instructions(costed, share_of(costed, costed.blocks_per_sm).blocks)
+    return instructions(setting.costed, share_of(setting.costed, setting.costed.blocks_per_sm).blocks)
 
 
 def resimulate(setting: Setting, budget: int = BUDGET, full: bool = False) -> Outcome:
@@ -145,8 +144,7 @@ def baseline(setting: Setting, prediction: Prediction, budget: int = BUDGET, ful
 def resimulate_all(settings: Sequence[Setting], budget: int = BUDGET, full: bool = False) -> list[Outcome]:
     """Each setting's outcome; the compiled loop runs on all cores."""
     with ThreadPoolExecutor(thread_count()) as threads:
-        outcomes: Iterable[Outcome] = threads.map(lambda setting: resimulate(setting, budget, full), settings)
-        return list(outcomes)
+        return list(threads.map(lambda setting: resimulate(setting, budget, full), settings))
 
 
 # The minimum cost of an instruction's accesses for the bytes that they move.
@@ -179,6 +177,3 @@ def ideal_units(setting: Setting, space: int) -> dict[int, Ideal]:
         if behaviour.space == space and units[index] > 0:
             found[index] = Ideal(behaviour.units, behaviour.units * float(least[index] / units[index]))
     return found
-
-
-__all__ = ["SPACE_GLOBAL", "SPACE_SHARED", "Ideal", "ideal_units"]

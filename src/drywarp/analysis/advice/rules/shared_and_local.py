@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ....kernel.profile import SPACE_SHARED
 from ..case import Case, Setting
-from ..resimulate import SPACE_SHARED, ideal_units
+from ..resimulate import ideal_units
 from ..whatif import WhatIf, dropped
 from .base import Documentation, Suspicion, register
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from ....kernel.profile import SPACE_GLOBAL
 from ....memory.behaviour import AccessBehaviour
 from ....memory.table import MemoryGeometry
 from ...prepared import geometry_of
 from ..case import Case, Setting
-from ..resimulate import SPACE_GLOBAL, Ideal, ideal_units
+from ..resimulate import Ideal, ideal_units
 from ..whatif import WhatIf
 from .base import Documentation, Suspicion, register
 
