@@ -59,7 +59,7 @@ def _reason(
             return "wait"
         at_barrier = last.barrier and tick < warp.done_at[before]
     if _awaits(warp, before, tick, cycle):
-        return await_reason(warp.node(before).class_, bool(warp.node(before).levels))
+        return await_reason(warp.node(before).class_, warp.node(before).goes_on)
     if at_barrier:
         return "barrier"
     if after < 0:
@@ -89,8 +89,8 @@ def _producers(reference: Reference, warp: Warp, position: int) -> list[tuple[in
             # In order, slots are asked one after another; out of order, producers tell as they issue.
             key = (number, order.index(writer)) if reference.w.in_order else (order.index(writer), 0)
             if made.sets_read == slot:
-                found.append((*key, warp.read_at[writer], dependent_reason(made.class_, bool(made.levels))))
+                found.append((*key, warp.read_at[writer], dependent_reason(made.class_, made.goes_on)))
             if made.sets == slot:
-                reason = "barrier" if made.barrier else dependent_reason(made.class_, bool(made.levels))
+                reason = "barrier" if made.barrier else dependent_reason(made.class_, made.goes_on)
                 found.append((*key, warp.done_at[writer], reason))
     return [(until, reason) for _, _, until, reason in sorted(found, key=lambda entry: entry[:2])]

@@ -300,7 +300,7 @@ class Reference:
                 max(begins, self.banks.get((partition, bank), 0)) + ticks if ticks else begins
                 for bank, ticks in enumerate(reads)
             ]
-            if all(end <= begins + self.w.read_window_ticks for end, n in zip(ends, reads, strict=True) if n):
+            if all(end <= begins + max(self.w.read_window_ticks, n) for end, n in zip(ends, reads, strict=True) if n):
                 break
             begins += 1
         for bank, ticks in enumerate(reads):

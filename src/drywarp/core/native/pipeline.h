@@ -202,15 +202,15 @@ static inline void forget_changes(Machine *m, const Node *node, int64_t own, int
 
 // Occupy the register file's banks; returns how long the instruction is delayed before it reads its operands.
 //
-// It waits until both banks have time for it within its window, and delays what issues after it. While the rival is busy,
+// It waits until both banks have time for it within its window, or are free if it takes longer. While the rival is busy,
 // which takes a share of both banks for itself, its reads take longer.
 static inline int64_t read_registers(Machine *m, const Node *node, int64_t q, int64_t tick) {
   Partition *part = &m->parts[q];
   const int64_t beside = node->rival >= 0 && m->free[node->rival + q] > tick;
   const int64_t even = node->reads_even + beside * node->more_even, odd = node->reads_odd + beside * node->more_odd;
   int64_t start = tick;
-  if (even > 0) start = most(start, part->even_free + even - node->read_window);
-  if (odd > 0) start = most(start, part->odd_free + odd - node->read_window);
+  if (even > 0) start = most(start, part->even_free + even - most(node->read_window, even));
+  if (odd > 0) start = most(start, part->odd_free + odd - most(node->read_window, odd));
   if (even > 0) part->even_free = most(start, part->even_free) + even;
   if (odd > 0) part->odd_free = most(start, part->odd_free) + odd;
   return start - tick;
