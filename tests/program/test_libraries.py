@@ -37,7 +37,10 @@ int main() {
   int full = cudaStreamGetCaptureInfo_v2(stream, &status, &id, &other, &after, &count);
 #endif
   cudaStreamEndCapture(stream, &graph);
-  std::printf("%d %d %d %d %d %d\\n", said, (int)status, id != 77, full, graph == other, (int)count);
+  cudaGraph_t none;
+  int open = cudaStreamEndCapture(reinterpret_cast<cudaStream_t>(graph), &none) || cudaStreamEndCapture(stream, &none);
+  int wrong = (int)count + !open + cudaGraphDestroy(graph);
+  std::printf("%d %d %d %d %d %d\\n", said, (int)status, id != 77, full, graph == other, wrong);
   std::printf("%d %d %d\\n", cublasCreate_v2(&handle), cudnnCreate(&handle), cufftPlan1d(&handle, 8, 0, 1));
   return 0;
 }

@@ -99,9 +99,9 @@ class OrderCalls(State):
 
     @request
     def _capture_end(self, n: Numbers, data: bytes) -> Answer:
-        graph = self.capturing.pop(n[0], None)
-        if graph is None or n[0] in self.graphs:
+        if n[0] in self.graphs or n[0] not in self.capturing:
             return Answer(cuda.INVALID_VALUE)
+        graph = self.capturing.pop(n[0])
         # Streams that waited for an event of the captured one were captured with it.
         self.capturing = {one: made for one, made in self.capturing.items() if made is not graph or one == graph.handle}
         return Answer(values=(graph.handle,))
