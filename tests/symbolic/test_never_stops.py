@@ -97,6 +97,7 @@ def test_tensor_memory_is_not_followed(name: str) -> None:
     found = static_profile(kernel)
     classes = {kernel.instructions[i].class_ for i in np.flatnonzero(found.profile.executions())}
     assert {"tcgen05", "tensor_load", "mbarrier"} <= classes
+    assert any("the time excludes them" in note for note in found.profile.notes)
 
 
 def test_a_function_that_calls_itself_is_gone_through_once() -> None:

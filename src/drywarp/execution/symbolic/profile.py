@@ -146,6 +146,8 @@ class _Walker:
             notes.add("copy engine: its copies are not tracked; memory figures exclude them")
         if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
             notes.add("barriers in shared memory: assumed never to block")
+        if any(i.class_ == "tcgen05" for i in self.kernel.instructions):
+            notes.add("products in tensor memory: shapes are not known unless it runs; the time excludes them")
         size = max(_WAVE_WARPS // per_block, 1)
         for start in range(0, len(samples), size):
             linear = [number for number, _ in samples[start : start + size]]
