@@ -207,6 +207,8 @@ class Machine:
         self.tensor = TensorMemory(len(self.blocks))
         # How often a block, or a cluster, has drawn from each counter in turn.
         self.drawn = Counter[tuple[int, int]]()
+        # How many clusters each one has taken over, and those that were told that none is left.
+        self.taken, self.told_none = Counter[int](), set[int]()
         self.notes: set[str] = set()
         self.prints = prints
         # Where and how many bytes copies were left out in the shared memory of any block.
@@ -228,13 +230,10 @@ class Machine:
 
     def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
-        (x, y, _), (columns, rows, _) = self.launch.block, self.launch.grid
+        x, y, _ = self.launch.block
         blocks = np.array(self.blocks, np.int64)
-        values: dict[str, npt.NDArray[Any]] = {
-            "SR_CTAID.X": (blocks % columns)[:, None, None],
-            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
-            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
-        }
+        places = zip("XYZ", self.launch.coordinates(blocks), strict=True)
+        values: dict[str, npt.NDArray[Any]] = {f"SR_CTAID.{axis}": at[:, None, None] for axis, at in places}
         if not self.store.special(self.words, self.special_base, self.warps):
             values |= self._same_everywhere(linear, x, y)
         held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)

@@ -45,11 +45,16 @@ _MOST_UNCOUNTED = 1 << 16
 
 @dataclass(frozen=True)
 class Emulation:
-    """A finished emulation: the profile, and the device memory as the sampled blocks left it."""
+    """A finished emulation: the profile, and the device memory as the sampled blocks left it.
+
+    `left` is whether clusters ended before they were told that no other is left to take over (see `Launch.starts`), so
+    that more of them than assumed start.
+    """
 
     profile: Profile
     constants: ConstantBanks
     memory: DeviceMemory
+    left: bool = False
 
     def buffer(self, which: str | int) -> npt.NDArray[Any]:
         """A copy of a buffer after the run, by parameter name or argument ordinal.
@@ -131,6 +136,7 @@ class Session:
         self._guarded: list[npt.NDArray[np.int64]] = []
         self._notes: set[str] = set()
         self._columns = 0
+        self._told_none: set[int] = set()
         self._first = 0
         self._wave: Sequence[int] = ()
         self._idle: list[Strand] = []
@@ -226,6 +232,7 @@ class Session:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
         self._columns = max(self._columns, machine.tensor.most)
+        self._told_none |= machine.told_none
         return machine
 
     def _run_apart(self, waves: list[list[int]]) -> bool:
@@ -427,7 +434,8 @@ class Session:
             syncs=recorder.syncs(places),
             products=products,
         )
-        return Emulation(profile, self.banks, self.memory)
+        left = launch.starts > 0 and not self._told_none.issuperset(map(launch.cluster_of, chosen))
+        return Emulation(profile, self.banks, self.memory, left)
 
     def _spread(self, chosen: Sequence[int], unfinished: float | None) -> tuple[float, float]:
         """How short and how long the mean block may be, relative to the mean of those that were run.
