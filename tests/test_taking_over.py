@@ -99,7 +99,7 @@ def test_the_blocks_that_an_sm_holds_start_and_take_over_the_others(source: Path
     assert ours.waves == theirs.waves == 1
     assert ours.time_s == pytest.approx(theirs.time_s, rel=0.05)
     assert any("296 blocks that start take over the other 2,704" in note for note in ours.notes)
-    assert ours.to_dict()["grid"] == [BLOCKS, 1, 1]
+    assert ours.to_dict()["launch"]["grid"] == [BLOCKS, 1, 1]
 
 
 def test_a_second_answer_from_the_cache_is_the_same(source: Path, own_results: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -70,10 +70,11 @@ class Dataflow:
                             pending.append(earlier)
         return tuple(sorted(found))
 
-    def slice_of(self, ends: Iterable[tuple[int, Iterable[Place] | None]]) -> set[int]:
+    def slice_of(self, ends: Iterable[tuple[int, Iterable[Place] | None]], unread: Container[int] = ()) -> set[int]:
         """Backward slice: instructions whose results reach the ends, including through shared and local memory.
 
-        An end is an instruction and the relevant places that it reads, as in `producers_of`.
+        An end is an instruction and the relevant places that it reads, as in `producers_of`. What the stores `unread`
+        write to memory is taken to reach nothing.
         """
         pending = [producer for index, places in ends for producer in self.producers_of(index, places, same_guard=True)]
         found: set[int] = set()
@@ -93,8 +94,10 @@ class Dataflow:
                     own = set()
                 reached = own - spaces | {"generic"} if own - spaces else set()
                 spaces |= own
-                pending += [k for k, other in enumerate(self.instructions) if other.memory is not None
-                            and other.memory.space in reached and other.memory.kind != "load"]  # fmt: skip
+                pending += [
+                    k for k, other in enumerate(self.instructions)
+                    if (m := other.memory) is not None and m.space in reached and m.kind != "load" and k not in unread
+                ]  # fmt: skip
         return found
 
     def _slot(self, index: int) -> range | None:

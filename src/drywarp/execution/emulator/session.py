@@ -37,8 +37,8 @@ from .watch import Watch
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
-_WIDEST = 16
-"""Bytes of the widest access of a thread to shared memory."""
+_WIDEST, _WORD = 16, 4
+"""Bytes of the widest access of a thread to shared memory, and of a bank."""
 _MOST_UNCOUNTED = 1 << 16
 """Rows of a record above which it is counted and dropped."""
 
@@ -74,15 +74,16 @@ class Brief:
     """Code that does the same as a kernel's but for what it computes.
 
     `watched` are the accesses to shared memory whose results matter, if they must not read what a tensor copy leaves
-    out: whether they do is seen as the code runs.
+    out or what `astray`, stores of results, write there: whether they do is seen as the code runs.
     """
 
     code: tuple[Instruction, ...]
     watched: frozenset[int] = frozenset()
+    astray: frozenset[int] = frozenset()
 
 
 class UncopiedError(EmulationError):
-    """Brief code reads what its copies leave out: the launch must run without it."""
+    """Brief code reads what it leaves out: the launch must run without it."""
 
 
 class Session:
@@ -226,8 +227,8 @@ class Session:
         first = strand.recorder.accesses
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
-            if self._brief and self._brief.watched and machine.uncopied:
-                _check_reads(strand.recorder, machine, first, self._brief.watched)
+            if self._brief and self._brief.watched and (machine.uncopied or self._brief.astray):
+                _check_reads(strand.recorder, machine, first, self._brief)
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
@@ -475,16 +476,43 @@ class Session:
         return counts
 
 
-def _check_reads(recorder: Recorder, machine: Machine, first: int, watched: frozenset[int]) -> None:
-    """Raise UncopiedError if accesses from row `first` on, by one of these instructions, touch what was not copied."""
-    log, rows = recorder.log, slice(first, recorder.accesses)
-    mine = np.flatnonzero(np.isin(log.instruction[rows], list(watched))) + first
-    for base, pattern in set(zip(log.base[mine].tolist(), log.pattern[mine].tolist(), strict=True)):
-        lanes = np.flatnonzero(log.masks[pattern] >> np.arange(LANES, dtype=np.uint32) & 1)
-        places = (base + log.offsets.reshape(-1, LANES)[pattern, lanes]) % (1 << RANK_SHIFT)
-        for start, size in machine.uncopied:
-            if ((places + _WIDEST > start) & (places < start + size)).any():
-                raise UncopiedError("an address or a branch depends on what a tensor copy brings")
+def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief) -> None:
+    """Raise UncopiedError if watched accesses from row `first` on touch what was left out."""
+    read, last = _touched(recorder, machine, first, brief.watched, latest=True)
+    places = read % (1 << RANK_SHIFT)
+    for start, size in machine.uncopied:
+        if ((places + _WORD > start) & (places < start + size)).any():
+            raise UncopiedError("an address or a branch depends on what a tensor copy brings")
+    written, earliest = _touched(recorder, machine, first, brief.astray)
+    _, mine, theirs = np.intersect1d(read, written, assume_unique=True, return_indices=True)
+    if (last[mine] > earliest[theirs]).any():
+        raise UncopiedError("an address or a branch depends on a result that passes through shared memory")
+
+
+def _touched(
+    recorder: Recorder, machine: Machine, first: int, accesses: frozenset[int], latest: bool = False
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The words of shared memory that these instructions access from row `first` on, and the first or latest row.
+
+    A word is its address plus the number of the block or cluster in units of what a block can address.
+    """
+    log, launch, step = recorder.log, machine.launch, -1 if latest else 1
+    words, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number in accesses:
+        mine = (np.flatnonzero(log.instruction[first : recorder.accesses] == number) + first)[::step]
+        unit = log.warp[mine].astype(np.int64) // (launch.warps_per_block * launch.cluster_blocks)
+        _, chosen = np.unique(np.stack([unit, log.base[mine], log.pattern[mine]]), axis=1, return_index=True)
+        rows, memory = mine[chosen], machine.kernel.instructions[number].memory
+        each = _WORD * np.arange(max(memory.width if memory else _WIDEST, _WORD) // _WORD)
+        lanes = (log.masks[log.pattern[rows]][:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(np.bool_)
+        places = (log.base[rows, None] + log.offsets.reshape(-1, LANES)[log.pattern[rows]]) % (1 << RANK_SHIFT)
+        places += unit[chosen, None] << RANK_SHIFT
+        words.append((places[lanes][:, None] // _WORD * _WORD + each).reshape(-1))
+        order.append(np.repeat(np.broadcast_to(rows[:, None], lanes.shape)[lanes], len(each)))
+    found, at = np.concatenate(words), np.concatenate(order)
+    sort = np.lexsort((step * at, found))
+    unique, chosen = np.unique(found[sort], return_index=True)
+    return unique, at[sort][chosen]
 
 
 def _compiled(program: Program) -> Any:

@@ -24,6 +24,7 @@ from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
 from .session import Brief, Session
+from .tcgen05_form import FORMATS
 
 CONFIDENCE = 0.95
 """Probability with which an interval should contain the true total."""
@@ -218,13 +219,17 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
 
     All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
     warp-group product or a load from tensor memory reaches an address or a branch, or what is read from global memory
-    that the kernel might write, its tensor maps among it: values are not followed through these.
+    that the kernel might write, its tensor maps among it: values are not followed through these. Where such a result
+    is stored to shared memory, as on its way to a copy, nothing that matters is assumed to read it, which the run sees.
     """
     code = kernel.instructions
     if _makes_maps(code) or any(i.opcode == "CALL" and jump_target(i) is None for i in code):
         return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
-    needed = Dataflow(code, cfg).slice_of((index, _by_address(code[index])) for index in stays)
+    flow, ends = Dataflow(code, cfg), [(index, _by_address(code[index])) for index in stays]
+    needed = flow.slice_of(ends)
+    astray = _astray(flow, needed)
+    needed = flow.slice_of(ends, astray) if astray else needed
     writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
     read = [index for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
     reads = [code[index] for index in read]
@@ -234,6 +239,10 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
         return None
     unread, watched = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads), frozenset[int]()
     copies = {i.opcode for i in code if i.class_ in ("bulk_copy", "async_copy")} - _BRING_NOTHING
+    if astray:
+        if any(_touches(i, frozenset({"generic"})) for i in reads):
+            return None
+        watched = frozenset(index for index in read if _touches(code[index], frozenset({"shared"})))
     if not unread and writes and copies:
         if not copies <= _MAY_STAY_UNREAD or any(_touches(i, frozenset({"generic"})) for i in reads):
             return None
@@ -244,9 +253,19 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
     for index, i in enumerate(code):
         if i.opcode == "SYNCS" and index not in needed and isinstance(i.operands[0], Register):
             brief[index] = replace(i, operands=(replace(i.operands[0], index=RZ), *i.operands[1:]))
-        elif unread and i.opcode in _MAY_STAY_UNREAD:
+        elif (unread and i.opcode in _MAY_STAY_UNREAD) or (i.opcode in FORMATS and index not in left_out):
             brief[index] = replace(i, modifiers=(*i.modifiers, UNREAD))
-    return Brief(tuple(brief), watched) if brief != list(code) else None
+    return Brief(tuple(brief), watched, astray) if brief != list(code) else None
+
+
+def _astray(flow: Dataflow, needed: set[int]) -> frozenset[int]:
+    """Stores to shared memory, among those that may matter, of results whose values are not followed."""
+    code = flow.instructions
+    unfollowed = {k for k in needed if code[k].class_ in _UNFOLLOWED and code[k].memory is None}
+    if not unfollowed:
+        return frozenset()
+    stores = {k for k in needed if (m := code[k].memory) is not None and m.kind == "store" and m.space == "shared"}
+    return frozenset(k for k in stores if flow.slice_of([(k, None)], stores) & unfollowed)
 
 
 def follows_data(kernel: Kernel, cfg: ControlFlowGraph) -> bool:

@@ -74,14 +74,18 @@ def written(instruction: Instruction) -> frozenset[Place]:
 
 
 def address_places(instruction: Instruction) -> set[Place]:
-    """Registers in a memory instruction's addresses and its guard; a base may be a pair even if not marked as one."""
-    places: set[Place] = set()
+    """Registers in a memory instruction's addresses and its guard; a base may be a pair even if not marked as one.
+
+    Addresses in shared and local memory have 32 bits.
+    """
+    memory, places = instruction.memory, set[Place]()
+    words = 1 if memory is not None and memory.space in ("shared", "local") else 2
     for operand in instruction.operands:
         if isinstance(operand, Address):
             for register in (operand.base, operand.uniform):
                 if isinstance(register, Register):
                     name = "UR" if register.uniform else "R"
-                    places |= {(name, register.index), (name, register.index + 1)}
+                    places |= {(name, register.index + word) for word in range(words)}
     if instruction.guard is not None:
         places.add(("UP" if instruction.guard.uniform else "P", instruction.guard.index))
     return places
