@@ -177,7 +177,7 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
             for further in site.receivers(f, row, int(sizes[row, 0]) >> 16) if multicast else (0,):
                 at = site.shared(f, row, int(to_words[row, 0]) + further, count)
                 if unread:
-                    f.machine.leave_out(at, count)
+                    f.machine.leave_out(at, count, site.recorder.logged)
                 else:
                     shared[at : at + count] = data
                 _complete(f, site, row, int(to_words[row, 1]) + further, count)
@@ -262,7 +262,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
             for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
                     room = view.room(box.size)
-                    f.machine.leave_out(site.shared(f, row, first + further, room), room)
+                    f.machine.leave_out(site.shared(f, row, first + further, room), room, site.recorder.logged)
                 else:
                     places = site.places(f, row, first + further, box, view)
                     f.machine.shared[box.unit][places] = data

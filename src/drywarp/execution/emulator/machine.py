@@ -211,8 +211,8 @@ class Machine:
         self.taken, self.told_none = Counter[int](), set[int]()
         self.notes: set[str] = set()
         self.prints = prints
-        # Where and how many bytes copies were left out in the shared memory of any block.
-        self.uncopied: set[tuple[int, int]] = set()
+        # Where and how many bytes copies to shared memory were left out, and the row of the record from which on.
+        self.uncopied: dict[tuple[int, int], int] = {}
 
     def _register_files(self, registers: tuple[int, int]) -> None:
         """All registers in one array and all predicates in another, which compiled code takes as a whole."""
@@ -302,9 +302,9 @@ class Machine:
         inside = 0 <= rank < self.cluster_blocks
         return block - block % self.cluster_blocks + rank if inside else -1, address & ((1 << RANK_SHIFT) - 1)
 
-    def leave_out(self, start: int, size: int) -> None:
-        """Record that a copy to a run of shared memory, which starts there in the byte view, was left out."""
-        self.uncopied.add((start % self.shared_stride, size))
+    def leave_out(self, start: int, size: int, row: int) -> None:
+        """Note that a copy to a run of shared memory, which starts there in the byte view, was left out."""
+        self.uncopied.setdefault((start, size), row)
 
     def arrive_at_cluster(self, warps: npt.NDArray[np.int64], lanes: U32) -> None:
         """Record that lanes, a word per warp, have arrived at the barrier of their cluster."""

@@ -224,11 +224,11 @@ class Session:
 
     def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
         machine = Machine(self.kernel, self.launch, wave, self._needs, strand.store, strand.prints)
-        first = strand.recorder.accesses
+        first, row = strand.recorder.accesses, strand.recorder.logged
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
             if self._brief and self._brief.watched and (machine.uncopied or self._brief.astray):
-                _check_reads(strand.recorder, machine, first, self._brief)
+                _check_reads(strand.recorder, machine, row, self._brief)
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
@@ -477,11 +477,14 @@ class Session:
 
 
 def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief) -> None:
-    """Raise UncopiedError if watched accesses from row `first` on touch what was left out."""
+    """Raise UncopiedError if watched accesses from row `first` on read what had been left out before."""
     read, last = _touched(recorder, machine, first, brief.watched, latest=True)
-    places = read % (1 << RANK_SHIFT)
-    for start, size in machine.uncopied:
-        if ((places + _WORD > start) & (places < start + size)).any():
+    per_unit = machine.warps_per_block * machine.cluster_blocks
+    for (start, size), row in machine.uncopied.items():
+        block, at = divmod(start, machine.shared_stride)
+        at += (recorder.first_warp // per_unit + block // machine.cluster_blocks) << RANK_SHIFT
+        inside = slice(*np.searchsorted(read, (at - _WORD + 1, at + size)))
+        if (last[inside] >= row).any():
             raise UncopiedError("an address or a branch depends on what a tensor copy brings")
     written, earliest = _touched(recorder, machine, first, brief.astray)
     _, mine, theirs = np.intersect1d(read, written, assume_unique=True, return_indices=True)
@@ -496,11 +499,11 @@ def _touched(
 
     A word is its address plus the number of the block or cluster in units of what a block can address.
     """
-    log, launch, step = recorder.log, machine.launch, -1 if latest else 1
+    log, per_unit, step = recorder.log, machine.warps_per_block * machine.cluster_blocks, -1 if latest else 1
     words, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number in accesses:
-        mine = (np.flatnonzero(log.instruction[first : recorder.accesses] == number) + first)[::step]
-        unit = log.warp[mine].astype(np.int64) // (launch.warps_per_block * launch.cluster_blocks)
+        mine = (np.flatnonzero(log.instruction[first : recorder.logged] == number) + first)[::step]
+        unit = log.warp[mine].astype(np.int64) // per_unit
         _, chosen = np.unique(np.stack([unit, log.base[mine], log.pattern[mine]]), axis=1, return_index=True)
         rows, memory = mine[chosen], machine.kernel.instructions[number].memory
         each = _WORD * np.arange(max(memory.width if memory else _WIDEST, _WORD) // _WORD)
