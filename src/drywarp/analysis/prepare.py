@@ -298,6 +298,8 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     if not isinstance(loaded.launch, Launch):
         options.on_stage("following a sample of blocks")
         profile, static, more = static_answer(kernel, loaded.launch, options)
+        loaded, launch, fits = _placed(asked, profile.kernel, options)
+        conditions = replace(conditions, blocks_per_sm=fits.blocks_per_sm)
         return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
     if known is None or known.launch.starts != launch.starts:
         options.on_stage("emulating a sample of blocks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
 from ..emulator.sampling import Blocks, Signature, explains, refine, sample_blocks, stratified
+from ..emulator.tcgen05_form import FORMATS
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
 from .flow import Flow
@@ -128,6 +130,8 @@ class _Walker:
         self.counts: dict[int, LoopCount] = {}
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
+        self.products: dict[int, tuple[str, ...]] = {}
+        self.tensor_columns = 0
         self.exhausted = False
         """Whether a walk took too long, so that further ones are not worthwhile."""
 
@@ -137,6 +141,7 @@ class _Walker:
         per_block = launch.warps_per_block
         record = Record(launch.warp_size)
         self.counts, self.guesses, self.unsure = {}, set(), {}
+        self.products, self.tensor_columns = {}, 0
         executed = np.zeros((len(samples), len(kernel.instructions)), np.int64)
         steps = 0
         notes: set[str] = set()
@@ -146,8 +151,6 @@ class _Walker:
             notes.add("copy engine: its copies are not tracked; memory figures exclude them")
         if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
             notes.add("barriers in shared memory: assumed never to block")
-        if any(i.class_ == "tcgen05" for i in self.kernel.instructions):
-            notes.add("products in tensor memory: shapes are not known unless it runs; the time excludes them")
         size = max(_WAVE_WARPS // per_block, 1)
         for start in range(0, len(samples), size):
             linear = [number for number, _ in samples[start : start + size]]
@@ -173,8 +176,10 @@ class _Walker:
             )
             for n, (linear, weight) in enumerate(samples)
         )
+        shapeless = [n for n, i in enumerate(kernel.instructions) if i.opcode in FORMATS and n not in self.products]
+        excluded = "products in tensor memory whose shapes are not known unless they run: the time excludes them"
         profile = Profile(
-            kernel=kernel,
+            kernel=kernel.with_tensor_use(self.products, self.tensor_columns),
             launch=launch,
             cfg=self.cfg,
             blocks=sampled,
@@ -184,7 +189,9 @@ class _Walker:
             allocations=allocations(kernel, self.given),
             steps=steps,
             notes=tuple(sorted(notes)),
+            doubts=(excluded,) if executed[:, shapeless].any() else (),
             logged=logged,
+            products=self.products,
         )
         return _Followed(profile, self.counts, frozenset(self.guesses), self.unsure)
 
@@ -202,6 +209,8 @@ class _Walker:
         for index, count in decider.counts.items():
             self.counts.setdefault(index, LoopCount()).join(count)
         self.guesses |= decider.guesses
+        self.products |= {number: max(shapes, key=_size) for number, shapes in architecture.products.items()}
+        self.tensor_columns = max(self.tensor_columns, architecture.tensor_columns)
         for number, flags in architecture.unsure.items():
             self.unsure[number] = self.unsure.get(number, 0) | flags
         counts = architecture.counts.reshape(len(self.kernel.instructions), len(linear), -1).sum(axis=2).T
@@ -236,6 +245,11 @@ class _Walker:
     def _at(self, instruction: int, what: str, assumed: str) -> Assumption:
         source = self.kernel.instructions[instruction].source
         return Assumption(what, source.file if source else "", source.line if source else 0, assumed)
+
+
+def _size(stated: tuple[str, ...]) -> int:
+    """Multiply-adds of a product."""
+    return math.prod(map(int, stated[0].split("x")))
 
 
 def _loop_reports(flow: Flow, counts: Mapping[int, LoopCount]) -> tuple[LoopReport, ...]:

@@ -19,7 +19,7 @@ from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, phase_step, unknown_step, value_step
+from .steps import guarded, in_order, phase_step, tensor_use_step, unknown_step, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):
@@ -111,4 +111,6 @@ class Nvidia(NvidiaWords, Architecture):
             step = self._memory.step(i, needed)
         elif step is None and needed:
             step = safely(value_step(self._decoder, i, self._shares), unknown_step(i))
+        if (note := tensor_use_step(i, self)) is not None:
+            step = note if step is None else in_order(note, step)
         return None if step is None else guarded(self._decoder, i, step, self.counts)
