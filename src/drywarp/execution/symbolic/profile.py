@@ -66,10 +66,12 @@ def static_profile(
         launch = assume_launch(kernel)
     given = complete(launch, kernel) if isinstance(launch, Launch) else launch
     walker = _Walker(kernel, given, hints, effort or Effort())
-    grid = given.launch.grid
-    first = walker.follow(sample_blocks(grid, blocks))
+    launch = given.launch
     if blocks is not None:
-        return walker.answer(first)
+        clusters = dict.fromkeys(launch.cluster_of(block) for block, _ in sample_blocks(launch.grid, blocks))
+        return walker.answer(walker.follow([(one, math.prod(launch.clusters) / len(clusters)) for one in clusters]))
+    grid = launch.clusters
+    first = walker.follow(stratified(grid))
 
     def probe(linear: Sequence[int]) -> dict[int, Signature]:
         return _signatures(walker.follow([(number, 1.0) for number in linear]).profile)
@@ -85,9 +87,13 @@ def static_profile(
 
 
 def _signatures(profile: Profile) -> dict[int, Signature]:
-    """The behaviour of each block, by linear index: a digest of each warp's path."""
+    """The behaviour of each cluster, by linear index: a digest of each warp's path."""
     digests = [hashlib.blake2b(path.blocks.tobytes(), digest_size=12).digest() for path in profile.paths]
-    return {block.linear: tuple(digests[path] for path in block.paths) for block in profile.blocks}
+    found: dict[int, Signature] = {}
+    for block in profile.blocks:
+        cluster = profile.launch.cluster_of(block.linear)
+        found[cluster] = (*found.get(cluster, ()), *(digests[path] for path in block.paths))
+    return found
 
 
 def assume_launch(kernel: Kernel, **known: object) -> StaticLaunch:
@@ -135,9 +141,10 @@ class _Walker:
         self.exhausted = False
         """Whether a walk took too long, so that further ones are not worthwhile."""
 
-    def follow(self, samples: Sequence[tuple[int, float]]) -> _Followed:
-        """Walk these blocks (linear index and weight)."""
+    def follow(self, clusters: Sequence[tuple[int, float]]) -> _Followed:
+        """Walk the blocks of these clusters (linear index and weight)."""
         launch, kernel = self.given.launch, self.kernel
+        samples = sorted((block, weight) for cluster, weight in clusters for block in launch.members(cluster))
         per_block = launch.warps_per_block
         record = Record(launch.warp_size)
         self.counts, self.guesses, self.unsure = {}, set(), {}

@@ -82,6 +82,8 @@ class Nvidia(NvidiaWords, Architecture):
         per_block = state.launch.warps_per_block
         below = (np.uint32(1) << lane) - np.uint32(1)
         upto = below * np.uint32(2) + np.uint32(1)
+        launch = state.launch
+        ranks = [launch.members(launch.cluster_of(block)).index(block) for block in state.blocks]
         state.special.update(
             {
                 "SR_TID.X": linear % np.uint32(x),
@@ -94,8 +96,7 @@ class Nvidia(NvidiaWords, Architecture):
                 "SR_GTMASK": ~upto,
                 "SR_GEMASK": ~below,
                 "SR_VIRTID": (np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block) << np.uint32(8))[:, None],
-                # Blocks are followed one by one, each as the first of its cluster.
-                "SR_CgaCtaId": np.zeros((state.warps, 1), np.uint32),
+                "SR_CgaCtaId": np.repeat(np.array(ranks, np.uint32), per_block)[:, None],
             }
         )
         places = np.array([state.launch.coordinates(block) for block in state.blocks], np.uint32)
