@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import DrywarpError
-from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
+from ...kernel.cfg import ControlFlowGraph, Loop, jump_target, kept_for
 from ...kernel.dataflow import Dataflow
 from ...kernel.draws import with_draws_in_turn
 from ...kernel.instruction import RZ, Instruction, Label, Register
@@ -136,7 +136,9 @@ class Skim:
         seen: Profile | None = None,
         lasting: bool = False,
     ) -> None:
-        code, self.once = skimmed(with_draws_in_turn(kernel, cfg), cfg, once)
+        drawing = with_draws_in_turn(kernel, cfg)
+        wanted = "brief run", tuple(loop.header for loop in once)
+        code, self.once = kept_for(drawing.instructions, cfg, wanted, lambda: skimmed(drawing, cfg, once))
         self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
         self._limits = limits
@@ -221,6 +223,10 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
     that the kernel might write, its tensor maps among it: values are not followed through these.
     """
     code = kernel.instructions
+    return kept_for(code, cfg, "without results", lambda: _without_results(code, cfg))
+
+
+def _without_results(code: tuple[Instruction, ...], cfg: ControlFlowGraph) -> Brief | None:
     if _makes_maps(code) or any(i.opcode == "CALL" and jump_target(i) is None for i in code):
         return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
