@@ -230,7 +230,14 @@ class Session:
 
     def _run_apart(self, waves: list[list[int]]) -> bool:
         """Run waves in threads; whether their results are those of one wave after the other, within the limits."""
-        per_block, shared = self.launch.warps_per_block, SharedBudget(self.budget, self._recorder)
+        shared = SharedBudget(self.budget, self._recorder)
+        try:
+            return self._run_in_threads(waves, shared)
+        finally:
+            shared.end()
+
+    def _run_in_threads(self, waves: list[list[int]], shared: SharedBudget) -> bool:
+        per_block = self.launch.warps_per_block
         parts = in_parts(waves, PARTS * thread_count())
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
