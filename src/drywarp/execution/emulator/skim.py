@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import DrywarpError
-from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
+from ...kernel.cfg import ControlFlowGraph, Loop, jump_target, kept_for
 from ...kernel.dataflow import Dataflow
 from ...kernel.draws import with_draws_in_turn
 from ...kernel.instruction import RZ, Instruction, Label, Register
@@ -137,7 +137,10 @@ class Skim:
         lasting: bool = False,
     ) -> None:
         self._drawing = with_draws_in_turn(kernel, cfg)
-        self._brief, self.once = skimmed(self._drawing, cfg, once)
+        wanted = "brief run", tuple(loop.header for loop in once)
+        self._brief, self.once = kept_for(
+            self._drawing.instructions, cfg, wanted, lambda: skimmed(self._drawing, cfg, once)
+        )
         self._accesses = _least_accesses(self._brief.code, cfg, self.once, seen) if seen else 0.0
         self._kernel, self._launch, self._cfg = replace(kernel, instructions=self._brief.code), launch, cfg
         self._limits = limits
@@ -272,6 +275,10 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
     among it: values are not followed through these.
     """
     code = kernel.instructions
+    return kept_for(code, cfg, "without results", lambda: _without_results(code, cfg))
+
+
+def _without_results(code: tuple[Instruction, ...], cfg: ControlFlowGraph) -> Brief | None:
     if _makes_maps(code) or any(i.opcode == "CALL" and jump_target(i) is None for i in code):
         return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
