@@ -19,10 +19,11 @@ from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from ...kernel.profile import Profile, SampledBlock, Sampling
+from ...kernel.profile import SPACE_GLOBAL, AccessLog, Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
 from .bits import LANES
+from .compiled.layout import ACCESSES, Log
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
@@ -68,16 +69,19 @@ class Emulation:
 class Brief:
     """Code that does the same as a kernel's but for what it computes.
 
-    `watched` are the accesses to shared memory whose results matter, if they must not read what a tensor copy leaves
-    out: whether they do is seen as the code runs.
+    `watched` are the accesses to memory whose results matter, if they must not read what a tensor copy leaves out or
+    what a store in `wrong` writes: whether they do is seen as the code runs. `uncounted` are instructions left out
+    although not every lane executes them.
     """
 
     code: tuple[Instruction, ...]
     watched: frozenset[int] = frozenset()
+    wrong: frozenset[int] = frozenset()
+    uncounted: frozenset[int] = frozenset()
 
 
 class UncopiedError(EmulationError):
-    """Brief code reads what its copies leave out: the launch must run without it."""
+    """Brief code reads what it leaves out: the launch must run without it."""
 
 
 class Session:
@@ -122,7 +126,7 @@ class Session:
         if self._watch:
             self._watch.begin(self.kernel, self.launch, self.memory, self.banks)
         self.budget = Budget(self.limits)
-        self._code = self._runs
+        self._code, self._in_full = self._runs, 0
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -175,7 +179,7 @@ class Session:
             clusters = dict.fromkeys(map(launch.cluster_of, new))
             new = [block for cluster in clusters for block in launch.members(cluster)]
         if self._brief and self._position and self._code is self._runs:
-            self._code = replace(self._runs, instructions=self._brief.code)
+            self._code, self._in_full = replace(self._runs, instructions=self._brief.code), len(self._position)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
             schedule = _compiled(program) if self._compiled else Scheduler
             self._strand = replace(self._strand, program=program, schedule=schedule)
@@ -220,8 +224,8 @@ class Session:
         first = strand.recorder.accesses
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
-            if self._brief and self._brief.watched and machine.uncopied:
-                _check_reads(strand.recorder, machine, first, self._brief.watched)
+            if self._brief and self._brief.watched:
+                _check_reads(strand.recorder, machine, first, self._brief)
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
@@ -470,20 +474,61 @@ class Session:
         counts: npt.NDArray[np.int64] = np.zeros((len(rows), len(guards)), np.int64)
         for block in self.cfg.blocks:
             counts[:, block.start : block.end] = of_blocks[:, block.index, None]
-        counts[:, guards >= 0] = np.concatenate(self._guarded)[rows]
+        guarded = np.concatenate(self._guarded)
+        counts[:, guards >= 0] = guarded[rows]
+        if self._brief and self._in_full:
+            # Where the brief code has nothing to count, as large a share of the lanes as in the blocks run in full.
+            briefly = np.array(rows) >= self._in_full
+            in_full = per_warp[: self._in_full * per_block].sum(axis=0)
+            for i in self._brief.uncounted:
+                around = self.cfg.block_of[i]
+                share = guarded[: self._in_full, guards[i]].sum() / max(in_full[around], 1)
+                counts[briefly, i] = np.rint(of_blocks[briefly, around] * share)
         return counts
 
 
-def _check_reads(recorder: Recorder, machine: Machine, first: int, watched: frozenset[int]) -> None:
-    """Raise UncopiedError if accesses from row `first` on, by one of these instructions, touch what was not copied."""
-    log, rows = recorder.log, slice(first, recorder.accesses)
-    mine = np.flatnonzero(np.isin(log.instruction[rows], list(watched))) + first
-    for base, pattern in set(zip(log.base[mine].tolist(), log.pattern[mine].tolist(), strict=True)):
+def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief) -> None:
+    """Raise UncopiedError if watched accesses from row `first` on touch what was not copied, or what is wrong."""
+    log, end = recorder.log, int(recorder.state[ACCESSES])
+    mine = _rows_of(log.instruction[first:end], brief.watched) + first
+    if not len(mine):
+        return
+    offsets = log.offsets.reshape(-1, LANES)
+    near = mine[log.space[mine] != SPACE_GLOBAL]
+    for base, pattern in set(zip(log.base[near].tolist(), log.pattern[near].tolist(), strict=True)):
         lanes = np.flatnonzero(log.masks[pattern] >> np.arange(LANES, dtype=np.uint32) & 1)
-        places = (base + log.offsets.reshape(-1, LANES)[pattern, lanes]) % (1 << RANK_SHIFT)
+        places = (base + offsets[pattern, lanes]) % (1 << RANK_SHIFT)
         for start, size in machine.uncopied:
             if ((places + _WIDEST > start) & (places < start + size)).any():
                 raise UncopiedError("an address or a branch depends on what a tensor copy brings")
+    if _meet(log._replace(offsets=offsets), mine, _rows_of(log.instruction[:end], brief.wrong)):
+        raise UncopiedError("an address or a branch depends on what was left out")
+
+
+def reads_back(log: AccessLog, watched: frozenset[int], wrong: frozenset[int]) -> bool:
+    """Whether some instructions read from memory what others write there, as far as a log shows."""
+    return _meet(log, _rows_of(log.instruction, watched), _rows_of(log.instruction, wrong))
+
+
+def _rows_of(instruction: npt.NDArray[np.int32], some: frozenset[int]) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(np.isin(instruction, np.array(sorted(some), np.int32)))
+
+
+def _meet(log: AccessLog | Log, some: npt.NDArray[np.intp], others: npt.NDArray[np.intp]) -> bool:
+    """Whether rows of a log touch the same memory as others, in units as wide as the widest access."""
+    return len(some) > 0 and len(others) > 0 and len(np.intersect1d(_units(log, some), _units(log, others))) > 0
+
+
+def _units(log: AccessLog | Log, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """What rows of a log touch: numbers of units in global memory, negative ones in shared or local memory."""
+    place = np.stack([log.base[rows], log.pattern[rows].astype(np.int64), log.space[rows].astype(np.int64)])
+    base, pattern, space = np.unique(place, axis=1)
+    on = (log.masks[pattern][:, None] >> np.arange(LANES, dtype=np.uint32)) & 1 == 1
+    first = base[:, None] + log.offsets[pattern]
+    near = np.broadcast_to((space != SPACE_GLOBAL)[:, None], on.shape)
+    first = np.where(near, first % (1 << RANK_SHIFT), first)[on]
+    units = np.stack([first, first + _WIDEST - 1]) // _WIDEST
+    return np.unique(np.where(near[on], -1 - units, units))
 
 
 def _compiled(program: Program) -> Any:
