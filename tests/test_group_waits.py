@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drywarp import texture
 from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.workload import scoreboards
 from drywarp.workload.build import ASYNC_SLOT, SLOTS, build_workload
 from drywarp.workload.cost import Item, Repeat
 from drywarp.workload.scoreboards import Dependences, spread_partial_waits
@@ -122,6 +123,25 @@ def test_what_would_be_too_long_is_left() -> None:
     nodes = [FETCH, some(5, 60)]
     spread = spread_partial_waits(nodes, [inner], SLOTS, {})
     assert spread is None or len(spread.nodes) <= 20_000
+
+
+def test_a_long_program_keeps_its_waits() -> None:
+    """Blocks that take many tiles, each with as many iterations as its own length asks for."""
+    tiles: list[Item] = [item for n in range(2, 30) for item in (*([0, 2] * 400), Repeat(n, (0, 1, 2)))]
+    spread = spread_partial_waits([FETCH, some(5, 1), OTHER], [0, *tiles], SLOTS, {})
+    assert spread is not None
+    assert sum(1 for _ in unfold(spread.program)) == 1 + 28 * 800 + 3 * sum(range(2, 30))
+    assert len(spread.nodes) <= 3 * (spread.slots - SLOTS)
+
+
+@given(programs, st.integers(2, 9))
+@settings(max_examples=examples(300, 4), deadline=None)
+def test_an_outline_says_how_much_is_written_out(program: list[Item], length: int) -> None:
+    for board, collected in ((0, COPIES[0]), (5, frozenset[int]())):
+        ring = scoreboards._Ring(board, SLOTS, length, collected)
+        writer = scoreboards._Writer(NODES, [ring])
+        writer.items(program, ((0, False),))
+        assert scoreboards._Outline(NODES, program, ring).written(length) == writer._written
 
 
 def test_a_pipeline_of_copies_and_a_batch_of_fetches_wait_for_the_old_ones() -> None:

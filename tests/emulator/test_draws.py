@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from drywarp import analyze
+from drywarp.execution.emulator import Limits, emulate
+from drywarp.execution.emulator.skim import Skim
+from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.cfg import build_cfg
+from drywarp.kernel.dataflow import Dataflow
 from drywarp.kernel.draws import NOTE
+from drywarp.kernel.launch.arguments import make_launch
 from tests.effort import first
 
 from .support import ARCHES, run
@@ -84,3 +90,21 @@ def test_a_persistent_kernel_takes_as_long_as_with_a_fixed_stride(tmp_path):
     assert NOTE not in static.notes
     assert not any("not to be trusted" in note for note in drawn.notes)
     assert static.time_s < drawn.time_s < 2 * static.time_s
+
+
+def test_the_code_of_a_kernel_is_followed_back_once(monkeypatch):
+    """A program launches it many times, on other data each time."""
+    asked, slice_of = [], Dataflow.slice_of
+    monkeypatch.setattr(Dataflow, "slice_of", lambda flow, ends: asked.append(1) or slice_of(flow, ends))
+    kernel = compile_cuda(SHARED_DRAW.replace("STEP", "1") + DRAWN, arch="sm_80")
+    steps, followed = [], []
+    for tiles in (100, 50):
+        given = {"x": "f32[25600]", "y": "f32[25600]", "counter": "i32[1]", "tiles": tiles}
+        launch = make_launch(kernel, (BLOCKS, 1, 1), (64, 1, 1), given)
+        profile = emulate(kernel, launch, results=False).profile
+        graph = build_cfg(kernel.instructions, kernel.code_entries)
+        assert Skim(profile.kernel, launch, graph, Limits(), graph.loops, profile)([0]) is not None
+        steps.append(profile.steps)
+        followed.append(len(asked))
+    assert steps[0] > 1.5 * steps[1] > 0
+    assert followed[0] == followed[1] > 2

@@ -8,13 +8,13 @@ import pytest
 from drywarp.execution.emulator import Limits, emulate
 from drywarp.execution.emulator.sampling import explains, stratified
 from drywarp.execution.emulator.session import Session
-from drywarp.execution.emulator.skim import without_results
-from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.execution.emulator.skim import Skim, without_results
+from drywarp.frontends.cuda.compile import CudaOptions, compile_cuda
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Dim3, Launch
-from drywarp.kernel.profile import Profile
+from drywarp.kernel.profile import SPACE_GLOBAL, Profile
 
 GUARDED = """
 __global__ void guarded(float* out, int nx, int ny, int nz) {
@@ -189,3 +189,68 @@ def test_the_behaviour_needs_no_results(source: str, omits: bool) -> None:
     same_profile(whole.profile, brief.profile)
     alike = np.array_equal(whole.buffer("out"), brief.buffer("out"), equal_nan=True)
     assert alike != omits
+
+
+PRODUCTS = """
+#include <cuda_fp16.h>
+extern "C" __global__ void k(float* out, int* order, int tiles) {
+  __shared__ alignas(128) half a[64 * 16], b[8 * 16];
+  __shared__ alignas(16) float c[64 * 8 + 16];
+  int* next = (int*)c + NEXT, at = threadIdx.x;
+  for (int i = at; i < 64 * 16; i += 128) a[i] = 1;
+  if (at < 8 * 16) b[at] = 1;
+  unsigned long long da = (unsigned)__cvta_generic_to_shared(a) >> 4 | 8ull << 16 | 16ull << 32;
+  unsigned long long db = (unsigned)__cvta_generic_to_shared(b) >> 4 | 8ull << 16 | 16ull << 32;
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (at == 0) *next = ORDER[blockIdx.x * tiles + tile] & 63;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    int row = *next;
+    __syncthreads();
+    float d[4] = {}, lg = 0;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(da), "l"(db));
+    asm volatile("wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+    asm volatile("{.reg .pred p; setp.gt.f32 p, %1, 0f00000000;\\n@p lg2.approx.f32 %0, %1;}" : "+f"(lg) : "f"(d[0]));
+    for (int i = 0; i < 4; ++i) c[at * 4 + i] = d[i] * lg;
+    __syncthreads();
+    for (int i = 0; i < 4; ++i) out[row * 512 + i * 128 + at] = c[i * 128 + at];
+    __syncthreads();
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "read", "leaves_out"),
+    [
+        pytest.param("64 * 8 + 8", "order", True, id="a row that another thread found"),
+        pytest.param("0", "order", False, id="where results are stored later"),
+        pytest.param("64 * 8 + 8", "((int*)out + 20480)", True, id="a row beside the results"),
+        pytest.param("64 * 8 + 8", "((int*)out)", False, id="a row among the results"),
+    ],
+)
+def test_products_are_left_out_unless_something_reads_them(place: str, read: str, leaves_out: bool) -> None:
+    options = CudaOptions({"NEXT": place, "ORDER": read})
+    kernel = compile_cuda(PRODUCTS, arch="sm_90a", options=options)
+    cfg = build_cfg(kernel.instructions, kernel.code_entries)
+    brief_code = without_results(kernel, cfg)
+    assert brief_code is not None
+    assert "HGMMA" not in {i.opcode for i in brief_code.code}
+    assert brief_code.uncounted
+    order = np.random.default_rng(2).permutation(40).astype(np.int32)
+    # Read from among the results, every row is the first one, which holds the numbers of rows.
+    out = np.concatenate([np.zeros(20480, np.int32), order]).view(np.float32)
+    launch = make_launch(kernel, (20, 1, 1), (128, 1, 1), {"out": out, "order": order, "tiles": 2})
+    whole, brief = (emulate(kernel, launch, results=results) for results in (True, False))
+    assert len(whole.profile.blocks) > 1
+    same_profile(whole.profile, brief.profile)
+    alike = np.array_equal(whole.buffer("out"), brief.buffer("out"), equal_nan=True)
+    assert alike != leaves_out
+    skimmed = Skim(kernel, launch, cfg, Limits())([0, 7])
+    known = emulate(kernel, launch, blocks=[0, 7]).profile.accesses
+    assert skimmed is not None
+    for name in ("instruction", "base"):
+        mine, theirs = (getattr(log, name)[log.space == SPACE_GLOBAL] for log in (skimmed.accesses, known))
+        np.testing.assert_array_equal(mine, theirs)

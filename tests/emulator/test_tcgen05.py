@@ -694,8 +694,8 @@ def test_results_that_pass_through_shared_memory_are_left_out_until_an_address_r
     kernel = kernels.kernel(source, "sm_100a")
     brief = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
     assert brief is not None
-    assert brief.astray
-    assert all(kernel.instructions[number].opcode == "STS" for number in brief.astray)
+    assert brief.wrong
+    assert all(kernel.instructions[number].opcode == "STS" for number in brief.wrong)
     indices = np.stack([RNG.permutation(32) for _ in range(100)]).astype(np.int32)
     launch = make_launch(kernel, (100, 1, 1), (32, 1, 1), {"in": indices, "out": np.zeros((100, 32), np.float32)})
     whole, shorter = (emulate(kernel, launch, results=results) for results in (True, False))

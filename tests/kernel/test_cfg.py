@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drywarp.kernel.cfg import ControlFlowGraph, Loop, build_cfg, jump_target
+from drywarp.kernel import cfg
+from drywarp.kernel.cfg import ControlFlowGraph, Loop, build_cfg, jump_target, kept_for
+from drywarp.kernel.instruction import Instruction
 from tests.effort import examples
 from tests.listing import code
 
@@ -107,6 +112,33 @@ def test_natural_loops_against_the_definition(lines: tuple[str, ...]) -> None:
         assert loop.blocks == expected
     sizes = [len(loop.blocks) for loop in graph.loops]
     assert sizes == sorted(sizes)
+
+
+def test_what_follows_from_code_is_found_once() -> None:
+    one, other = code("MOV R0, RZ", "EXIT"), code("MOV R0, RZ", "EXIT")
+    first, entered = build_cfg(one), build_cfg(one, [16])
+    asked: list[str] = []
+
+    def found(instructions: Sequence[Instruction], what: str, graph: ControlFlowGraph = first) -> str:
+        return kept_for(instructions, graph, what, lambda: asked.append(what) or what)
+
+    assert [found(one, "a"), found(one, "b"), found(one, "a")] == ["a", "b", "a"]
+    assert asked == ["a", "b"]
+    assert build_cfg(one) is first
+    # Equal code may be marked otherwise later, a list may change, and another graph leads elsewhere.
+    assert entered is not first
+    assert [found(other, "a"), found(list(one), "a"), found(one, "a", entered)] == ["a"] * 3
+    assert asked == ["a", "b", "a", "a", "a"]
+
+
+def test_what_follows_from_code_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cfg, "_MOST_KEPT", 5)
+    kept = cfg._Kept()
+    codes, asked = [code("MOV R0, RZ", "EXIT") for _ in range(3)], list[int]()
+    for number in (0, 1, 0, 2, 0, 1):
+        kept.get(codes[number], None, "", lambda: asked.append(number))  # noqa: B023
+    # With the third, only two of them have room: the one that was asked for least recently goes.
+    assert asked == [0, 1, 2, 1]
 
 
 def _reaches(graph: ControlFlowGraph, start: int, without: int) -> set[int]:

@@ -179,9 +179,35 @@ def test_blocks_that_all_differ_are_not_all_looked_at() -> None:
     sample = emulate(kernel, launch, blocks=[0, 150]).profile
     skim, asked = Skim(kernel, launch, sample.cfg, Limits()), list[int]()
 
-    def look(blocks: Sequence[int]) -> Profile | None:
-        asked.extend(blocks)
-        return skim(blocks)
+    class Asked:
+        once = ()
 
-    assert not FollowedBlocks(sample, look, None, geometry()).look(range(300))
+        def __call__(self, blocks: Sequence[int]) -> Profile | None:
+            asked.extend(blocks)
+            return skim(blocks)
+
+    assert not FollowedBlocks(sample, Asked(), None, geometry()).look(range(300))
     assert len(asked) < 100
+
+
+def test_samples_that_differ_end_a_look() -> None:
+    """Every block begins its loop in one place, and then moves by a distance of its own."""
+    source = """extern "C" __global__ void k(float* y) {
+      #pragma unroll 1
+      for (int i = 0; i < 3; ++i) y[i * (blockIdx.x + 1) * 32 + threadIdx.x] = 1;
+    }"""
+    kernel = compile_cuda(source, arch="sm_80")
+    launch = Launch(dim3(300), dim3(32), (argument(np.zeros(300 * 64, np.float32)),))
+    sample = emulate(kernel, launch, blocks=[0, 150]).profile
+    skim, asked = Skim(kernel, launch, sample.cfg, Limits(), sample.cfg.loops), list[int]()
+    assert skim.once
+
+    class Asked:
+        once = skim.once
+
+        def __call__(self, blocks: Sequence[int]) -> Profile | None:
+            asked.extend(blocks)
+            return skim(blocks)
+
+    assert not FollowedBlocks(sample, Asked(), None, geometry()).look(range(300))
+    assert asked == [0, 150]

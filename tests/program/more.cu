@@ -25,6 +25,24 @@ static int failed(cudaError_t status, const char* what) {
 #define TRY(call)                                               \
   if (cudaError_t status = (call)) return failed(status, #call)
 
+// Forty launches, each a little longer than the one before.
+static int growing() {
+  enum { LAUNCHES = 40, BLOCKS = 640, THREADS = 64 };
+  int* to;
+  cudaEvent_t start, end;
+  TRY(cudaMalloc(&to, BLOCKS * THREADS * sizeof(int)));
+  TRY(cudaEventCreate(&start));
+  TRY(cudaEventCreate(&end));
+  TRY(cudaEventRecord(start));
+  for (int k = 0; k < LAUNCHES; k++) spin<<<BLOCKS, THREADS>>>(to, 1000 + 20 * k);
+  TRY(cudaEventRecord(end));
+  float ms = 0;
+  TRY(cudaEventSynchronize(end));
+  TRY(cudaEventElapsedTime(&ms, start, end));
+  std::printf("%.6f ms\n", ms);
+  return 0;
+}
+
 // Each device scales by a number of its own; what the last one has passes back to the first.
 static int devices() {
   enum { N = 1000, MOST = 16 };
@@ -276,6 +294,7 @@ static int slices() {
 
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
+  if (!std::strcmp(which, "growing")) return growing();
   if (!std::strcmp(which, "devices")) return devices();
   if (!std::strcmp(which, "peers")) return peers();
   if (!std::strcmp(which, "threads")) return threads();

@@ -41,6 +41,16 @@ def test_copies_between_devices_have_links_of_their_own_where_there_are_some(nam
     assert close(to_host.end_s - to_host.start_s, 1 / gpu.host.copy_gbs)
 
 
+@pytest.mark.parametrize("kind", ["fill", "copy on device"])
+def test_fills_and_copies_on_a_device_take_as_long_as_a_kernel_that_does_nothing(kind: str) -> None:
+    line, least = Timeline(GPU), GPU.device.kernel_start_ns * 1e-9  # type: ignore[operator]
+    none, small, large = (line.seconds_of(kind, size) for size in (0, 8 << 10, 1 << 30))
+    assert none == least > 1e-6
+    assert least < small < 1.02 * least
+    rate = GPU.memory.dram.write_gbs if kind == "fill" else GPU.memory.dram.copy_gbs / 2
+    assert close(large, least + (1 << 30) / (rate * 1e9))
+
+
 def close(one: float, other: float) -> bool:
     return abs(one - other) < 1e-12
 

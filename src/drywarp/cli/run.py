@@ -48,13 +48,21 @@ class WhichLaunches:
         typer.Option(help="Predict at most N launches, like ncu --launch-count.", metavar="N", min=1),
     ] = None
 
+    predictions: Annotated[
+        int | None,
+        typer.Option(
+            help="Different launches of a kernel to predict before others are estimated from them; 0 predicts each.",
+            metavar="N",
+            min=0,
+        ),
+    ] = None
     sampled: Annotated[
         bool, typer.Option("--sampled", help="Emulate only those launches whose results the host reads.")
     ] = False
 
     def settings(self) -> dict[str, Any]:
         """The fields of a `ProgramRequest`. Raises UsageError for malformed values."""
-        from ..program.keep import Choice
+        from ..program.keep import PREDICTIONS, Choice
         from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS
 
         for value, option in ((self.emulate_steps, "--emulate-steps"), (self.emulate_total, "--emulate-total")):
@@ -69,6 +77,7 @@ class WhichLaunches:
             "total_steps": TOTAL_STEPS if self.emulate_total is None else self.emulate_total,
             "choice": Choice(only, self.skip, self.launches),
             "sampled": self.sampled,
+            "predictions": PREDICTIONS if self.predictions is None else self.predictions,
         }
 
 

@@ -6,8 +6,10 @@ The emulator can thus run a block without interruption, and the path of a warp i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from .instruction import Instruction, Label, Register
 from .isa.amd import is_amd
@@ -18,6 +20,9 @@ _JUMPS = having("jump")
 _ENDS = _JUMPS | having("ends")
 _DIRECT, _CALLS, _RETURNS = having("direct"), having("call"), having("return")
 _INDIRECT, _EXITS = having("indirect"), having("exit")
+T = TypeVar("T")
+_MOST_KEPT = 300_000
+"""Most instructions of all code for which something is kept: what follows from each takes some hundred bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,41 @@ class ControlFlowGraph:
     def innermost_loop(self, block: int) -> Loop | None:
         """The innermost loop that contains a block."""
         return next((loop for loop in self.loops if block in loop.blocks), None)
+
+
+class _Kept:
+    """What follows from code alone, for the code that was asked for last: a program launches its kernels many times.
+
+    Code is recognised as the same tuple, which is held so that no other takes its place.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Hashable, ...], tuple[object, int, Any]] = OrderedDict()
+        self._size = 0
+
+    def get(
+        self, code: Sequence[Instruction], cfg: ControlFlowGraph | None, what: Hashable, find: Callable[[], T]
+    ) -> T:
+        if not isinstance(code, tuple):
+            return find()
+        key = id(code), id(cfg), what
+        held = self._known.pop(key, None)
+        if held is None:
+            held = (code, cfg), len(code), find()
+            self._size += held[1]
+        self._known[key] = held
+        while self._size > _MOST_KEPT and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1][1]
+        found: T = held[2]
+        return found
+
+
+_kept = _Kept()
+
+
+def kept_for(code: Sequence[Instruction], cfg: ControlFlowGraph, what: Hashable, find: Callable[[], T]) -> T:
+    """What `find` returns, which must depend on code, control flow and `what` only: found once for a tuple of code."""
+    return _kept.get(code, cfg, what, find)
 
 
 def jump_target(instruction: Instruction) -> int | None:
@@ -116,6 +156,11 @@ def build_cfg(instructions: Sequence[Instruction], indirect_targets: Sequence[in
 
     Unreachable blocks (code after the last EXIT) stay, without predecessors.
     """
+    targets = tuple(indirect_targets)
+    return _kept.get(instructions, None, ("graph", targets), lambda: _built(instructions, targets))
+
+
+def _built(instructions: Sequence[Instruction], indirect_targets: Sequence[int]) -> ControlFlowGraph:
     count = len(instructions)
     starts = {0, *(t // 16 for t in indirect_targets if 0 <= t // 16 < count)}
     for index, instruction in enumerate(instructions):

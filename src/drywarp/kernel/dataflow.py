@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -70,11 +70,11 @@ class Dataflow:
                             pending.append(earlier)
         return tuple(sorted(found))
 
-    def slice_of(self, ends: Iterable[tuple[int, Iterable[Place] | None]], unread: Container[int] = ()) -> set[int]:
+    def slice_of(self, ends: Iterable[tuple[int, Iterable[Place] | None]], apart: Collection[int] = ()) -> set[int]:
         """Backward slice: instructions whose results reach the ends, including through shared and local memory.
 
-        An end is an instruction and the relevant places that it reads, as in `producers_of`. What the stores `unread`
-        write to memory is taken to reach nothing.
+        An end is an instruction and the relevant places that it reads, as in `producers_of`. `apart` are stores that
+        are known to write elsewhere than is read.
         """
         pending = [producer for index, places in ends for producer in self.producers_of(index, places, same_guard=True)]
         found: set[int] = set()
@@ -94,10 +94,23 @@ class Dataflow:
                     own = set()
                 reached = own - spaces | {"generic"} if own - spaces else set()
                 spaces |= own
-                pending += [
-                    k for k, other in enumerate(self.instructions)
-                    if (m := other.memory) is not None and m.space in reached and m.kind != "load" and k not in unread
-                ]  # fmt: skip
+                pending += [k for k, other in enumerate(self.instructions) if other.memory is not None
+                            and other.memory.space in reached and other.memory.kind != "load"
+                            and k not in apart]  # fmt: skip
+        return found
+
+    def reached_by(self, sources: Iterable[int]) -> set[int]:
+        """Forward slice: instructions that the results of others reach through registers."""
+        consumers: dict[int, list[int]] = {}
+        for consumer in range(len(self.instructions)):
+            for producer in self.producers_of(consumer, same_guard=True):
+                consumers.setdefault(producer, []).append(consumer)
+        found: set[int] = set()
+        pending = [*sources]
+        while pending:
+            new = [consumer for consumer in consumers.get(pending.pop(), ()) if consumer not in found]
+            found.update(new)
+            pending += new
         return found
 
     def _slot(self, index: int) -> range | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .cfg import ControlFlowGraph, Loop
+from .cfg import ControlFlowGraph, Loop, kept_for
 from .dataflow import Dataflow
 from .instruction import RZ, Instruction, Register
 from .kernel import Kernel
@@ -21,19 +21,26 @@ NOTE = "blocks draw their work from a counter: draws are handed out in turn, as 
 
 def with_draws_in_turn(kernel: Kernel, cfg: ControlFlowGraph) -> Kernel:
     """The kernel with a mark on each of its draws."""
-    code = list(kernel.instructions)
+    code = kernel.instructions
     if not (draws := draws_of(code, cfg)):
         return kernel
-    for index in draws:
-        code[index] = replace(code[index], modifiers=(*code[index].modifiers, IN_TURN))
-    return replace(kernel, instructions=tuple(code))
+    marked = kept_for(code, cfg, "draws, marked", lambda: _marked(code, draws))
+    return replace(kernel, instructions=marked)
 
 
-def draws_of(code: Sequence[Instruction], cfg: ControlFlowGraph) -> set[int]:
+def _marked(code: Sequence[Instruction], draws: frozenset[int]) -> tuple[Instruction, ...]:
+    return tuple(replace(i, modifiers=(*i.modifiers, IN_TURN)) if index in draws else i for index, i in enumerate(code))
+
+
+def draws_of(code: Sequence[Instruction], cfg: ControlFlowGraph) -> frozenset[int]:
     """Indices of additions to a counter in global memory that decide whether the loop around them goes on.
 
     Where compilers have moved a loop's first draw before it, that one too.
     """
+    return kept_for(code, cfg, "draws", lambda: _draws(code, cfg))
+
+
+def _draws(code: Sequence[Instruction], cfg: ControlFlowGraph) -> frozenset[int]:
     candidates = {index for index, i in enumerate(code) if _may_draw(i)}
     found: set[int] = set()
     flow = Dataflow(code, cfg)
@@ -42,7 +49,7 @@ def draws_of(code: Sequence[Instruction], cfg: ControlFlowGraph) -> set[int]:
         if inside & flow.slice_of((index, None) for index in _exits(code, cfg, loop)):
             entry = _before(cfg, loop)
             found |= candidates & flow.slice_of((index, None) for index in (*_exits(code, cfg, loop), *entry))
-    return found
+    return frozenset(found)
 
 
 def _may_draw(instruction: Instruction) -> bool:

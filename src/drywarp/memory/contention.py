@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.cfg import ends_block
+from ..kernel.cfg import ControlFlowGraph, ends_block, kept_for
 from ..kernel.dataflow import Dataflow
 from ..kernel.draws import NOTE, draws_of
+from ..kernel.instruction import Instruction
 from ..kernel.isa.nvidia.registers import Place, address_places
 from ..kernel.launch.launch import Dim3
 from ..kernel.profile import GRID_BARRIER_AREA, SPACE_GLOBAL, Profile
@@ -58,7 +59,10 @@ def reads_of_others(profile: Profile) -> int | None:
         found |= set(np.unique(instruction[theirs]).tolist())
     if found and NOTE in profile.notes:
         found -= draws_of(instructions, profile.cfg)
-    return min(found & _deciding(profile), default=None) if found else None
+    if not found:
+        return None
+    cfg = profile.cfg
+    return min(found & kept_for(instructions, cfg, "deciding", lambda: _deciding(instructions, cfg)), default=None)
 
 
 def _widths(profile: Profile) -> npt.NDArray[np.int64]:
@@ -95,9 +99,8 @@ def _writers(
     return places[order], first[order], last[order]
 
 
-def _deciding(profile: Profile) -> set[int]:
+def _deciding(code: Sequence[Instruction], cfg: ControlFlowGraph) -> frozenset[int]:
     """Instructions with decisive results, also through shared memory; stores to global memory are not followed."""
-    code, cfg = profile.kernel.instructions, profile.cfg
     flow = Dataflow(code, cfg)
     ends: list[tuple[int, set[Place] | None]] = []
     of_loops: list[tuple[int, set[Place] | None]] = []
@@ -112,7 +115,7 @@ def _deciding(profile: Profile) -> set[int]:
             (of_loops if i.memory.kind in _READS else ends).append((index, address_places(i)))
     loops = flow.slice_of(of_loops)
     loads = {k for k in flow.slice_of(ends) if (memory := code[k].memory) is not None and memory.kind == "load"}
-    return loops | loads
+    return frozenset(loops | loads)
 
 
 # Atomics on global memory that target the same address: the L2 executes them one lane after the other.

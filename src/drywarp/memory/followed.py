@@ -120,24 +120,28 @@ class FollowedBlocks:
         """Examine these blocks; whether that determines what they do."""
         if all(block in self._class_of for block in blocks):
             return True
-        sampled = (sample.linear for sample in self._profile.blocks)
+        sampled = {sample.linear for sample in self._profile.blocks}
         asked = sorted({*blocks, *self._class_of, *sampled})
         new = [block for block in asked if block not in self._brief]
-        # Where a few already differ too much, the others need no look.
-        some = new[:: max(1, len(new) // _FEW)]
-        few = set(some)
-        for part in (some, [block for block in new if block not in few]):
-            seen = self._look(part) if part else None
-            if seen is None and part:
-                return False
-            if seen is not None:
-                self._keep(seen, self._brief)
-            if len({run.requests.key for run in self._brief.values()}) > MOST_CLASSES:
-                return False
+        # Where the sampled ones, or a few of all, already differ too much, the others need no look.
+        first, some = [block for block in new if block in sampled], new[:: max(1, len(new) // _FEW)]
+        few = {*first, *some}
         try:
-            self._classify(asked)
+            for part in (first, [b for b in some if b not in sampled], [b for b in new if b not in few]):
+                seen = self._look(part) if part else None
+                if seen is None and part:
+                    return False
+                if seen is not None:
+                    self._keep(seen, self._brief)
+                if len({run.requests.key for run in self._brief.values()}) > MOST_CLASSES:
+                    return False
+                if part is first:
+                    self._sorted(first)
+            self._classes = self._sorted(asked)
         except _UnlikeError:
             return False
+        self._class_of = {block: number for number, one in enumerate(self._classes) for block in one.place}
+        self._footprints = [MovedFootprints(one.profile, one, self._geometry) for one in self._classes]
         return True
 
     def __call__(self, blocks: Sequence[int], stage: Stage | None = None) -> Footprint | None:
@@ -172,17 +176,14 @@ class FollowedBlocks:
         ):
             runs.setdefault(sample.linear, _Run(profile, number, requests))
 
-    def _classify(self, blocks: Sequence[int]) -> None:
-        """Sort the examined blocks into classes, and confirm each class on blocks that were run in full."""
+    def _sorted(self, blocks: Sequence[int]) -> list[BlockClass]:
+        """The classes of examined blocks, each confirmed on blocks that were run in full."""
         members: dict[bytes, list[int]] = {}
         for block in blocks:
             members.setdefault(self._brief[block].requests.key, []).append(block)
         if len(members) > MOST_CLASSES:
             raise _UnlikeError
-        classes = [self._class(of_class) for of_class in members.values()]
-        self._classes = classes
-        self._class_of = {block: number for number, one in enumerate(classes) for block in one.place}
-        self._footprints = [MovedFootprints(one.profile, one, self._geometry) for one in classes]
+        return [self._class(of_class) for of_class in members.values()]
 
     def _class(self, linear: Sequence[int]) -> BlockClass:
         # Two blocks run in full: one as the reference, one to confirm it.

@@ -257,7 +257,9 @@ class CodeCalls(State):
         if (
             last
             and last.outcome is outcome
-            and (last.device, last.stream, last.reads_lost) == (self.device, stream, lost)
+            and (last.device, last.stream) == (self.device, stream)
+            # Each launch that is not computed names the one before it.
+            and (last.reads_lost == lost or (last.reads_lost and lost and not outcome.computed))
         ):
             number = last.number
             self.said.launches[-1] = replace(last, count=last.count + 1)
@@ -270,8 +272,9 @@ class CodeCalls(State):
         for problem in outcome.problems:
             self.said.found(problem, number)
         if not outcome.left_out:
-            share = min(1.0, answer.waves) if answer else 1.0
-            seconds, overlap = (answer.time_s, overlap_of(kernel, answer, early)) if answer else (0.0, Overlap())
+            share = min(1.0, (outcome.estimate or answer).waves) if answer else 1.0
+            seconds = outcome.time_s or 0.0
+            overlap = overlap_of(kernel, answer, early, seconds) if answer else Overlap()
             self.timeline.kernel(stream, kernel.name, seconds, share, number, by_host, overlap)
         self._failed(done, outcome)
         for one in outcome.launched:
@@ -298,11 +301,12 @@ class CodeCalls(State):
 _WITH_EARLIER = 2
 
 
-def overlap_of(kernel: Kernel, answer: Analysis, early: bool) -> Overlap:
+def overlap_of(kernel: Kernel, answer: Analysis, early: bool, seconds: float) -> Overlap:
     """When a launch lets the next one start, and when it waits for the one before.
 
     Where in a block's time an instruction stands is the share of the warps' time that the code before it takes. A
-    block takes a wave's part of the run; the first wave waits, the last one lets the next launch start.
+    block takes a wave's part of the run; the first wave waits, the last one lets the next launch start. A launch of
+    other `seconds` than its analysis does both at the same share of them.
     """
     prediction = answer.prediction
     wave_s = (prediction.time_s - answer.start_s) / max(1, math.ceil(answer.waves))
@@ -316,4 +320,10 @@ def overlap_of(kernel: Kernel, answer: Analysis, early: bool) -> Overlap:
     waits = [n for n, i in enumerate(kernel.instructions) if i.opcode == WAITS]
     lets_s = prediction.time_s - (1 - share_before(lets[-1])) * wave_s if lets and prediction.node_stalls else None
     waits_s = answer.start_s + share_before(waits[0]) * wave_s if waits else None
-    return Overlap(not early, answer.start_s, waits_s, lets_s)
+    ratio = seconds / prediction.time_s if prediction.time_s else 1.0
+    return Overlap(
+        not early,
+        answer.start_s,
+        None if waits_s is None else waits_s * ratio,
+        None if lets_s is None else lets_s * ratio,
+    )

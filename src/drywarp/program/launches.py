@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,17 +26,17 @@ from ..kernel.kernel import Kernel
 from ..kernel.launch.arguments import cluster_for
 from ..kernel.launch.launch import Dim3, Launch
 from .heap import Allocation, Change, Heap
-from .keep import Choice, Keeper
+from .keep import PREDICTIONS, Alike, Choice, Estimate, Estimates, Keeper
 
-LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 10_000_000_000
-"""Maximum warp instructions to run per launch and per program: about a minute and ten minutes on two cores."""
+LAUNCH_STEPS, TOTAL_STEPS = 1_000_000_000, 5_000_000_000
+"""Maximum warp instructions to run per launch and per program: one and five to ten minutes on two cores."""
+LAUNCH_COST = 50_000
+"""Warp instructions that take as long as what a launch takes besides its own, some milliseconds."""
 OVERLAPS = LETS, WAITS = "PREEXIT", "ACQBULK"
 """Opcodes of `griddepcontrol.launch_dependents` and `.wait`."""
 _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
-_PREDICTION = 64 << 20
-"""Bytes that a prediction may leave, about."""
 _MOST_HELD = 256 << 20
 """Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
@@ -71,7 +71,8 @@ class Outcome:
     why not, and where it was `left_out` by the user's choice. `computed` says whether its results are in memory;
     `fault` is the kernel's error, as on a GPU; `kept` is the file that holds it, `printed` what
     device code printed. `problems` is what a check found, if it was `checked`. A launch that `waits` is computed when
-    the host reads what it may have written. `launched` are the launches that the kernel asked for.
+    the host reads what it may have written. `launched` are the launches that the kernel asked for. With an `estimate`,
+    `analysis` is that of the launch that stands for it.
     """
 
     analysis: Analysis | None
@@ -87,6 +88,19 @@ class Outcome:
     checked: bool = False
     waits: bool = False
     launched: tuple[DeviceLaunch, ...] = ()
+    estimate: Estimate | None = None
+
+    @property
+    def time_s(self) -> float | None:
+        """How long the launch takes; None if that is not known."""
+        return self.estimate.time_s if self.estimate else self.analysis.time_s if self.analysis else None
+
+    @property
+    def expected(self) -> float | None:
+        """The warp instructions that a launch like this one is expected to run, if that is known."""
+        if self.estimate:
+            return self.estimate.instructions
+        return self.analysis.warp_instructions if self.analysis else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,8 @@ class Plan:
 
     `most_each` and `most` are warp instructions of a launch and of all. With `behind`, the longest launch of each
     kernel is analysed with these options too. `check` looks for faults that a GPU would not show. A process sees
-    `devices` equal GPUs. If `sampled`, only those launches are computed whose results the host reads.
+    `devices` equal GPUs. If `sampled`, only those launches are computed whose results the host reads. After the first
+    `predictions` different launches of a kernel some are estimated (0: none).
     """
 
     options: Options
@@ -107,6 +122,7 @@ class Plan:
     check: bool = False
     devices: int = 1
     sampled: bool = False
+    predictions: int = PREDICTIONS
 
 
 class Launches:
@@ -119,10 +135,12 @@ class Launches:
         """The longest launch of each kernel, if asked for."""
         self._first: dict[tuple[object, ...], Outcome] = {}
         self._known: dict[str, Outcome] = {}
+        self._rests: dict[tuple[object, ...], Outcome] = {}
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
         self._graphs: dict[int, ControlFlowGraph] = {}
         self._uses: dict[int, Uses] = {}
-        self._held = self._written = 0
+        self._held = 0
+        self._estimates = Estimates(plan.predictions)
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
         """Compute the launch's results, if the limits allow it, and predict its time.
@@ -178,24 +196,27 @@ class Launches:
             return replace(known, waits=False, failed=str(error))
         except EmulationError as error:
             return replace(known, waits=False, fault=error)
+        self._spend(done)
         if done is None:
             return replace(known, waits=False)
-        self._left -= done.warp_instructions
         heap.take_over(done.memory, 0)
         steps, printed = done.warp_instructions, done.printed
         return replace(known, computed=True, warp_instructions=steps, printed=printed, waits=False)
 
     def _new(self, asked: Asked, heap: Heap, chosen: bool) -> tuple[Outcome, list[Change] | None]:
         """The outcome of a launch, and what it changed; None if that is too much to be held."""
-        launch = _launch_of(asked, heap)
+        launch, shape, blocks = _launch_of(asked, heap), _shape(asked), math.prod(asked.grid)
         occupancy_of(asked.kernel, launch, self._gpu)
-        new = chosen and _shape(asked) not in self._first
+        alike = self._alike(asked, heap)
+        new, own = chosen and shape not in self._first, False
         if new:
-            self._first[_shape(asked)] = self._predicted(asked, launch)
-        found = self._first[_shape(asked)] if chosen else Outcome(None, False, left_out=True)
-        analysis = found.analysis
+            self._first[shape] = _estimated(None if alike.due() else alike.estimate(blocks)) or self._predicted(
+                asked, launch
+            )
+            own = self._first[shape].estimate is None
+        found = self._first[shape] if chosen else Outcome(None, False, left_out=True)
         done = watch = None
-        if analysis is None or analysis.warp_instructions <= min(self._plan.most_each, self._left):
+        if (found.expected or 0) <= min(self._plan.most_each, self._left):
             watch = self._watch_for(asked, heap)
             try:
                 done = self._run(asked, launch, watch)
@@ -203,36 +224,61 @@ class Launches:
                 found = replace(found, failed=found.failed or str(error))
             except EmulationError as error:
                 found = replace(found, fault=error)
+            else:
+                self._spend(done)
         checked = bool(watch and (done or found.fault))
         problems = tuple(watch.problems()) if watch and checked else ()
         if watch and checked and watch.unclear:
             self._notes.append(f"{asked.kernel.name} was not checked for races: {watch.unclear}")
         if done is None:
             found = replace(found, problems=problems, checked=checked)
-            if new:
+            if own:
+                if found.analysis:
+                    alike.predicted(blocks, found.analysis.warp_instructions, found.analysis)
                 found = self._kept(found, asked, launch, heap, None)
-                self._first[_shape(asked)] = replace(self._first[_shape(asked)], kept=found.kept)
+                self._first[shape] = replace(self._first[shape], kept=found.kept)
+            elif not (found.fault or found.failed):
+                found = self._rest(shape, alike.mean(shape, blocks)) or found
             return found, []
-        self._left -= done.warp_instructions
+        ran = done.warp_instructions
         if chosen:
-            key = hashlib.sha256(f"{_shape(asked)} {done.digest} {_places(asked, heap)}".encode()).hexdigest()
+            key = hashlib.sha256(f"{shape} {done.digest} {_places(asked, heap)}".encode()).hexdigest()
             same = key in self._known
             if not same:
-                found = found if new else self._predicted(asked, launch)
-                self._known[key] = self._kept(found, asked, launch, heap, done)
+                if not own:
+                    estimate = None if not new and alike.due() else alike.estimate(blocks, ran)
+                    found = _estimated(estimate) or self._predicted(asked, launch)
+                if not found.estimate:
+                    found = self._kept(found, asked, launch, heap, done)
+                if found.analysis and not found.estimate:
+                    alike.predicted(blocks, ran, found.analysis)
+                self._known[key] = found
             found = replace(self._known[key], same=same)
+            if found.time_s is not None:
+                alike.computed(shape, found.time_s, ran)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
-        self._tidy(_MOST_HELD if changes is None else sum(change.size for change in changes))
         found = replace(found, computed=True, printed=done.printed, launched=done.launched)
-        return replace(found, warp_instructions=done.warp_instructions), changes
+        return replace(found, warp_instructions=ran), changes
 
-    def _tidy(self, size: int) -> None:
-        """Free what earlier launches leave before it fills the memory: Python does not see how large it is."""
-        self._written += size
-        if self._written >= _MOST_HELD:
-            self._written = 0
-            gc.collect()
+    def _alike(self, asked: Asked, heap: Heap) -> Alike:
+        """The launches that may stand for this one."""
+        code, _, *rest = _shape(asked)
+        return self._estimates.of((code, *rest), tuple(held.number for held, _ in pointers(asked, heap).values()))
+
+    def _rest(self, shape: tuple[object, ...], estimate: Estimate | None) -> Outcome | None:
+        """The outcome of a launch that is not computed: one object as long as it stays the same."""
+        if estimate is None:
+            return None
+        known = self._rests.get(shape)
+        if known is None or known.estimate is not estimate:
+            known = self._rests[shape] = Outcome(estimate.like.analysis, False, estimate=estimate)
+        return known
+
+    def _spend(self, done: WholeRun | None) -> None:
+        """Account for a launch that was run, or that ran until a limit stopped it (None)."""
+        steps = min(self._plan.most_each, self._left) if done is None else done.warp_instructions
+        self._left = max(0, self._left - steps - LAUNCH_COST)
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
         return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
@@ -265,7 +311,6 @@ class Launches:
     def _predicted(self, asked: Asked, launch: Launch) -> Outcome:
         """The prediction from a sample of blocks, or why there is none."""
         kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
-        self._tidy(_PREDICTION)
         try:
             if any(i.opcode in OVERLAPS for i in kernel.instructions):
                 options = replace(options, brief=False)  # where in a block's time these stand
@@ -284,6 +329,10 @@ def _held_bytes(outcome: Outcome, changes: list[Change]) -> int:
     """Bytes needed to hold the results of a launch, what it printed, and what it launched."""
     launched = sum(len(one.parameters) for one in outcome.launched)
     return sum(change.size for change in changes) + len(outcome.printed) + launched
+
+
+def _estimated(estimate: Estimate | None) -> Outcome | None:
+    return Outcome(estimate.like.analysis, False, estimate=estimate) if estimate else None
 
 
 def _shape(asked: Asked) -> tuple[object, ...]:

@@ -91,6 +91,13 @@ class KernelTotal:
     total_s: float
     share: float
     longest: Analysis | None
+    estimated: int = 0
+    predictions: int = 0
+    """Different launches that were predicted."""
+    band_s: tuple[float, float] = (0.0, 0.0)
+    """`total_s` if each estimated launch took the least or the most that predictions of others suggest."""
+    pace_s: tuple[float, float] | None = None
+    """The least and the most seconds per warp instruction of the predictions that estimates may come from."""
 
     @property
     def mean_s(self) -> float:
@@ -154,6 +161,12 @@ class ProgramRun:
     """How many GPUs each process sees."""
 
     @property
+    def band_s(self) -> tuple[float, float]:
+        """`time_s` if each estimated launch took the least or the most, and all waited for it."""
+        less, more = (sum(one.band_s[end] - one.total_s for one in self.kernels if one.estimated) for end in (0, 1))
+        return max(0.0, self.time_s + less), self.time_s + more
+
+    @property
     def problems(self) -> int:
         """Different faults that a check found, those that ended a launch among them; 0 without one."""
         return len(self.check.problems) + len(self.faults) if self.check else 0
@@ -183,6 +196,8 @@ class ProgramRun:
             "clock_hz": self.clock_hz,
             "exit_status": self.status,
             "time_s": self.time_s,
+            "time_low_s": self.band_s[0],
+            "time_high_s": self.band_s[1],
             "busy_s": self.busy_s,
             "kernels": [
                 {
@@ -193,6 +208,12 @@ class ProgramRun:
                     "time_s": one.total_s,
                     "mean_s": one.mean_s,
                     "share": one.share,
+                    "estimated": one.estimated,
+                    "predictions": one.predictions,
+                    "time_low_s": one.band_s[0],
+                    "time_high_s": one.band_s[1],
+                    "warp_instruction_low_s": one.pace_s[0] if one.pace_s else None,
+                    "warp_instruction_high_s": one.pace_s[1] if one.pace_s else None,
                     **_of_analysis(one.longest),
                 }
                 for one in self.kernels
@@ -211,7 +232,8 @@ class ProgramRun:
                     "dynamic_shared_bytes": one.shared,
                     "device": one.device,
                     "stream": one.stream,
-                    "time_s": one.outcome.analysis.time_s if one.outcome.analysis else None,
+                    "time_s": one.outcome.time_s,
+                    "estimated": one.outcome.estimate is not None,
                     "computed": one.outcome.computed,
                     "sampled": one.outcome.waits,
                     "warp_instructions": one.outcome.warp_instructions,

@@ -36,7 +36,7 @@ from ..support.folders import Progress, cache_folder, listening, read_bytes, scr
 from .calls import Answer
 from .device import Device
 from .heap import START
-from .keep import Choice, Keeper
+from .keep import PREDICTIONS, Choice, Keeper
 from .launches import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
@@ -60,7 +60,8 @@ class ProgramRequest:
     `virtual_clock` the host's clocks show predicted time. `build` are nvcc's options for a source. `choice` says which
     launches are predicted, `keep` names the folder to which they are written, and with `behind` each kernel's longest
     launch is analysed with its findings. `check` looks for faults that a GPU would not show. Each process has
-    `devices` GPUs. If `sampled`, only those launches are computed whose results the host reads.
+    `devices` GPUs. If `sampled`, only those launches are computed whose results the host reads. After the first
+    `predictions` different launches of a kernel, some are estimated from these (0: none).
     """
 
     command: tuple[str, ...]
@@ -76,6 +77,7 @@ class ProgramRequest:
     check: bool = False
     devices: int = 1
     sampled: bool = False
+    predictions: int = PREDICTIONS
 
     def plan(self, gpu: Gpu) -> Plan:
         """What is done with the launches of each process."""
@@ -83,7 +85,7 @@ class ProgramRequest:
         behind = replace(self.options, brief=False, findings=True, occupancies=None) if self.behind else None
         steps = self.launch_steps, self.total_steps
         plan = Plan(self.options, *steps, self.choice, keeper, behind, self.check)
-        return replace(plan, devices=self.devices, sampled=self.sampled)
+        return replace(plan, devices=self.devices, sampled=self.sampled, predictions=self.predictions)
 
 
 def run_program(request: ProgramRequest) -> ProgramRun:

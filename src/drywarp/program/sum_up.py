@@ -70,14 +70,11 @@ def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
     by_name: dict[str, list[LaunchDone]] = {}
     for launch in launches:
         by_name.setdefault(launch.kernel, []).append(launch)
-    totals = {
-        name: sum(one.count * one.outcome.analysis.time_s for one in some if one.outcome.analysis)
-        for name, some in by_name.items()
-    }
+    totals = {name: sum(one.count * (one.outcome.time_s or 0.0) for one in some) for name, some in by_name.items()}
     whole = sum(totals.values())
     found = []
     for name, some in by_name.items():
-        predicted = [one.outcome.analysis for one in some if one.outcome.analysis]
+        predicted = [one.outcome.analysis for one in some if one.outcome.analysis and not one.outcome.estimate]
         unknown = sum(one.count for one in some if not one.outcome.analysis)
         found.append(
             KernelTotal(
@@ -88,9 +85,35 @@ def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
                 totals[name],
                 totals[name] / whole if whole else 0.0,
                 max(predicted, key=lambda one: one.time_s, default=None),
+                sum(one.count for one in some if one.outcome.estimate),
+                len({id(one) for one in predicted}),
+                _band(some),
+                _pace(some),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.total_s, one.kernel)))
+
+
+def _band(some: list[LaunchDone]) -> tuple[float, float]:
+    """The least and the most seconds of a kernel's launches together, as far as some are estimated."""
+    low = high = 0.0
+    known: dict[tuple[int, int, float, int], tuple[float, float]] = {}
+    for one in some:
+        least = most = one.outcome.time_s or 0.0
+        if estimate := one.outcome.estimate:
+            alike = id(estimate.among), estimate.blocks, estimate.instructions, estimate.place
+            if estimate.past or alike not in known:
+                known[alike] = estimate.band()
+            least, most = known[alike]
+        low, high = low + one.count * least, high + one.count * most
+    return low, high
+
+
+def _pace(some: list[LaunchDone]) -> tuple[float, float] | None:
+    """The least and the most seconds per warp instruction of a kernel's predictions, if any launch is estimated."""
+    among = {id(one.outcome.estimate.among): one.outcome.estimate.among for one in some if one.outcome.estimate}
+    paces = [one.analysis.time_s / one.instructions for known in among.values() for one in known]
+    return (min(paces), max(paces)) if paces else None
 
 
 def _copies(spans: tuple[Span, ...]) -> tuple[CopyTotal, ...]:

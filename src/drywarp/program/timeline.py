@@ -211,8 +211,9 @@ class Timeline:
             return size / (self.gpu.host.copy_gbs * 1e9) if self.gpu.host else 0.0
         if self.gpu.machine_code:
             return 0.0
-        dram = self.gpu.memory.dram
-        return size / (dram.write_gbs * 1e9) if kind == "fill" else 2 * size / (dram.copy_gbs * 1e9)
+        # Both are done by kernels of the driver, which take at least as long as one that does nothing.
+        least, dram = (self.gpu.device.kernel_start_ns or 0.0) * _NANO, self.gpu.memory.dram
+        return least + (size / (dram.write_gbs * 1e9) if kind == "fill" else 2 * size / (dram.copy_gbs * 1e9))
 
     def _begin(self, handle: int) -> tuple[float, int]:
         """The earliest start of a stream's next work, and the span that it waits for."""

@@ -18,12 +18,15 @@ from .gpus import aligned
 _MICROSECONDS = 1e6
 _PROCESS = 1
 _MOST_CRITICAL = 5
+_VISIBLE = 0.01
+"""Share of the time by which its two ends have to differ to be shown."""
 
 
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     title = f"{run.devices} x {run.gpu_title}" if run.devices > 1 else run.gpu_title
-    head = f"{time_text(run.time_s)} on {title}, predicted; the device is busy for {time_text(run.busy_s)} of it"
+    head = f"{time_text(run.time_s)} on {title}, predicted{_band_text(run)}; the device is busy for "
+    head += f"{time_text(run.busy_s)} of it"
     nothing = (
         "no launched kernel was selected by --only, --skip and --launches" if run.left_out else "no kernel was launched"
     )
@@ -94,6 +97,7 @@ def program_notes(run: ProgramRun) -> list[str]:
             f"sampled: {count} launch{'es' * (count != 1)}, whose results the host did not read ({named}{more});"
             " each is given the time of the first launch of the same kernel and extents"
         )
+    notes += _estimated_text(run)
     if run.left_out:
         count = sum(number for _, number in run.left_out)
         some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
@@ -105,6 +109,28 @@ def program_notes(run: ProgramRun) -> list[str]:
         notes.append(f"kept: {len(kept)} launches, whose files hold the program's memory")
     notes += [ASSUMED, *(plain(note, 300) for note in run.notes)]
     return notes
+
+
+def _band_text(run: ProgramRun) -> str:
+    """Between which times the program's lies as far as launches were estimated, where that makes a difference."""
+    low, high = run.band_s
+    if high - low <= _VISIBLE * run.time_s:
+        return ""
+    return f" ({time_text(low)} to {time_text(high)}, as some launches are estimated)"
+
+
+def _estimated_text(run: ProgramRun) -> list[str]:
+    some = sorted((one for one in run.kernels if one.estimated), key=lambda one: -one.total_s)
+    if not some:
+        return []
+    named = []
+    for one in some[:_MOST_CRITICAL]:
+        low, high = one.pace_s or (0.0, 0.0)
+        count = f"{one.predictions} prediction{'s' * (one.predictions != 1)}"
+        spread = f", which differ by a factor of {high / low:.3g}" if low and one.predictions > 1 else ""
+        named.append(f"{one.estimated} of {one.launches} launches of {plain(one.kernel, 60)} from {count}{spread}")
+    more = f"; and of {len(some) - _MOST_CRITICAL} more kernels" if len(some) > _MOST_CRITICAL else ""
+    return [f"estimated by the time per warp instruction: {'; '.join(named)}{more} (--predictions 0 predicts each)"]
 
 
 ASSUMED = "host code between calls takes no time here; concurrent kernels do not slow each other down"

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,7 @@ from ..kernel.profile import (
 )
 from .cost import SYNC_AWAITS, SYNC_SIGNALS, Item, Repeat
 
-_LONGEST = 20_000
+_LONGEST = 200_000
 """Most items of a program; if more were needed, a count above 0 is not treated as a wait."""
 _RINGS_TRIED = 12
 
@@ -100,7 +102,8 @@ def spread_partial_waits(
         shortest = count + 1 + bool(collected)
         candidates = [_Ring(board, slots, shortest + n, collected) for n in range(_RINGS_TRIED)]
         # The length that keeps the loops as short as possible.
-        best = min(candidates, key=lambda ring: (_Writer(nodes, [ring]).size(program), ring.length))
+        outline = _Outline(nodes, program, candidates[0])
+        best = min(candidates, key=lambda ring: (min(outline.written(ring.length), _LONGEST + 1), ring.length))
         rings.append(best)
         slots += best.length
     writer = _Writer(nodes, rings)
@@ -111,6 +114,71 @@ def spread_partial_waits(
     return Spread(tuple(writer.nodes), tuple(writer.origins), items, slots)
 
 
+class _Run(NamedTuple):
+    """Nodes in a row, those that a ring counts, and whether they leave uncommitted work (None: as before them)."""
+
+    nodes: int
+    counted: int
+    uncommitted: bool | None
+
+
+class _Outline:
+    """What of a program determines how often a ring of some length makes one write out its loops."""
+
+    def __init__(self, nodes: Sequence[Dependences], program: Sequence[Item], ring: _Ring) -> None:
+        self._nodes, self._ring = nodes, ring
+        self._numbers: dict[tuple[_Run | tuple[int, int], ...], int] = {}
+        self._whole = self._number(program)
+        self._parts = [*self._numbers]
+
+    def _number(self, program: Sequence[Item]) -> int:
+        """Equal loops have equal numbers."""
+        parts: list[_Run | tuple[int, int]] = []
+        for alike, items in groupby(program, key=lambda item: isinstance(item, Repeat)):
+            if alike:
+                parts += [(item.count, self._number(item.body)) for item in items if isinstance(item, Repeat)]
+            else:
+                parts.append(self._run([self._nodes[item] for item in items if isinstance(item, int)]))
+        return self._numbers.setdefault(tuple(parts), len(self._numbers))
+
+    def _run(self, nodes: Sequence[Dependences]) -> _Run:
+        counted, uncommitted = 0, None
+        for node in nodes:
+            if node.sets in self._ring.collects:
+                uncommitted = True
+            elif self._ring.board in (node.sets, node.sets_read):
+                counted, uncommitted = counted + 1, False
+        return _Run(len(nodes), counted, uncommitted)
+
+    def written(self, length: int) -> int:
+        """Nodes that are written out with a ring of this length."""
+        known: dict[tuple[int, _Place], tuple[int, _Place]] = {}
+
+        def write(number: int, place: _Place) -> tuple[int, _Place]:
+            if (number, place) in known:
+                return known[number, place]
+            written, now = 0, place
+            for part in self._parts[number]:
+                if isinstance(part, _Run):
+                    written += part.nodes
+                    left = now[1] if part.uncommitted is None else part.uncommitted
+                    now = (now[0] + part.counted) % length, left
+                    continue
+                count, body = part
+                begun: list[_Place] = []
+                while now not in begun and len(begun) < count:
+                    begun.append(now)
+                    more, now = write(body, now)
+                    written += more
+                if len(begun) < count:
+                    start = begun.index(now)
+                    now = begun[start + (count - start) % (len(begun) - start)]
+            known[number, place] = written, now
+            return written, now
+
+        return write(self._whole, (0, False))[0]
+
+
 class _Writer:
     """Writes out a program with ring slots, making a node for every combination of slots that occurs."""
 
@@ -119,15 +187,8 @@ class _Writer:
         self.nodes: list[Dependences] = []
         self.origins: list[int] = []
         self._numbers: dict[tuple[int, Dependences], int] = {}
+        self._made: dict[tuple[int, tuple[_Place, ...]], tuple[int, tuple[_Place, ...]]] = {}
         self._written = 0
-
-    def size(self, program: Sequence[Item]) -> int:
-        """Items of the result; more than any permitted number if it would be too long."""
-        try:
-            self.items(program, tuple((0, False) for _ in self._rings))
-        except _TooLongError:
-            return _LONGEST + 1
-        return self._written
 
     def items(self, program: Sequence[Item], places: tuple[_Place, ...]) -> tuple[tuple[Item, ...], tuple[_Place, ...]]:
         """The items written out, starting at these positions in the rings, and the final positions."""
@@ -162,6 +223,8 @@ class _Writer:
         self._written += 1
         if self._written > _LONGEST:
             raise _TooLongError
+        if (index, places) in self._made:
+            return self._made[index, places]
         node, moved = self._given[index], []
         for ring, place in zip(self._rings, places, strict=True):
             node, after = _resolved(node, ring, place)
@@ -170,7 +233,8 @@ class _Writer:
         if number == len(self.nodes):
             self.nodes.append(node)
             self.origins.append(index)
-        return number, tuple(moved)
+        self._made[index, places] = number, tuple(moved)
+        return self._made[index, places]
 
 
 def _joined(bodies: Sequence[tuple[Item, ...]]) -> list[Item]:

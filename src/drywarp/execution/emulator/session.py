@@ -19,10 +19,11 @@ from ...kernel.cfg import ControlFlowGraph, build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
-from ...kernel.profile import Profile, SampledBlock, Sampling
+from ...kernel.profile import SPACE_GLOBAL, AccessLog, Profile, SampledBlock, Sampling
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
 from .bits import LANES
+from .compiled.layout import Log
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
@@ -73,13 +74,15 @@ class Emulation:
 class Brief:
     """Code that does the same as a kernel's but for what it computes.
 
-    `watched` are the accesses to shared memory whose results matter, if they must not read what a tensor copy leaves
-    out or what `astray`, stores of results, write there: whether they do is seen as the code runs.
+    `watched` are the accesses to memory whose results matter, if they must not read what a tensor copy leaves out or
+    what a store in `wrong` writes: whether they do is seen as the code runs. `uncounted` are instructions left out
+    although not every lane executes them.
     """
 
     code: tuple[Instruction, ...]
     watched: frozenset[int] = frozenset()
-    astray: frozenset[int] = frozenset()
+    wrong: frozenset[int] = frozenset()
+    uncounted: frozenset[int] = frozenset()
 
 
 class UncopiedError(EmulationError):
@@ -128,7 +131,7 @@ class Session:
         if self._watch:
             self._watch.begin(self.kernel, self.launch, self.memory, self.banks)
         self.budget = Budget(self.limits)
-        self._code = self._runs
+        self._code, self._in_full = self._runs, 0
         self._strand = self._new_strand(self.budget)
         self._recorder = self._strand.recorder
         self._position: dict[int, int] = {}
@@ -182,7 +185,7 @@ class Session:
             clusters = dict.fromkeys(map(launch.cluster_of, new))
             new = [block for cluster in clusters for block in launch.members(cluster)]
         if self._brief and self._position and self._code is self._runs:
-            self._code = replace(self._runs, instructions=self._brief.code)
+            self._code, self._in_full = replace(self._runs, instructions=self._brief.code), len(self._position)
             program = Program(Decoder(self._code, self.banks, self.memory, self._recorder), self.cfg)
             schedule = _compiled(program) if self._compiled else Scheduler
             self._strand = replace(self._strand, program=program, schedule=schedule)
@@ -227,7 +230,7 @@ class Session:
         first, row = strand.recorder.accesses, strand.recorder.logged
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
-            if self._brief and self._brief.watched and (machine.uncopied or self._brief.astray):
+            if self._brief and self._brief.watched:
                 _check_reads(strand.recorder, machine, row, self._brief)
         finally:
             if self._watch:
@@ -238,7 +241,14 @@ class Session:
 
     def _run_apart(self, waves: list[list[int]]) -> bool:
         """Run waves in threads; whether their results are those of one wave after the other, within the limits."""
-        per_block, shared = self.launch.warps_per_block, SharedBudget(self.budget, self._recorder)
+        shared = SharedBudget(self.budget, self._recorder)
+        try:
+            return self._run_in_threads(waves, shared)
+        finally:
+            shared.end()
+
+    def _run_in_threads(self, waves: list[list[int]], shared: SharedBudget) -> bool:
+        per_block = self.launch.warps_per_block
         parts = in_parts(waves, PARTS * thread_count())
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
@@ -472,12 +482,21 @@ class Session:
         counts: npt.NDArray[np.int64] = np.zeros((len(rows), len(guards)), np.int64)
         for block in self.cfg.blocks:
             counts[:, block.start : block.end] = of_blocks[:, block.index, None]
-        counts[:, guards >= 0] = np.concatenate(self._guarded)[rows]
+        guarded = np.concatenate(self._guarded)
+        counts[:, guards >= 0] = guarded[rows]
+        if self._brief and self._in_full:
+            # Where the brief code has nothing to count, as large a share of the lanes as in the blocks run in full.
+            briefly = np.array(rows) >= self._in_full
+            in_full = per_warp[: self._in_full * per_block].sum(axis=0)
+            for i in self._brief.uncounted:
+                around = self.cfg.block_of[i]
+                share = guarded[: self._in_full, guards[i]].sum() / max(in_full[around], 1)
+                counts[briefly, i] = np.rint(of_blocks[briefly, around] * share)
         return counts
 
 
 def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief) -> None:
-    """Raise UncopiedError if watched accesses from row `first` on read what had been left out before."""
+    """Raise UncopiedError if watched accesses from row `first` on read what had been left out, or was wrong, before."""
     read, last = _touched(recorder, machine, first, brief.watched, latest=True)
     per_unit = machine.warps_per_block * machine.cluster_blocks
     for (start, size), row in machine.uncopied.items():
@@ -486,10 +505,14 @@ def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief)
         inside = slice(*np.searchsorted(read, (at - _WORD + 1, at + size)))
         if (last[inside] >= row).any():
             raise UncopiedError("an address or a branch depends on what a tensor copy brings")
-    written, earliest = _touched(recorder, machine, first, brief.astray)
+    written, earliest = _touched(recorder, machine, first, brief.wrong)
     _, mine, theirs = np.intersect1d(read, written, assume_unique=True, return_indices=True)
-    if (last[mine] > earliest[theirs]).any():
-        raise UncopiedError("an address or a branch depends on a result that passes through shared memory")
+    log, end = recorder.log, recorder.logged
+    far = [rows[log.space[rows] == SPACE_GLOBAL] for rows in (
+        _rows_of(log.instruction[first:end], brief.watched) + first, _rows_of(log.instruction[:end], brief.wrong)
+    )]  # fmt: skip
+    if (last[mine] > earliest[theirs]).any() or _meet(log._replace(offsets=log.offsets.reshape(-1, LANES)), *far):
+        raise UncopiedError("an address or a branch depends on what was left out")
 
 
 def _touched(
@@ -503,6 +526,7 @@ def _touched(
     words, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number in accesses:
         mine = (np.flatnonzero(log.instruction[first : recorder.logged] == number) + first)[::step]
+        mine = mine[log.space[mine] != SPACE_GLOBAL]
         unit = log.warp[mine].astype(np.int64) // per_unit
         _, chosen = np.unique(np.stack([unit, log.base[mine], log.pattern[mine]]), axis=1, return_index=True)
         rows, memory = mine[chosen], machine.kernel.instructions[number].memory
@@ -516,6 +540,32 @@ def _touched(
     sort = np.lexsort((step * at, found))
     unique, chosen = np.unique(found[sort], return_index=True)
     return unique, at[sort][chosen]
+
+
+def reads_back(log: AccessLog, watched: frozenset[int], wrong: frozenset[int]) -> bool:
+    """Whether some instructions read from memory what others write there, as far as a log shows."""
+    return _meet(log, _rows_of(log.instruction, watched), _rows_of(log.instruction, wrong))
+
+
+def _rows_of(instruction: npt.NDArray[np.int32], some: frozenset[int]) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(np.isin(instruction, np.array(sorted(some), np.int32)))
+
+
+def _meet(log: AccessLog | Log, some: npt.NDArray[np.intp], others: npt.NDArray[np.intp]) -> bool:
+    """Whether rows of a log touch the same memory as others, in units as wide as the widest access."""
+    return len(some) > 0 and len(others) > 0 and len(np.intersect1d(_units(log, some), _units(log, others))) > 0
+
+
+def _units(log: AccessLog | Log, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """What rows of a log touch: numbers of units in global memory, negative ones in shared or local memory."""
+    place = np.stack([log.base[rows], log.pattern[rows].astype(np.int64), log.space[rows].astype(np.int64)])
+    base, pattern, space = np.unique(place, axis=1)
+    on = (log.masks[pattern][:, None] >> np.arange(LANES, dtype=np.uint32)) & 1 == 1
+    first = base[:, None] + log.offsets[pattern]
+    near = np.broadcast_to((space != SPACE_GLOBAL)[:, None], on.shape)
+    first = np.where(near, first % (1 << RANK_SHIFT), first)[on]
+    units = np.stack([first, first + _WIDEST - 1]) // _WIDEST
+    return np.unique(np.where(near[on], -1 - units, units))
 
 
 def _compiled(program: Program) -> Any:

@@ -7,13 +7,13 @@ Satterthwaite's approximation, and Student's t (Cochran, Sampling Techniques, 3r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...errors import DrywarpError
-from ...kernel.cfg import ControlFlowGraph, Loop, jump_target
+from ...kernel.cfg import ControlFlowGraph, Loop, jump_target, kept_for
 from ...kernel.dataflow import Dataflow
 from ...kernel.draws import with_draws_in_turn
 from ...kernel.instruction import RZ, Instruction, Label, Register
@@ -23,7 +23,7 @@ from ...kernel.launch.launch import Launch
 from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
-from .session import Brief, Session
+from .session import Brief, Session, reads_back
 from .tcgen05_form import FORMATS
 
 CONFIDENCE = 0.95
@@ -137,9 +137,13 @@ class Skim:
         seen: Profile | None = None,
         lasting: bool = False,
     ) -> None:
-        code, self.once = skimmed(with_draws_in_turn(kernel, cfg), cfg, once)
-        self._accesses = _least_accesses(code, cfg, self.once, seen) if seen else 0.0
-        self._kernel, self._launch, self._cfg = replace(kernel, instructions=code), launch, cfg
+        self._drawing = with_draws_in_turn(kernel, cfg)
+        wanted = "brief run", tuple(loop.header for loop in once)
+        self._brief, self.once = kept_for(
+            self._drawing.instructions, cfg, wanted, lambda: skimmed(self._drawing, cfg, once)
+        )
+        self._accesses = _least_accesses(self._brief.code, cfg, self.once, seen) if seen else 0.0
+        self._kernel, self._launch, self._cfg = replace(kernel, instructions=self._brief.code), launch, cfg
         self._limits = limits
         self._lasting, self._before = lasting, list[int]()
         self._session: Session | None = None
@@ -159,6 +163,10 @@ class Skim:
             profile = session.finish(dict.fromkeys(blocks, 1.0), "chosen", lanes=False).profile
         except DrywarpError:
             return None
+        if reads_back(profile.accesses, self._brief.watched, self._brief.wrong):
+            self._brief, _ = skimmed(self._drawing, self._cfg, self.once, computed=True)
+            self._kernel = replace(self._kernel, instructions=self._brief.code)
+            return self(blocks)
         if self._lasting:
             self._session, self._before = session, every
         return profile
@@ -176,9 +184,13 @@ def _least_accesses(code: Sequence[Instruction], cfg: ControlFlowGraph, once: Se
 
 
 def skimmed(
-    kernel: Kernel, cfg: ControlFlowGraph, once: Sequence[Loop]
-) -> tuple[tuple[Instruction, ...], tuple[Loop, ...]]:
-    """The code of a brief run, as long as the kernel's, and the loops that it runs once."""
+    kernel: Kernel, cfg: ControlFlowGraph, once: Sequence[Loop], computed: bool = False
+) -> tuple[Brief, tuple[Loop, ...]]:
+    """The code of a brief run, as long as the kernel's, and the loops that it runs once.
+
+    It leaves out what affects no address in global memory and no branch, through any computation. Values stored to
+    global memory are not followed. `computed`: what products store to shared memory is computed if it may be read.
+    """
     code = list(kernel.instructions)
     left = []
     for loop in once:
@@ -187,9 +199,50 @@ def skimmed(
             left.append(loop)
             for index, instruction in changed.items():
                 code[index] = instruction
-    for index in _unneeded(code, cfg):
-        code[index] = _nothing(code[index])
-    return tuple(code), tuple(left)
+    if _makes_maps(code):
+        return Brief(tuple(code)), tuple(left)
+    stays = {index for index, i in enumerate(code) if _stays(i)}
+    ends = [(index, _which_matter(code[index])) for index in stays]
+    needed, wrong = _needed(Dataflow(code, cfg), ends, computed)
+    kept = stays | needed | wrong
+    watched = frozenset(index for index in needed if wrong and _reads(code[index], _WITHIN_A_BLOCK | {"generic"}))
+    return Brief(tuple(i if at in kept else _nothing(i) for at, i in enumerate(code)), watched, wrong), tuple(left)
+
+
+def _needed(
+    flow: Dataflow, ends: Sequence[tuple[int, set[Place] | None]], computed: bool = False
+) -> tuple[set[int], frozenset[int]]:
+    """What affects the ends (see `Dataflow.slice_of`), and stores to shared memory whose data is not among that.
+
+    These are the stores of what products compute, if products matter only where something may read that. There are none
+    if all is to be `computed`.
+    """
+    needed = flow.slice_of(ends)
+    if computed or not any(_is_product(flow.instructions[index]) for index in needed):
+        return needed, frozenset()
+    wrong = frozenset(index for index in _computed(flow) if _is_shared_store(flow.instructions[index]))
+    addresses = [(index, address_places(flow.instructions[index])) for index in wrong]
+    fewer = flow.slice_of([*ends, *addresses], wrong)
+    return (needed, frozenset()) if any(_is_product(flow.instructions[index]) for index in fewer) else (fewer, wrong)
+
+
+def _computed(flow: Dataflow) -> set[int]:
+    """Instructions that what products compute reaches."""
+    return flow.reached_by(index for index, i in enumerate(flow.instructions) if _is_product(i))
+
+
+def _is_product(instruction: Instruction) -> bool:
+    return instruction.class_ in _UNFOLLOWED and instruction.memory is None
+
+
+def _is_shared_store(instruction: Instruction) -> bool:
+    memory = instruction.memory
+    return memory is not None and (memory.kind, memory.space) == ("store", "shared") and instruction.opcode != "STAS"
+
+
+def _reads(instruction: Instruction, spaces: frozenset[str]) -> bool:
+    """Whether it may read from one of these memory spaces."""
+    return instruction.memory is not None and instruction.memory.kind != "store" and _touches(instruction, spaces)
 
 
 def _without_back_edges(
@@ -217,37 +270,42 @@ def _without_back_edges(
 def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
     """The kernel's code without computations that reach neither an address nor a branch; None if there is none to omit.
 
-    All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays. None as well if a
-    warp-group product or a load from tensor memory reaches an address or a branch, or what is read from global memory
-    that the kernel might write, its tensor maps among it: values are not followed through these. Where such a result
-    is stored to shared memory, as on its way to a copy, nothing that matters is assumed to read it, which the run sees.
+    All paths and accesses stay as they are, and counts of lanes too, since what has a guard stays, unless the guard
+    depends on a warp-group product or a load from tensor memory. None as well if one of these reaches an address or a
+    branch, or, in a kernel without them, what is read from global memory that the kernel might write, its tensor maps
+    among it: values are not followed through these.
     """
     code = kernel.instructions
+    return kept_for(code, cfg, "without results", lambda: _without_results(code, cfg))
+
+
+def _without_results(code: tuple[Instruction, ...], cfg: ControlFlowGraph) -> Brief | None:
     if _makes_maps(code) or any(i.opcode == "CALL" and jump_target(i) is None for i in code):
         return None  # what routines outside the code read, such as where they return to, is not known
     stays = {index for index, i in enumerate(code) if i.guard or i.memory is not None or i.class_ not in _COMPUTES}
-    flow, ends = Dataflow(code, cfg), [(index, _by_address(code[index])) for index in stays]
-    needed = flow.slice_of(ends)
-    astray = _astray(flow, needed)
-    needed = flow.slice_of(ends, astray) if astray else needed
+    flow = Dataflow(code, cfg)
+    uncounted = _guarded_by_products(flow, stays)
+    stays -= uncounted
+    needed, wrong = _needed(flow, [(index, _by_address(code[index])) for index in stays])
     writes = any(_touches(i, _BETWEEN) and i.memory is not None and i.memory.kind != "load" for i in code)
     read = [index for index in needed if (i := code[index]).memory is None or i.memory.kind != "store"]
     reads = [code[index] for index in read]
-    if any(i.class_ in _UNFOLLOWED and i.memory is None for i in reads):
+    if any(map(_is_product, reads)):
         return None
-    if writes and any(_touches(i, _BETWEEN) and "CONSTANT" not in i.modifiers for i in reads):
+    changed = frozenset(index for index in read if writes and _touches(code[index], _BETWEEN)
+                        and "CONSTANT" not in code[index].modifiers)  # fmt: skip
+    if changed and not any(map(_is_product, code)):
         return None
-    unread, watched = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads), frozenset[int]()
+    unread, watched = not any(_touches(i, frozenset({"shared", "generic"})) for i in reads), changed
     copies = {i.opcode for i in code if i.class_ in ("bulk_copy", "async_copy")} - _BRING_NOTHING
-    if astray:
-        if any(_touches(i, frozenset({"generic"})) for i in reads):
-            return None
-        watched = frozenset(index for index in read if _touches(code[index], frozenset({"shared"})))
-    if not unread and writes and copies:
+    if not unread and ((writes and copies) or wrong):
         if not copies <= _MAY_STAY_UNREAD or any(_touches(i, frozenset({"generic"})) for i in reads):
             return None
         unread = True
-        watched = frozenset(index for index in read if _touches(code[index], frozenset({"shared"})))
+        watched |= frozenset(index for index in read if _touches(code[index], frozenset({"shared"})))
+    if changed:
+        wrong |= frozenset(index for index, i in enumerate(code) if i.memory is not None and _touches(i, _BETWEEN)
+                           and i.memory.kind not in ("load", "atomic", "copy", "bulk_load"))  # fmt: skip
     left_out = set(range(len(code))) - stays - needed
     brief = [_nothing(i) if index in left_out else i for index, i in enumerate(code)]
     for index, i in enumerate(code):
@@ -255,17 +313,19 @@ def without_results(kernel: Kernel, cfg: ControlFlowGraph) -> Brief | None:
             brief[index] = replace(i, operands=(replace(i.operands[0], index=RZ), *i.operands[1:]))
         elif (unread and i.opcode in _MAY_STAY_UNREAD) or (i.opcode in FORMATS and index not in left_out):
             brief[index] = replace(i, modifiers=(*i.modifiers, UNREAD))
-    return Brief(tuple(brief), watched, astray) if brief != list(code) else None
+    return Brief(tuple(brief), watched, wrong, uncounted - needed) if brief != list(code) else None
 
 
-def _astray(flow: Dataflow, needed: set[int]) -> frozenset[int]:
-    """Stores to shared memory, among those that may matter, of results whose values are not followed."""
-    code = flow.instructions
-    unfollowed = {k for k in needed if code[k].class_ in _UNFOLLOWED and code[k].memory is None}
-    if not unfollowed:
-        return frozenset()
-    stores = {k for k in needed if (m := code[k].memory) is not None and m.kind == "store" and m.space == "shared"}
-    return frozenset(k for k in stores if flow.slice_of([(k, None)], stores) & unfollowed)
+def _guarded_by_products(flow: Dataflow, some: Iterable[int]) -> frozenset[int]:
+    """Those of some instructions that only compute, under a guard that depends on what products compute."""
+    reached, found = _computed(flow), set[int]()
+    for index in reached.intersection(some):
+        i = flow.instructions[index]
+        if i.guard is not None and i.memory is None and i.class_ in _COMPUTES:
+            place = ("UP" if i.guard.uniform else "P", i.guard.index)
+            if not reached.isdisjoint(flow.producers_of(index, [place])):
+                found.add(index)
+    return frozenset(found)
 
 
 def follows_data(kernel: Kernel, cfg: ControlFlowGraph) -> bool:
@@ -302,18 +362,6 @@ def _by_address(instruction: Instruction) -> set[Place] | None:
 
 def _nothing(instruction: Instruction) -> Instruction:
     return replace(instruction, opcode="NOP", modifiers=(), operands=(), guard=None, class_="nop", memory=None)
-
-
-def _unneeded(code: Sequence[Instruction], cfg: ControlFlowGraph) -> list[int]:
-    """Indices of instructions that affect no address in global memory and no branch, through any computation.
-
-    Values stored to global memory are not followed.
-    """
-    if _makes_maps(code):
-        return []
-    stays = [index for index, i in enumerate(code) if _stays(i)]
-    needed = Dataflow(code, cfg).slice_of((index, _which_matter(code[index])) for index in stays) | set(stays)
-    return [index for index in range(len(code)) if index not in needed]
 
 
 def _which_matter(instruction: Instruction) -> set[Place] | None:

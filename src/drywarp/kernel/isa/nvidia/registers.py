@@ -74,18 +74,19 @@ def written(instruction: Instruction) -> frozenset[Place]:
 
 
 def address_places(instruction: Instruction) -> set[Place]:
-    """Registers in a memory instruction's addresses and its guard; a base may be a pair even if not marked as one.
+    """Registers in a memory instruction's addresses and its guard.
 
-    Addresses in shared and local memory have 32 bits.
+    A base may be a pair even if not marked as one, but for shared and local memory, whose addresses have 32 bits.
     """
-    memory, places = instruction.memory, set[Place]()
+    places: set[Place] = set()
+    memory = instruction.memory
     words = 1 if memory is not None and memory.space in ("shared", "local") else 2
     for operand in instruction.operands:
         if isinstance(operand, Address):
             for register in (operand.base, operand.uniform):
                 if isinstance(register, Register):
                     name = "UR" if register.uniform else "R"
-                    places |= {(name, register.index + word) for word in range(words)}
+                    places.update((name, register.index + word) for word in range(words))
     if instruction.guard is not None:
         places.add(("UP" if instruction.guard.uniform else "P", instruction.guard.index))
     return places
