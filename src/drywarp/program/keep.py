@@ -197,7 +197,7 @@ class Estimates:
         return known[allocations]
 
     def every(self, kernel: Hashable) -> Alike:
-        """All launches of a kernel, whatever their arguments point to: where none of a launch's own like was computed."""
+        """All launches of a kernel, for those on allocations on which none of them was computed."""
         return self._every.setdefault(kernel, Alike(self._first))
 
 
